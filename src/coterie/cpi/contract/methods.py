@@ -1,0 +1,216 @@
+"""The methods that every driver has. Their comments are the contract; the conformance kit checks it.
+
+Rules for all of them: raise only errors of `contract.errors`; hold no lock; after a failure leave nothing half-made;
+with one `mark`, a repeated create answers the first object and makes no second; "already gone" is success for deletes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from coterie.cpi.contract.capabilities import Capabilities
+from coterie.cpi.contract.mark import Mark
+from coterie.cpi.contract.types import (
+    CheckItem,
+    CloudObject,
+    DiskHint,
+    Expected,
+    GroupMetadata,
+    GroupView,
+    Json,
+    Kind,
+    Needs,
+    NetworkCreated,
+    Networks,
+    SurveyPage,
+    VmCreated,
+)
+
+
+class Coordinator(Protocol):
+    """Serialises changes to cloud objects that take one writer at a time; drivers never lock."""
+
+    def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
+        """Return when `change` is visible in the cloud. Waiting changes of one domain go to `apply` together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What surrounds a driver: who it works for, and the coordinator of its single-writer domains."""
+
+    director_uuid: str
+    coordinator: Coordinator
+
+
+class Cpi(ABC):
+    """One configured cloud. Constructed as `Driver(cloud_name, properties, runtime)`; construction calls nothing."""
+
+    cloud: str
+
+    def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
+        self.cloud = cloud
+        self.properties = properties
+        self.runtime = runtime
+
+    # -- what it is --
+
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """Static facts about this cloud as configured. Touches no cloud unless `unsupported` must be learnt."""
+
+    @abstractmethod
+    def info(self) -> Json:
+        """`{"api_version": 3, "stemcell_formats": [...]}`; touches no cloud."""
+
+    @abstractmethod
+    def ping(self) -> str:
+        """Any answer proves that the driver runs."""
+
+    @abstractmethod
+    def check(self, needs: Needs | None = None) -> list[CheckItem]:
+        """Credentials, privileges, quotas, hosts, reachability; each finding with its remedy. Changes nothing."""
+
+    # -- stemcells --
+
+    @abstractmethod
+    def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
+        """Make an image of the local file (or, for a light stemcell, of what cloud_properties name); its cid."""
+
+    @abstractmethod
+    def delete_stemcell(self, stemcell_cid: str) -> None: ...
+
+    # -- machines --
+
+    @abstractmethod
+    def create_vm(
+        self,
+        agent_id: str,
+        stemcell_cid: str,
+        cloud_properties: Json,
+        networks: Networks,
+        disk_cids: Sequence[str],
+        env: Json,
+        *,
+        mark: Mark,
+    ) -> VmCreated:
+        """A powered-on VM; does not wait for its boot. Joins `env["bosh"]["server_group_cid"]` before power-on.
+
+        A group that is gone → GroupMissing with the remedy. No host → NoPlacement that names hosts and reasons.
+        On any certain failure the half-made VM is gone again.
+        """
+
+    @abstractmethod
+    def delete_vm(self, vm_cid: str) -> None:
+        """Leaves its group; persistent disks are detached, never deleted. Gone already → return, or VMNotFound."""
+
+    @abstractmethod
+    def has_vm(self, vm_cid: str) -> bool: ...
+
+    @abstractmethod
+    def reboot_vm(self, vm_cid: str) -> None: ...
+
+    @abstractmethod
+    def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None: ...
+
+    @abstractmethod
+    def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
+        """Smallest cloud_properties for {"cpu", "ram" MiB, "ephemeral_disk_size" MB}; an error if nothing fits."""
+
+    # -- disks --
+
+    @abstractmethod
+    def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str: ...
+
+    @abstractmethod
+    def delete_disk(self, disk_cid: str) -> None: ...
+
+    @abstractmethod
+    def has_disk(self, disk_cid: str) -> bool: ...
+
+    @abstractmethod
+    def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
+        """A non-empty hint. Attached to that VM already → the same hint again."""
+
+    @abstractmethod
+    def detach_disk(self, vm_cid: str, disk_cid: str) -> None: ...
+
+    @abstractmethod
+    def get_disks(self, vm_cid: str) -> list[str]:
+        """Persistent disks only."""
+
+    @abstractmethod
+    def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None: ...
+
+    @abstractmethod
+    def resize_disk(self, disk_cid: str, new_size_mb: int) -> None:
+        """The disk is detached. Shrinking → NotSupported."""
+
+    @abstractmethod
+    def update_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> str | None:
+        """Change size or type in place; a new cid where the cloud had to replace it."""
+
+    @abstractmethod
+    def snapshot_disk(self, disk_cid: str, metadata: Mapping[str, Any], *, mark: Mark) -> str: ...
+
+    @abstractmethod
+    def delete_snapshot(self, snapshot_cid: str) -> None: ...
+
+    # -- networks --
+
+    @abstractmethod
+    def create_network(self, subnet: Json, *, mark: Mark) -> NetworkCreated: ...
+
+    @abstractmethod
+    def delete_network(self, network_cid: str) -> None: ...
+
+    # -- old BOSH methods --
+
+    @abstractmethod
+    def current_vm_id(self) -> str: ...
+
+    @abstractmethod
+    def configure_networks(self, vm_cid: str, networks: Networks) -> None:
+        """v1 only; NotSupported everywhere."""
+
+    # -- server groups --
+
+    @abstractmethod
+    def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
+        """`mark.group_cid`, or `ext-…` for an adopted group. A repeat finds or completes the first."""
+
+    @abstractmethod
+    def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
+        """Azs, security groups, policy where the cloud can; the CID never changes."""
+
+    @abstractmethod
+    def delete_server_group(self, cid: str) -> None:
+        """Gone already = fine; any member left → GroupInUse, nothing changed; adopted → only forgotten."""
+
+    @abstractmethod
+    def inspect_server_group(self, cid: str) -> GroupView: ...
+
+    # -- what is there --
+
+    @abstractmethod
+    def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
+        """The object with exactly this mark, or None if the cloud shows none now."""
+
+    @abstractmethod
+    def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
+        """One page of everything of `kind` that may be that Director's; the caller re-checks each mark."""
+
+    @abstractmethod
+    def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
+        """Re-read, compare with `expected` (differs → Changed, nothing done), then delete."""
+
+    # -- single-writer domains --
+
+    def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
+        """Called by the coordinator as the one writer of `domain`: make all changes visible, one outcome each.
+
+        An outcome is `{"ok": true, ...}` or `{"ok": false, "error": facts}`. Drivers without such domains keep this.
+        """
+        raise NotImplementedError(f"{type(self).__name__} submits no changes, so it has no domain {domain!r}")

@@ -1,0 +1,233 @@
+"""Values that cross the contract. Plain frozen data; `wire()` gives the JSON form, `of_wire` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from coterie.cpi.contract.mark import Mark
+
+Json = dict[str, Any]
+
+POLICIES = ("soft-anti-affinity", "anti-affinity", "affinity", "soft-affinity", "host-affinity")
+Kind = Literal[
+    "vm",
+    "disk",
+    "snapshot",
+    "image",
+    "server_group",
+    "security_group",
+    "port",
+    "ip",
+    "keypair",
+    "folder",
+    "network",
+]
+KINDS: tuple[Kind, ...] = Kind.__args__  # type: ignore[attr-defined]
+GroupState = Literal["reserved", "live", "missing", "drifted"]
+
+
+@dataclass(frozen=True, slots=True)
+class VmCreated:
+    cid: str
+    networks: Json
+
+    def wire(self) -> list[Any]:
+        return [self.cid, self.networks]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCreated:
+    cid: str
+    addresses: Json  # range, gateway, reserved
+    cloud_properties: Json
+
+    def wire(self) -> list[Any]:
+        return [self.cid, self.addresses, self.cloud_properties]
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityGroup:
+    """A security group by name; the rules are used only if it has to be created."""
+
+    name: str
+    rules: tuple[Json, ...] = ()
+
+    @staticmethod
+    def of_wire(value: str | Mapping[str, Any]) -> SecurityGroup:
+        if isinstance(value, str):
+            return SecurityGroup(value)
+        return SecurityGroup(str(value["name"]), tuple(value.get("rules") or ()))
+
+    def wire(self) -> Json:
+        return {"name": self.name, "rules": list(self.rules)}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """What a server group is asked to be. `policy` None: the nodes share security groups only.
+
+    options: `name` (the user's word for it; taken by a foreign group → NameTaken), `adopt` (use the operator's
+    group of that name), and what a driver documents (vSphere: vm_group, host_group, rule).
+    """
+
+    director: Mapping[str, str]  # name, uuid
+    deployment: str
+    instance_group: str
+    azs: tuple[str, ...] = ()
+    security_groups: tuple[SecurityGroup, ...] = ()
+    policy: str | None = "soft-anti-affinity"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def wire(self) -> Json:
+        return {
+            "director": dict(self.director),
+            "deployment": self.deployment,
+            "instance_group": self.instance_group,
+            "azs": list(self.azs),
+            "security_groups": [s.wire() for s in self.security_groups],
+            "policy": self.policy,
+            "options": dict(self.options),
+        }
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any]) -> GroupMetadata:
+        return GroupMetadata(
+            director=dict(value["director"]),
+            deployment=str(value["deployment"]),
+            instance_group=str(value["instance_group"]),
+            azs=tuple(value.get("azs") or ()),
+            security_groups=tuple(SecurityGroup.of_wire(s) for s in value.get("security_groups") or ()),
+            policy=value.get("policy", "soft-anti-affinity"),
+            options=dict(value.get("options") or {}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResource:
+    kind: str
+    cid: str
+    az: str | None
+    created_by_us: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    vm_cid: str
+    host: str | None
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """What the cloud holds behind a server-group CID now. *reserved* is not *missing*."""
+
+    state: GroupState
+    policy: str | None
+    resources: tuple[GroupResource, ...] = ()
+    members: tuple[GroupMember, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def wire(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any]) -> GroupView:
+        return GroupView(
+            state=value["state"],
+            policy=value["policy"],
+            resources=tuple(GroupResource(**r) for r in value["resources"]),
+            members=tuple(GroupMember(**m) for m in value["members"]),
+            notes=tuple(value["notes"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CloudObject:
+    """One thing in the cloud. Unknown is None, never a guess."""
+
+    kind: Kind
+    cid: str
+    name: str
+    created_at: float | None = None
+    etag: str | None = None
+    mark: Mark | None = None
+    in_use_by: tuple[str, ...] | None = None
+    az: str | None = None
+    state: str | None = None  # for a vm: running, stopped, error, building
+    host: str | None = None
+    tags: Mapping[str, str] | None = None
+
+    def wire(self) -> Json:
+        value = asdict(self)
+        value["mark"] = self.mark.wire() if self.mark else None
+        return value
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any]) -> CloudObject:
+        fields = dict(value)
+        fields["mark"] = Mark.of_wire(value["mark"]) if value.get("mark") else None
+        used = value.get("in_use_by")
+        fields["in_use_by"] = tuple(used) if used is not None else None
+        return CloudObject(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyPage:
+    """`complete` False: the list is partial or its filter was ignored; nothing may be concluded from absence."""
+
+    objects: tuple[CloudObject, ...]
+    next: str | None
+    complete: bool
+    calls: int
+
+    def wire(self) -> Json:
+        return {
+            "objects": [o.wire() for o in self.objects],
+            "next": self.next,
+            "complete": self.complete,
+            "calls": self.calls,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What delete_object must still find: the mark, and the creation time or etag where the cloud gives one."""
+
+    mark: Mark | None
+    created_at: float | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a manifest asks of one cloud."""
+
+    kinds: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    azs: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckItem:
+    """One finding of `check`. `facts` carries what was read on the way.
+
+    what = "hosts": {"hosts": [{"name", "az", "rack"|null, "free_cpu"|null, "free_ram_mb"|null}]};
+    what = "quotas": {"quotas": {name: {"limit"|null, "used"}}}; both keyed as the planner reads them.
+    """
+
+    what: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    facts: Mapping[str, Any] | None = None
+
+    def wire(self) -> Json:
+        return asdict(self)
+
+
+Networks = Mapping[str, Mapping[str, Any]]
+DiskHint = str | Mapping[str, Any]
+Strings = Sequence[str]

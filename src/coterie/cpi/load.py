@@ -1,0 +1,31 @@
+"""Finds drivers by entry point `coterie.cpi` and loads them on first use; nobody imports a driver by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from coterie.cpi.contract import Cpi, Runtime
+from coterie.errors import UsageError
+
+
+def driver_names() -> list[str]:
+    return sorted(point.name for point in entry_points(group="coterie.cpi"))
+
+
+def open_cloud(driver: str, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> Cpi:
+    """The driver object of one configured cloud. Constructing it calls no cloud."""
+    return driver_class(driver)(cloud, properties, runtime)
+
+
+@cache
+def driver_class(driver: str) -> type[Cpi]:
+    for point in entry_points(group="coterie.cpi", name=driver):
+        loaded: type[Cpi] = point.load()
+        return loaded
+    raise UsageError(
+        f"no cloud driver is named {driver!r}",
+        remedy=f"use one of: {', '.join(driver_names())}, or install the package that brings it",
+    )
