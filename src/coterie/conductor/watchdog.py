@@ -1,0 +1,48 @@
+"""Finds steps whose call hangs, and returns them to the queue: the late result is refused by its epoch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from coterie.ledger import steps
+from coterie.ledger.steps import Claim
+from coterie.ledger.store import Ledger
+
+log = logging.getLogger(__name__)
+
+
+class Watchdog:
+    def __init__(self, ledger: Ledger, limit_s: float, replace: Callable[[Claim], None]) -> None:
+        self._ledger = ledger
+        self._limit_s = limit_s
+        self._replace = replace
+        self._running: dict[int, tuple[float, Claim]] = {}
+        self._turn = threading.Lock()
+
+    def enter(self, claim: Claim) -> None:
+        with self._turn:
+            self._running[claim.id] = (time.monotonic(), claim)
+
+    def leave(self, claim: Claim) -> bool:
+        """True if the step was given up meanwhile, and its thread has a successor."""
+        with self._turn:
+            present = self._running.get(claim.id)
+            if present is None or present[1] is not claim:
+                return True
+            del self._running[claim.id]
+            return False
+
+    def look(self) -> None:
+        late = time.monotonic() - self._limit_s
+        with self._turn:
+            hanging = [claim for since, claim in self._running.values() if since < late]
+            for claim in hanging:
+                del self._running[claim.id]
+        for claim in hanging:
+            log.warning("step %s (%s, %s) hangs; it is tried again", claim.id, claim.subject, claim.label)
+            with self._ledger.write() as tx:
+                steps.hand_back(tx, claim)
+            self._replace(claim)

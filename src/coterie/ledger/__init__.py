@@ -1,0 +1,1 @@
+"""The memory of everything: wishes, cloud objects, tasks, facts. The only room with SQL; it calls no cloud."""

@@ -1,0 +1,74 @@
+"""Single-writer domains: who may write one now, and the changes that wait for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger.store import Tx, now
+from coterie.ledger.tables import changes, domains
+
+
+def submit(tx: Tx, domain: str, body: dict[str, Any]) -> int:
+    if tx.execute(sa.select(domains.c.domain).where(domains.c.domain == domain)).first() is None:
+        _ensure(tx, domain)
+    made = changes.insert().values(domain=domain, body=body, state="waiting", created_at=now())
+    change: int = tx.execute(made.returning(changes.c.id)).scalar_one()
+    return change
+
+
+def outcome(tx: Tx, change: int) -> dict[str, Any] | None:
+    """The driver's answer, or None while the change waits."""
+    query = sa.select(changes.c.outcome).where(changes.c.id == change, changes.c.state != "waiting")
+    return tx.execute(query).scalar()
+
+
+def take(tx: Tx, domain: str, holder: str, lease_s: float) -> int | None:
+    """Become the writer of a domain whose last lease has ended; the epoch, or None while another writes."""
+    free = sa.or_(domains.c.holder.is_(None), domains.c.expires < now())
+    taken = (
+        domains.update()
+        .where(domains.c.domain == domain, free)
+        .values(holder=holder, epoch=domains.c.epoch + 1, expires=now() + lease_s)
+        .returning(domains.c.epoch)
+    )
+    return tx.execute(taken).scalar()
+
+
+def waiting(tx: Tx, domain: str) -> list[tuple[int, dict[str, Any]]]:
+    query = (
+        sa.select(changes.c.id, changes.c.body)
+        .where(changes.c.domain == domain, changes.c.state == "waiting")
+        .order_by(changes.c.id)
+        .limit(500)
+    )
+    return [(row.id, row.body) for row in tx.execute(query)]
+
+
+def acknowledge(tx: Tx, domain: str, holder: str, epoch: int, outcomes: list[tuple[int, dict[str, Any]]]) -> bool:
+    """Record the answers and give the domain back; False, and nothing recorded, when it is another's by now."""
+    mine = (
+        domains.update()
+        .where(domains.c.domain == domain, domains.c.holder == holder, domains.c.epoch == epoch)
+        .values(holder=None)
+    )
+    if tx.execute(mine).rowcount == 0:
+        return False
+    for change, answer in outcomes:
+        state = "applied" if answer.get("ok") else "failed"
+        tx.execute(changes.update().where(changes.c.id == change).values(state=state, outcome=answer))
+    return True
+
+
+def withdraw(tx: Tx, change: int) -> None:
+    """Forget a change, answered or given up by its waiter."""
+    tx.execute(changes.delete().where(changes.c.id == change))
+
+
+def _ensure(tx: Tx, domain: str) -> None:
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]  # same shape, other dialect
+    tx.execute(insert(domains).values(domain=domain).on_conflict_do_nothing())

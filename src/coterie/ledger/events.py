@@ -1,0 +1,41 @@
+"""Events: what happened, numbered within their task in commit order, so that a follower misses none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import events, tasks
+
+
+class Event(NamedTuple):
+    task: int | None
+    kind: str
+    subject: str
+    body: str
+    data: Any = None
+
+
+def append(tx: Tx, happened: Sequence[Event], at: float) -> None:
+    """Add events. The task's counter is raised in this transaction, so numbers follow the order of commits."""
+    if not happened:
+        return
+    counts = Counter(event.task for event in happened if event.task is not None)
+    last = {task: _raise_counter(tx, task, count) for task, count in sorted(counts.items())}
+    upcoming = {task: last[task] - counts[task] for task in counts}
+    rows = []
+    for event in happened:
+        n = 0
+        if event.task is not None:
+            upcoming[event.task] += 1
+            n = upcoming[event.task]
+        rows.append({**event._asdict(), "n": n, "at": at})
+    tx.execute(events.insert(), rows)
+
+
+def _raise_counter(tx: Tx, task: int, count: int) -> int:
+    raised = tasks.update().where(tasks.c.id == task).values(events=tasks.c.events + count).returning(tasks.c.events)
+    count_now: int = tx.execute(raised).scalar_one()
+    return count_now

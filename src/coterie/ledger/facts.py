@@ -1,0 +1,98 @@
+"""Facts: what clouds said about themselves, dated. Wanting one is a row too, answered by a conductor of the site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger import clouds
+from coterie.ledger.clouds import CloudRow
+from coterie.ledger.store import Tx, now
+from coterie.ledger.tables import facts
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    cloud: str
+    what: str
+    at: float | None
+    data: Any
+    error: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`properties` None: those of the configured cloud."""
+
+    cloud: str
+    what: str
+    question: Any
+    driver: str
+    properties: dict[str, Any] | None
+
+
+def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
+    """Ask for a fresh answer; the moment of asking, which the answer's date must reach."""
+    at: float = tx.execute(sa.select(now())).scalar_one()
+    known = clouds.get(tx, cloud.name) == cloud
+    asked = {
+        "question": question,
+        "wanted_at": at,
+        "driver": cloud.driver,
+        "conductor_group": cloud.conductor_group,
+        "properties": None if known else cloud.properties,
+    }
+    changed = tx.execute(facts.update().where(facts.c.cloud == cloud.name, facts.c.what == what).values(**asked))
+    if changed.rowcount == 0:
+        tx.execute(facts.insert().values(cloud=cloud.name, what=what, **asked))
+    return at
+
+
+def claim(
+    tx: Tx, holder: str, lease_s: float, *, group: str | None, drivers: Iterable[str], limit: int
+) -> list[Wanted]:
+    """Take unanswered questions about clouds that this conductor serves."""
+    waiting = (
+        sa.select(facts.c.cloud, facts.c.what)
+        .where(
+            sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at),
+            sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now()),
+            facts.c.driver.in_(sorted(drivers)),
+        )
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    if group is not None:
+        waiting = waiting.where(facts.c.conductor_group == group)
+    chosen = waiting.cte("chosen")
+    taken = (
+        facts.update()
+        .where(sa.tuple_(facts.c.cloud, facts.c.what).in_(sa.select(chosen.c.cloud, chosen.c.what)))
+        .values(holder=holder, held_until=now() + lease_s)
+        .returning(facts.c.cloud, facts.c.what, facts.c.question, facts.c.driver, facts.c.properties)
+    )
+    return [Wanted(*row) for row in tx.execute(taken)]
+
+
+def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, error: dict[str, Any] | None) -> None:
+    """`asked_at`: the database's time before the cloud was asked, so that no answer looks fresher than it is."""
+    tx.execute(
+        facts.update()
+        .where(facts.c.cloud == wanted.cloud, facts.c.what == wanted.what, facts.c.holder == holder)
+        .values(at=asked_at, data=data, error=error, holder=None, held_until=None, properties=None)
+    )
+
+
+def get(tx: Tx, cloud: str, what: str) -> Fact | None:
+    query = sa.select(facts.c.cloud, facts.c.what, facts.c.at, facts.c.data, facts.c.error)
+    row = tx.execute(query.where(facts.c.cloud == cloud, facts.c.what == what)).first()
+    return Fact(*row) if row else None
+
+
+def open_questions(tx: Tx) -> bool:
+    """Whether anything waits for an answer: a cheap look before a write transaction."""
+    unanswered = sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at)
+    return tx.execute(sa.select(facts.c.cloud).where(unanswered).limit(1)).first() is not None

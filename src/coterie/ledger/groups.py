@@ -1,0 +1,96 @@
+"""Server groups: one row per logical group and cloud; the row is there before the cloud is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger.store import Tx, now
+from coterie.ledger.tables import instance_groups, server_group_users, server_groups
+from coterie.ledger.writes import NOW, Write, update
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    intent: str
+    deployment: str
+    name: str
+    cloud: str
+    cid: str | None
+    policy: str | None
+    metadata: dict[str, Any]
+    state: str
+    adopted: bool
+
+
+_ROW = tuple(server_groups.c[name] for name in GroupRow.__slots__)
+
+
+def get(tx: Tx, intent: str) -> GroupRow | None:
+    row = tx.execute(sa.select(*_ROW).where(server_groups.c.intent == intent)).first()
+    return GroupRow(*row) if row else None
+
+
+def of_deployment(tx: Tx, deployment: str) -> list[GroupRow]:
+    """Those that may be in a cloud, oldest first."""
+    query = (
+        sa.select(*_ROW)
+        .where(server_groups.c.deployment == deployment, server_groups.c.state != "gone")
+        .order_by(server_groups.c.intent)
+    )
+    return [GroupRow(*row) for row in tx.execute(query)]
+
+
+def of_cloud(tx: Tx, cloud: str) -> list[GroupRow]:
+    query = sa.select(*_ROW).where(server_groups.c.cloud == cloud, server_groups.c.state.in_(("live", "missing")))
+    return [GroupRow(*row) for row in tx.execute(query)]
+
+
+def add(tx: Tx, intent: str, metadata: dict[str, Any], *, name: str, cloud: str) -> None:
+    tx.execute(
+        server_groups.insert().values(
+            intent=intent,
+            deployment=metadata["deployment"],
+            name=name,
+            cloud=cloud,
+            policy=metadata["policy"],
+            metadata=metadata,
+            state="intended",
+            adopted=bool(metadata["options"].get("adopt")),
+            created_at=now(),
+        )
+    )
+
+
+def set_users(tx: Tx, deployment: str, users: Iterable[tuple[str, str]]) -> None:
+    """Say which instance groups use which server groups: pairs of (instance group name, server group intent)."""
+    ids = _instance_group_ids(tx, deployment)
+    tx.execute(server_group_users.delete().where(server_group_users.c.instance_group.in_(list(ids.values()))))
+    rows = [{"instance_group": ids[name], "server_group": intent} for name, intent in sorted(set(users))]
+    if rows:
+        tx.execute(server_group_users.insert(), rows)
+
+
+def set_instance_groups(tx: Tx, deployment: str, names: Iterable[str]) -> None:
+    wanted, present = set(names), _instance_group_ids(tx, deployment)
+    for name in sorted(wanted - present.keys()):
+        tx.execute(instance_groups.insert().values(deployment=deployment, name=name))
+    dropped = [present[name] for name in sorted(present.keys() - wanted)]
+    tx.execute(server_group_users.delete().where(server_group_users.c.instance_group.in_(dropped)))
+    tx.execute(instance_groups.delete().where(instance_groups.c.id.in_(dropped)))
+
+
+def _instance_group_ids(tx: Tx, deployment: str) -> dict[str, int]:
+    query = sa.select(instance_groups.c.name, instance_groups.c.id).where(instance_groups.c.deployment == deployment)
+    return dict(tx.execute(query).tuples().all())
+
+
+def change(intent: str, **values: Any) -> Write:
+    return update("server_groups", {"intent": intent}, **values)
+
+
+def gone(intent: str) -> Write:
+    return update("server_groups", {"intent": intent}, state="gone", ended_at=NOW)

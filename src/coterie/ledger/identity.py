@@ -1,0 +1,32 @@
+"""Who this Director is: one row, made at the first start and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from coterie.ids import Ids
+from coterie.ledger.store import Ledger, Tx, now
+from coterie.ledger.tables import directors
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    uuid: str
+    name: str
+
+
+def director(tx: Tx) -> Identity:
+    row = tx.execute(sa.select(directors.c.uuid, directors.c.name).order_by(directors.c.created_at)).first()
+    if row is None:
+        raise LookupError("the ledger has no Director yet; call ensure_director first")
+    return Identity(row.uuid, row.name)
+
+
+def ensure_director(ledger: Ledger, name: str, ids: Ids) -> Identity:
+    """The Director of this ledger; named `name` if it is the first start."""
+    with ledger.write() as tx:
+        if tx.execute(sa.select(sa.func.count()).select_from(directors)).scalar_one() == 0:
+            tx.execute(directors.insert().values(uuid=ids.uuid(), name=name, created_at=now()))
+        return director(tx)

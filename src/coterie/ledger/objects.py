@@ -1,0 +1,117 @@
+"""The ledger of cloud objects: the rows behind every mark, and how they move through their life."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.cpi.contract import Kind
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import objects
+from coterie.ledger.writes import NOW, Write, insert, update
+
+OPEN = ("intended", "live", "unknown", "kept", "deleting")  # everything that may be in the cloud
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRow:
+    intent: str
+    kind: Kind
+    cloud: str
+    az: str | None
+    state: str
+    cid: str | None
+    deployment: str | None
+    node: str | None
+    ref: str | None
+    size_mb: int
+    properties: dict[str, Any] | None
+    doubt_since: float | None
+
+
+_ROW = tuple(objects.c[name] for name in ObjectRow.__slots__)
+
+
+def of_node(tx: Tx, node: str) -> list[ObjectRow]:
+    """What may still be in the cloud for this node, oldest first."""
+    query = sa.select(*_ROW).where(objects.c.node == node, objects.c.state.in_(OPEN)).order_by(objects.c.intent)
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def get(tx: Tx, intent: str) -> ObjectRow | None:
+    row = tx.execute(sa.select(*_ROW).where(objects.c.intent == intent)).first()
+    return ObjectRow(*row) if row else None
+
+
+def images(tx: Tx, refs: Sequence[str]) -> list[ObjectRow]:
+    """What clouds hold, or may hold, of these stemcells."""
+    query = sa.select(*_ROW).where(
+        objects.c.kind == "image", objects.c.ref.in_(sorted(refs)), objects.c.state.in_(OPEN)
+    )
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+# -- the moves of a life; `intended` is always committed before the cloud is called --
+
+
+def intend(
+    intent: str,
+    kind: Kind,
+    cloud: str,
+    *,
+    az: str | None = None,
+    deployment: str | None = None,
+    node: str | None = None,
+    ref: str | None = None,
+    size_mb: int = 0,
+    properties: dict[str, Any] | None = None,
+) -> Write:
+    return insert(
+        "objects",
+        intent=intent,
+        kind=kind,
+        cloud=cloud,
+        az=az,
+        state="intended",
+        deployment=deployment,
+        node=node,
+        ref=ref,
+        size_mb=size_mb,
+        properties=properties,
+        created_at=NOW,
+    )
+
+
+def landed(intent: str, cid: str) -> Write:
+    return update("objects", {"intent": intent}, state="live", cid=cid, doubt_since=None)
+
+
+def doubted(intent: str) -> Write:
+    return update("objects", {"intent": intent}, state="unknown", doubt_since=NOW)
+
+
+def deleting(intent: str, cid: str) -> Write:
+    return update("objects", {"intent": intent}, state="deleting", cid=cid)
+
+
+def gone(intent: str, *, tombstone: bool = False) -> Write:
+    return update("objects", {"intent": intent}, state="gone", tombstone=tombstone, ended_at=NOW)
+
+
+def kept(intent: str) -> Write:
+    return update("objects", {"intent": intent}, state="kept", node=None)
+
+
+def resized(intent: str, size_mb: int) -> Write:
+    return update("objects", {"intent": intent}, size_mb=size_mb)
+
+
+def reshaped(intent: str, cid: str, size_mb: int, properties: dict[str, Any]) -> Write:
+    return update("objects", {"intent": intent}, cid=cid, size_mb=size_mb, properties=properties)
+
+
+def clouds_in_use(tx: Tx) -> list[str]:
+    return list(tx.execute(sa.select(objects.c.cloud).where(objects.c.state.in_(OPEN)).distinct()).scalars())

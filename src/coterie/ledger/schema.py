@@ -1,0 +1,64 @@
+"""Creates and upgrades the schema through Alembic; refuses a database that a newer release has written."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from coterie.errors import LedgerTooNew
+
+HEAD = "0001"
+_VERSION = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32)))
+_LOCK = 0x636F7465  # any number that is the same in every release
+
+
+def upgrade(engine: sa.Engine) -> None:
+    """Bring the schema to HEAD. Cheap when it is there already; safe when many processes start at once."""
+    if current(engine) == HEAD:
+        return
+    with engine.begin() as tx:
+        if tx.dialect.name == "postgresql":
+            tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        found = _read_version(tx)
+        if found is not None and found not in _known():
+            raise LedgerTooNew(
+                f"this database has schema {found}, which this release does not know",
+                why=f"it was written by a newer release; the newest schema here is {HEAD}",
+                remedy="start the newer release, or restore a backup made before the upgrade",
+            )
+        _run_migrations(tx)
+
+
+def current(engine: sa.Engine) -> str | None:
+    with engine.connect() as tx:
+        return _read_version(tx)
+
+
+def _read_version(tx: sa.Connection) -> str | None:
+    if not sa.inspect(tx).has_table(_VERSION.name):
+        return None
+    return tx.execute(sa.select(_VERSION.c.version_num)).scalar()
+
+
+@cache
+def _known() -> frozenset[str]:
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory(str(_folder()))
+    return frozenset(script.revision for script in scripts.walk_revisions())
+
+
+def _run_migrations(tx: sa.Connection) -> None:
+    from alembic.command import upgrade as alembic_upgrade
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_folder()))
+    config.attributes["connection"] = tx
+    alembic_upgrade(config, "head")
+
+
+def _folder() -> Path:
+    return Path(__file__).parent / "migrations"

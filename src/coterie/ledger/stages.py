@@ -1,0 +1,106 @@
+"""Stages of a task: which steps may start now. A stage opens when its needs have ended, and admits a few at a time.
+
+Order is kept per stage, not per step, so that ten thousand nodes cost ten thousand rows and a handful of edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import stages, steps
+
+ENDED = ("done", "failed", "skipped")
+
+
+def advance(tx: Tx, task: int, ended: Mapping[int, tuple[int, int]]) -> bool:
+    """Account for steps that ended ({stage: (ended, failed)}), admit others; True when every stage has ended."""
+    for n, (count, failed) in sorted(ended.items()):
+        stage = _count(tx, task, n, count, failed)
+        if stage.failed and stage.stop_on_failure:
+            stage = _stop(tx, stage)
+        if stage.ended < stage.total:
+            _admit(tx, stage)
+            continue
+        _close(tx, stage)
+    return settle(tx, task)
+
+
+def settle(tx: Tx, task: int) -> bool:
+    """Open or skip the stages whose needs have ended, until nothing moves; True when every stage has ended."""
+    while True:
+        rows = tx.execute(sa.select(stages).where(stages.c.task == task).order_by(stages.c.n)).all()
+        states = {row.n: row.state for row in rows}
+        blocked = [row for row in rows if row.state == "blocked"]
+        moved = [row for row in blocked if _unblock(tx, row, states)]
+        if not moved:
+            return all(state in ENDED for state in states.values())
+
+
+def _unblock(tx: Tx, stage: Any, states: Mapping[int, str]) -> bool:
+    needs: list[list[Any]] = stage.needs
+    if any(states[n] in ("failed", "skipped") and how == "done" for n, how in needs):
+        _skip(tx, stage, "skipped")
+        return True
+    if any(states[n] not in ENDED for n, _ in needs):
+        return False
+    if stage.total == 0:
+        _set(tx, stage, state="done")
+        return True
+    _set(tx, stage, state="open")
+    _admit(tx, stage)
+    return True
+
+
+def _count(tx: Tx, task: int, n: int, count: int, failed: int) -> Any:
+    counted = (
+        stages.update()
+        .where(stages.c.task == task, stages.c.n == n)
+        .values(ended=stages.c.ended + count, failed=stages.c.failed + failed)
+        .returning(stages)
+    )
+    return tx.execute(counted).one()
+
+
+def _admit(tx: Tx, stage: Any) -> None:
+    room = stage.max_in_flight - (stage.admitted - stage.ended)
+    if room <= 0 or stage.admitted >= stage.total:
+        return
+    chosen = _queued(stage).order_by(steps.c.id).limit(room)
+    admitted = tx.execute(steps.update().where(steps.c.id.in_(chosen)).values(state="ready")).rowcount
+    _set(tx, stage, admitted=stage.admitted + admitted)
+
+
+def _stop(tx: Tx, stage: Any) -> Any:
+    """A failure that stops the stage: what was not admitted yet is skipped; what runs may end."""
+    skipped = _skip_queued(tx, stage)
+    changed = {"admitted": stage.admitted + skipped, "ended": stage.ended + skipped}
+    return tx.execute(_update(stage).values(**changed).returning(stages)).one()
+
+
+def _close(tx: Tx, stage: Any) -> None:
+    _set(tx, stage, state="failed" if stage.failed else "done")
+
+
+def _skip(tx: Tx, stage: Any, state: str) -> None:
+    _skip_queued(tx, stage)
+    _set(tx, stage, state=state, ended=stage.total)
+
+
+def _skip_queued(tx: Tx, stage: Any) -> int:
+    return tx.execute(steps.update().where(steps.c.id.in_(_queued(stage))).values(state="skipped")).rowcount
+
+
+def _queued(stage: Any) -> sa.Select[tuple[int]]:
+    return sa.select(steps.c.id).where(steps.c.task == stage.task, steps.c.stage == stage.n, steps.c.state == "queued")
+
+
+def _set(tx: Tx, stage: Any, **values: Any) -> None:
+    tx.execute(_update(stage).values(**values))
+
+
+def _update(stage: Any) -> sa.Update:
+    return stages.update().where(stages.c.task == stage.task, stages.c.n == stage.n)

@@ -1,0 +1,201 @@
+"""Steps: claimed by lease, ended only by the claim that still holds. The most delicate statements of the ledger.
+
+Every write of a result requires id, owner, epoch and state `running`; a claim or a hand-over raises the epoch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from coterie.ledger import events, stages, tasks, writes
+from coterie.ledger.events import Event
+from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import steps
+from coterie.ledger.writes import NOW, After, Write
+
+
+@dataclass(slots=True)
+class Claim:
+    """A step that `owner` may run as long as its lease holds."""
+
+    id: int
+    task: int
+    stage: int
+    flow: str
+    label: str
+    subject: str
+    node: str | None
+    cloud: str | None
+    epoch: int
+    attempt: int
+    deadline: float | None
+    data: dict[str, Any]
+    owner: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one label of a step came to: the rows it changes, what happened, and how the step goes on."""
+
+    claim: Claim
+    move: Literal["next", "wait", "done", "fail"]
+    label: str
+    data: dict[str, Any]
+    attempt: int = 0
+    delay_s: float = 0.0
+    error: Any = None
+    writes: list[Write] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+
+_CLAIMED = (
+    steps.c.id,
+    steps.c.task,
+    steps.c.stage,
+    steps.c.flow,
+    steps.c.label,
+    steps.c.subject,
+    steps.c.node,
+    steps.c.cloud,
+    steps.c.epoch,
+    steps.c.attempt,
+    steps.c.deadline,
+    steps.c.data,
+)
+
+
+def claim(
+    tx: Tx, owner: str, limit: int, *, flows: Iterable[str], group: str | None, drivers: Iterable[str]
+) -> list[Claim]:
+    """Take up to `limit` ready steps. Unknown flows are left for a newer release; group None takes every group."""
+    ready = (
+        sa.select(steps.c.id)
+        .where(
+            steps.c.state == "ready",
+            steps.c.not_before <= now(),
+            steps.c.flow.in_(sorted(flows)),
+            sa.or_(steps.c.driver.is_(None), steps.c.driver.in_(sorted(drivers))),
+        )
+        .order_by(steps.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    if group is not None:
+        ready = ready.where(steps.c.conductor_group == group)
+    # A CTE: with a plain sub-select PostgreSQL may evaluate the limit more than once and claim too many.
+    chosen = ready.cte("chosen")
+    taken = (
+        steps.update()
+        .where(steps.c.id.in_(sa.select(chosen.c.id)))
+        .values(
+            state="running",
+            owner=owner,
+            epoch=steps.c.epoch + 1,
+            started_at=sa.func.coalesce(steps.c.started_at, now()),
+        )
+        .returning(*_CLAIMED)
+    )
+    rows = tx.execute(taken).all()
+    return sorted((Claim(**row._asdict(), owner=owner) for row in rows), key=lambda claimed: claimed.id)
+
+
+def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
+    """Apply the outcomes whose claims still hold; the ids of those. The others leave no trace."""
+    held = _held(tx, outcomes)
+    valid = [outcome for outcome in outcomes if outcome.claim.id in held]
+    if not valid:
+        return set()
+    at = time(tx)
+    stopping = tasks.cancelling(tx, {o.claim.task for o in valid if o.move == "wait"})
+    changed: list[Write] = []
+    happened: list[Event] = []
+    for outcome in valid:
+        changed += outcome.writes
+        happened += outcome.events
+        changed.append(_step_write(outcome, stopping))
+    writes.apply(tx, changed, at)
+    events.append(tx, happened, at)
+    _advance(tx, valid, stopping)
+    return {outcome.claim.id for outcome in valid}
+
+
+def _held(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
+    claims = {outcome.claim.id: outcome.claim for outcome in outcomes}
+    query = (
+        sa.select(steps.c.id, steps.c.owner, steps.c.epoch)
+        .where(steps.c.id.in_(sorted(claims)), steps.c.state == "running")
+        .order_by(steps.c.id)
+        .with_for_update()
+    )
+    rows = tx.execute(query).all()
+    return {row.id for row in rows if (row.owner, row.epoch) == (claims[row.id].owner, claims[row.id].epoch)}
+
+
+def _step_write(outcome: Outcome, stopping: set[int]) -> Write:
+    key = {"id": outcome.claim.id}
+    if outcome.move == "next":
+        return writes.update("steps", key, label=outcome.label, data=outcome.data, attempt=0)
+    if outcome.move == "wait" and outcome.claim.task not in stopping:
+        return writes.update(
+            "steps",
+            key,
+            state="ready",
+            owner=None,
+            label=outcome.label,
+            data=outcome.data,
+            attempt=outcome.attempt,
+            not_before=After(outcome.delay_s),
+            error=outcome.error,
+        )
+    state = {"done": "done", "fail": "failed", "wait": "cancelled"}[outcome.move]
+    return writes.update(
+        "steps", key, state=state, owner=None, label=outcome.label, data=outcome.data, error=outcome.error, ended_at=NOW
+    )
+
+
+def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
+    ended: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
+    for outcome in valid:
+        task, stage = outcome.claim.task, outcome.claim.stage
+        if outcome.move == "next" or (outcome.move == "wait" and task not in stopping):
+            continue
+        count, failed = ended[task].get(stage, (0, 0))
+        ended[task][stage] = (count + 1, failed + (outcome.move == "fail"))
+    for task in sorted(ended):
+        if stages.advance(tx, task, ended[task]):
+            tasks.end(tx, task)
+
+
+def hand_back(tx: Tx, claim: Claim) -> bool:
+    """Return a running step to the queue under a new epoch, so that a late result of this claim is refused."""
+    returned = (
+        steps.update()
+        .where(
+            steps.c.id == claim.id,
+            steps.c.owner == claim.owner,
+            steps.c.epoch == claim.epoch,
+            steps.c.state == "running",
+        )
+        .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
+    )
+    return tx.execute(returned).rowcount == 1
+
+
+def hand_back_all(tx: Tx, owners: Iterable[str]) -> list[int]:
+    """Return every running step of these owners; the tasks they belong to.
+
+    A task that is being cancelled takes them back too: what the dead owner left in doubt is settled first, and the
+    step ends as cancelled at its next rest.
+    """
+    returned = (
+        steps.update()
+        .where(steps.c.owner.in_(sorted(owners)), steps.c.state == "running")
+        .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
+        .returning(steps.c.task)
+    )
+    return sorted(set(tx.execute(returned).scalars()))

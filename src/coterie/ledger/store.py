@@ -1,0 +1,121 @@
+"""Opens the ledger: one code path for SQLite and PostgreSQL, transactions, and the database's clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from coterie.errors import UsageError
+from coterie.ledger import schema
+
+Tx = sa.Connection
+
+# A process that is paused inside a transaction must not block the others for longer than a lease.
+_IDLE_IN_TRANSACTION_MS = 10_000
+
+
+class now(FunctionElement[float]):
+    """Seconds since 1970 by the database's own clock, so that no two machines have to agree."""
+
+    inherit_cache = True
+    type = sa.Double()
+
+
+_NOW = sa.select(now())
+
+
+@compiles(now, "sqlite")
+def _sqlite_now(element: now, compiler: Any, **kw: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(now, "postgresql")
+def _postgresql_now(element: now, compiler: Any, **kw: Any) -> str:
+    return "cast(extract(epoch from clock_timestamp()) as double precision)"
+
+
+def time(tx: Tx) -> float:
+    """The database's time now."""
+    return tx.execute(_NOW).scalar_one()
+
+
+class Ledger:
+    """A database and its two kinds of transaction. Nothing slow may happen inside either."""
+
+    def __init__(self, reader: sa.Engine, writer: sa.Engine) -> None:
+        self._reader = reader
+        self._writer = writer
+        # SQLite's lock is not fair: writers of one process queue here instead of spinning there.
+        self._turn = threading.Lock() if writer.dialect.name == "sqlite" else None
+
+    @staticmethod
+    def open(url: str) -> Ledger:
+        """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew)."""
+        ledger = _sqlite(url) if url.startswith("sqlite") else _postgresql(url)
+        schema.upgrade(ledger._writer)
+        return ledger
+
+    @property
+    def dialect(self) -> str:
+        return self._writer.dialect.name
+
+    @contextmanager
+    def read(self) -> Iterator[Tx]:
+        with self._reader.begin() as tx:
+            yield tx
+
+    @contextmanager
+    def write(self) -> Iterator[Tx]:
+        if self._turn is None:
+            with self._writer.begin() as tx:
+                yield tx
+            return
+        with self._turn, self._writer.begin() as tx:
+            yield tx
+
+    def close(self) -> None:
+        self._reader.dispose()
+        self._writer.dispose()
+
+
+def _sqlite(url: str) -> Ledger:
+    # isolation_level None: we say BEGIN ourselves, IMMEDIATE for writers, so that none fails half-way.
+    options: dict[str, Any] = {
+        "connect_args": {"isolation_level": None, "timeout": 60, "check_same_thread": False},
+    }
+    reader = sa.create_engine(url, pool_size=8, max_overflow=64, poolclass=sa.QueuePool, **options)
+    writer = sa.create_engine(url, pool_size=1, max_overflow=0, poolclass=sa.QueuePool, **options)
+    for engine, begin in ((reader, "BEGIN"), (writer, "BEGIN IMMEDIATE")):
+        sa.event.listen(engine, "connect", _tune_sqlite)
+        sa.event.listen(engine, "begin", lambda tx, begin=begin: tx.exec_driver_sql(begin))
+    return Ledger(reader, writer)
+
+
+def _tune_sqlite(connection: Any, record: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
+
+
+def _postgresql(url: str) -> Ledger:
+    if not url.startswith("postgresql"):
+        raise UsageError(
+            "the database URL names neither SQLite nor PostgreSQL",
+            remedy="use sqlite:///PATH or postgresql://USER@HOST/NAME",
+        )
+    url = url.replace("postgresql://", "postgresql+psycopg://", 1)
+    engine = sa.create_engine(
+        url,
+        pool_size=8,
+        max_overflow=64,
+        pool_pre_ping=True,
+        connect_args={"options": f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS}"},
+    )
+    return Ledger(engine, engine)

@@ -1,0 +1,304 @@
+"""Every table, with what each state means. Times are seconds since 1970 by the database's own clock."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+_BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *parts)
+
+
+def _key(name: str = "name") -> sa.Column[str]:
+    return sa.Column(name, sa.Text, primary_key=True)
+
+
+def _text(name: str, *, null: bool = False, default: str | None = None) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=null, default=default, server_default=default)
+
+
+def _number(name: str, default: int = 0) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=False, default=default, server_default=str(default))
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False, default=False, server_default=sa.false())
+
+
+def _time(name: str, *, null: bool = True) -> sa.Column[float]:
+    return sa.Column(name, sa.Double, nullable=null)
+
+
+def _json(name: str) -> sa.Column[object]:
+    return sa.Column(name, sa.JSON(none_as_null=True), nullable=True)
+
+
+# -- who we are, and what is configured --
+
+directors = _table("directors", _key("uuid"), _text("name"), _time("created_at", null=False))
+
+cloud_configs = _table(  # history; the newest counts
+    "cloud_configs",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    _text("body"),
+    _text("hash"),
+    _time("created_at", null=False),
+)
+
+clouds = _table("clouds", _key(), _text("driver"), _json("properties"), _text("conductor_group", default=""))
+
+stemcells = _table(  # the catalogue; what a cloud made of one is an object of kind image with `ref` name/version
+    "stemcells",
+    _key(),
+    _key("version"),
+    _text("os", null=True),
+    _text("image", null=True),  # path below the Director's store; null for a light stemcell
+    _text("sha256", null=True),
+    _json("cloud_properties"),
+    _json("formats"),
+    _time("created_at", null=False),
+)
+
+# -- wishes --
+
+deployments = _table(
+    "deployments",
+    _key(),
+    _text("manifest"),
+    _number("config_id"),
+    _number("serial", 1),  # +1 with every change of the wish or of a node: what a plan was made from
+    _flag("resurrection"),
+    _time("created_at", null=False),
+    _time("updated_at", null=False),
+)
+
+instance_groups = _table(
+    "instance_groups",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    _text("deployment"),
+    _text("name"),
+    sa.UniqueConstraint("deployment", "name"),
+)
+
+# state of a server group:
+#   intended   the row exists, the cloud was or will be asked
+#   live       the cloud answered (on clouds that only reserve: reserved)
+#   missing    the cloud says that it is gone, although we did not delete it
+#   deleting   no VM of ours is in it any more, the cloud was or will be asked
+#   gone       deleted
+server_groups = _table(
+    "server_groups",
+    _key("intent"),
+    _text("deployment"),
+    _text("name"),
+    _text("cloud"),
+    _text("cid", null=True),
+    _text("policy", null=True),
+    _json("metadata"),
+    _text("state"),
+    _flag("adopted"),
+    _time("created_at", null=False),
+    _time("ended_at"),
+    sa.Index("server_groups_by_deployment", "deployment", "name", "cloud"),
+)
+# One logical group has one living row per cloud; while its policy changes, the successor is told by `replaces`.
+
+server_group_users = _table(
+    "server_group_users",
+    sa.Column("instance_group", _BigId, primary_key=True),
+    sa.Column("server_group", sa.Text, primary_key=True),
+)
+
+# state of a node:
+#   planned    wanted, nothing made yet
+#   changing   a step works on it
+#   up         its VM runs and its health check passes
+#   failing    its last step failed, or its health check does; `problem` says why
+#   dead       its VM is in the cloud but does not run
+#   missing    its VM is not in the cloud
+#   deleting   it is being removed
+nodes = _table(
+    "nodes",
+    _key("uuid"),
+    _text("deployment"),
+    _text("instance_group"),
+    _number("index"),
+    _text("az"),
+    _text("cloud"),
+    _text("conductor_group", null=True),  # null: its cloud's
+    _text("state"),
+    _json("spec"),  # as its VM was made; null before the first one
+    _text("vm_intent", null=True),
+    _text("vm_cid", null=True),
+    _text("server_group", null=True),  # intent of the server group that its VM is in
+    _text("host", null=True),
+    _json("addresses"),
+    _json("problem"),
+    _time("created_at", null=False),
+    _time("updated_at", null=False),
+    sa.UniqueConstraint("deployment", "instance_group", "index"),
+)
+
+addresses = _table("addresses", _key("network"), _key("ip"), _text("node"), _text("deployment"))
+sa.Index("addresses_by_node", addresses.c.node)
+
+# -- the memory of every cloud object --
+
+# state of an object:
+#   intended   committed before the cloud is called; nothing or something may be there
+#   live       the cloud answered with `cid`
+#   unknown    the call timed out or its process died; find(kind, mark) settles it
+#   kept       a disk that no node uses any more, held for the undo window
+#   deleting   the cloud was or will be asked to delete it
+#   gone       certainly not there; with `tombstone`: never found, so an object with this mark is an orphan
+objects = _table(
+    "objects",
+    _key("intent"),
+    _text("kind"),
+    _text("cloud"),
+    _text("az", null=True),
+    _text("state"),
+    _text("cid", null=True),
+    _text("deployment", null=True),
+    _text("node", null=True),
+    _text("ref", null=True),  # what it is to us: "broker/0", "debian-12/1.1"
+    _number("size_mb"),
+    _json("properties"),
+    _flag("tombstone"),
+    _time("created_at", null=False),
+    _time("doubt_since"),
+    _time("ended_at"),
+    sa.Index("objects_by_cloud", "cloud", "kind", "state"),
+    sa.Index("objects_by_node", "node"),
+    sa.Index("objects_by_deployment", "deployment", "kind"),
+)
+
+facts = _table(  # what clouds said, dated; `wanted_at` > `at` asks a conductor to look again
+    "facts",
+    _key("cloud"),
+    _key("what"),
+    _text("driver"),
+    _text("conductor_group", default=""),
+    _json("properties"),  # of a cloud that is not configured yet; forgotten with the answer
+    _json("question"),
+    _time("wanted_at", null=False),
+    _time("at"),
+    _json("data"),
+    _json("error"),
+    _text("holder", null=True),
+    _time("held_until"),
+)
+
+# -- work --
+
+# state of a task: running · cancelling (no new step starts) · done · failed · cancelled
+tasks = _table(
+    "tasks",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    _text("kind"),
+    _text("deployment", null=True),
+    _text("state"),
+    _json("plan"),
+    _text("requested_by", null=True),
+    _number("events"),
+    _time("created_at", null=False),
+    _time("ended_at"),
+    _json("report"),
+    sa.Index("tasks_by_state", "state"),
+    sa.Index("tasks_by_deployment", "deployment", "id"),
+)
+
+# state of a stage: blocked (its needs are open) · open · done · failed (a step failed) · skipped
+stages = _table(
+    "stages",
+    sa.Column("task", _BigId, primary_key=True),
+    sa.Column("n", sa.Integer, primary_key=True),
+    _text("name"),
+    _text("state"),
+    _number("max_in_flight"),
+    _flag("stop_on_failure"),
+    _json("needs"),
+    _number("total"),
+    _number("admitted"),
+    _number("ended"),
+    _number("failed"),
+)
+
+# state of a step:
+#   queued     its stage has not admitted it yet
+#   ready      may be claimed once `not_before` has passed
+#   running    claimed by `owner` at `epoch`
+#   done, failed, skipped (its stage stopped), cancelled
+steps = _table(
+    "steps",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    sa.Column("task", _BigId, nullable=False),
+    _number("stage"),
+    _text("flow"),
+    _text("label"),
+    _text("subject"),
+    _text("node", null=True),
+    _text("cloud", null=True),
+    _text("driver", null=True),
+    _text("conductor_group", default=""),
+    _text("state"),
+    _text("owner", null=True),
+    _number("epoch"),
+    _number("attempt"),
+    _time("not_before", null=False),
+    _time("deadline"),
+    _json("data"),
+    _json("error"),
+    _time("started_at"),
+    _time("ended_at"),
+    sa.Index("steps_to_claim", "state", "not_before"),
+    sa.Index("steps_by_stage", "task", "stage", "state", "id"),
+    sa.Index("steps_by_owner", "owner", "state"),
+)
+
+events = _table(
+    "events",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    sa.Column("task", _BigId, nullable=True),
+    _number("n"),  # 1, 2, 3 … within the task, in commit order
+    _time("at", null=False),
+    _text("kind"),
+    _text("subject"),
+    _text("body"),
+    _json("data"),
+    sa.Index("events_by_task", "task", "n"),
+)
+
+conductors = _table(
+    "conductors",
+    _key(),
+    _text("incarnation"),
+    _text("conductor_group", default=""),
+    _json("drivers"),
+    _text("release"),
+    _time("started_at", null=False),
+    _time("heartbeat", null=False),
+)
+
+# -- single-writer domains --
+
+domains = _table("domains", _key("domain"), _text("holder", null=True), _number("epoch"), _time("expires"))
+
+changes = _table(  # state: waiting · applied · failed; outcome is what the driver answered
+    "changes",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    _text("domain"),
+    _json("body"),
+    _text("state"),
+    _json("outcome"),
+    _time("created_at", null=False),
+    sa.Index("changes_by_domain", "domain", "state", "id"),
+)
+
+replies = _table(  # what a POST with this Idempotency-Key was answered
+    "replies", _key("key"), _text("request"), _number("status"), _json("body"), _time("created_at", null=False)
+)

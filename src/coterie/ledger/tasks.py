@@ -1,0 +1,185 @@
+"""Tasks: made with all their stages and steps in one transaction, cancelled by a flag, ended by their last stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger import deployments, events, stages
+from coterie.ledger.events import Event
+from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import stages as stages_table
+from coterie.ledger.tables import steps, tasks
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    flow: str
+    label: str
+    subject: str
+    data: dict[str, Any]
+    node: str | None = None
+    cloud: str | None = None
+    driver: str | None = None
+    conductor_group: str = ""
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewStage:
+    name: str
+    steps: Sequence[NewStep]
+    needs: Sequence[tuple[int, str]] = ()  # (stage, "done" | "ended")
+    max_in_flight: int = 1_000_000
+    stop_on_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    kind: str
+    deployment: str | None
+    stages: Sequence[NewStage]
+    plan: Any = None
+    requested_by: str | None = None
+    opening: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def create(tx: Tx, new: NewTask) -> int:
+    at = time(tx)
+    made = tasks.insert().values(
+        kind=new.kind,
+        deployment=new.deployment,
+        state="running",
+        plan=new.plan,
+        requested_by=new.requested_by,
+        created_at=at,
+    )
+    task: int = tx.execute(made.returning(tasks.c.id)).scalar_one()
+    for n, stage in enumerate(new.stages):
+        _create_stage(tx, task, n, stage, at)
+    events.append(tx, [Event(task, "task.started", new.deployment or new.kind, new.opening, new.details)], at)
+    if stages.settle(tx, task):
+        end(tx, task)
+    return task
+
+
+def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None:
+    tx.execute(
+        stages_table.insert().values(
+            task=task,
+            n=n,
+            name=stage.name,
+            state="blocked",
+            needs=[list(need) for need in stage.needs],
+            total=len(stage.steps),
+            max_in_flight=stage.max_in_flight,
+            stop_on_failure=stage.stop_on_failure,
+        )
+    )
+    if not stage.steps:
+        return
+    rows = [
+        {
+            "task": task,
+            "stage": n,
+            "flow": step.flow,
+            "label": step.label,
+            "subject": step.subject,
+            "node": step.node,
+            "cloud": step.cloud,
+            "driver": step.driver,
+            "conductor_group": step.conductor_group,
+            "state": "queued",
+            "not_before": at,
+            "deadline": None if step.deadline_s is None else at + step.deadline_s,
+            "data": step.data,
+        }
+        for step in stage.steps
+    ]
+    tx.execute(steps.insert(), rows)
+
+
+def cancelling(tx: Tx, ids: set[int]) -> set[int]:
+    if not ids:
+        return set()
+    query = sa.select(tasks.c.id).where(tasks.c.id.in_(sorted(ids)), tasks.c.state == "cancelling")
+    return set(tx.execute(query).scalars())
+
+
+def cancel(tx: Tx, task: int) -> bool:
+    """No step of the task starts any more; what runs ends at its next rest. False if it had ended already."""
+    flagged = tasks.update().where(tasks.c.id == task, tasks.c.state == "running").values(state="cancelling")
+    if tx.execute(flagged).rowcount == 0:
+        return False
+    events.append(
+        tx, [Event(task, "task.cancelling", "", "cancel was asked for; running steps finish first")], time(tx)
+    )
+    ended: dict[int, tuple[int, int]] = {}
+    stopped = (
+        steps.update()
+        .where(steps.c.task == task, steps.c.state.in_(("queued", "ready")))
+        .values(state="cancelled", ended_at=now())
+        .returning(steps.c.stage)
+    )
+    for stage in tx.execute(stopped).scalars():
+        ended[stage] = (ended.get(stage, (0, 0))[0] + 1, 0)
+    if stages.advance(tx, task, ended):
+        end(tx, task)
+    return True
+
+
+def end(tx: Tx, task: int) -> None:
+    """Called when every stage has ended: sum up, and say it."""
+    row = tx.execute(sa.select(tasks).where(tasks.c.id == task).with_for_update()).one()
+    if row.state not in ("running", "cancelling"):
+        return
+    counted = sa.select(steps.c.state, sa.func.count()).where(steps.c.task == task).group_by(steps.c.state)
+    counts: dict[str, int] = dict(tx.execute(counted).tuples().all())
+    state = "cancelled" if row.state == "cancelling" else "failed" if counts.get("failed") else "done"
+    if row.kind == "delete" and state == "done":
+        deployments.forget_if_empty(tx, row.deployment)
+    report = {"steps": counts, "failures": _failures(tx, task)}
+    tx.execute(tasks.update().where(tasks.c.id == task).values(state=state, ended_at=now(), report=report))
+    events.append(tx, [Event(task, f"task.{state}", row.deployment or row.kind, _sum_up(counts), report)], time(tx))
+
+
+def unfinished(tx: Tx) -> list[int]:
+    query = sa.select(tasks.c.id).where(tasks.c.state.in_(("running", "cancelling"))).order_by(tasks.c.id)
+    return list(tx.execute(query).scalars())
+
+
+def _failures(tx: Tx, task: int) -> list[dict[str, Any]]:
+    failed = (
+        sa.select(steps.c.subject, steps.c.flow, steps.c.label, steps.c.error)
+        .where(steps.c.task == task, steps.c.state == "failed")
+        .order_by(steps.c.id)
+        .limit(100)
+    )
+    return [{"subject": s, "flow": f, "label": label, "error": e} for s, f, label, e in tx.execute(failed)]
+
+
+def _sum_up(counts: dict[str, int]) -> str:
+    order = ("done", "failed", "skipped", "cancelled")
+    return ", ".join(f"{counts[state]} {state}" for state in order if counts.get(state)) or "nothing to do"
+
+
+def exists(tx: Tx, task: int) -> bool:
+    return tx.execute(sa.select(tasks.c.id).where(tasks.c.id == task)).first() is not None
+
+
+def running(tx: Tx, kind: str) -> bool:
+    query = sa.select(tasks.c.id).where(tasks.c.kind == kind, tasks.c.state.in_(("running", "cancelling")))
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def forget_old(tx: Tx, kind: str, keep: int) -> None:
+    """Drop all but the newest ended tasks of a kind that repeats for ever, and all that belongs to them."""
+    ended = tasks.c.state.in_(("done", "failed", "cancelled"))
+    old = sa.select(tasks.c.id).where(tasks.c.kind == kind, ended).order_by(tasks.c.id.desc()).offset(keep)
+    ids = list(tx.execute(old).scalars())
+    for table, column in ((steps, steps.c.task), (stages_table, stages_table.c.task), (tasks, tasks.c.id)):
+        tx.execute(table.delete().where(column.in_(ids)))

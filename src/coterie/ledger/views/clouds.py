@@ -1,0 +1,54 @@
+"""Clouds, their cloud config and what was last read from them, as the API shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from coterie.errors import NotFound
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import cloud_configs, clouds, facts, nodes
+from coterie.ledger.views.page import Page, Row, Slice, fetch, when
+
+
+def page(tx: Tx, part: Slice) -> Page:
+    found = fetch(tx, sa.select(*clouds.c), [clouds.c.name], part)
+    return Page(_shown(tx, found.items), found.next)
+
+
+def one(tx: Tx, name: str) -> Row:
+    """A cloud with its capabilities and the dated facts that its conductors read."""
+    row = tx.execute(sa.select(*clouds.c).where(clouds.c.name == name)).mappings().first()
+    if row is None:
+        raise NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`; set them with `clouds set FILE`")
+    return {**_shown(tx, [dict(row)])[0], "facts": known(tx, name)}
+
+
+def known(tx: Tx, cloud: str) -> dict[str, Row]:
+    """What the cloud said, by subject, with when it said so."""
+    asked = sa.select(facts.c.what, facts.c.wanted_at, facts.c.at, facts.c.data, facts.c.error)
+    return {
+        what: {"at": when(at), "pending": at is None or wanted_at > at, "data": data, "error": error}
+        for what, wanted_at, at, data, error in tx.execute(asked.where(facts.c.cloud == cloud).order_by(facts.c.what))
+    }
+
+
+def config(tx: Tx) -> Row:
+    """The newest cloud config."""
+    newest = sa.select(*cloud_configs.c).order_by(cloud_configs.c.id.desc()).limit(1)
+    row = tx.execute(newest).mappings().first()
+    if row is None:
+        raise NotFound("no cloud config is set", remedy="set one with `coterie clouds set FILE`")
+    return {"id": row["id"], "text": row["body"], "hash": row["hash"], "created_at": when(row["created_at"])}
+
+
+def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+    counts = _node_counts(tx, [row["name"] for row in rows])
+    return [{**row, "properties": row["properties"] or {}, "nodes": counts[row["name"]]} for row in rows]
+
+
+def _node_counts(tx: Tx, names: Sequence[str]) -> Counter[str]:
+    query = sa.select(nodes.c.cloud, sa.func.count()).where(nodes.c.cloud.in_(names)).group_by(nodes.c.cloud)
+    return Counter(dict(tx.execute(query).tuples().all()))

@@ -1,0 +1,73 @@
+"""Deployments as the API shows them: the wish, how its nodes are, and the task that works on it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from coterie.errors import NotFound
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import deployments, nodes, tasks
+from coterie.ledger.views.page import Page, Row, Slice, fetch, when
+
+_COLUMNS = tuple(
+    deployments.c[name] for name in ("name", "serial", "config_id", "resurrection", "created_at", "updated_at")
+)
+_UNFINISHED = ("running", "cancelling")
+
+
+def page(tx: Tx, part: Slice) -> Page:
+    found = fetch(tx, sa.select(*_COLUMNS), [deployments.c.name], part)
+    return Page(_shown(tx, found.items), found.next)
+
+
+def one(tx: Tx, name: str) -> Row:
+    row = tx.execute(sa.select(*_COLUMNS).where(deployments.c.name == name)).mappings().first()
+    if row is None:
+        raise _unknown(name)
+    return _shown(tx, [dict(row)])[0]
+
+
+def manifest(tx: Tx, name: str) -> tuple[str, int]:
+    """The text as it was given, and the serial that it belongs to."""
+    row = tx.execute(sa.select(deployments.c.manifest, deployments.c.serial).where(deployments.c.name == name)).first()
+    if row is None:
+        raise _unknown(name)
+    return row.manifest, row.serial
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"no deployment {name!r}", remedy="list them with GET /v1/deployments or `coterie nodes`")
+
+
+def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+    names = [row["name"] for row in rows]
+    states, working = _states(tx, names), _working(tx, names)
+    return [
+        {
+            **row,
+            "nodes": states[row["name"]],
+            "task": working.get(row["name"]),
+            "created_at": when(row["created_at"]),
+            "updated_at": when(row["updated_at"]),
+        }
+        for row in rows
+    ]
+
+
+def _states(tx: Tx, names: Sequence[str]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    by_state = (nodes.c.deployment, nodes.c.state)
+    query = sa.select(*by_state, sa.func.count()).where(nodes.c.deployment.in_(names)).group_by(*by_state)
+    for name, state, count in tx.execute(query.order_by(nodes.c.state)):
+        found[name][state] = count
+    return found
+
+
+def _working(tx: Tx, names: Sequence[str]) -> dict[str, int]:
+    query = sa.select(tasks.c.deployment, sa.func.max(tasks.c.id)).where(
+        tasks.c.deployment.in_(names), tasks.c.state.in_(_UNFINISHED)
+    )
+    return {str(name): task for name, task in tx.execute(query.group_by(tasks.c.deployment))}

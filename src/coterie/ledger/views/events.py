@@ -1,0 +1,64 @@
+"""Events as the API shows them: pages, and tails for those who follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger.store import Tx, now
+from coterie.ledger.tables import events
+from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+
+# No transaction stays open for longer: an event that is older than this can not come in before a newer one.
+_LATEST_COMMIT_S = 30.0
+
+
+def of_task(tx: Tx, task: int, part: Slice) -> Page:
+    found = fetch(tx, sa.select(*events.c).where(events.c.task == task), [events.c.n], part)
+    return Page([_shown(row) for row in found.items], found.next)
+
+
+def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
+    """Newest first. Filters: kind, subject."""
+    query = matching(sa.select(*events.c), {events.c[name]: value for name, value in wanted.items()})
+    found = fetch(tx, query, [events.c.id], part, newest_first=True)
+    return Page([_shown(row) for row in found.items], found.next)
+
+
+def after(tx: Tx, task: int, n: int, limit: int) -> list[Row]:
+    """Events of a task after its n-th: numbered in commit order, so none can be missed."""
+    query = sa.select(*events.c).where(events.c.task == task, events.c.n > n).order_by(events.c.n).limit(limit)
+    return [_shown(dict(row._mapping)) for row in tx.execute(query)]
+
+
+class Tail:
+    """All events from an id on. Ids of different tasks may commit out of order, so the young ones are read again."""
+
+    def __init__(self, last: int) -> None:
+        self._floor = last
+        self._given: set[int] = set()
+
+    def more(self, tx: Tx, limit: int) -> list[Row]:
+        fresh = sa.select(*events.c).where(events.c.id > self._floor, events.c.id.not_in(sorted(self._given)))
+        rows = [dict(row._mapping) for row in tx.execute(fresh.order_by(events.c.id).limit(limit))]
+        self._given.update(row["id"] for row in rows)
+        self._settle(tx)
+        return [_shown(row) for row in rows]
+
+    def _settle(self, tx: Tx) -> None:
+        if not self._given:
+            return
+        old = sa.select(sa.func.max(events.c.id)).where(
+            events.c.id.in_(sorted(self._given)), events.c.at < now() - _LATEST_COMMIT_S
+        )
+        self._floor = max(self._floor, tx.execute(old).scalar() or 0)
+        self._given = {n for n in self._given if n > self._floor}
+
+
+def newest(tx: Tx) -> int:
+    return tx.execute(sa.select(sa.func.max(events.c.id))).scalar() or 0
+
+
+def _shown(row: dict[str, Any]) -> Row:
+    return {**row, "at": when(row["at"])}

@@ -1,0 +1,87 @@
+"""Server groups as the API shows them: one row per cloud, the instance groups that use it, its members."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.errors import NotFound
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import instance_groups, nodes, server_group_users, server_groups
+from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+
+_COLUMNS = ("intent", "cid", "name", "deployment", "cloud", "policy", "state", "adopted", "metadata")
+_KEYS = tuple(server_groups.c[name] for name in ("deployment", "name", "cloud", "intent"))
+
+
+def page(tx: Tx, part: Slice, *, state: str | None = None, **wanted: str | None) -> Page:
+    """Filters: deployment, cloud, name, state. Those that are gone are shown only when asked for."""
+    query = matching(_all(), {server_groups.c[name]: value for name, value in wanted.items()})
+    query = query.where(server_groups.c.state == state if state else server_groups.c.state != "gone")
+    found = fetch(tx, query, _KEYS, part)
+    return Page(_shown(tx, found.items), found.next)
+
+
+def one(tx: Tx, which: str) -> Row:
+    """A group by CID or intent, with its members."""
+    mine = sa.or_(server_groups.c.cid == which, server_groups.c.intent == which)
+    newest = _all().where(mine).order_by(server_groups.c.created_at.desc())
+    row = tx.execute(newest).mappings().first()
+    if row is None:
+        raise NotFound(f"no server group {which!r}", remedy="list them with `coterie groups`")
+    return {**_shown(tx, [dict(row)])[0], "members": _members(tx, row["intent"])}
+
+
+def _all() -> sa.Select[Any]:
+    return sa.select(
+        *[server_groups.c[name] for name in _COLUMNS], server_groups.c.created_at, server_groups.c.ended_at
+    )
+
+
+def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+    intents = [row["intent"] for row in rows]
+    users, sizes = _users(tx, intents), _sizes(tx, intents)
+    return [
+        {
+            **row,
+            "instance_groups": users[row["intent"]],
+            "size": sizes.get(row["intent"], 0),
+            "created_at": when(row["created_at"]),
+            "ended_at": when(row["ended_at"]),
+        }
+        for row in rows
+    ]
+
+
+def _users(tx: Tx, intents: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    query = (
+        sa.select(server_group_users.c.server_group, instance_groups.c.name)
+        .join(instance_groups, instance_groups.c.id == server_group_users.c.instance_group)
+        .where(server_group_users.c.server_group.in_(intents))
+        .order_by(instance_groups.c.name)
+    )
+    for intent, name in tx.execute(query):
+        found[intent].append(name)
+    return found
+
+
+def _sizes(tx: Tx, intents: Sequence[str]) -> dict[str, int]:
+    in_group = nodes.c.server_group
+    query = sa.select(in_group, sa.func.count()).where(in_group.in_(intents)).group_by(in_group)
+    return {str(intent): count for intent, count in tx.execute(query)}
+
+
+def _members(tx: Tx, intent: str) -> list[Row]:
+    query = (
+        sa.select(nodes.c.uuid, nodes.c.instance_group, nodes.c["index"], nodes.c.az, nodes.c.host, nodes.c.vm_cid)
+        .where(nodes.c.server_group == intent)
+        .order_by(nodes.c.instance_group, nodes.c["index"])
+    )
+    return [
+        {"uuid": uuid, "name": f"{group}/{index}", "az": az, "host": host, "vm_cid": vm_cid}
+        for uuid, group, index, az, host, vm_cid in tx.execute(query)
+    ]

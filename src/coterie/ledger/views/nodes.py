@@ -1,0 +1,70 @@
+"""Nodes as the API shows them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.errors import NotFound
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import nodes, objects, server_groups
+from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+
+_KEYS = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
+_SLOT = re.compile(r"([^/]+)/([^/]+)/(\d{1,9})")
+
+
+def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
+    """Filters: deployment, instance_group, az, state, cloud."""
+    found = fetch(tx, matching(_brief(), {nodes.c[name]: value for name, value in wanted.items()}), _KEYS, part)
+    return Page([_shown(row) for row in found.items], found.next)
+
+
+def one(tx: Tx, which: str) -> Row:
+    """A node by uuid or by deployment/group/index, with how its VM was made and the objects that belong to it."""
+    slot = _SLOT.fullmatch(which)
+    mine = nodes.c.uuid == which
+    if slot:
+        deployment, group, index = slot.groups()
+        mine = sa.and_(
+            nodes.c.deployment == deployment, nodes.c.instance_group == group, nodes.c["index"] == int(index)
+        )
+    row = tx.execute(_brief().add_columns(nodes.c.spec).where(mine)).mappings().first()
+    if row is None:
+        raise NotFound(f"no node {which!r}", remedy="list them with `coterie nodes`")
+    return {**_shown(dict(row)), "spec": row["spec"], "objects": _objects(tx, row["uuid"])}
+
+
+def _brief() -> sa.Select[Any]:
+    group = server_groups.alias("g")
+    return sa.select(
+        nodes.c.uuid,
+        nodes.c.deployment,
+        nodes.c.instance_group,
+        nodes.c["index"],
+        nodes.c.az,
+        nodes.c.cloud,
+        nodes.c.state,
+        nodes.c.vm_cid,
+        nodes.c.host,
+        nodes.c.addresses,
+        group.c.name.label("server_group"),
+        group.c.cid.label("server_group_cid"),
+        nodes.c.conductor_group,
+        nodes.c.problem,
+        nodes.c.created_at,
+        nodes.c.updated_at,
+    ).select_from(nodes.outerjoin(group, group.c.intent == nodes.c.server_group))
+
+
+def _shown(row: Row) -> Row:
+    times = {name: when(row[name]) for name in ("created_at", "updated_at")}
+    return {**row, "name": f"{row['instance_group']}/{row['index']}", "addresses": row["addresses"] or {}, **times}
+
+
+def _objects(tx: Tx, uuid: str) -> list[Row]:
+    held = sa.select(objects.c.intent, objects.c.kind, objects.c.cid, objects.c.state, objects.c.size_mb)
+    living = sa.and_(objects.c.node == uuid, objects.c.state != "gone")
+    return [dict(row._mapping) for row in tx.execute(held.where(living).order_by(objects.c.kind, objects.c.intent))]

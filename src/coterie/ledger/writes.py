@@ -1,0 +1,75 @@
+"""Row changes as data: a step collects them, and many steps' changes commit together, one statement per shape.
+
+Inserts run before updates before deletes, whatever order they were collected in; within one commit nobody may
+count on another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import sqlalchemy as sa
+
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import metadata
+
+Verb = Literal["insert", "update", "delete"]
+_ORDER: dict[Verb, int] = {"insert": 0, "update": 1, "delete": 2}
+
+
+class After(NamedTuple):
+    """Stands for a moment by the database's clock: so many seconds after the commit."""
+
+    seconds: float
+
+
+NOW = After(0.0)
+
+
+class Write(NamedTuple):
+    verb: Verb
+    table: str
+    key: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+
+def insert(table: str, **values: Any) -> Write:
+    return Write("insert", table, {}, values)
+
+
+def update(table: str, key: Mapping[str, Any], **values: Any) -> Write:
+    return Write("update", table, key, values)
+
+
+def delete(table: str, key: Mapping[str, Any]) -> Write:
+    return Write("delete", table, key, {})
+
+
+def apply(tx: Tx, writes: Iterable[Write], at: float) -> None:
+    """Execute all of them, grouped by shape, so that the cost is per row and not per statement.
+
+    `at` is the database's time of this transaction.
+    """
+    shapes: dict[tuple[int, str, tuple[str, ...], tuple[str, ...]], list[dict[str, Any]]] = {}
+    for write in writes:
+        shape = (_ORDER[write.verb], write.table, tuple(write.key), tuple(write.values))
+        row = {f"k_{name}": value for name, value in write.key.items()}
+        for name, value in write.values.items():
+            row[f"v_{name}"] = at + value.seconds if type(value) is After else value
+        shapes.setdefault(shape, []).append(row)
+    for shape in sorted(shapes):
+        tx.execute(_statement(*shape), shapes[shape])
+
+
+@cache
+def _statement(verb: int, table_name: str, key: tuple[str, ...], values: tuple[str, ...]) -> sa.Executable:
+    table = metadata.tables[table_name]
+    bound = {name: sa.bindparam(f"v_{name}", type_=table.c[name].type) for name in values}
+    if verb == _ORDER["insert"]:
+        return table.insert().inline().values(bound)
+    condition = sa.and_(*(table.c[name] == sa.bindparam(f"k_{name}") for name in key))
+    if verb == _ORDER["update"]:
+        return table.update().where(condition).values(bound)
+    return table.delete().where(condition)

@@ -1,0 +1,95 @@
+"""The address book of a plan: who keeps which address, and which one is free next. None is ever given twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coterie.manifest import GroupWish, NetworkWish, SubnetWish
+from coterie.manifest.addresses import each, number, span_of
+from coterie.manifest.spans import Ranges
+from coterie.plan.model import NodeNow, Snapshot
+
+
+class AddressBook:
+    """Built once per plan. Addresses of nodes that stay are entered first, so that new nodes never take them."""
+
+    def __init__(self, snapshot: Snapshot, wishes: Sequence[GroupWish]) -> None:
+        self._taken: dict[str, set[int]] = {
+            network: {number(ip) for ip in ips} for network, ips in snapshot.taken.items()
+        }
+        self._free: dict[tuple[str, str | None], Iterator[str]] = {}
+        self._subnets = _Subnets()
+        self.refusals: list[str] = []
+        for wish in wishes:
+            for network in wish.networks:
+                self._enter_static(wish, network)
+
+    def keep(self, wish: GroupWish, node: NodeNow, az: str) -> dict[str, str]:
+        """The addresses that the node may keep; called for every node that stays before any new one is served."""
+        kept: dict[str, str] = {}
+        for network in wish.networks:
+            ip = node.addresses.get(network.name)
+            if ip and network.type == "manual" and not network.static_ips and self._subnets.fits(network, az, ip):
+                kept[network.name] = ip
+                self._taken.setdefault(network.name, set()).add(number(ip))
+        return kept
+
+    def fill(self, wish: GroupWish, index: int, az: str, kept: dict[str, str]) -> dict[str, str]:
+        """All addresses of a node: fixed ones, kept ones, and new ones where it has none."""
+        given: dict[str, str] = {}
+        for network in wish.networks:
+            if network.static_ips:
+                given[network.name] = network.static_ips[index]
+            elif network.name in kept:
+                given[network.name] = kept[network.name]
+            elif network.type == "manual":
+                ip = self._next(network, az)
+                if ip is None:
+                    self.refusals.append(f"{wish.name}/{index}: network {network.name} has no free address in {az}")
+                    continue
+                given[network.name] = ip
+        return given
+
+    def _enter_static(self, wish: GroupWish, network: NetworkWish) -> None:
+        taken = self._taken.setdefault(network.name, set())
+        for ip in network.static_ips[: wish.instances]:
+            value = number(ip)
+            if value in taken:
+                self.refusals.append(f"{wish.name}: {ip} in network {network.name} belongs to another deployment")
+            taken.add(value)
+
+    def _next(self, network: NetworkWish, az: str) -> str | None:
+        taken = self._taken.setdefault(network.name, set())
+        for subnet in network.by_az[az]:
+            # Subnets may serve several azs: one iterator each, which never looks back.
+            key = (network.name, subnet.range)
+            if key not in self._free:
+                self._free[key] = each(subnet.free(), taken)
+            ip = next(self._free[key], None)
+            if ip is not None:
+                taken.add(number(ip))
+                return ip
+        return None
+
+
+class _Subnets:
+    """What a network's subnets cover in an az, measured once."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, Ranges] = {}
+
+    def fits(self, network: NetworkWish, az: str, ip: str) -> bool:
+        value = number(ip)
+        return any(value in self._measure(subnet) for subnet in network.by_az[az])
+
+    def _measure(self, subnet: SubnetWish) -> Ranges:
+        if id(subnet) not in self._free:
+            self._free[id(subnet)] = subnet.free()
+        return self._free[id(subnet)]
+
+
+def covers(network: NetworkWish, az: str, ip: str) -> bool:
+    """Whether an address, free or static, lies in a subnet of the az."""
+    value = number(ip)
+    spans = [span_of(subnet.range) for subnet in network.by_az[az] if subnet.range]
+    return any(span.first <= value <= span.last for span in spans)

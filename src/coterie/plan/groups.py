@@ -1,0 +1,180 @@
+"""Server groups in a plan: made, changed, replaced by another, or removed; one per logical group and cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coterie.group.change import fate
+from coterie.group.policy import PROMISES
+from coterie.manifest import GroupWish
+from coterie.plan.model import Change, GroupNow, Snapshot
+
+Key = tuple[str, str]  # logical name, cloud
+
+
+@dataclass(slots=True)
+class GroupPlan:
+    """`stays`: groups whose nodes may stay. `moves`: why the nodes of a group must be made anew."""
+
+    changes: list[Change] = field(default_factory=list)
+    stays: dict[Key, str] = field(default_factory=dict)  # → intent
+    moves: dict[Key, str] = field(default_factory=dict)
+    obsolete: list[tuple[GroupNow, str]] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+
+    def ref(self, key: Key | None) -> dict[str, str] | None:
+        """How a node's step names its group: by intent, or as the one that this plan makes."""
+        if key is None:
+            return None
+        return {"intent": self.stays[key]} if key in self.stays else {"new": subject(key)}
+
+
+def subject(key: Key) -> str:
+    return f"{key[0]}@{key[1]}"
+
+
+def plan_groups(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> GroupPlan:
+    plan = GroupPlan()
+    present = {(group.name, group.cloud): group for group in snapshot.groups if group.state != "deleting"}
+    wanted = _wanted(snapshot, wishes)
+    for key, (metadata, may_replace) in wanted.items():
+        now = present.get(key)
+        if now is None:
+            _create(plan, key, metadata, f"policy {metadata['policy']}" if metadata["policy"] else "security groups")
+        else:
+            _change(plan, snapshot, key, now, metadata, may_replace)
+    kept = set(plan.stays.values())
+    doomed = {group.intent: reason for group, reason in plan.obsolete}
+    for group in snapshot.groups:
+        if group.intent not in kept and group.intent not in doomed:
+            plan.obsolete.append((group, "no instance group uses it any more"))
+    return plan
+
+
+def users(plan: GroupPlan, wishes: Sequence[GroupWish]) -> list[tuple[str, dict[str, str]]]:
+    """Which instance group uses which server groups, one per cloud."""
+    found = []
+    for wish in wishes:
+        if wish.server_group is not None:
+            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
+                found.append((wish.name, plan.ref((wish.server_group.name, cloud)) or {}))
+    return found
+
+
+def removals(plan: GroupPlan) -> list[Change]:
+    return [
+        Change(
+            "delete",
+            "group",
+            subject((group.name, group.cloud)),
+            reason,
+            group.cloud,
+            details={"intent": group.intent, "cid": group.cid},
+        )
+        for group, reason in plan.obsolete
+    ]
+
+
+def _create(plan: GroupPlan, key: Key, metadata: dict[str, Any], reason: str) -> None:
+    plan.changes.append(
+        Change("create", "group", subject(key), reason, key[1], details={"name": key[0], "metadata": metadata})
+    )
+
+
+def _change(
+    plan: GroupPlan,
+    snapshot: Snapshot,
+    key: Key,
+    now: GroupNow,
+    metadata: dict[str, Any],
+    may_replace: bool,
+) -> None:
+    if now.state == "missing" or now.cid in snapshot.clouds[key[1]].missing_groups:
+        _replace(plan, key, now, metadata, "the group was deleted behind our back")
+        return
+    what, reason = fate(now.metadata, metadata)
+    if what == "replace" and not may_replace:
+        plan.refusals.append(
+            f"server group {key[0]}: {reason} needs every node to be made anew, "
+            "which placement.recreate_on_policy_change: false forbids"
+        )
+        what = "keep"
+    if what == "replace":
+        _replace(plan, key, now, metadata, reason)
+        return
+    plan.stays[key] = now.intent
+    details = {"intent": now.intent, "cid": now.cid, "metadata": metadata, "name": key[0]}
+    if now.state == "intended":
+        # Its creation failed or was cancelled: idempotent per mark, so it is simply asked for again.
+        plan.changes.append(Change("create", "group", subject(key), "not finished last time", key[1], details=details))
+    elif what == "update":
+        plan.changes.append(Change("update", "group", subject(key), reason, key[1], details=details))
+
+
+def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: dict[str, Any], reason: str) -> None:
+    _create(plan, key, metadata, reason)
+    plan.moves[key] = f"server group {key[0]}: {reason}"
+    plan.obsolete.append((now, f"replaced: {reason}"))
+
+
+def _wanted(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> dict[Key, tuple[dict[str, Any], bool]]:
+    members: dict[Key, list[GroupWish]] = {}
+    for wish in wishes:
+        if wish.server_group is None:
+            continue
+        for cloud in dict.fromkeys(az.cloud for az in wish.azs):
+            members.setdefault((wish.server_group.name, cloud), []).append(wish)
+    return {
+        key: (_metadata(snapshot, key, users), all(_may_replace(user) for user in users))
+        for key, users in members.items()
+    }
+
+
+def _may_replace(wish: GroupWish) -> bool:
+    return wish.server_group is not None and wish.server_group.recreate_on_policy_change
+
+
+def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> dict[str, Any]:
+    """What the driver is told: `GroupMetadata` on the wire."""
+    group = users[0].server_group
+    if group is None:
+        raise ValueError(f"{users[0].name} has no server group")
+    options: dict[str, Any] = dict(group.options)
+    if group.shared or group.name not in group.members:
+        options["name"] = group.name  # a word that the user chose may be taken by an operator's group
+    if group.adopt:
+        options["adopt"] = True
+    return {
+        "director": dict(snapshot.director),
+        "deployment": snapshot.deployment,
+        "instance_group": group.name,
+        "azs": _azs(users, key[1]),
+        "security_groups": [{"name": s.name, "rules": list(s.rules)} for s in _security_groups(users)],
+        "policy": group.policy,
+        "options": options,
+    }
+
+
+def _azs(users: Iterable[GroupWish], cloud: str) -> list[str]:
+    return list(dict.fromkeys(az.name for user in users for az in user.azs if az.cloud == cloud))
+
+
+def _security_groups(users: Iterable[GroupWish]) -> list[Any]:
+    return list({group.name: group for user in users for group in user.security_groups}.values())
+
+
+def policy_problems(snapshot: Snapshot, changes: Iterable[Change]) -> list[str]:
+    """Policies that a cloud cannot keep: refused here, never at the fortieth VM."""
+    found = []
+    for change in changes:
+        policy = change.details.get("metadata", {}).get("policy")
+        able = snapshot.clouds[change.cloud].capabilities.policies
+        if policy is not None and policy not in able:
+            promised = PROMISES[policy]
+            offered = ", ".join(sorted(able)) or "no policy at all"
+            found.append(
+                f"{change.subject}: cloud {change.cloud} cannot promise {policy} ({promised}); it offers {offered}"
+            )
+    return found

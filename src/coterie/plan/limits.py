@@ -1,0 +1,84 @@
+"""What the clouds themselves would refuse: checked against their facts before anything is made."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from coterie.group.policy import hosts_needed
+from coterie.manifest import GroupWish
+from coterie.plan.model import Change, CloudNow, Snapshot
+
+
+def refusals(snapshot: Snapshot, wishes: Sequence[GroupWish], changes: Sequence[Change]) -> list[str]:
+    used = {change.cloud for change in changes}
+    found = [problem for name in sorted(used) for problem in _checks(snapshot.clouds[name])]
+    found += _quotas(snapshot, changes)
+    if any(change.kind == "node" and change.action != "delete" for change in changes):
+        found += _hosts(snapshot, wishes)
+    return found
+
+
+def _checks(cloud: CloudNow) -> list[str]:
+    return [
+        f"cloud {cloud.name}: {item['what']}: {item['detail']}" + (f"; {item['remedy']}" if item["remedy"] else "")
+        for item in cloud.checks
+        if not item["ok"]
+    ]
+
+
+def _quotas(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
+    """Only growth can exceed a quota; what is removed comes last, so it does not make room."""
+    growth: dict[str, Counter[str]] = defaultdict(Counter)
+    for change in changes:
+        if change.kind == "node" and change.action == "create":
+            growth[change.cloud]["instances"] += 1
+            if change.details["wish"]["disk"]:
+                growth[change.cloud]["volumes"] += 1
+        if change.kind == "group" and change.action == "create" and "intent" not in change.details:
+            growth[change.cloud]["server_groups"] += 1
+    found = []
+    for name, needs in sorted(growth.items()):
+        quotas = snapshot.clouds[name].fact("quotas", "quotas") or {}
+        for what, more in sorted(needs.items()):
+            quota = quotas.get(what) or {}
+            limit, used = quota.get("limit"), quota.get("used", 0)
+            if limit is not None and used + more > limit:
+                found.append(f"cloud {name}: quota of {limit} {what} is exceeded: {used} used, {more} more needed")
+    return found
+
+
+def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
+    """A strict group needs as many hosts as it has nodes, in the azs that its nodes go to."""
+    members: dict[tuple[str, str], list[GroupWish]] = defaultdict(list)
+    for wish in wishes:
+        if wish.server_group and wish.server_group.policy == "anti-affinity":
+            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
+                members[wish.server_group.name, cloud].append(wish)
+    found = []
+    for (name, cloud), users in sorted(members.items()):
+        hosts = snapshot.clouds[cloud].fact("hosts", "hosts")
+        if hosts is None:
+            continue
+        zones = {_zone(az) for user in users for az in user.azs if az.cloud == cloud}
+        usable = [host for host in hosts if host["az"] in zones]
+        asked = sum(_share(user, cloud) for user in users)
+        if hosts_needed("anti-affinity", asked) > len(usable):
+            found.append(
+                f"server group {name}: {asked} nodes must be on different hosts, but cloud {cloud} has only "
+                f"{len(usable)} in {', '.join(sorted(zones))}; use fewer nodes, more azs, or soft-anti-affinity"
+            )
+    return found
+
+
+def _zone(az: object) -> str:
+    """The cloud's own word for an az, where it differs from ours."""
+    properties = getattr(az, "cloud_properties", {})
+    return str(properties.get("zone") or properties.get("availability_zone") or getattr(az, "name", ""))
+
+
+def _share(wish: GroupWish, cloud: str) -> int:
+    """How many nodes of the group go to this cloud, when spread evenly over its azs."""
+    azs = [az.cloud for az in wish.azs]
+    share, rest = divmod(wish.instances, len(azs))
+    return sum(share + (n < rest) for n, name in enumerate(azs) if name == cloud)

@@ -1,0 +1,233 @@
+"""Nodes in a plan: who is created, recreated (and why), changed in place, removed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coterie.manifest import GroupWish
+from coterie.plan.book import AddressBook, covers
+from coterie.plan.groups import GroupPlan
+from coterie.plan.model import Change, NodeNow, Rollout, Snapshot
+from coterie.plan.spec import SpecMaker, reasons_to_recreate, reasons_to_update
+from coterie.plan.spread import spread
+
+
+@dataclass(slots=True)
+class NodePlan:
+    changes: list[Change] = field(default_factory=list)
+    removals: list[Change] = field(default_factory=list)
+    rollouts: list[Rollout] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the request adds to the manifest. `only`: names of nodes to make anew, e.g. "broker/0"."""
+
+    recreate: bool = False
+    only: frozenset[str] = frozenset()
+    delete_disks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    index: int
+    az: str
+    node: NodeNow | None
+    kept: dict[str, str]
+
+
+def plan_nodes(
+    snapshot: Snapshot, wishes: Sequence[GroupWish], stemcells: dict[str, str], groups: GroupPlan, options: Options
+) -> NodePlan:
+    plan = NodePlan()
+    present: dict[str, dict[int, NodeNow]] = defaultdict(dict)
+    for node in snapshot.nodes:
+        present[node.instance_group][node.index] = node
+    book = AddressBook(snapshot, wishes)
+    # Two passes: every address that stays is in the book before the first new one is given.
+    slots = [_slots(wish, present[wish.name], book) for wish in wishes]
+    for wish, own in zip(wishes, slots, strict=True):
+        _Group(plan, snapshot, wish, stemcells[wish.name], groups, options, book).plan(own)
+    wanted = {(wish.name, index) for wish in wishes for index in range(wish.instances)}
+    for node in snapshot.nodes:
+        if (node.instance_group, node.index) not in wanted:
+            plan.removals.append(removal(node, _why_removed(node, wishes), options.delete_disks))
+    plan.refusals += book.refusals
+    return plan
+
+
+def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
+    if node.disk is not None:
+        reason += f"; its disk of {node.disk.size_mb} MiB is {'DELETED' if delete_disks else 'kept'}"
+    details = {"node": node.uuid, "instance_group": node.instance_group, "delete_disks": delete_disks}
+    return Change("delete", "node", node.name, reason, node.cloud, node.az, destructive=True, details=details)
+
+
+def _why_removed(node: NodeNow, wishes: Sequence[GroupWish]) -> str:
+    for wish in wishes:
+        if wish.name == node.instance_group:
+            return f"scale down to {wish.instances}"
+    return f"instance group {node.instance_group} is no longer in the manifest"
+
+
+def _slots(wish: GroupWish, present: dict[int, NodeNow], book: AddressBook) -> list[_Slot]:
+    placed = {index: node.az for index, node in present.items()}
+    azs = spread(wish.instances, [az.name for az in wish.azs], placed, _fixed_azs(wish))
+    slots = []
+    for index, az in enumerate(azs):
+        node = present.get(index)
+        slots.append(_Slot(index, az, node, book.keep(wish, node, az) if node else {}))
+    return slots
+
+
+def _fixed_azs(wish: GroupWish) -> dict[int, str]:
+    """A static address lies in a subnet, and the subnet decides the az; where it serves several, take turns."""
+    fixed: dict[int, str] = {}
+    order = [az.name for az in wish.azs]
+    for network in wish.networks:
+        if network.type != "manual" or not network.static_ips:
+            continue
+        for index, ip in enumerate(network.static_ips[: wish.instances]):
+            serving = [az for az in order if covers(network, az, ip)]
+            if len(serving) == 1:
+                fixed.setdefault(index, serving[0])
+    return fixed
+
+
+class _Group:
+    """The changes of one instance group."""
+
+    def __init__(
+        self,
+        plan: NodePlan,
+        snapshot: Snapshot,
+        wish: GroupWish,
+        stemcell: str,
+        groups: GroupPlan,
+        options: Options,
+        book: AddressBook,
+    ) -> None:
+        self._plan = plan
+        self._snapshot = snapshot
+        self._wish = wish
+        self._groups = groups
+        self._options = options
+        self._book = book
+        self._specs = SpecMaker(wish, stemcell)
+        self._made = 0
+
+    def plan(self, slots: Sequence[_Slot]) -> None:
+        before = len(self._plan.changes)
+        for slot in sorted(slots, key=self._order):
+            self._slot(slot)
+        if len(self._plan.changes) > before:
+            self._plan.rollouts.append(self._rollout())
+
+    def _order(self, slot: _Slot) -> tuple[int, int]:
+        azs = [az.name for az in self._wish.azs]
+        return azs.index(slot.az), slot.index
+
+    def _slot(self, slot: _Slot) -> None:
+        addresses = self._book.fill(self._wish, slot.index, slot.az, slot.kept)
+        canary = self._made < self._wish.update.canaries
+        wish = self._specs.make(slot.az, addresses, canary)
+        change = self._change(slot, wish, addresses)
+        if change is not None:
+            self._made += 1
+            self._plan.changes.append(change)
+
+    def _change(self, slot: _Slot, wish: dict[str, Any], addresses: dict[str, str]) -> Change | None:
+        node, cloud = slot.node, wish["cloud"]
+        details: dict[str, Any] = {
+            "instance_group": self._wish.name,
+            "index": slot.index,
+            "wish": wish,
+            "addresses": addresses,
+            "server_group": self._groups.ref(self._key(cloud)),
+        }
+        subject = f"{self._wish.name}/{slot.index}"
+        if node is None:
+            return Change("create", "node", subject, "new", cloud, slot.az, details=details)
+        details["node"] = node.uuid
+        details["readdress"] = dict(node.addresses) != addresses
+        reasons = self._reasons(node, wish, cloud)
+        self._check_disk(node, wish)
+        if reasons:
+            reason = "; ".join(reasons)
+            if node.az != slot.az and node.disk is not None:
+                self._plan.refusals.append(f"{subject}: its disk is in {node.az} and cannot follow it to {slot.az}")
+            return Change("recreate", "node", subject, reason, cloud, slot.az, destructive=node.has_vm, details=details)
+        return self._in_place(node, wish, subject, slot, details)
+
+    def _reasons(self, node: NodeNow, wish: dict[str, Any], cloud: str) -> list[str]:
+        if node.state in ("dead", "missing"):
+            return [f"its VM is {node.state}"]
+        if node.state != "up" or node.spec is None:
+            return [f"not finished last time: {node.problem}" if node.problem else "not finished last time"]
+        reasons = reasons_to_recreate(node.spec, wish)
+        key = self._key(cloud)
+        if key in self._groups.moves:
+            reasons.append(self._groups.moves[key])
+        elif node.server_group != (self._groups.stays.get(key) if key else None):
+            reasons.append("joins a server group" if key else "leaves its server group")
+        if not reasons and (self._options.recreate or node.name in self._options.only):
+            reasons.append("asked for")
+        return reasons
+
+    def _in_place(
+        self, node: NodeNow, wish: dict[str, Any], subject: str, slot: _Slot, details: dict[str, Any]
+    ) -> Change | None:
+        reasons = reasons_to_update(node.spec or {}, wish)
+        disk = _disk_reason(node, wish)
+        details["disk_changes"] = disk is not None
+        if disk is not None:
+            reasons.insert(0, disk)
+        if not reasons:
+            return None
+        drops = disk is not None and wish["disk"] is None
+        return Change(
+            "update", "node", subject, "; ".join(reasons), wish["cloud"], slot.az, destructive=drops, details=details
+        )
+
+    def _check_disk(self, node: NodeNow, wish: dict[str, Any]) -> None:
+        wanted = wish["disk"]
+        if node.disk is None or wanted is None:
+            return
+        if wanted["size_mb"] < node.disk.size_mb:
+            self._plan.refusals.append(
+                f"{node.name}: its disk cannot shrink from {node.disk.size_mb} to {wanted['size_mb']} MiB"
+            )
+        elif _disk_reason(node, wish) and not self._snapshot.clouds[node.cloud].capabilities.resize_disk:
+            self._plan.refusals.append(f"{node.name}: cloud {node.cloud} cannot change a disk in place")
+
+    def _key(self, cloud: str) -> tuple[str, str] | None:
+        group = self._wish.server_group
+        return (group.name, cloud) if group else None
+
+    def _rollout(self) -> Rollout:
+        update, group = self._wish.update, self._wish.server_group
+        limits = [
+            limit
+            for az in self._wish.azs
+            if (limit := self._snapshot.clouds[az.cloud].capabilities.boots_per_soft_group)
+            and group is not None
+            and (group.policy or "").startswith("soft-")
+        ]
+        # A soft group that cannot take parallel boots is filled a few at a time, group after group.
+        in_flight = min([update.max_in_flight, *limits])
+        return Rollout(self._wish.name, update.canaries, in_flight, update.serial or bool(limits))
+
+
+def _disk_reason(node: NodeNow, wish: dict[str, Any]) -> str | None:
+    now, wanted = node.disk, wish["disk"]
+    if now is None:
+        return f"add a disk of {wanted['size_mb']} MiB" if wanted else None
+    if wanted is None:
+        return f"let go of its disk of {now.size_mb} MiB, which is kept"
+    if now.size_mb != wanted["size_mb"]:
+        return f"disk {now.size_mb} → {wanted['size_mb']} MiB"
+    return "disk type changed" if now.cloud_properties != wanted["cloud_properties"] else None

@@ -1,0 +1,67 @@
+"""Stemcells in a plan: which one each group means, and which clouds still need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coterie.manifest import GroupWish, StemcellWish
+from coterie.plan.model import Change, Snapshot
+
+
+def choose(snapshot: Snapshot, wishes: Sequence[GroupWish], refusals: list[str]) -> dict[str, str]:
+    """Instance group → "name/version"; one that the catalogue lacks is refused."""
+    chosen = {}
+    for wish in wishes:
+        ref = _find(snapshot, wish.stemcell)
+        if ref is None:
+            refusals.append(_missing(snapshot, wish))
+        chosen[wish.name] = ref or f"{wish.stemcell.name}/{wish.stemcell.version}"
+    return chosen
+
+
+def uploads(snapshot: Snapshot, changes: Iterable[Change]) -> list[Change]:
+    """One upload for each cloud that some node needs the stemcell in and that has none, nor one on its way."""
+    needed = dict.fromkeys(
+        (change.cloud, change.details["wish"]["stemcell"])
+        for change in changes
+        if change.action in ("create", "recreate")
+    )
+    return [
+        Change("create", "stemcell", f"{ref}@{cloud}", "not in this cloud yet", cloud, details={"stemcell": ref})
+        for cloud, ref in needed
+        if (cloud, ref) not in snapshot.images
+    ]
+
+
+def removals(snapshot: Snapshot) -> list[Change]:
+    """With the last deployment that uses them, images leave the clouds of that deployment."""
+    mine = {node.cloud for node in snapshot.nodes}
+    return [
+        Change(
+            "delete",
+            "stemcell",
+            f"{ref}@{cloud}",
+            "no deployment uses it any more",
+            cloud,
+            details={"stemcell": ref, "intent": intent},
+        )
+        for (cloud, ref), intent in sorted(snapshot.images.items())
+        if cloud in mine and (cloud, ref) not in snapshot.images_used_elsewhere
+    ]
+
+
+def _find(snapshot: Snapshot, wish: StemcellWish) -> str | None:
+    fitting = [
+        row
+        for row in snapshot.stemcells
+        if (row.os if wish.by_os else row.name) == wish.name and wish.version in ("latest", row.version)
+    ]
+    return fitting[-1].ref if fitting else None
+
+
+def _missing(snapshot: Snapshot, wish: GroupWish) -> str:
+    present = ", ".join(row.ref for row in snapshot.stemcells) or "none"
+    return (
+        f"{wish.name}: stemcell {wish.stemcell.name}/{wish.stemcell.version} is not in the catalogue "
+        f"(there: {present}); upload it: coterie stemcells upload FILE"
+    )

@@ -1,0 +1,60 @@
+"""Group commit: outcomes of many steps, which arrive while one transaction runs, share the next one."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+
+from coterie.ledger import steps
+from coterie.ledger.steps import Outcome
+from coterie.ledger.store import Ledger
+
+_LARGEST = 200
+
+
+class Committer:
+    """One thread that commits. `commit` returns True when the outcome was applied, False when the claim was lost."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._queue: queue.SimpleQueue[tuple[Outcome, Future[bool]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
+        self._thread.start()
+
+    def commit(self, outcome: Outcome) -> bool:
+        promise: Future[bool] = Future()
+        self._queue.put((outcome, promise))
+        return promise.result()
+
+    def close(self) -> None:
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._gather():
+            try:
+                with self._ledger.write() as tx:
+                    applied = steps.commit(tx, [outcome for outcome, _ in batch])
+            except BaseException as error:  # the waiters must hear of it, whatever it is
+                for _, promise in batch:
+                    promise.set_exception(error)
+                continue
+            for outcome, promise in batch:
+                promise.set_result(outcome.claim.id in applied)
+
+    def _gather(self) -> list[tuple[Outcome, Future[bool]]]:
+        first = self._queue.get()
+        if first is None:
+            return []
+        batch = [first]
+        while len(batch) < _LARGEST:
+            try:
+                more = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if more is None:
+                self._queue.put(None)
+                break
+            batch.append(more)
+        return batch

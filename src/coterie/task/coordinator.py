@@ -1,0 +1,97 @@
+"""The coordinator of single-writer domains: waiting changes are collected and applied by one holder at a time.
+
+A lease cannot stop a process that was paused between its check and its call; so every driver re-reads what it wrote,
+and a holder acknowledges only what is visible, and only while the domain is still its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown
+from coterie.ledger import domains
+from coterie.ledger.store import Ledger
+
+log = logging.getLogger(__name__)
+
+
+class LedgerCoordinator:
+    """Leases in the ledger's database; safe for many threads and many processes."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        holder: str,
+        *,
+        lease_s: float = 30.0,
+        patience_s: float = 300.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._ledger = ledger
+        self._holder = holder
+        self._lease_s = lease_s
+        self._patience_s = patience_s
+        self._sleep = sleep
+
+    def submit(self, cpi: Cpi, domain: str, change: dict[str, Any]) -> dict[str, Any]:
+        with self._ledger.write() as tx:
+            number = domains.submit(tx, domain, change)
+        try:
+            return _result(domain, self._wait(cpi, domain, number))
+        finally:
+            with self._ledger.write() as tx:
+                domains.withdraw(tx, number)
+
+    def _wait(self, cpi: Cpi, domain: str, number: int) -> dict[str, Any]:
+        give_up, pause = time.monotonic() + self._patience_s, 0.002
+        while time.monotonic() < give_up:
+            with self._ledger.read() as tx:
+                answer = domains.outcome(tx, number)
+            if answer is not None:
+                return answer
+            if not self._serve(cpi, domain):
+                self._sleep(pause)
+                pause = min(pause * 1.5, 0.1)
+        raise OutcomeUnknown(
+            f"the change in {domain} was not acknowledged within {self._patience_s:.0f} s",
+            why="another process holds the domain, or the cloud is slow",
+            remedy="it is tried again; if it repeats, see which conductor holds the domain",
+        )
+
+    def _serve(self, cpi: Cpi, domain: str) -> bool:
+        """Become the writer if nobody is, and apply everything that waits. True if something was applied."""
+        with self._ledger.write() as tx:
+            epoch = domains.take(tx, domain, self._holder, self._lease_s)
+            batch = domains.waiting(tx, domain) if epoch is not None else []
+        if epoch is None:
+            return False
+        outcomes = _apply(cpi, domain, [body for _, body in batch]) if batch else []
+        numbered = [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
+        with self._ledger.write() as tx:
+            if not domains.acknowledge(tx, domain, self._holder, epoch, numbered):
+                log.warning("lost the domain %s while writing it; its next holder reconciles", domain)
+                return False
+        return bool(batch)
+
+
+def _apply(cpi: Cpi, domain: str, changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return cpi.apply(domain, changes)
+    except CpiError as error:
+        return [{"ok": False, "error": error.facts()} for _ in changes]
+
+
+def _result(domain: str, answer: dict[str, Any]) -> dict[str, Any]:
+    if answer.get("ok"):
+        return answer
+    facts = answer.get("error") or {}
+    raise CpiError(
+        facts.get("what") or f"the change in {domain} was refused",
+        why=facts.get("why", ""),
+        remedy=facts.get("remedy", ""),
+        retryable=bool(facts.get("retryable")),
+        details=facts.get("details"),
+    )

@@ -1,0 +1,161 @@
+"""Turns a plan into rows: nodes, groups, intents, stages and steps, all in the transaction that accepts the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coterie.ids import Ids
+from coterie.ledger import clouds, deployments, groups, objects, tasks, writes
+from coterie.ledger.clouds import CloudRow
+from coterie.ledger.deployments import NewNode
+from coterie.ledger.store import Tx, time
+from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.plan.model import Change, Plan
+from coterie.plan.stages import Stage, stages
+
+_NODE_DEADLINE_S = 4 * 3600.0
+
+
+class Execution:
+    """One plan on its way into the ledger."""
+
+    def __init__(self, tx: Tx, plan: Plan, ids: Ids, director: str) -> None:
+        self._tx = tx
+        self._plan = plan
+        self._ids = ids
+        self._director = director
+        self._clouds: Mapping[str, CloudRow] = clouds.all_clouds(tx)
+        self._new_groups: dict[str, str] = {}
+        self._new_nodes: dict[str, str] = {}
+        self._new_images: dict[str, str] = {}
+
+    def start(self, kind: str, requested_by: str | None) -> int:
+        self._add_groups()
+        users = [(name, self.group_of(ref) or "") for name, ref in self._plan.users]
+        groups.set_users(self._tx, self._plan.deployment, users)
+        self._add_nodes()
+        self._add_images()
+        self._request_disk_deletes()
+        summary = {"counts": self._plan.counts(), "plan": self._plan.id}
+        return tasks.create(
+            self._tx,
+            NewTask(
+                kind,
+                self._plan.deployment,
+                [self._stage(stage) for stage in stages(self._plan)],
+                plan=summary,
+                requested_by=requested_by,
+                opening=", ".join(f"{count} to {action}" for action, count in self._plan.counts().items()),
+                details=summary,
+            ),
+        )
+
+    def group_of(self, ref: Mapping[str, str] | None) -> str | None:
+        """The intent that a change's server group stands for, now that new ones have theirs."""
+        if ref is None:
+            return None
+        return ref.get("intent") or self._new_groups[ref["new"]]
+
+    # -- rows before steps: every intent is in the ledger before any conductor can see its step --
+
+    def _add_groups(self) -> None:
+        for change in self._of("group", "create"):
+            if "intent" in change.details:
+                continue
+            intent = self._ids.intent()
+            self._new_groups[change.subject] = intent
+            details = change.details
+            groups.add(self._tx, intent, details["metadata"], name=details["name"], cloud=change.cloud)
+
+    def _add_nodes(self) -> None:
+        new, moved = [], []
+        for change in self._of("node", "create", "recreate", "update"):
+            details = change.details
+            if change.action == "create":
+                uuid = self._ids.uuid()
+                self._new_nodes[change.subject] = uuid
+                new.append(
+                    NewNode(
+                        uuid,
+                        details["instance_group"],
+                        details["index"],
+                        details["wish"]["az"],
+                        change.cloud,
+                        details["addresses"],
+                    )
+                )
+            elif details.get("readdress"):
+                moved.append((details["node"], details["addresses"]))
+        deployments.readdress(self._tx, self._plan.deployment, moved)
+        deployments.add_nodes(self._tx, self._plan.deployment, new)
+
+    def _add_images(self) -> None:
+        rows = []
+        for change in self._of("stemcell", "create"):
+            intent = self._ids.intent()
+            self._new_images[change.subject] = intent
+            rows.append(objects.intend(intent, "image", change.cloud, ref=change.details["stemcell"]))
+        writes.apply(self._tx, rows, time(self._tx))
+
+    def _request_disk_deletes(self) -> None:
+        doomed = [objects.deleting(c.details["intent"], c.details["cid"]) for c in self._of("disk", "delete")]
+        writes.apply(self._tx, doomed, time(self._tx))
+
+    def _of(self, kind: str, *actions: str) -> list[Change]:
+        return [change for change in self._plan.changes if change.kind == kind and change.action in actions]
+
+    # -- steps --
+
+    def _stage(self, stage: Stage) -> NewStage:
+        return NewStage(
+            stage.name,
+            [self._step(change) for change in stage.changes],
+            stage.needs,
+            stage.max_in_flight,
+            stage.stop_on_failure,
+        )
+
+    def _step(self, change: Change) -> NewStep:
+        cloud = self._clouds[change.cloud]
+        return NewStep(
+            flow=_FLOWS[change.kind, change.action],
+            label="begin",
+            subject=change.subject,
+            data=self._data(change),
+            node=self._node(change),
+            cloud=change.cloud,
+            driver=cloud.driver,
+            conductor_group=cloud.conductor_group,
+            deadline_s=_NODE_DEADLINE_S if change.kind == "node" else None,
+        )
+
+    def _node(self, change: Change) -> str | None:
+        if change.kind != "node":
+            return None
+        return change.details.get("node") or self._new_nodes[change.subject]
+
+    def _data(self, change: Change) -> dict[str, Any]:
+        data = {"reason": change.reason, **change.details}
+        if change.kind == "node" and change.action != "delete":
+            data["server_group"] = self.group_of(change.details["server_group"])
+            data["director"] = self._director
+        if change.kind == "group" and change.action == "create":
+            data.setdefault("intent", self._new_groups.get(change.subject))
+        if change.kind == "stemcell" and change.action == "create":
+            data["intent"] = self._new_images[change.subject]
+        return data
+
+
+_FLOWS = {
+    ("stemcell", "create"): "stemcell.upload",
+    ("stemcell", "delete"): "stemcell.delete",
+    ("group", "create"): "group.create",
+    ("group", "update"): "group.update",
+    ("group", "delete"): "group.delete",
+    ("node", "create"): "node.create",
+    ("node", "recreate"): "node.recreate",
+    ("node", "update"): "node.update",
+    ("node", "delete"): "node.delete",
+    ("disk", "delete"): "disk.delete",
+}

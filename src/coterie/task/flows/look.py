@@ -1,0 +1,63 @@
+"""The periodic look: which VMs of ours run, stand still or are gone, in O(pages) calls per cloud."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from coterie.cpi.contract import CloudObject
+from coterie.ledger import nodes
+from coterie.ledger.nodes import NodeRow
+from coterie.task.flow import Done, Flow, Move, Work
+
+_WATCHED = ("up", "dead", "missing")
+
+
+class Look(Flow):
+    """Compares the cloud's list with the nodes and records what is dead or missing; it changes no cloud."""
+
+    name: ClassVar[str] = "look"
+
+    def begin(self, work: Work) -> Move:
+        known = _watched(work)
+        if "survey" in work.cpi.capabilities().unsupported:
+            states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
+        else:
+            seen = _survey(work)
+            if seen is None:
+                work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
+                return Done()
+            states = {cid: found.state or "unknown" for cid, found in seen.items()}
+        # Judged is only who was known before the cloud was asked and is still the same now: a VM that was made or
+        # removed in between must not look missing.
+        for cid, node in _watched(work).items():
+            if cid in known:
+                _judge(work, node, states.get(cid))
+        return Done()
+
+
+def _survey(work: Work) -> dict[str, CloudObject] | None:
+    seen: dict[str, CloudObject] = {}
+    cursor: str | None = None
+    while True:
+        page = work.cpi.survey("vm", work.director_uuid, cursor)
+        if not page.complete:
+            return None
+        seen.update((found.cid, found) for found in page.objects)
+        cursor = page.next
+        if cursor is None:
+            return seen
+
+
+def _watched(work: Work) -> dict[str, NodeRow]:
+    with work.ledger.read() as tx:
+        present = nodes.of_cloud(tx, work.claim.cloud or "")
+    return {node.vm_cid: node for node in present if node.vm_cid and node.state in _WATCHED}
+
+
+def _judge(work: Work, node: NodeRow, state: str | None) -> None:
+    now = {"running": "up", "unknown": node.state, None: "missing"}.get(state, "dead")
+    if now == node.state:
+        return
+    problem = None if now == "up" else {"code": f"vm_{now}", "what": f"VM {node.vm_cid} is {state or 'not there'}"}
+    work.write(nodes.change_if(node, state=now, problem=problem))
+    work.say(f"node.{now}", f"{node.deployment}: {node.name} is {now}", node=node.uuid, deployment=node.deployment)

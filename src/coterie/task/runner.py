@@ -1,0 +1,121 @@
+"""Runs one claimed step, label after label, until it rests or ends."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+
+from coterie.errors import CoterieError, DeadlineExceeded, LeaseLost
+from coterie.ledger.events import Event
+from coterie.ledger.steps import Claim, Outcome
+from coterie.task.committer import Committer
+from coterie.task.flow import Done, Fail, Flow, Flows, Next, Wait, Work
+from coterie.task.retry import Retry
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Turns what labels return or raise into outcomes, and drops the step when its claim is lost."""
+
+    def __init__(
+        self,
+        flows: Flows,
+        committer: Committer,
+        open_work: Callable[[Claim], Work],
+        now: Callable[[], float],
+        retry: Retry,
+    ) -> None:
+        self._flows = flows
+        self._committer = committer
+        self._open_work = open_work
+        self._now = now
+        self._retry = retry
+        self._chance = random.Random()
+
+    def run(self, claim: Claim) -> None:
+        flow = self._flows[claim.flow]
+        try:
+            while True:
+                outcome = self._step(flow, claim)
+                if not self._committer.commit(outcome):
+                    raise LeaseLost(f"step {claim.id} ({claim.subject}) belongs to another by now")
+                if outcome.move != "next":
+                    return
+                claim.label, claim.data, claim.attempt = outcome.label, outcome.data, 0
+        except LeaseLost as lost:
+            log.warning("dropped step %s of task %s: %s", claim.id, claim.task, lost)
+
+    def _step(self, flow: Flow, claim: Claim) -> Outcome:
+        work: Work | None = None
+        try:
+            work = self._open_work(claim)
+            self._check_deadline(claim)
+            return _outcome(work, flow, flow.label(claim.label)(work))
+        except LeaseLost:
+            raise
+        except CoterieError as error:
+            return self._failure(flow, claim, work, error)
+        except Exception as error:
+            log.exception("step %s of task %s broke in %s.%s", claim.id, claim.task, claim.flow, claim.label)
+            unexpected = CoterieError(
+                f"{claim.flow} broke at {claim.label}",
+                why=f"unexpected {type(error).__name__}",
+                remedy="this is a defect of Coterie or of the driver: see the log, and report it with `coterie doctor`",
+            )
+            return self._failure(flow, claim, work, unexpected)
+
+    def _failure(self, flow: Flow, claim: Claim, work: Work | None, error: CoterieError) -> Outcome:
+        attempt = claim.attempt + 1
+        delay = self._retry.delay(error, attempt, self._chance)
+        if delay is not None:
+            data = work.data if work else claim.data
+            outcome = Outcome(claim, "wait", claim.label, data, attempt=attempt, delay_s=delay, error=error.facts())
+            _say(outcome, "step.retry", f"{error}; trying again in {delay:.1f} s", error)
+            return outcome
+        if work is None:
+            return _failed(claim, claim.data, error)
+        work.writes.clear()  # what the label meant to write once its call had succeeded
+        work.events.clear()
+        flow.failed(work, error)
+        outcome = _failed(claim, work.data, error)
+        outcome.writes, outcome.events = work.writes, work.events + outcome.events
+        return outcome
+
+    def _check_deadline(self, claim: Claim) -> None:
+        if claim.deadline is not None and self._now() > claim.deadline:
+            raise DeadlineExceeded(
+                f"{claim.subject} did not get ready in time",
+                why=f"its deadline passed while it was at {claim.label}",
+                remedy="see the events of the task for what it waited for; deploy again to go on",
+            )
+
+
+def _outcome(work: Work, flow: Flow, move: Next | Wait | Done | Fail) -> Outcome:
+    claim = work.claim
+    match move:
+        case Next(label):
+            outcome = Outcome(claim, "next", label, work.data)
+        case Wait(seconds, why, label):
+            outcome = Outcome(
+                claim, "wait", label or claim.label, work.data, delay_s=seconds, error={"code": "waiting", "why": why}
+            )
+        case Done():
+            outcome = Outcome(claim, "done", claim.label, work.data)
+        case Fail(error):
+            flow.failed(work, error)
+            outcome = _failed(claim, work.data, error)
+    outcome.writes = work.writes
+    outcome.events = work.events + outcome.events
+    return outcome
+
+
+def _failed(claim: Claim, data: dict[str, object], error: CoterieError) -> Outcome:
+    outcome = Outcome(claim, "fail", claim.label, data, error=error.facts())
+    _say(outcome, "step.failed", str(error), error)
+    return outcome
+
+
+def _say(outcome: Outcome, kind: str, body: str, error: CoterieError) -> None:
+    outcome.events.append(Event(outcome.claim.task, kind, outcome.claim.subject, body, error.facts()))

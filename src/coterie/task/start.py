@@ -1,0 +1,208 @@
+"""Starts work: plans on refreshed facts, and turns an accepted plan into a task in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from coterie.cpi.contract import Capabilities
+from coterie.cpi.load import driver_names
+from coterie.errors import Conflict, NotFound, StalePlan
+from coterie.ids import Ids
+from coterie.ledger import clouds, deployments, groups, identity, nodes, objects, snapshot, tasks, writes
+from coterie.ledger.store import Ledger, Tx, time
+from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.manifest import GroupWish, load_cloud_config
+from coterie.plan.model import CloudNow, Plan
+from coterie.plan.nodes import Options
+from coterie.plan.planner import make_plan, plan_removal, refused
+from coterie.task.execute import Execution
+from coterie.task.refresh import ask
+from coterie.task.request import PlanRequest, configured, read
+
+
+def plan(ledger: Ledger, request: PlanRequest) -> Plan:
+    """What would be done. Changes no cloud, no wish and no record; the only rows it writes are dated facts."""
+    return _Draft(ledger, request).plan
+
+
+def deploy(ledger: Ledger, request: PlanRequest, expect: str | None, by: str | None, *, kind: str = "deploy") -> int:
+    """Accept a plan: the task that carries it out. `expect`: the plan that was confirmed; another one → StalePlan."""
+    draft = _Draft(ledger, request)
+    if expect is not None and draft.plan.id != expect:
+        raise StalePlan(
+            f"plan {expect} is out of date",
+            why=f"the same request now gives plan {draft.plan.id}",
+            remedy="look at the new plan and confirm that one",
+        )
+    return draft.accept(kind, by)
+
+
+def resurrect(ledger: Ledger, deployment: str) -> int | None:
+    """Make the dead and missing nodes of a deployment anew; nothing else of its wish is touched."""
+    draft = _Draft(ledger, PlanRequest(deployment=deployment))
+    dead = {node.uuid for node in draft.snapshot.nodes if node.state in ("dead", "missing")}
+    chosen = tuple(change for change in draft.plan.changes if change.details.get("node") in dead)
+    if not chosen:
+        return None
+    draft.plan = replace(draft.plan, changes=chosen)
+    return draft.accept("resurrect", None)
+
+
+def look(ledger: Ledger) -> int | None:
+    """Look after the VMs of every cloud that has any."""
+    with ledger.write() as tx:
+        rows = clouds.all_clouds(tx)
+        steps = [
+            NewStep("look", "begin", name, {}, None, name, row.driver, row.conductor_group)
+            for name, row in sorted(rows.items())
+        ]
+        if not steps or tasks.running(tx, "look"):
+            return None
+        tasks.forget_old(tx, "look", keep=20)
+        return tasks.create(tx, NewTask("look", None, [NewStage("look", steps)], opening=f"{len(steps)} clouds"))
+
+
+def cancel(ledger: Ledger, task: int) -> bool:
+    """False when it had ended already."""
+    with ledger.write() as tx:
+        if not tasks.exists(tx, task):
+            raise NotFound(f"there is no task {task}", remedy="see `coterie tasks`")
+        return tasks.cancel(tx, task)
+
+
+def set_cloud_config(ledger: Ledger, text: str, file: str) -> int:
+    config = load_cloud_config(text, file, drivers=driver_names()).value
+    with ledger.write() as tx:
+        wanted = configured(config)
+        _refuse_lost_clouds(tx, set(wanted))
+        return clouds.set_config(tx, text, wanted.values())
+
+
+def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
+    with ledger.write() as tx:
+        row = objects.get(tx, intent)
+        if row is None or row.kind != "disk":
+            raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
+        if row.state != "kept" or row.cid is None:
+            raise Conflict(
+                f"disk {intent} is {row.state}, not kept",
+                why=f"it belongs to {row.ref}" if row.node else "",
+                remedy="only a disk that no node uses can be deleted",
+            )
+        cloud = clouds.get(tx, row.cloud)
+        if cloud is None:
+            raise NotFound(f"cloud {row.cloud} is not configured", remedy="put it back: coterie clouds set FILE")
+        writes.apply(tx, [objects.deleting(intent, row.cid)], time(tx))
+        data = {"intent": intent, "cid": row.cid}
+        step = NewStep("disk.delete", "begin", row.ref or intent, data, None, row.cloud, cloud.driver)
+        step = replace(step, conductor_group=cloud.conductor_group)
+        return tasks.create(tx, NewTask("delete-disk", None, [NewStage("disk", [step])], requested_by=by))
+
+
+def settle_object(ledger: Ledger, intent: str, cid: str | None) -> None:
+    """A person has looked: the object is there as `cid`, or (None) it is not."""
+    with ledger.write() as tx:
+        row = objects.get(tx, intent)
+        if row is None:
+            raise NotFound(f"the ledger has no object {intent}", remedy="see `coterie nodes show NODE`")
+        if row.state not in ("unknown", "intended"):
+            raise Conflict(f"object {intent} is {row.state}, so there is nothing to settle")
+        change = objects.gone(intent, tombstone=True) if cid is None else objects.landed(intent, cid)
+        writes.apply(tx, [change], time(tx))
+
+
+class _Draft:
+    """A plan and what it was made from, until it is accepted or thrown away."""
+
+    def __init__(self, ledger: Ledger, request: PlanRequest) -> None:
+        self._ledger = ledger
+        self._request = request
+        self._wish = read(ledger, request)
+        self._groups = self._wish.groups()
+        facts = self._ask()
+        self._wish.check({name: cloud.capabilities for name, cloud in facts.items()})
+        with ledger.read() as tx:
+            self._fingerprint = snapshot.fingerprint(tx, self._wish.name)
+            self.snapshot = snapshot.read(tx, self._wish.name, facts)
+        self.plan = self._make()
+
+    def accept(self, kind: str, by: str | None) -> int:
+        wish = self._wish
+        with self._ledger.write() as tx:
+            deployments.lock(tx, wish.name)
+            if snapshot.fingerprint(tx, wish.name) != self._fingerprint:
+                raise StalePlan(f"deployment {wish.name} changed while it was planned", remedy="plan and confirm again")
+            director = identity.director(tx)
+            config_id = clouds.set_config(tx, wish.config_text, wish.clouds.values())
+            self._save(tx, config_id)
+            execution = Execution(tx, self.plan, Ids(), director.name)
+            return execution.start("delete" if self._request.delete else kind, by)
+
+    def _save(self, tx: Tx, config_id: int) -> None:
+        wish = self._wish
+        if wish.deployment is None:
+            deployments.stop_resurrection(tx, wish.name)
+            return
+        resurrection = wish.deployment.value.resurrection
+        deployments.save(tx, wish.name, manifest=wish.manifest, config_id=config_id, resurrection=resurrection)
+        groups.set_instance_groups(tx, wish.name, [group.name for group in self._groups])
+
+    def _make(self) -> Plan:
+        request = self._request
+        if self._wish.deployment is None:
+            return plan_removal(self.snapshot, request.delete_disks)
+        options = Options(request.recreate, frozenset(request.nodes), request.delete_disks)
+        return make_plan(self.snapshot, self._groups, options)
+
+    def _ask(self) -> dict[str, CloudNow]:
+        configured_clouds = self._wish.clouds
+        with self._ledger.read() as tx:
+            present = groups.of_deployment(tx, self._wish.name)
+            used = {node.cloud for node in nodes.of_deployment(tx, self._wish.name)}
+        used |= {group.cloud for group in present} | {az.cloud for group in self._groups for az in group.azs}
+        lost = used - configured_clouds.keys()
+        if lost:
+            raise refused(
+                self._wish.name, [f"cloud {name} is in use but not in the cloud config" for name in sorted(lost)]
+            )
+        rows = [configured_clouds[name] for name in sorted(used)]
+        cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
+        checks = ask(self._ledger, [(row, "check", _needs(self._groups, row.name)) for row in rows])
+        views = ask(self._ledger, [(row, "groups", {"cids": cids[row.name]}) for row in rows])
+        return {
+            row.name: CloudNow(
+                row.name,
+                row.driver,
+                row.conductor_group,
+                Capabilities.of_wire(check["capabilities"]),
+                tuple(check["items"]),
+                frozenset(cid for cid, view in groups_seen.items() if view["state"] == "missing"),
+            )
+            for row, check, groups_seen in zip(rows, checks, views, strict=True)
+        }
+
+
+def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
+    """What the manifest asks of one cloud, as `Needs` on the wire."""
+    own = [wish for wish in wishes if any(az.cloud == cloud for az in wish.azs)]
+    kinds = {"vm", "image"} if own else set()
+    policies = {wish.server_group.policy for wish in own if wish.server_group and wish.server_group.policy}
+    if any(wish.disk for wish in own):
+        kinds.add("disk")
+    if any(wish.server_group for wish in own):
+        kinds.add("server_group")
+    if any(wish.security_groups for wish in own):
+        kinds.add("security_group")
+    zones = {str(az.cloud_properties.get("zone", az.name)) for wish in own for az in wish.azs if az.cloud == cloud}
+    return {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
+
+
+def _refuse_lost_clouds(tx: Tx, wanted: set[str]) -> None:
+    lost = sorted(set(objects.clouds_in_use(tx)) - wanted)
+    if lost:
+        raise Conflict(
+            f"the cloud config leaves out {', '.join(lost)}",
+            why="objects of ours are still there",
+            remedy="delete the deployments that use it first, or keep the cloud in the config",
+        )

@@ -1,0 +1,60 @@
+"""A PostgreSQL server of our own: in a temporary folder, on a free port, never as root."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_USER = "postgres"  # made by Debian's package
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The URL of a fresh server's maintenance database; the server ends with the block."""
+    folder = Path(tempfile.mkdtemp(prefix="coterie-pg-"))
+    port = _free_port()
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(folder, _USER, _USER)
+        data = folder / "data"
+        _run("initdb", "-D", data, "-U", "coterie", "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300"
+        _run("pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start")
+        yield f"postgresql://coterie@127.0.0.1:{port}/postgres"
+        _run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(program: str, *arguments: object) -> None:
+    command = [str(_program(program)), *map(str, arguments)]
+    if os.geteuid() == 0:
+        command = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--init-groups", *command]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
+    if done.returncode:
+        raise RuntimeError(f"{program} as {getpass.getuser()}: {done.stdout}{done.stderr}")
+
+
+def _program(name: str) -> Path:
+    """Debian keeps the server's programs out of PATH, one folder per major version."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1]
+    on_path = shutil.which(name)
+    if on_path:
+        return Path(on_path)
+    raise RuntimeError(f"{name} is not installed; `make test` installs it (Debian package: postgresql)")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
