@@ -141,3 +141,7 @@ def readdress(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str
     reserve(tx, deployment, wanted)
     for node, given in wanted:
         tx.execute(nodes.update().where(nodes.c.uuid == node).values(addresses=given))
+
+
+def names(tx: Tx) -> list[str]:
+    return list(tx.execute(sa.select(deployments.c.name).order_by(deployments.c.name)).scalars())

@@ -172,8 +172,10 @@ class _Group:
         key = self._key(cloud)
         if key in self._groups.moves:
             reasons.append(self._groups.moves[key])
-        elif node.server_group != (self._groups.stays.get(key) if key else None):
-            reasons.append("joins a server group" if key else "leaves its server group")
+        elif key is not None and node.server_group != self._groups.stays.get(key, "a new one"):
+            reasons.append(f"joins server group {key[0]}")
+        elif key is None and node.server_group is not None:
+            reasons.append("leaves its server group")
         if not reasons and (self._options.recreate or node.name in self._options.only):
             reasons.append("asked for")
         return reasons

@@ -34,8 +34,7 @@ def uploads(snapshot: Snapshot, changes: Iterable[Change]) -> list[Change]:
 
 
 def removals(snapshot: Snapshot) -> list[Change]:
-    """With the last deployment that uses them, images leave the clouds of that deployment."""
-    mine = {node.cloud for node in snapshot.nodes}
+    """With the last deployment that uses them, images leave the clouds; the catalogue can bring them back."""
     return [
         Change(
             "delete",
@@ -46,7 +45,7 @@ def removals(snapshot: Snapshot) -> list[Change]:
             details={"stemcell": ref, "intent": intent},
         )
         for (cloud, ref), intent in sorted(snapshot.images.items())
-        if cloud in mine and (cloud, ref) not in snapshot.images_used_elsewhere
+        if (cloud, ref) not in snapshot.images_used_elsewhere
     ]
 
 

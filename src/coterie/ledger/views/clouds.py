@@ -27,11 +27,16 @@ def one(tx: Tx, name: str) -> Row:
 
 
 def known(tx: Tx, cloud: str) -> dict[str, Row]:
-    """What the cloud said, by subject, with when it said so."""
-    asked = sa.select(facts.c.what, facts.c.wanted_at, facts.c.at, facts.c.data, facts.c.error)
+    """The newest that the cloud said on each subject, with when it said so."""
+    said = (
+        sa.select(facts.c.what, facts.c.at, facts.c.data, facts.c.error)
+        .where(facts.c.cloud == cloud, facts.c.at.is_not(None))
+        .order_by(facts.c.at)
+    )
+    # One subject may have several questions (`check:…`); read in the order of their dates, the newest stays.
     return {
-        what: {"at": when(at), "pending": at is None or wanted_at > at, "data": data, "error": error}
-        for what, wanted_at, at, data, error in tx.execute(asked.where(facts.c.cloud == cloud).order_by(facts.c.what))
+        what.partition(":")[0]: {"at": when(at), "data": data, "error": error}
+        for what, at, data, error in tx.execute(said)
     }
 
 
@@ -51,4 +56,4 @@ def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
 
 def _node_counts(tx: Tx, names: Sequence[str]) -> Counter[str]:
     query = sa.select(nodes.c.cloud, sa.func.count()).where(nodes.c.cloud.in_(names)).group_by(nodes.c.cloud)
-    return Counter(dict(tx.execute(query).tuples().all()))
+    return Counter({str(cloud): count for cloud, count in tx.execute(query)})

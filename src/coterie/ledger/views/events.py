@@ -46,6 +46,10 @@ class Tail:
         self._settle(tx)
         return [_shown(row) for row in rows]
 
+    @property
+    def remembered(self) -> int:
+        return len(self._given)
+
     def _settle(self, tx: Tx) -> None:
         if not self._given:
             return

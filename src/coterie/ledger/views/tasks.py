@@ -20,9 +20,11 @@ _STEP = tuple(column for column in steps.c if column.name not in ("task", "epoch
 _STAGE = tuple(column for column in stages.c if column.name != "task")
 
 
-def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
-    """Newest first. Filters: deployment, state, kind."""
+def page(tx: Tx, part: Slice, *, without: str | None = None, **wanted: str | None) -> Page:
+    """Newest first. Filters: deployment, state, kind; `without`: a kind to leave out."""
     query = matching(sa.select(*_BRIEF), {tasks.c[name]: value for name, value in wanted.items()})
+    if without is not None:
+        query = query.where(tasks.c.kind != without)
     found = fetch(tx, query, [tasks.c.id], part, newest_first=True)
     return Page(_shown(tx, found.items), found.next)
 

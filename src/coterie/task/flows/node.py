@@ -11,13 +11,13 @@ from coterie.cpi.contract import VMCreationFailed
 from coterie.errors import CoterieError
 from coterie.ledger import groups, nodes, objects
 from coterie.task.create import Landed, Lost, clear, close_failed, create_once
-from coterie.task.flow import Done, Fail, Move, Next, Wait, Work
-from coterie.task.flows.node_disk import DiskLabels
-from coterie.task.flows.node_up import UpLabels, vm_labels
+from coterie.task.flow import Done, Fail, Flow, Move, Next, Wait, Work
+from coterie.task.flows.node_disk import DiskLabels, keep_disk, release_disk
+from coterie.task.flows.node_up import vm_labels
 from coterie.task.flows.node_vm import load, retire_vm
 
 
-class _MakesVm(DiskLabels, UpLabels):
+class _MakesVm(DiskLabels):
     """The labels from an intent to a node that is up. data: wish, server_group (intent or null), reason."""
 
     def retire(self, work: Work) -> Move:
@@ -59,7 +59,7 @@ class _MakesVm(DiskLabels, UpLabels):
         work.cpi.set_vm_metadata(work.data["cid"], labels)
         if work.data["wish"]["disk"] is not None:
             return self.want_disk(work, node)
-        self.keep_spare_disk(work)
+        keep_disk(work)
         return self.await_up(work)
 
     def failed(self, work: Work, error: CoterieError) -> None:
@@ -128,7 +128,7 @@ class UpdateNode(_MakesVm):
         )
 
 
-class DeleteNode(DiskLabels):
+class DeleteNode(Flow):
     """Removes the VM, then keeps or deletes the disks, then forgets the node. No undo: it is what was asked for."""
 
     name: ClassVar[str] = "node.delete"
@@ -141,7 +141,7 @@ class DeleteNode(DiskLabels):
         return retire_vm(work) or Next("release_disks")
 
     def release_disks(self, work: Work) -> Move:
-        rest = self.release_disk(work)
+        rest = release_disk(work)
         if rest is not None:
             return rest
         work.write(*nodes.forget(_uuid(work)))

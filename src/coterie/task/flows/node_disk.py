@@ -9,15 +9,13 @@ from coterie.ledger import objects
 from coterie.ledger.nodes import NodeRow
 from coterie.ledger.objects import ObjectRow
 from coterie.task.create import Landed, Lost, clear, close_failed, create_once, settle
-from coterie.task.flow import Flow, Move, Next, Work
+from coterie.task.flow import Move, Next, Work
+from coterie.task.flows.node_up import UpLabels
 from coterie.task.flows.node_vm import load
 
 
-class DiskLabels(Flow):
-    """Labels about the one persistent disk of a node."""
-
-    def await_up(self, work: Work) -> Move:
-        raise NotImplementedError  # comes with UpLabels, for flows that leave a running node
+class DiskLabels(UpLabels):
+    """Labels about the one persistent disk of a node that is to be up."""
 
     def want_disk(self, work: Work, node: NodeRow) -> Move:
         """Use the disk that the node has, else intend one."""
@@ -80,45 +78,48 @@ class DiskLabels(Flow):
             return self.want_disk(work, load(work)) if wanted else Next("describe")
         _detach(work, row)
         if wanted is None:
-            self.keep_spare_disk(work)
+            keep_disk(work)
         else:
             work.write(*_reshape(work, row, wanted))
         return Next("describe")
 
-    def keep_spare_disk(self, work: Work) -> None:
-        """The node wants no disk any more: the one it had is kept for the undo window."""
-        row = _disk(work)
-        if row is not None:
-            work.write(objects.kept(row.intent))
-            work.say("disk.kept", f"disk {row.cid} ({row.size_mb} MiB) is kept: coterie disks", cid=row.cid)
-
-    def release_disk(self, work: Work) -> Move | None:
-        """Keep or delete one disk of a node whose VM is gone, and come back; None when none is left."""
-        row = _disk(work)
-        if row is None:
-            return None
-        if row.cid is None:
-            return self._settle_disk(work, row)
-        if not work.data["delete_disks"]:
-            self.keep_spare_disk(work)
-            return Next("release_disks")
-        if row.state != "deleting":
-            work.write(objects.deleting(row.intent, row.cid))
-            return Next("release_disks")
-        try:
-            work.cpi.delete_disk(row.cid)
-        except DiskNotFound:
-            work.say("disk.gone", f"disk {row.cid} was gone already")
-        work.write(objects.gone(row.intent))
-        return Next("release_disks")
-
-    def _settle_disk(self, work: Work, row: ObjectRow) -> Move:
-        settled = settle(work, "disk", row.intent)
-        return Next("release_disks") if isinstance(settled, Landed | Lost) else settled
-
     def disk_failed(self, work: Work) -> None:
         if work.claim.label == "create_disk":
             close_failed(work, work.data["disk"])
+
+
+def keep_disk(work: Work) -> None:
+    """The node wants no disk any more: the one it had is kept for the undo window."""
+    row = _disk(work)
+    if row is not None:
+        work.write(objects.kept(row.intent))
+        work.say("disk.kept", f"disk {row.cid} ({row.size_mb} MiB) is kept: coterie disks", cid=row.cid)
+
+
+def release_disk(work: Work) -> Move | None:
+    """Keep or delete one disk of a node whose VM is gone, and come back; None when none is left."""
+    row = _disk(work)
+    if row is None:
+        return None
+    if row.cid is None:
+        return _settle(work, row)
+    if not work.data["delete_disks"]:
+        keep_disk(work)
+        return Next("release_disks")
+    if row.state != "deleting":
+        work.write(objects.deleting(row.intent, row.cid))
+        return Next("release_disks")
+    try:
+        work.cpi.delete_disk(row.cid)
+    except DiskNotFound:
+        work.say("disk.gone", f"disk {row.cid} was gone already")
+    work.write(objects.gone(row.intent))
+    return Next("release_disks")
+
+
+def _settle(work: Work, row: ObjectRow) -> Move:
+    settled = settle(work, "disk", row.intent)
+    return Next("release_disks") if isinstance(settled, Landed | Lost) else settled
 
 
 def _reshape(work: Work, row: ObjectRow, wanted: dict[str, Any]) -> list[Any]:

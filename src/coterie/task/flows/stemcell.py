@@ -8,7 +8,7 @@ from typing import ClassVar
 from coterie.cpi.contract import Mark, StemcellNotFound
 from coterie.errors import CoterieError, NotFound
 from coterie.ledger import objects, stemcells
-from coterie.task.create import Landed, Lost, clear, close_failed, create_once
+from coterie.task.create import Landed, Lost, clear, close_failed, create_once, settle
 from coterie.task.flow import Done, Flow, Move, Next, Work
 
 
@@ -57,12 +57,20 @@ class UploadStemcell(Flow):
 
 
 class DeleteStemcell(Flow):
-    """data: intent, cid. Repeating it is harmless; there is nothing to undo."""
+    """data: stemcell, intent. Repeating it is harmless; there is nothing to undo."""
 
     name: ClassVar[str] = "stemcell.delete"
 
     def begin(self, work: Work) -> Move:
-        work.write(objects.deleting(work.data["intent"], work.data["cid"]))
+        with work.ledger.read() as tx:
+            row = objects.get(tx, work.data["intent"])
+        if row is None or row.state == "gone":
+            return Done()
+        if row.cid is None:
+            settled = settle(work, "image", row.intent)
+            return Next("begin") if isinstance(settled, Landed | Lost) else settled
+        work.data["cid"] = row.cid
+        work.write(objects.deleting(row.intent, row.cid))
         return Next("delete")
 
     def delete(self, work: Work) -> Move:

@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: demo test test-full lint bench install packages clean
+
+demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
+	@examples/demo $(BIN)
+
+test: packages $(VENV)/.tested lint ## everything that decides whether a change lands
+	$(BIN)/pytest -n 2 -m "not full"
+
+test-full: packages $(VENV)/.tested lint ## the long matrices too
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check --output-format concise .
+	$(BIN)/ruff format --check -q .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/.tested ## prints ratios; asserts nothing
+	$(BIN)/python bench/deploy.py
+	$(BIN)/python bench/cli.py
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Coterie needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+packages: ## a PostgreSQL server for the tests
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; }
+
+clean:
+	rm -rf $(VENV) .demo

@@ -1,0 +1,263 @@
+"""What the planner decides, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from coterie.errors import Refused
+from coterie.plan.model import Plan
+from coterie.plan.render import text
+from tests.plan.world import World, cloud, group, manifest
+
+BASE = manifest(group("broker", 3), group("web", 2))
+
+
+def said(plan: Plan) -> list[tuple[str, str, str]]:
+    return [(change.action, change.subject, change.reason) for change in plan.changes]
+
+
+def nodes(plan: Plan) -> dict[str, str]:
+    return {c.subject: f"{c.action}: {c.reason}" for c in plan.changes if c.kind == "node"}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_first_deployment(world: World) -> None:
+    plan = world.plan(BASE)
+    assert said(plan) == [
+        ("create", "debian/1@lab", "not in this cloud yet"),
+        ("create", "broker/0", "new"),
+        ("create", "broker/2", "new"),
+        ("create", "broker/1", "new"),
+        ("create", "web/0", "new"),
+        ("create", "web/1", "new"),
+    ]
+    assert not plan.destructive
+
+
+def test_the_same_again_changes_nothing(world: World) -> None:
+    world.deploy(BASE)
+    assert said(world.plan(BASE)) == []
+
+
+def test_equal_inputs_give_equal_plans_to_the_byte(world: World) -> None:
+    first, second = world.plan(BASE), World().plan(BASE)
+    assert first.id == second.id
+    assert first.to_json() == second.to_json()
+    assert world.plan(manifest(group("broker", 4), group("web", 2))).id != first.id
+
+
+def test_scale_up_goes_where_the_fewest_are_and_moves_nobody(world: World) -> None:
+    world.deploy(BASE)
+    plan = world.plan(manifest(group("broker", 5), group("web", 2)))
+    assert nodes(plan) == {"broker/3": "create: new", "broker/4": "create: new"}
+    assert {c.subject: c.az for c in plan.changes} == {"broker/3": "z2", "broker/4": "z1"}
+
+
+def test_scale_down_removes_the_last_and_says_so(world: World) -> None:
+    world.deploy(BASE)
+    plan = world.plan(manifest(group("broker", 2), group("web", 2)))
+    assert nodes(plan) == {"broker/2": "delete: scale down to 2"}
+    assert plan.destructive
+
+
+def test_a_group_that_is_gone_from_the_manifest_is_removed(world: World) -> None:
+    world.deploy(BASE)
+    plan = world.plan(manifest(group("broker", 3)))
+    assert set(nodes(plan)) == {"web/0", "web/1"}
+    assert "no longer in the manifest" in nodes(plan)["web/0"]
+
+
+def test_a_stemcell_upgrade_recreates_and_names_both_versions(world: World) -> None:
+    world.deploy(BASE)
+    plan = world.plan(manifest(group("broker", 3, stemcell="next"), group("web", 2)))
+    assert nodes(plan) == {f"broker/{i}": "recreate: stemcell debian/1 → 2" for i in (0, 1, 2)}
+    assert ("create", "debian/2@lab", "not in this cloud yet") in said(plan)
+
+
+def test_tags_change_in_place(world: World) -> None:
+    world.deploy(BASE)
+    plan = world.plan(manifest(group("broker", 3, more="tags: {a: b}"), group("web", 2)))
+    assert nodes(plan)["broker/0"] == "update: tags: a – → b"
+    assert not plan.destructive
+
+
+def test_disks_grow_in_place_and_never_shrink(world: World) -> None:
+    disk = "persistent_disk: 1024"
+    world.deploy(manifest(group("broker", 1, more=disk)))
+    grown = world.plan(manifest(group("broker", 1, more="persistent_disk: 2048")))
+    assert nodes(grown) == {"broker/0": "update: disk 1024 → 2048 MiB"}
+    with pytest.raises(Refused, match="cannot shrink from 1024 to 512"):
+        world.plan(manifest(group("broker", 1, more="persistent_disk: 512")))
+    world.clouds["lab"] = cloud("lab", resize_disk=False)
+    with pytest.raises(Refused, match="cannot change a disk in place"):
+        world.plan(manifest(group("broker", 1, more="persistent_disk: 2048")))
+
+
+def test_a_dropped_disk_is_kept_and_counts_as_destructive(world: World) -> None:
+    world.deploy(manifest(group("broker", 1, more="persistent_disk: 1024")))
+    plan = world.plan(manifest(group("broker", 1)))
+    assert nodes(plan) == {"broker/0": "update: let go of its disk of 1024 MiB, which is kept"}
+    assert plan.destructive
+
+
+def test_dead_missing_and_unfinished_nodes_are_made_anew(world: World) -> None:
+    world.deploy(BASE)
+    world.alter("broker/0", state="dead")
+    world.alter("broker/1", state="missing")
+    world.alter("broker/2", state="failing", problem="no host")
+    assert nodes(world.plan(BASE)) == {
+        "broker/0": "recreate: its VM is dead",
+        "broker/1": "recreate: its VM is missing",
+        "broker/2": "recreate: not finished last time: no host",
+    }
+
+
+def test_static_addresses_decide_the_az_and_a_new_one_recreates(world: World) -> None:
+    more = "networks: [{name: net, static_ips: [%s]}]"
+    first = world.deploy(manifest(group("broker", 2, more=more % "10.2.9.1, 10.1.9.1")))
+    assert {c.subject: c.az for c in first.changes if c.kind == "node"} == {"broker/0": "z2", "broker/1": "z1"}
+    plan = world.plan(manifest(group("broker", 2, more=more % "10.2.9.1, 10.1.9.7")))
+    assert nodes(plan) == {"broker/1": "recreate: address in net 10.1.9.1 → 10.1.9.7"}
+
+
+def test_addresses_of_others_are_not_given_out(world: World) -> None:
+    taken = replace(world.snapshot(), taken={"net": frozenset({"10.1.0.2", "10.1.0.3"})})
+    from coterie.plan.planner import make_plan
+    from tests.plan.world import wishes
+
+    plan = make_plan(taken, wishes(manifest(group("broker", 1, azs="z1"))))
+    (node,) = [c for c in plan.changes if c.kind == "node"]
+    assert node.details["addresses"] == {"net": "10.1.0.4"}
+
+
+PLACED = "placement: {policy: %s, server_group: data}"
+
+
+def test_a_shared_group_is_one_group(world: World) -> None:
+    text_ = manifest(
+        group("broker", 2, more=PLACED % "soft-anti-affinity"), group("web", 2, more=PLACED % "soft-anti-affinity")
+    )
+    plan = world.plan(text_)
+    assert [c.subject for c in plan.changes if c.kind == "group"] == ["data@lab"]
+    assert [name for name, _ in plan.users] == ["broker", "web"]
+
+
+def test_a_policy_change_replaces_the_group_and_moves_its_nodes(world: World) -> None:
+    world.deploy(manifest(group("broker", 2, more=PLACED % "soft-anti-affinity")))
+    plan = world.plan(manifest(group("broker", 2, more=PLACED % "anti-affinity")))
+    assert [(c.action, c.reason) for c in plan.changes if c.kind == "group"] == [
+        ("create", "policy soft-anti-affinity → anti-affinity"),
+        ("delete", "replaced: policy soft-anti-affinity → anti-affinity"),
+    ]
+    assert all("policy soft-anti-affinity → anti-affinity" in why for why in nodes(plan).values())
+
+
+def test_a_policy_change_can_be_forbidden(world: World) -> None:
+    world.deploy(manifest(group("broker", 2, more=PLACED % "soft-anti-affinity")))
+    forbidden = "placement: {policy: anti-affinity, server_group: data, recreate_on_policy_change: false}"
+    with pytest.raises(Refused, match="recreate_on_policy_change: false forbids"):
+        world.plan(manifest(group("broker", 2, more=forbidden)))
+
+
+def test_a_group_that_vanished_is_made_anew_with_its_nodes(world: World) -> None:
+    text_ = manifest(group("broker", 2, more=PLACED % "anti-affinity"))
+    world.deploy(text_)
+    (cid,) = [g.cid for g in world.groups.values()]
+    world.clouds["lab"] = replace(world.clouds["lab"], missing_groups=frozenset({str(cid)}))
+    plan = world.plan(text_)
+    assert "behind our back" in nodes(plan)["broker/0"]
+
+
+def test_two_clouds_have_two_groups(world: World) -> None:
+    plan = world.plan(manifest(group("broker", 3, azs="z1, f1", more=PLACED % "anti-affinity")))
+    assert [c.subject for c in plan.changes if c.kind == "group"] == ["data@lab", "data@far"]
+    refs = {c.subject: c.details["server_group"]["new"] for c in plan.changes if c.kind == "node"}
+    assert refs == {"broker/0": "data@lab", "broker/2": "data@lab", "broker/1": "data@far"}
+
+
+def test_more_strict_nodes_than_hosts_are_refused(world: World) -> None:
+    hosts = [{"name": f"h{i}", "az": "z1", "rack": "r"} for i in range(2)]
+    item = {"what": "hosts", "ok": True, "detail": "", "remedy": "", "facts": {"hosts": hosts}}
+    world.clouds["lab"] = replace(world.clouds["lab"], checks=(item,))
+    with pytest.raises(Refused, match="3 nodes must be on different hosts, but cloud lab has only 2"):
+        world.plan(manifest(group("broker", 3, azs="z1", more=PLACED % "anti-affinity")))
+
+
+def test_a_quota_is_checked_before_anything_is_made(world: World) -> None:
+    quotas = {"instances": {"limit": 4, "used": 1}}
+    item = {"what": "quotas", "ok": True, "detail": "", "remedy": "", "facts": {"quotas": quotas}}
+    world.clouds["lab"] = replace(world.clouds["lab"], checks=(item,))
+    with pytest.raises(Refused, match="quota of 4 instances is exceeded: 1 used, 5 more needed"):
+        world.plan(BASE)
+
+
+def test_a_failed_check_refuses_the_plan_with_its_remedy(world: World) -> None:
+    item = {"what": "credentials", "ok": False, "detail": "wrong key", "remedy": "set api_key", "facts": None}
+    world.clouds["lab"] = replace(world.clouds["lab"], checks=(item,))
+    with pytest.raises(Refused, match="credentials: wrong key; set api_key"):
+        world.plan(BASE)
+
+
+def test_an_unknown_stemcell_is_refused(world: World) -> None:
+    with pytest.raises(Refused, match="debian/9 is not in the catalogue"):
+        world.plan(BASE.replace("version: '1'", "version: '9'"))
+
+
+def test_latest_is_the_newest(world: World) -> None:
+    plan = world.plan(BASE.replace("version: '1'", "version: latest"))
+    assert plan.changes[0].subject == "debian/2@lab"
+
+
+def test_soft_groups_boot_as_few_at_a_time_as_the_cloud_can_spread(world: World) -> None:
+    world.clouds["lab"] = cloud("lab", boots_per_soft_group=2)
+    more = PLACED % "soft-anti-affinity" + ", update: {max_in_flight: 10, serial: false}"
+    (rollout,) = world.plan(manifest(group("broker", 8, more=more))).rollouts
+    assert (rollout.max_in_flight, rollout.serial) == (2, True)
+
+
+def test_recreate_on_request(world: World) -> None:
+    world.deploy(BASE)
+    assert nodes(world.plan(BASE, only=frozenset({"web/1"}))) == {"web/1": "recreate: asked for"}
+    assert len(nodes(world.plan(BASE, recreate=True))) == 5
+
+
+def test_removal_takes_nodes_groups_and_images(world: World) -> None:
+    world.deploy(manifest(group("broker", 1, more=PLACED % "affinity" + ", persistent_disk: 100")))
+    plan = world.remove()
+    assert said(plan) == [
+        ("delete", "broker/0", "the deployment is deleted; its disk of 100 MiB is kept"),
+        ("delete", "data@lab", "no instance group uses it any more"),
+        ("delete", "debian/1@lab", "no deployment uses it any more"),
+    ]
+    assert "DELETED" in world.remove(delete_disks=True).changes[0].reason
+
+
+def test_the_text_has_the_summary_first_and_last_and_destruction_on_top(world: World) -> None:
+    world.deploy(BASE)
+    plan = world.plan(manifest(group("broker", 4), group("web", 1)))
+    assert text(plan) == (
+        f"Deployment dep: 1 to create, 1 to delete (plan {plan.id})\n"
+        "\n"
+        "Destroys or interrupts:\n"
+        "  - delete   node web/1  lab/z2       scale down to 1\n"
+        "\n"
+        "Other changes:\n"
+        "  + create   node broker/3  lab/z2       new\n"
+        "\n"
+        f"Deployment dep: 1 to create, 1 to delete (plan {plan.id})\n"
+    )
+
+
+def test_long_runs_are_summed_up_but_never_what_destroys(world: World) -> None:
+    many = manifest(group("broker", 40))
+    short = text(world.plan(many))
+    assert "… and 29 more (29 × create node); --detail shows them" in short
+    assert "broker/39" in text(world.plan(many), detail=True)
+    world.deploy(many)
+    assert text(world.remove()).count("- delete   node") == 40
