@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from coterie import __version__
 from coterie.conductor.answers import answer
@@ -32,6 +33,7 @@ from coterie.task.runner import Runner
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.25
+_MEMORIES = 64  # tasks whose look-ups are remembered
 
 
 class Conductor:
@@ -72,9 +74,10 @@ class Conductor:
         )
         self._store = str(state_folder / "stemcells")
         self._committer = Committer(ledger)
-        self._runner = Runner(FLOWS, self._committer, self._open_work, self._database_time, retry or Retry())
+        self._runner = Runner(FLOWS, self._committer, self._open_work, retry or Retry())
         self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
         self._in_hand: dict[int, Claim] = {}
+        self._memories: dict[int, dict[Any, Any]] = {}
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -185,6 +188,7 @@ class Conductor:
             claims = steps.claim(tx, self.owner, room, flows=FLOWS, group=self.group, drivers=self._drivers)
         if claims:
             self._clouds.refresh()
+            self._forget_ended_tasks()
         for claim in claims:
             self._in_hand[claim.id] = claim
             self._inbox.put(claim)
@@ -216,11 +220,13 @@ class Conductor:
     def _open_work(self, claim: Claim) -> Work:
         self._lease.require()
         cpi = self._clouds.get(claim.cloud or "")
-        return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, dict(claim.data))
+        memory = self._memories.setdefault(claim.task, {})
+        return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, dict(claim.data), memory)
 
-    def _database_time(self) -> float:
-        with self._ledger.read() as tx:
-            return clock.time(tx)
+    def _forget_ended_tasks(self) -> None:
+        if len(self._memories) > _MEMORIES:
+            alive = {claim.task for claim in list(self._in_hand.values())}
+            self._memories = {task: kept for task, kept in self._memories.items() if task in alive}
 
     def _hand_back(self, claim: Claim) -> None:
         try:

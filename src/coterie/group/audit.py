@@ -43,7 +43,7 @@ def audit(policy: str | None, members: Sequence[Member], hosts: Sequence[Host], 
 
 def _rack(known: Mapping[str, Host], member: Member) -> str:
     host = known.get(member.host or "")
-    return f"{host.az}/{host.rack}" if host and host.rack else ""
+    return host.rack or "" if host else ""
 
 
 def _by(members: Sequence[Member], key: Any) -> dict[str, list[str]]:

@@ -33,7 +33,7 @@ class Claim:
     cloud: str | None
     epoch: int
     attempt: int
-    deadline: float | None
+    time_left: float | None  # seconds until the deadline, when it was claimed
     data: dict[str, Any]
     owner: str
 
@@ -64,7 +64,7 @@ _CLAIMED = (
     steps.c.cloud,
     steps.c.epoch,
     steps.c.attempt,
-    steps.c.deadline,
+    (steps.c.deadline - now()).label("time_left"),
     steps.c.data,
 )
 

@@ -139,7 +139,7 @@ class Execution:
         data = {"reason": change.reason, **change.details}
         if change.kind == "node" and change.action != "delete":
             data["server_group"] = self.group_of(change.details["server_group"])
-            data["director"] = self._director
+            data.update(director=self._director, deployment=self._plan.deployment)
         if change.kind == "group" and change.action == "create":
             data.setdefault("intent", self._new_groups.get(change.subject))
         if change.kind == "stemcell" and change.action == "create":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
+from coterie.cpi.contract import Capabilities
 from coterie.errors import LeaseLost
 
 Observer = Callable[[str, float, BaseException | None], None]
@@ -48,6 +50,12 @@ class FencedCpi:
         self._cpi = cpi
         self._lease = lease
         self._observe = observe
+
+    @cached_property
+    def capabilities(self) -> Callable[[], Capabilities]:
+        """Static facts, asked for once."""
+        known: Capabilities = self._cpi.capabilities()
+        return lambda: known
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._cpi, name)

@@ -61,6 +61,7 @@ class Work:
     director_uuid: str
     store: str  # folder of the Director's stemcell images
     data: dict[str, Any]
+    memory: dict[Any, Any]  # shared by the steps of one task in this process
     writes: list[Write] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
@@ -69,6 +70,16 @@ class Work:
         """The database's time now."""
         with self.ledger.read() as tx:
             return time(tx)
+
+    def recall(self, key: Any, read: Callable[[], str | None]) -> str | None:
+        """What was read once and holds for the whole task; nothing found is asked for again."""
+        if key not in self.memory:
+            found = read()
+            if found is None:
+                return None
+            self.memory[key] = found
+        value: str = self.memory[key]
+        return value
 
     def write(self, *changes: Write) -> None:
         self.writes.extend(changes)

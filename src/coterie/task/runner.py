@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Callable
 
 from coterie.errors import CoterieError, DeadlineExceeded, LeaseLost
@@ -24,21 +25,21 @@ class Runner:
         flows: Flows,
         committer: Committer,
         open_work: Callable[[Claim], Work],
-        now: Callable[[], float],
         retry: Retry,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._flows = flows
         self._committer = committer
         self._open_work = open_work
-        self._now = now
+        self._clock = clock
         self._retry = retry
         self._chance = random.Random()
 
     def run(self, claim: Claim) -> None:
-        flow = self._flows[claim.flow]
+        flow, started = self._flows[claim.flow], self._clock()
         try:
             while True:
-                outcome = self._step(flow, claim)
+                outcome = self._step(flow, claim, started)
                 if not self._committer.commit(outcome):
                     raise LeaseLost(f"step {claim.id} ({claim.subject}) belongs to another by now")
                 if outcome.move != "next":
@@ -47,11 +48,11 @@ class Runner:
         except LeaseLost as lost:
             log.warning("dropped step %s of task %s: %s", claim.id, claim.task, lost)
 
-    def _step(self, flow: Flow, claim: Claim) -> Outcome:
+    def _step(self, flow: Flow, claim: Claim, started: float) -> Outcome:
         work: Work | None = None
         try:
             work = self._open_work(claim)
-            self._check_deadline(claim)
+            self._check_deadline(claim, started)
             return _outcome(work, flow, flow.label(claim.label)(work))
         except LeaseLost:
             raise
@@ -83,8 +84,8 @@ class Runner:
         outcome.writes, outcome.events = work.writes, work.events + outcome.events
         return outcome
 
-    def _check_deadline(self, claim: Claim) -> None:
-        if claim.deadline is not None and self._now() > claim.deadline:
+    def _check_deadline(self, claim: Claim, started: float) -> None:
+        if claim.time_left is not None and self._clock() - started > claim.time_left:
             raise DeadlineExceeded(
                 f"{claim.subject} did not get ready in time",
                 why=f"its deadline passed while it was at {claim.label}",

@@ -11,10 +11,10 @@ from coterie.cpi.contract import VMCreationFailed
 from coterie.errors import CoterieError
 from coterie.ledger import groups, nodes, objects
 from coterie.task.create import Landed, Lost, clear, close_failed, create_once
-from coterie.task.flow import Done, Fail, Flow, Move, Next, Wait, Work
+from coterie.task.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.task.flows.node_disk import DiskLabels, keep_disk, release_disk
 from coterie.task.flows.node_up import vm_labels
-from coterie.task.flows.node_vm import load, retire_vm
+from coterie.task.flows.node_vm import load, retire_vm, subject
 
 
 class _MakesVm(DiskLabels):
@@ -24,7 +24,7 @@ class _MakesVm(DiskLabels):
         return retire_vm(work) or Next("intend")
 
     def intend(self, work: Work) -> Move:
-        node = load(work)
+        node = subject(work)
         intent = work.ids.intent()
         work.write(
             objects.intend(
@@ -39,7 +39,7 @@ class _MakesVm(DiskLabels):
 
     def create_vm(self, work: Work) -> Move:
         arguments = self._arguments(work)
-        if isinstance(arguments, Wait | Fail):
+        if isinstance(arguments, Wait):
             return arguments
         done = create_once(work, "vm", work.data["vm"], lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
         match done:
@@ -54,13 +54,17 @@ class _MakesVm(DiskLabels):
 
     def describe(self, work: Work) -> Move:
         """Metadata and whatever follows may be repeated, so it needs no commit in between."""
-        node = load(work)
+        node = subject(work)
         labels = vm_labels(node, work.data["wish"], work.data["director"])
         work.cpi.set_vm_metadata(work.data["cid"], labels)
         if work.data["wish"]["disk"] is not None:
             return self.want_disk(work, node)
-        keep_disk(work)
+        if self.may_have_disk(work):
+            keep_disk(work)
         return self.await_up(work)
+
+    def may_have_disk(self, work: Work) -> bool:
+        return True
 
     def failed(self, work: Work, error: CoterieError) -> None:
         if work.claim.label == "create_vm":
@@ -70,22 +74,21 @@ class _MakesVm(DiskLabels):
         self.disk_failed(work)
         work.write(nodes.change(_uuid(work), state="failing", problem=error.facts()))
 
-    def _arguments(self, work: Work) -> tuple[Any, ...] | Wait | Fail:
+    def _arguments(self, work: Work) -> tuple[Any, ...] | Wait:
         wish = work.data["wish"]
-        with work.ledger.read() as tx:
-            images = [row for row in objects.images(tx, [wish["stemcell"]]) if row.cloud == work.claim.cloud]
-            group = groups.get(tx, work.data["server_group"]) if work.data.get("server_group") else None
-            disks = [row.cid for row in objects.of_node(tx, _uuid(work)) if row.kind == "disk" and row.cid]
-        image = next((row.cid for row in images if row.state == "live"), None)
+        image = work.recall(("image", work.claim.cloud, wish["stemcell"]), lambda: _image(work, wish["stemcell"]))
         if image is None:
             return Wait(1.0, f"stemcell {wish['stemcell']} is not in {work.claim.cloud} yet")
-        if group is not None and group.cid is None:
-            return Wait(1.0, f"server group {group.name} is not in {work.claim.cloud} yet")
         env = {**wish["env"], "bosh": {**wish["env"].get("bosh", {})}}
-        if group is not None:
-            env["bosh"]["server_group_cid"] = group.cid
         if wish["user_data"]:
             env["user_data"] = wish["user_data"]
+        group = work.data["server_group"]
+        if group is not None:
+            cid = work.recall(("group", group), lambda: _group_cid(work, group))
+            if cid is None:
+                return Wait(1.0, f"the server group of {work.claim.subject} is not in {work.claim.cloud} yet")
+            env["bosh"]["server_group_cid"] = cid
+        disks = _disks(work) if self.may_have_disk(work) else []
         return work.data["agent_id"], image, wish["vm"], wish["networks"], disks, env
 
 
@@ -98,6 +101,10 @@ class CreateNode(_MakesVm):
     def begin(self, work: Work) -> Move:
         work.write(nodes.change(_uuid(work), state="changing", problem=None))
         return self.intend(work)
+
+    def may_have_disk(self, work: Work) -> bool:
+        """A new node has none, until this very step has made it."""
+        return "disk" in work.data
 
 
 class RecreateNode(_MakesVm):
@@ -156,3 +163,20 @@ def _uuid(work: Work) -> str:
     if work.claim.node is None:
         raise CoterieError(f"step {work.claim.id} names no node")
     return work.claim.node
+
+
+def _image(work: Work, stemcell: str) -> str | None:
+    with work.ledger.read() as tx:
+        rows = objects.images(tx, [stemcell])
+    return next((row.cid for row in rows if row.cloud == work.claim.cloud and row.state == "live"), None)
+
+
+def _group_cid(work: Work, intent: str) -> str | None:
+    with work.ledger.read() as tx:
+        group = groups.get(tx, intent)
+    return group.cid if group else None
+
+
+def _disks(work: Work) -> list[str]:
+    with work.ledger.read() as tx:
+        return [row.cid for row in objects.of_node(tx, _uuid(work)) if row.kind == "disk" and row.cid]

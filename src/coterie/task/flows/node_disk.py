@@ -6,18 +6,17 @@ from typing import Any
 
 from coterie.cpi.contract import DiskNotAttached, DiskNotFound
 from coterie.ledger import objects
-from coterie.ledger.nodes import NodeRow
 from coterie.ledger.objects import ObjectRow
 from coterie.task.create import Landed, Lost, clear, close_failed, create_once, settle
 from coterie.task.flow import Move, Next, Work
 from coterie.task.flows.node_up import UpLabels
-from coterie.task.flows.node_vm import load
+from coterie.task.flows.node_vm import Subject, subject
 
 
 class DiskLabels(UpLabels):
     """Labels about the one persistent disk of a node that is to be up."""
 
-    def want_disk(self, work: Work, node: NodeRow) -> Move:
+    def want_disk(self, work: Work, node: Subject) -> Move:
         """Use the disk that the node has, else intend one."""
         present = _disk(work)
         wanted = work.data["wish"]["disk"]
@@ -63,7 +62,7 @@ class DiskLabels(UpLabels):
         return done
 
     def want_another_disk(self, work: Work) -> Move:
-        return self.want_disk(work, load(work))
+        return self.want_disk(work, subject(work))
 
     def attach_disk(self, work: Work) -> Move:
         """Idempotent by contract; and so is what follows."""
@@ -75,7 +74,7 @@ class DiskLabels(UpLabels):
         """Bring the disk of a running node to its wish: grow it, drop it, or make the first one."""
         row, wanted = _disk(work), work.data["wish"]["disk"]
         if row is None:
-            return self.want_disk(work, load(work)) if wanted else Next("describe")
+            return self.want_disk(work, subject(work)) if wanted else Next("describe")
         _detach(work, row)
         if wanted is None:
             keep_disk(work)

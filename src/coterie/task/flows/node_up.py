@@ -8,10 +8,9 @@ from typing import Any
 from coterie.cpi.contract import CloudObject, Mark, VMCreationFailed
 from coterie.errors import DeadlineExceeded
 from coterie.ledger import nodes
-from coterie.ledger.nodes import NodeRow
 from coterie.task import health
 from coterie.task.flow import Done, Flow, Move, Next, Wait, Work
-from coterie.task.flows.node_vm import load
+from coterie.task.flows.node_vm import Subject, subject
 
 _VM_TRIES = 3
 
@@ -20,7 +19,7 @@ class UpLabels(Flow):
     """The last label of every flow that leaves a running node behind."""
 
     def await_up(self, work: Work) -> Move:
-        node = load(work)
+        node = subject(work)
         found = _look(work)
         state = found.state if found else None
         if state in ("error", "stopped"):
@@ -65,7 +64,7 @@ class UpLabels(Flow):
         return Wait(min(interval, up_by - now), problem, "await_up")
 
 
-def vm_labels(node: NodeRow, wish: Mapping[str, Any], director: str) -> dict[str, str]:
+def vm_labels(node: Subject, wish: Mapping[str, Any], director: str) -> dict[str, str]:
     """The metadata that a person sees on the VM, as BOSH names it."""
     return {
         **{str(key): str(value) for key, value in wish["tags"].items()},
@@ -87,5 +86,5 @@ def _look(work: Work) -> CloudObject | None:
     return CloudObject("vm", work.data["cid"], "", state="running")
 
 
-def _address(node: NodeRow) -> str | None:
-    return next(iter((node.addresses or {}).values()), None)
+def _address(node: Subject) -> str | None:
+    return next(iter(node.addresses.values()), None)

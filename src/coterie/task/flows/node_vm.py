@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from coterie.cpi.contract import VMNotFound
 from coterie.errors import NotFound
 from coterie.ledger import nodes, objects
@@ -10,7 +13,39 @@ from coterie.task.create import Landed, Lost, settle
 from coterie.task.flow import Move, Next, Work
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The node as its step was told of it; a step that makes VMs need not read it again."""
+
+    uuid: str
+    deployment: str
+    instance_group: str
+    index: int
+    az: str
+    cloud: str
+    addresses: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.instance_group}/{self.index}"
+
+
+def subject(work: Work) -> Subject:
+    data = work.data
+    wish = data["wish"]
+    return Subject(
+        work.claim.node or "",
+        data["deployment"],
+        data["instance_group"],
+        data["index"],
+        wish["az"],
+        wish["cloud"],
+        data["addresses"],
+    )
+
+
 def load(work: Work) -> NodeRow:
+    """The node as it is now."""
     with work.ledger.read() as tx:
         node = nodes.get(tx, work.claim.node or "")
     if node is None:
