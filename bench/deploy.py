@@ -94,7 +94,7 @@ def coterie(count: int, folder: Path) -> dict[str, Any]:
     request = start.PlanRequest(manifest=manifest(count), cloud_config=json.dumps(CONFIG))
     task = start.deploy(ledger, request, None, None)
     while (state := _state(ledger, task)) == "running":
-        time.sleep(0.02)
+        time.sleep(0.1)
     result: dict[str, Any] = meter.read()
     if state != "done":
         raise SystemExit(f"the deployment ended as {state}")

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import sqlalchemy as sa
+
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import events, tasks
 
@@ -35,7 +37,14 @@ def append(tx: Tx, happened: Sequence[Event], at: float) -> None:
     tx.execute(events.insert(), rows)
 
 
+_RAISE = (
+    tasks.update()
+    .where(tasks.c.id == sa.bindparam("b_task"))
+    .values(events=tasks.c.events + sa.bindparam("b_count"))
+    .returning(tasks.c.events)
+)
+
+
 def _raise_counter(tx: Tx, task: int, count: int) -> int:
-    raised = tasks.update().where(tasks.c.id == task).values(events=tasks.c.events + count).returning(tasks.c.events)
-    count_now: int = tx.execute(raised).scalar_one()
+    count_now: int = tx.execute(_RAISE, {"b_task": task, "b_count": count}).scalar_one()
     return count_now

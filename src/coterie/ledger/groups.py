@@ -85,7 +85,7 @@ def set_instance_groups(tx: Tx, deployment: str, names: Iterable[str]) -> None:
 
 def _instance_group_ids(tx: Tx, deployment: str) -> dict[str, int]:
     query = sa.select(instance_groups.c.name, instance_groups.c.id).where(instance_groups.c.deployment == deployment)
-    return dict(row._tuple() for row in tx.execute(query))
+    return dict(tx.execute(query).all())
 
 
 def change(intent: str, **values: Any) -> Write:

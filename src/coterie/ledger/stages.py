@@ -15,18 +15,47 @@ from coterie.ledger.tables import stages, steps
 
 ENDED = ("done", "failed", "skipped")
 
+# These run with every commit of a task: built once.
+_THIS = (stages.c.task == sa.bindparam("b_task"), stages.c.n == sa.bindparam("b_n"))
+_COUNT = (
+    stages.update()
+    .where(*_THIS)
+    .values(ended=stages.c.ended + sa.bindparam("b_ended"), failed=stages.c.failed + sa.bindparam("b_failed"))
+    .returning(stages)
+)
+_ADMITTED = stages.update().where(*_THIS).values(admitted=sa.bindparam("b_admitted"))
+_ADMIT = (
+    steps.update()
+    .where(
+        steps.c.id.in_(
+            sa.select(steps.c.id)
+            .where(
+                steps.c.task == sa.bindparam("b_task"),
+                steps.c.stage == sa.bindparam("b_n"),
+                steps.c.state == "queued",
+            )
+            .order_by(steps.c.id)
+            .limit(sa.bindparam("b_room"))
+        )
+    )
+    .values(state="ready")
+)
+
 
 def advance(tx: Tx, task: int, ended: Mapping[int, tuple[int, int]]) -> bool:
     """Account for steps that ended ({stage: (ended, failed)}), admit others; True when every stage has ended."""
+    closed = False
     for n, (count, failed) in sorted(ended.items()):
-        stage = _count(tx, task, n, count, failed)
+        counted = {"b_task": task, "b_n": n, "b_ended": count, "b_failed": failed}
+        stage = tx.execute(_COUNT, counted).one()
         if stage.failed and stage.stop_on_failure:
             stage = _stop(tx, stage)
         if stage.ended < stage.total:
             _admit(tx, stage)
             continue
         _close(tx, stage)
-    return settle(tx, task)
+        closed = True
+    return closed and settle(tx, task)
 
 
 def settle(tx: Tx, task: int) -> bool:
@@ -55,23 +84,12 @@ def _unblock(tx: Tx, stage: Any, states: Mapping[int, str]) -> bool:
     return True
 
 
-def _count(tx: Tx, task: int, n: int, count: int, failed: int) -> Any:
-    counted = (
-        stages.update()
-        .where(stages.c.task == task, stages.c.n == n)
-        .values(ended=stages.c.ended + count, failed=stages.c.failed + failed)
-        .returning(stages)
-    )
-    return tx.execute(counted).one()
-
-
 def _admit(tx: Tx, stage: Any) -> None:
     room = stage.max_in_flight - (stage.admitted - stage.ended)
     if room <= 0 or stage.admitted >= stage.total:
         return
-    chosen = _queued(stage).order_by(steps.c.id).limit(room)
-    admitted = tx.execute(steps.update().where(steps.c.id.in_(chosen)).values(state="ready")).rowcount
-    _set(tx, stage, admitted=stage.admitted + admitted)
+    admitted = tx.execute(_ADMIT, {"b_task": stage.task, "b_n": stage.n, "b_room": room}).rowcount
+    tx.execute(_ADMITTED, {"b_task": stage.task, "b_n": stage.n, "b_admitted": stage.admitted + admitted})
 
 
 def _stop(tx: Tx, stage: Any) -> Any:

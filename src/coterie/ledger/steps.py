@@ -69,6 +69,14 @@ _CLAIMED = (
 )
 
 
+_HELD = (
+    sa.select(steps.c.id, steps.c.owner, steps.c.epoch)
+    .where(steps.c.id.in_(sa.bindparam("b_ids", expanding=True)), steps.c.state == "running")
+    .order_by(steps.c.id)
+    .with_for_update()
+)
+
+
 def claim(
     tx: Tx, owner: str, limit: int, *, flows: Iterable[str], group: str | None, drivers: Iterable[str]
 ) -> list[Claim]:
@@ -126,13 +134,7 @@ def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
 
 def _held(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
     claims = {outcome.claim.id: outcome.claim for outcome in outcomes}
-    query = (
-        sa.select(steps.c.id, steps.c.owner, steps.c.epoch)
-        .where(steps.c.id.in_(sorted(claims)), steps.c.state == "running")
-        .order_by(steps.c.id)
-        .with_for_update()
-    )
-    rows = tx.execute(query).all()
+    rows = tx.execute(_HELD, {"b_ids": sorted(claims)}).all()
     return {row.id for row in rows if (row.owner, row.epoch) == (claims[row.id].owner, claims[row.id].epoch)}
 
 

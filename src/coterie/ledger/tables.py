@@ -255,7 +255,7 @@ steps = _table(
     _json("error"),
     _time("started_at"),
     _time("ended_at"),
-    sa.Index("steps_to_claim", "state", "not_before"),
+    sa.Index("steps_to_claim", "state", "id"),
     sa.Index("steps_by_stage", "task", "stage", "state", "id"),
     sa.Index("steps_by_owner", "owner", "state"),
 )

@@ -138,7 +138,7 @@ def end(tx: Tx, task: int) -> None:
     if row.state not in ("running", "cancelling"):
         return
     counted = sa.select(steps.c.state, sa.func.count()).where(steps.c.task == task).group_by(steps.c.state)
-    counts: dict[str, int] = dict(row._tuple() for row in tx.execute(counted))
+    counts: dict[str, int] = dict(tx.execute(counted).all())
     state = "cancelled" if row.state == "cancelling" else "failed" if counts.get("failed") else "done"
     if row.kind == "delete" and state == "done":
         deployments.forget_if_empty(tx, row.deployment)

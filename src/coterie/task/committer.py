@@ -11,6 +11,7 @@ from coterie.ledger.steps import Outcome
 from coterie.ledger.store import Ledger
 
 _LARGEST = 200
+_LINGER_S = 0.001  # how long a commit waits for company; much less than any cloud call takes
 
 
 class Committer:
@@ -50,7 +51,7 @@ class Committer:
         batch = [first]
         while len(batch) < _LARGEST:
             try:
-                more = self._queue.get_nowait()
+                more = self._queue.get(timeout=_LINGER_S)
             except queue.Empty:
                 break
             if more is None:
