@@ -1,0 +1,1 @@
+"""Doubts reality: compares what a cloud holds with what the ledger knows. Positive proof, or keep."""

@@ -1,0 +1,120 @@
+"""The CPI method `cleanup`, for callers without our Director: survey, findings, and deletes where they are proven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.cleanup.findings import Finding, judge
+from coterie.cpi.contract import Cpi, CpiError, Expected, InvalidCall, Kind
+
+# What stands on something else goes first.
+ORDER: tuple[Kind, ...] = (
+    "vm",
+    "port",
+    "ip",
+    "snapshot",
+    "disk",
+    "server_group",
+    "security_group",
+    "keypair",
+    "image",
+    "folder",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    dry_run: bool = True
+    grace_s: float = 86_400.0
+    kinds: tuple[Kind, ...] = ORDER
+    cap: int = 20  # deletes per kind; more orphans than that look like a mistake of ours
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any] | None) -> Options:
+        given = dict(value or {})
+        unknown = sorted(given.keys() - {"dry_run", "grace_s", "kinds", "cap"})
+        if unknown:
+            raise InvalidCall(f"cleanup has no option {', '.join(unknown)}", remedy="use dry_run, grace_s, kinds, cap")
+        kinds = tuple(given.get("kinds") or ORDER)
+        strange = sorted(set(kinds) - set(ORDER))
+        if strange:
+            raise InvalidCall(f"cleanup cannot delete {', '.join(strange)}", remedy=f"use some of: {', '.join(ORDER)}")
+        return Options(
+            bool(given.get("dry_run", True)),
+            float(given.get("grace_s", 86_400.0)),
+            tuple(kind for kind in ORDER if kind in kinds),
+            int(given.get("cap", 20)),
+        )
+
+
+def cleanup(
+    cpi: Cpi, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Options
+) -> dict[str, Any]:
+    """{kind: {"found": [...], "deleted": [...], "failed": [...], "stopped": reason | null, "calls": n}}.
+
+    Without `known` it lists and explains, and deletes nothing.
+    """
+    return {kind: _kind(cpi, kind, director_uuid, known, options) for kind in options.kinds}
+
+
+def _kind(
+    cpi: Cpi, kind: Kind, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Options
+) -> dict[str, Any]:
+    report: dict[str, Any] = {"found": [], "deleted": [], "failed": [], "stopped": None, "calls": 0}
+    if "survey" in cpi.capabilities().unsupported:
+        report["stopped"] = cpi.capabilities().unsupported["survey"].why
+        return report
+    evidence = None if known is None else frozenset(known.get(kind, ()))
+    findings = _survey(cpi, kind, director_uuid, evidence, options, report)
+    orphans = [finding for finding in findings if finding.verdict == "orphan"]
+    if len(orphans) > options.cap:
+        report["stopped"] = f"{len(orphans)} orphans exceed the cap of {options.cap}; look at them, then raise the cap"
+    if report["stopped"] or options.dry_run:
+        return report
+    for finding in orphans:
+        _delete(cpi, finding, report)
+    return report
+
+
+def _survey(
+    cpi: Cpi,
+    kind: Kind,
+    director_uuid: str,
+    known: Collection[str] | None,
+    options: Options,
+    report: dict[str, Any],
+) -> list[Finding]:
+    findings: list[Finding] = []
+    cursor: str | None = None
+    while True:
+        page = cpi.survey(kind, director_uuid, cursor)
+        report["calls"] += page.calls
+        if not page.complete:
+            report["stopped"] = "the cloud's list is incomplete, so nothing is concluded from it"
+            return []
+        now = time.time()
+        judged = [judge(found, director_uuid, known, now=now, grace_s=options.grace_s) for found in page.objects]
+        findings += [finding for finding in judged if finding.verdict not in ("in_use", "foreign")]
+        report["found"] += [_told(finding) for finding in judged if finding.verdict not in ("in_use", "foreign")]
+        cursor = page.next
+        if cursor is None:
+            return findings
+
+
+def _delete(cpi: Cpi, finding: Finding, report: dict[str, Any]) -> None:
+    found = finding.object
+    expected = Expected(found.mark, found.created_at, found.etag)
+    try:
+        cpi.delete_object(found.kind, found.cid, expected)
+    except CpiError as error:
+        report["failed"].append({"cid": found.cid, "error": error.facts()})
+    else:
+        report["deleted"].append(found.cid)
+
+
+def _told(finding: Finding) -> dict[str, Any]:
+    found = finding.object
+    return {"cid": found.cid, "name": found.name, "verdict": finding.verdict, "reason": finding.reason}
