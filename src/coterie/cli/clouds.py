@@ -1,0 +1,90 @@
+"""`coterie clouds`: configured clouds, and the cloud config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from coterie.cli.frame.documents import read
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import fields, table
+from coterie.cli.show.times import ago
+
+
+@noun("clouds")
+def clouds(session: Session) -> None:
+    """List clouds; `show` or `check` one, `set` the cloud config."""
+    found = session.api.list("/v1/clouds")
+    if session.json:
+        session.data(as_json(found))
+        return
+    rows = [[one[name] for name in ("name", "driver", "conductor_group", "nodes")] for one in found["items"]]
+    session.data(table(("CLOUD", "DRIVER", "CONDUCTOR GROUP", "NODES"), rows, session.paint))
+
+
+@clouds.verb("set")
+@click.argument("file")
+def set_config(session: Session, file: str) -> None:
+    """Set the cloud config from FILE ("-": standard input)."""
+    body = {"text": read(file), "file": file}
+    stored = session.api.send("PUT", "/v1/cloud-config", body=body).body
+    if session.json:
+        session.data(as_json(stored))
+    session.say(f"cloud config {stored['id']} is in force")
+
+
+@clouds.verb("config")
+def config(session: Session) -> None:
+    """Print the cloud config in force; secrets in it are hidden."""
+    found = session.api.get("/v1/cloud-config")
+    session.data(as_json(found) if session.json else found["text"])
+
+
+@clouds.verb("show")
+@click.argument("name")
+def show(session: Session, name: str) -> None:
+    """One cloud: its properties, what its driver can do, what it last said about itself."""
+    _shown(session, session.api.get(f"/v1/clouds/{part(name)}"))
+
+
+@clouds.verb("check")
+@click.argument("name", required=False)
+def check(session: Session, name: str | None) -> int:
+    """Ask the clouds (or one) now: credentials, privileges, quotas, hosts. 1 if something is wrong."""
+    names = [name] if name else [one["name"] for one in session.api.list("/v1/clouds")["items"]]
+    found = [session.api.send("POST", f"/v1/clouds/{part(one)}/check").body for one in names]
+    if session.json:
+        session.data(as_json(found[0] if name else {"items": found, "next": None}))
+    else:
+        rows = [row for cloud in found for row in _checks(cloud)]
+        session.data(table(("CLOUD", "WHAT", "OK", "DETAIL", "REMEDY"), rows, session.paint, state=2))
+    return 0 if all(row[2] for cloud in found for row in _checks(cloud)) else 1
+
+
+def _shown(session: Session, cloud: dict[str, Any]) -> None:
+    if session.json:
+        session.data(as_json(cloud))
+        return
+    can = cloud["capabilities"] or {}
+    pairs = [(name, cloud[name]) for name in ("name", "driver", "conductor_group", "nodes")]
+    pairs += [(f"property {key}", value) for key, value in cloud["properties"].items()]
+    pairs += [("policies", can["policies"]), ("kinds", list(can["kinds"]))] if can else []
+    pairs.append(("checked", ago(cloud["facts"].get("check", {}).get("at"))))
+    session.data(fields(pairs, session.paint))
+    rows = [row[1:] for row in _checks(cloud)]
+    if rows:
+        session.data("\n" + table(("WHAT", "OK", "DETAIL", "REMEDY"), rows, session.paint, state=1))
+
+
+def _checks(cloud: dict[str, Any]) -> list[tuple[Any, ...]]:
+    fact = cloud["facts"].get("check")
+    if fact is None:
+        return []
+    if fact["error"]:
+        return [(cloud["name"], "answer", False, fact["error"]["what"], fact["error"]["remedy"])]
+    items = (fact["data"] or {}).get("items", ())
+    return [(cloud["name"], one["what"], one["ok"], one["detail"], one["remedy"]) for one in items]

@@ -1,0 +1,41 @@
+"""`coterie deployments`: what is deployed."""
+
+from __future__ import annotations
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import table
+from coterie.cli.show.times import ago
+
+
+@noun("deployments")
+def deployments(session: Session) -> None:
+    """List deployments: how their nodes are, and the task that works on each."""
+    found = session.api.list("/v1/deployments")
+    if session.json:
+        session.data(as_json(found))
+        return
+    rows = [
+        (
+            one["name"],
+            sum(one["nodes"].values()),
+            [f"{count} {state}" for state, count in one["nodes"].items()],
+            one["task"],
+            one["resurrection"],
+            ago(one["updated_at"]),
+        )
+        for one in found["items"]
+    ]
+    session.data(table(("DEPLOYMENT", "NODES", "STATES", "TASK", "RESURRECTION", "CHANGED"), rows, session.paint))
+
+
+@deployments.verb("manifest")
+@click.argument("name")
+def manifest(session: Session, name: str) -> None:
+    """Print the manifest of NAME as it was deployed; secrets in it are hidden."""
+    text = session.api.get(f"/v1/deployments/{part(name)}/manifest")
+    session.data(as_json({"name": name, "manifest": text}) if session.json else text)

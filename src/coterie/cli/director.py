@@ -1,0 +1,23 @@
+"""`coterie director`: serve as a Director."""
+
+from __future__ import annotations
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import verb
+from coterie.director.home import Home
+from coterie.settings import load
+
+
+@verb("director")
+@click.option("--listen", metavar="HOST:PORT", help="Serve on TCP, with a bearer token; default: the unix socket.")
+@click.option("--database", metavar="URL", help="postgresql://… or sqlite:///PATH; default: in the state folder.")
+@click.option("--name", metavar="NAME", help="Its name, given at the first start.")
+@click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
+def director(session: Session, listen: str | None, database: str | None, name: str | None, workers: int | None) -> None:
+    """Serve the API and run the work until a signal ends it. On TCP everything but /livez needs the token."""
+    from coterie.director.served import run
+
+    settings = load({"listen": listen, "database": database, "name": name, "workers": workers})
+    run(Home(settings.state), settings, session.say)

@@ -1,0 +1,46 @@
+"""`coterie events`: what happened."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import verb
+from coterie.cli.link.stream import TimedOut, follow
+from coterie.cli.show.data import as_json
+from coterie.cli.watch.lines import line
+
+
+@verb("events")
+@click.option("--task", type=int, metavar="N", help="Only those of one task.")
+@click.option("--follow", "-f", "following", is_flag=True, help="Go on as they happen; Ctrl-C ends it.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many of the past.")
+def events(session: Session, task: int | None, following: bool, limit: int) -> int:
+    """Print events, oldest first. With -o json and --follow: one JSON object per line."""
+    path = f"/v1/tasks/{task}/events" if task else "/v1/events"
+    if following:
+        return _follow(session, path)
+    found = session.api.list(path, limit=limit)
+    if session.json:
+        session.data(as_json(found))
+        return 0
+    ordered = found["items"] if task else reversed(found["items"])
+    for event in ordered:
+        session.data(line(event))
+    return 0
+
+
+def _follow(session: Session, path: str) -> int:
+    deadline = None if session.timeout is None else time.monotonic() + session.timeout
+    try:
+        for message in follow(session.api, path, deadline):
+            if message.kind != "end":
+                session.data(json.dumps(message.data, ensure_ascii=False) if session.json else line(message.data))
+    except KeyboardInterrupt:
+        return 130
+    except TimedOut as over:
+        return over.exit_code
+    return 0

@@ -1,0 +1,33 @@
+"""`coterie explain`: what a field of the manifest or the cloud config means."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import verb
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import fields
+
+
+@verb("explain")
+@click.argument("path", metavar="PATH")
+def explain(session: Session, path: str) -> None:
+    """Document a field, e.g. `coterie explain instance_groups.placement.policy`."""
+    found = session.api.get(f"/v1/explain/{part(path)}")
+    if session.json:
+        session.data(as_json(found))
+        return
+    session.data(fields(_facts(found), session.paint) + "\n\n" + textwrap.fill(found["description"], 100))
+    children = found.get("children") or []
+    if children:
+        session.data("\n" + textwrap.fill(f"fields: {', '.join(children)}", 100, subsequent_indent="        "))
+
+
+def _facts(found: dict[str, Any]) -> list[tuple[str, Any]]:
+    names = ("path", "type", "required", "default", "choices", "example")
+    return [(name, found[name]) for name in names if found.get(name) not in (None, "", [], ())]

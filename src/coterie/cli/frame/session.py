@@ -1,0 +1,89 @@
+"""One run of a command: its settings, its flags, where words and data go, and the link to the Director."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import click
+
+from coterie.cli.link.api import Api
+from coterie.cli.show.paint import Paint
+from coterie.errors import Refused
+from coterie.settings import Settings, load
+
+
+@dataclass
+class Session:
+    settings: Settings
+    argv: Sequence[str] = ()
+    quiet: bool = False
+    verbose: bool = False
+    yes: bool = False
+    wait: bool = True
+    timeout: float | None = None
+    foreground: bool = False
+    _closers: list[Any] = field(default_factory=list)
+
+    @staticmethod
+    def of(flags: Mapping[str, Any], argv: Sequence[str]) -> Session:
+        settled = ("output", "color", "director")
+        return Session(
+            load({name: flags.get(name) for name in settled}),
+            argv,
+            **{name: value for name, value in flags.items() if name not in settled},
+        )
+
+    @cached_property
+    def api(self) -> Api:
+        """The link to the Director; a local one is started when it does not run."""
+        from coterie.cli.link.route import route_to
+
+        route = route_to(self.settings, foreground=self.foreground, say=self.say)
+        self._closers.append(route.close)
+        return Api(route, self.note)
+
+    @property
+    def json(self) -> bool:
+        return bool(self.settings["output"] == "json")
+
+    @cached_property
+    def paint(self) -> Paint:
+        return Paint(self.settings["color"], sys.stdout)
+
+    def say(self, words: str) -> None:
+        """Words for a person: on stderr, and not with -q."""
+        if not self.quiet:
+            click.echo(words, err=True)
+
+    def note(self, words: str) -> None:
+        if self.verbose:
+            click.echo(words, err=True)
+
+    def data(self, text: str) -> None:
+        click.echo(text.rstrip("\n"))
+
+    def confirm(self, question: str) -> None:
+        """Ask before something is destroyed; without a terminal only --yes will do."""
+        if self.yes:
+            return
+        if not sys.stdin.isatty():
+            raise Refused(
+                "this destroys something, and nobody is there to ask",
+                why="there is no terminal, and --yes was not given",
+                remedy=f"look at it, then repeat: {self.command('--yes')}",
+            )
+        if not click.confirm(question, err=True):
+            raise Refused("not done", why="you said no", remedy="nothing was changed")
+
+    def command(self, *more: str) -> str:
+        """This very command, to be repeated."""
+        return shlex.join(["coterie", *self.argv, *more])
+
+    def close(self) -> None:
+        for closer in self._closers:
+            closer()

@@ -1,0 +1,67 @@
+"""Turns a function into a verb or a noun: shared flags, and the session as its first argument."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from coterie.cli.frame.flags import Sections, shared
+from coterie.cli.frame.session import Session
+
+Body = Callable[..., Any]
+
+
+class _Verb(Sections):
+    pass
+
+
+class Noun(Sections, click.Group):
+    def verb(self, name: str) -> Callable[[Body], click.Command]:
+        def decorate(body: Body) -> click.Command:
+            command = verb(name)(body)
+            self.add_command(command)
+            return command
+
+        return decorate
+
+
+def verb(name: str) -> Callable[[Body], click.Command]:
+    """A command of its own, or (through Noun.verb) one of a noun."""
+
+    def decorate(body: Body) -> click.Command:
+        @functools.wraps(body)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            return body(_session(), *arguments, **keywords)
+
+        return click.command(name, cls=_Verb)(shared(call))
+
+    return decorate
+
+
+def noun(name: str) -> Callable[[Body], Noun]:
+    """A group of commands whose body runs (and usually lists) when no subcommand is named."""
+
+    def decorate(body: Body) -> Noun:
+        @functools.wraps(body)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            # Flags after the subcommand are not read yet: the session must not be made before they are.
+            if click.get_current_context().invoked_subcommand is None:
+                return body(_session(), *arguments, **keywords)
+            return None
+
+        return click.group(name, cls=Noun, invoke_without_command=True)(shared(call))
+
+    return decorate
+
+
+def _session() -> Session:
+    ctx = click.get_current_context()
+    kept = ctx.ensure_object(dict)
+    if "session" not in kept:
+        kept["session"] = Session.of(kept.get("flags", {}), kept.get("argv", []))
+        ctx.find_root().call_on_close(kept["session"].close)
+    session: Session = kept["session"]
+    return session

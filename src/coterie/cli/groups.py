@@ -1,0 +1,77 @@
+"""`coterie groups`: server groups, and what the clouds hold of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import fields, table
+from coterie.cli.show.times import ago
+from coterie.errors import NotFound
+
+
+@noun("groups")
+@click.option("--deployment", metavar="NAME")
+@click.option("--cloud", metavar="NAME")
+@click.option("--state", metavar="STATE", help="intended, live, missing, deleting or gone.")
+def groups(session: Session, **wanted: str | None) -> None:
+    """List server groups, one row per cloud; `show` asks the cloud."""
+    found = session.api.list("/v1/groups", wanted)
+    if session.json:
+        session.data(as_json(found))
+        return
+    names = ("deployment", "name", "cloud", "policy", "state", "size", "instance_groups", "cid")
+    rows = [[group[name] for name in names] for group in found["items"]]
+    headers = ("DEPLOYMENT", "GROUP", "CLOUD", "POLICY", "STATE", "NODES", "USED BY", "CID")
+    session.data(table(headers, rows, session.paint, state=4))
+
+
+@groups.verb("show")
+@click.argument("name", metavar="NAME|CID")
+@click.option("--deployment", metavar="NAME", help="Where the name is used by several.")
+def show(session: Session, name: str, deployment: str | None) -> None:
+    """One server group: its nodes and hosts, and a fresh look at what its cloud holds."""
+    found = [session.api.get(f"/v1/groups/{part(cid)}") for cid in _cids(session, name, deployment)]
+    if session.json:
+        session.data(as_json(found[0] if len(found) == 1 else {"items": found, "next": None}))
+        return
+    session.data("\n\n".join(_shown(session, group) for group in found))
+
+
+def _cids(session: Session, name: str, deployment: str | None) -> list[str]:
+    if name.startswith(("cg-", "ext-")):
+        return [name]
+    rows = session.api.list("/v1/groups", {"name": name, "deployment": deployment})["items"]
+    if not rows:
+        raise NotFound(f"no server group {name!r}", remedy="list them with `coterie groups`")
+    return [row["intent"] for row in rows]
+
+
+def _shown(session: Session, group: dict[str, Any]) -> str:
+    parts = [fields(_facts(group), session.paint)]
+    members = [(one["name"], one["az"], one["host"], one["vm_cid"]) for one in group["members"]]
+    if members:
+        parts.append(table(("NODE", "AZ", "HOST", "VM"), members, session.paint))
+    live = (group["live"] or {}).get("data") or {}
+    held = [(one["kind"], one["az"], one["created_by_us"], one["cid"]) for one in live.get("resources", ())]
+    if held:
+        parts.append(table(("RESOURCE", "AZ", "OURS", "CID"), held, session.paint))
+    return "\n\n".join(parts)
+
+
+def _facts(group: dict[str, Any]) -> list[tuple[str, Any]]:
+    names = ("name", "cid", "deployment", "cloud", "policy", "state", "adopted")
+    found = [(name, group[name]) for name in names]
+    found.append(("used by", group["instance_groups"]))
+    live = group["live"] or {}
+    data, error = live.get("data") or {}, live.get("error") or {}
+    if live:
+        found.append(("in the cloud", data.get("state") or error.get("what")))
+        found.append(("looked", ago(live["at"])))
+    found += [("note", note) for note in data.get("notes", ())]
+    return found

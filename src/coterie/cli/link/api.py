@@ -1,0 +1,126 @@
+"""Requests to the Director: JSON in and out, pages gathered, problems raised as typed errors."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from coterie.cli.link.problems import Told, problem_of
+from coterie.cli.link.route import Route
+from coterie.errors import Unreachable
+
+_TIMEOUT_S = 180.0
+_PAGE = 1000
+_TRIES = 4
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+class Api:
+    def __init__(self, route: Route, note: Callable[[str], None] = lambda words: None) -> None:
+        self.route = route
+        self._note = note
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.send("GET", path, query).body
+
+    def list(self, path: str, query: Mapping[str, Any] | None = None, limit: int | None = None) -> dict[str, Any]:
+        """All pages as one, in the form of a page; or as many rows as asked for."""
+        items: list[Any] = []
+        cursor: str | None = None
+        while True:
+            left = _PAGE if limit is None else min(_PAGE, limit - len(items))
+            page = self.get(path, **(query or {}), limit=left, cursor=cursor)
+            items += page["items"]
+            cursor = page["next"]
+            if cursor is None or (limit is not None and len(items) >= limit):
+                return {**page, "items": items}
+
+    def start(self, method: str, path: str, body: Any = None, **query: Any) -> int:
+        """Start work; the id of its task. A key makes it safe to repeat when the answer was lost."""
+        answer = self.send(method, path, query, body, {"Idempotency-Key": str(uuid.uuid4())})
+        task: int = answer.body["task_id"]
+        return task
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One request. A cut connection is repeated only where that does no harm."""
+        told = dict(headers or {})
+        safe = method == "GET" or "Idempotency-Key" in told
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return self._send(method, address(path, query), body, told)
+            except (http.client.HTTPException, OSError) as error:
+                if not safe or attempt == _TRIES:
+                    raise _cut_off(error) from error
+            except Told as told_error:
+                # Somebody (we, before the cut) works on it: the reply will be there in a moment.
+                if not (told_error.retryable and told_error.code == "conflict" and attempt < _TRIES):
+                    raise
+            time.sleep(0.2 * attempt)
+        raise AssertionError("unreachable")
+
+    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Answer:
+        connection = self.route.open(_TIMEOUT_S)
+        try:
+            connection.request(method, self.route.prefix + path, *_encoded(body, headers, self.route.token))
+            response = connection.getresponse()
+            raw = response.read()
+        finally:
+            connection.close()
+        self._note(f"{method} {path} → {response.status}")
+        if response.status >= 400:
+            raise problem_of(response.status, raw)
+        return Answer(response.status, dict(response.getheaders()), _decoded(response, raw))
+
+
+def address(path: str, query: Mapping[str, Any] | None = None) -> str:
+    given = {name: _word(value) for name, value in (query or {}).items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def part(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _encoded(body: Any, headers: dict[str, str], token: str | None) -> tuple[Any, dict[str, str]]:
+    told = {"Accept": "application/json", **headers}
+    if token:
+        told["Authorization"] = f"Bearer {token}"
+    if body is None or "Content-Type" in told:
+        return body, told
+    return json.dumps(body).encode(), {**told, "Content-Type": "application/json"}
+
+
+def _decoded(response: http.client.HTTPResponse, raw: bytes) -> Any:
+    if "json" in (response.getheader("content-type") or ""):
+        return json.loads(raw)
+    return raw.decode("utf-8", "replace")
+
+
+def _cut_off(error: Exception) -> Unreachable:
+    return Unreachable(
+        "the Director did not answer to the end",
+        why=str(error) or type(error).__name__,
+        remedy="see `coterie doctor`; what it was asked to do may have begun: see `coterie tasks`",
+    )

@@ -1,0 +1,119 @@
+"""The examination behind `coterie doctor`: findings about this machine and the way to the Director; reads only."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from coterie import __version__
+from coterie.cli.link.api import Api
+from coterie.cli.link.route import UnixRoute, route_to
+from coterie.cli.local import look
+from coterie.director.home import Home
+from coterie.errors import CoterieError
+from coterie.settings import Settings, veiled
+
+_PACKAGES = ("click", "rich", "ruamel.yaml", "pydantic", "sqlalchemy", "alembic", "psycopg", "fastapi", "uvicorn")
+_LOG_LINES = 50
+Finding = dict[str, Any]
+
+
+def examine(settings: Settings) -> dict[str, Any]:
+    home = Home(settings.state)
+    local = look(home)
+    findings = [_folder(home), _running(settings, local), *_reach(settings, home, local)]
+    return {
+        "versions": _versions(),
+        "config": settings.facts(),
+        "local": local,
+        "findings": findings,
+        "files": _files(home.folder),
+        "log": _tail(home.log),
+    }
+
+
+def _finding(what: str, ok: bool, detail: str, remedy: str = "") -> Finding:
+    return {"what": what, "ok": ok, "detail": detail, "remedy": "" if ok else remedy}
+
+
+def _folder(home: Home) -> Finding:
+    try:
+        mode = home.folder.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return _finding("state folder", True, f"{home.folder} is not there yet")
+    except OSError as error:
+        return _finding("state folder", False, f"{home.folder}: {error.strerror}", "set COTERIE_STATE elsewhere")
+    return _finding("state folder", mode == 0o700, f"{home.folder}, mode {mode:o}", f"chmod 700 {home.folder}")
+
+
+def _running(settings: Settings, local: dict[str, Any]) -> Finding:
+    if settings["director"]:
+        return _finding("Director", True, f"{settings['director']} ({settings.origin('director')})")
+    if not local["running"]:
+        return _finding("Director", True, "local; does not run now, starts on demand")
+    same = local["version"] == __version__
+    detail = f"local; process {local['pid']}, release {local['version']}"
+    return _finding("Director", same, detail, "`coterie local stop`; the next command starts the present release")
+
+
+def _reach(settings: Settings, home: Home, local: dict[str, Any]) -> list[Finding]:
+    if settings["director"] is None and not local["running"]:
+        return []
+    try:
+        # Not the local route: that one would start a Director, and a doctor only looks.
+        route = (
+            route_to(settings, foreground=False, say=_unsaid)
+            if settings["director"]
+            else UnixRoute(home.socket, "default")
+        )
+        api = Api(route)
+        ready = api.get("/readyz").strip()
+        broken = [
+            node
+            for state in ("failing", "dead", "missing")
+            for node in api.list("/v1/nodes", {"state": state})["items"]
+        ]
+        doubt = api.list("/v1/objects", {"state": "unknown"})["items"]
+        tasks = api.list("/v1/tasks", {"state": "running"})["items"]
+    except CoterieError as error:
+        return [_finding("reachable", False, str(error), error.remedy)]
+    return [
+        _finding("reachable", ready == "ok", ready),
+        _finding("tasks", True, f"{len(tasks)} running"),
+        _finding("nodes", not broken, f"{len(broken)} in trouble", "coterie nodes --state failing (dead, missing)"),
+        _finding("objects", not doubt, f"{len(doubt)} in doubt", "coterie nodes show NODE; then coterie nodes settle"),
+    ]
+
+
+def _unsaid(words: str) -> None:
+    """A doctor's own report is all that is said."""
+
+
+def _versions() -> dict[str, str]:
+    found = {"coterie": __version__, "python": sys.version.split()[0], "platform": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "missing"
+    return found
+
+
+def _files(folder: Path) -> list[dict[str, Any]]:
+    try:
+        return [{"name": one.name, "size": one.lstat().st_size} for one in sorted(folder.iterdir())]
+    except OSError:
+        return []
+
+
+def _tail(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as source:
+            source.seek(max(0, log.stat().st_size - 64 * 1024))
+            lines = source.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return [veiled(line) for line in lines[-_LOG_LINES:]]

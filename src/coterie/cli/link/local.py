@@ -1,0 +1,97 @@
+"""The route to the local Director: starts it when it does not run, replaces one of another release when it is idle."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+
+from coterie import __version__
+from coterie.cli.link import spawn
+from coterie.cli.link.route import Say, connect_unix
+from coterie.director.home import Home
+from coterie.director.lock import Lock, holder
+from coterie.errors import Unreachable
+
+_START_S = 60.0
+
+
+class LocalRoute:
+    token: str | None = None
+    prefix = ""
+
+    def __init__(self, home: Home, *, foreground: bool, say: Say) -> None:
+        self._home = home
+        self._foreground = foreground
+        self._say = say
+        self._ours: spawn.Child | None = None
+        self._looked = False
+
+    def open(self, timeout: float) -> http.client.HTTPConnection:
+        try:
+            self._look_at_release()
+            return connect_unix(self._home.socket, timeout)
+        except OSError:
+            self._start()
+            return connect_unix(self._home.socket, timeout)
+
+    def close(self) -> None:
+        if self._ours is not None:
+            self._ours.end()
+
+    def _start(self) -> None:
+        self._home.prepare()
+        turn = Lock(self._home.start_lock)
+        turn.take(wait=True)
+        try:
+            if spawn.answers(self._home):
+                return  # another command was faster
+            child = spawn.start(self._home, foreground=self._foreground)
+            self._await(child)
+            self._ours = child if self._foreground else None
+        finally:
+            turn.release()
+        for task in info(self._home)["resumed"]:
+            self._say(f"resumed task {task['id']} ({task['kind']} {task['deployment'] or ''})".replace(" )", ")"))
+
+    def _await(self, child: spawn.Child) -> None:
+        give_up = time.monotonic() + _START_S
+        while not spawn.answers(self._home):
+            if child.failed():
+                raise spawn.explain(self._home)
+            if time.monotonic() > give_up:
+                raise Unreachable(
+                    "the local Director does not come up",
+                    why=f"it did not answer within {_START_S:.0f} s",
+                    remedy=f"look into {self._home.log}",
+                )
+            time.sleep(0.02)
+
+    def _look_at_release(self) -> None:
+        if self._looked:
+            return
+        self._looked = True
+        who = holder(self._home.lock)
+        if who is None or who.version == __version__:
+            return
+        unfinished = info(self._home)["unfinished"]
+        if unfinished:
+            self._say(
+                f"the local Director is release {who.version}, this command {__version__}: "
+                f"it is replaced once task {unfinished[0]['id']} has ended"
+            )
+            return
+        self._say(f"replacing the local Director {who.version} by {__version__}")
+        spawn.stop(self._home)
+
+
+def info(home: Home) -> dict[str, list[dict[str, object]]]:
+    connection = connect_unix(home.socket, 30)
+    try:
+        connection.request("GET", "/v1/info", headers={"Accept": "application/json"})
+        found: dict[str, list[dict[str, object]]] = json.loads(connection.getresponse().read())
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(f"the local Director gave no sensible answer: {error}") from error
+    finally:
+        connection.close()
+    return found

@@ -1,0 +1,108 @@
+"""Where the Director is and how a connection to it is opened: a URL, or the state folder of the local one."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from coterie.director.home import Home, reachable
+from coterie.errors import Unreachable
+from coterie.settings import Settings
+
+Say = Callable[[str], None]
+
+
+class Route(Protocol):
+    """Opens connections, and knows what to do when one can not be opened."""
+
+    token: str | None
+    prefix: str
+
+    def open(self, timeout: float) -> http.client.HTTPConnection: ...
+
+    def close(self) -> None: ...
+
+
+def route_to(settings: Settings, *, foreground: bool, say: Say) -> Route:
+    url: str | None = settings["director"]
+    if url is None:
+        from coterie.cli.link.local import LocalRoute
+
+        return LocalRoute(Home(settings.state), foreground=foreground, say=say)
+    origin = settings.origin("director")
+    if url.startswith("unix:"):
+        return UnixRoute(Path(url.removeprefix("unix:")), origin)
+    return TcpRoute(url, origin, settings["token"] or _own_token(url, settings))
+
+
+class TcpRoute:
+    def __init__(self, url: str, origin: str, token: str | None) -> None:
+        parts = urlsplit(url)
+        self._url, self._origin = url, origin
+        self._host, self._port = parts.hostname or "", parts.port
+        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self.prefix = parts.path
+        self.token = token
+
+    def open(self, timeout: float) -> http.client.HTTPConnection:
+        connection = self._kind(self._host, self._port, timeout=timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise unreachable(self._url, self._origin, error) from error
+        return connection
+
+    def close(self) -> None:
+        pass
+
+
+class UnixRoute:
+    token: str | None = None
+    prefix = ""
+
+    def __init__(self, path: Path, origin: str) -> None:
+        self._path, self._origin = path, origin
+
+    def open(self, timeout: float) -> http.client.HTTPConnection:
+        try:
+            return connect_unix(self._path, timeout)
+        except OSError as error:
+            raise unreachable(f"unix:{self._path}", self._origin, error) from error
+
+    def close(self) -> None:
+        pass
+
+
+def connect_unix(path: Path, timeout: float) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("localhost", timeout=timeout)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    door.settimeout(timeout)
+    try:
+        with reachable(path) as name:
+            door.connect(name)
+    except OSError:
+        door.close()
+        raise
+    connection.sock = door
+    return connection
+
+
+def unreachable(url: str, origin: str, error: OSError) -> Unreachable:
+    return Unreachable(
+        f"the Director at {url} does not answer",
+        why=error.strerror or str(error),
+        remedy=f"its address comes from {origin}; start it there, or unset it to use the local Director",
+    )
+
+
+def _own_token(url: str, settings: Settings) -> str | None:
+    # Only a Director on this machine made the token in our folder; nobody else may be sent it.
+    if urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1"):
+        return None
+    from coterie.director.token import read
+
+    return read(Home(settings.state).token)

@@ -1,0 +1,84 @@
+"""The entry point: the table of verbs, and the one place where an error becomes words and an exit code."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Sequence
+
+import click
+
+from coterie import __version__
+from coterie.cli.frame.flags import shared
+from coterie.cli.frame.lazy import LazyGroup, Verb
+from coterie.errors import CoterieError
+
+VERBS = {
+    "deploy": Verb("coterie.cli.deploy:deploy", "make a deployment be as its manifest says"),
+    "plan": Verb("coterie.cli.plan:plan", "show what a deploy would do"),
+    "delete": Verb("coterie.cli.delete:delete", "delete a deployment"),
+    "deployments": Verb("coterie.cli.deployments:deployments", "what is deployed"),
+    "groups": Verb("coterie.cli.groups:groups", "server groups and what the clouds hold of them"),
+    "nodes": Verb("coterie.cli.nodes:nodes", "the machines under management"),
+    "disks": Verb("coterie.cli.disks:disks", "persistent disks, attached and kept"),
+    "stemcells": Verb("coterie.cli.stemcells:stemcells", "images that nodes are made of"),
+    "clouds": Verb("coterie.cli.clouds:clouds", "configured clouds and the cloud config"),
+    "conductors": Verb("coterie.cli.conductors:conductors", "who runs the work"),
+    "tasks": Verb("coterie.cli.tasks:tasks", "what is being done, and what was"),
+    "events": Verb("coterie.cli.events:events", "what happened"),
+    "placement": Verb("coterie.cli.placement:placement", "where nodes are, and whether promises hold"),
+    "explain": Verb("coterie.cli.explain:explain", "what a field of the manifest or cloud config means"),
+    "config": Verb("coterie.cli.config:config", "settings and where each came from"),
+    "doctor": Verb("coterie.cli.doctor:doctor", "what is wrong here, in one redacted report"),
+    "local": Verb("coterie.cli.local:local", "the local Director: status, stop"),
+    "sandbox": Verb("coterie.cli.sandbox:sandbox", "show and shape the simulated datacenter"),
+    "director": Verb("coterie.cli.director:director", "serve as a Director"),
+    "version": Verb("coterie.cli.version:version", "print the version"),
+    "completion": Verb("coterie.cli.completion:completion", "print a completion script for your shell"),
+}
+
+
+@click.group(cls=LazyGroup, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="coterie %(version)s")
+@shared
+def coterie() -> None:
+    """Deploys groups of machines on any IaaS, keeps each where it was promised, and leaves nothing behind."""
+
+
+def main() -> None:
+    sys.exit(run())
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        outcome = coterie.main(words, prog_name="coterie", standalone_mode=False, obj={"argv": words})
+        return outcome if isinstance(outcome, int) else 0
+    except CoterieError as error:
+        return _told(error, words)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # Who reads us has had enough (`| head`): that is no failure, and there is nobody left to tell.
+        sys.stdout = None  # the interpreter must not try to flush it at exit
+        return 0
+
+
+def _told(error: CoterieError, words: Sequence[str]) -> int:
+    from coterie.cli.show.problem import tell
+
+    tell(error, as_json=_wants_json(words))
+    return error.exit_code
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    # An error may come before the flags are read, and a program that asked for JSON wants it then too.
+    pairs = itertools.pairwise(words)
+    return (
+        any(p in (("-o", "json"), ("--output", "json")) for p in pairs) or "-ojson" in words or "--output=json" in words
+    )

@@ -1,0 +1,76 @@
+"""`coterie nodes`: the machines under management."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import fields, table
+from coterie.cli.show.times import ago
+from coterie.errors import UsageError
+
+
+@noun("nodes")
+@click.option("--deployment", metavar="NAME")
+@click.option("--group", "instance_group", metavar="NAME", help="Instance group.")
+@click.option("--az", metavar="NAME")
+@click.option("--state", metavar="STATE", help="planned, changing, up, failing, dead, missing or deleting.")
+@click.option("--cloud", metavar="NAME")
+def nodes(session: Session, **wanted: str | None) -> None:
+    """List nodes; `show` one, or `settle` what became of an object that its cloud can not tell."""
+    found = session.api.list("/v1/nodes", wanted)
+    if session.json:
+        session.data(as_json(found))
+        return
+    rows = [_row(node) for node in found["items"]]
+    headers = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "VM")
+    session.data(table(headers, rows, session.paint, state=2))
+
+
+@nodes.verb("show")
+@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX")
+def show(session: Session, which: str) -> None:
+    """One node: how its VM was made, and the cloud objects that belong to it."""
+    node = session.api.get(f"/v1/nodes/{'/'.join(part(one) for one in which.split('/'))}")
+    if session.json:
+        session.data(as_json(node))
+        return
+    session.data(fields(_facts(node), session.paint))
+    if node["objects"]:
+        rows = [(one["kind"], one["cid"], one["state"], one["intent"]) for one in node["objects"]]
+        session.data("\n" + table(("KIND", "CID", "STATE", "INTENT"), rows, session.paint, state=2))
+
+
+@nodes.verb("settle")
+@click.argument("intent")
+@click.option("--cid", metavar="CID", help="It is there, under this id.")
+@click.option("--gone", is_flag=True, help="It is not there.")
+def settle(session: Session, intent: str, cid: str | None, gone: bool) -> None:
+    """Say what became of an object in doubt, where its cloud can not be asked. Look there first."""
+    if (cid is None) != gone:
+        raise UsageError("say what you found", remedy="either --cid CID, or --gone")
+    settled = session.api.send("POST", f"/v1/objects/{part(intent)}/settle", body={"cid": cid}).body
+    if session.json:
+        session.data(as_json(settled))
+    session.say(f"{settled['kind']} {settled['ref'] or intent} is {settled['state']}")
+
+
+def _row(node: dict[str, Any]) -> tuple[Any, ...]:
+    addresses = [str(address) for address in node["addresses"].values()]
+    names = ("deployment", "name", "state", "az", "host")
+    return (*[node[name] for name in names], addresses, node["server_group"], node["vm_cid"])
+
+
+def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
+    problem = node["problem"] or {}
+    found = [(name, node[name]) for name in ("uuid", "name", "deployment", "state", "az", "cloud", "host", "vm_cid")]
+    found.append(("addresses", [f"{network} {ip}" for network, ip in node["addresses"].items()]))
+    found.append(("server group", node["server_group"]))
+    found.append(("changed", ago(node["updated_at"])))
+    found += [(name, problem[name]) for name in ("what", "why", "remedy") if problem.get(name)]
+    return found

@@ -1,0 +1,73 @@
+"""`coterie placement`: where nodes are, and whether promises hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import fields, table
+
+BROKEN = 1
+
+
+@noun("placement")
+def placement(session: Session) -> None:
+    """`show` where every node is, or `audit` what was promised."""
+    _show(session, None)
+
+
+@placement.verb("show")
+@click.argument("deployment", required=False)
+def show(session: Session, deployment: str | None) -> None:
+    """Which node is in which az, rack and host."""
+    _show(session, deployment)
+
+
+@placement.verb("audit")
+@click.argument("deployment", required=False)
+def audit(session: Session, deployment: str | None) -> int:
+    """Per server group: the promise, whether it holds, what a failure would take down. 1 if one is broken."""
+    found = session.api.get("/v1/placement", deployment=deployment)
+    if session.json:
+        session.data(as_json(found))
+    else:
+        session.data("\n\n".join(_audited(session, group) for group in found["groups"]) or "no server groups")
+    return BROKEN if any(group["holds"] is False for group in found["groups"]) else 0
+
+
+def _show(session: Session, deployment: str | None) -> None:
+    found = session.api.get("/v1/placement", deployment=deployment)
+    if session.json:
+        session.data(as_json(found))
+        return
+    names = ("deployment", "node", "state", "cloud", "az", "rack", "host", "vm_cid")
+    rows = [[node[name] for name in names] for node in found["nodes"]]
+    headers = ("DEPLOYMENT", "NODE", "STATE", "CLOUD", "AZ", "RACK", "HOST", "VM")
+    session.data(table(headers, rows, session.paint, state=2))
+
+
+def _audited(session: Session, group: dict[str, Any]) -> str:
+    verdict = {True: "holds", False: "broken", None: "unknown"}[group["holds"]]
+    pairs = [
+        ("group", f"{group['deployment']}/{group['name']} in {group['cloud']} ({group['state']})"),
+        ("policy", group["policy"]),
+        ("promise", group["promise"]),
+        ("verdict", verdict),
+    ]
+    pairs += [("why", group["why"])] if group["why"] else []
+    pairs += [(f"worst {what}", _worst(group[f"worst_{what}"])) for what in ("host", "rack")]
+    pairs += [("note", note) for note in group["notes"]]
+    hosts = [(host, len(nodes), nodes) for host, nodes in group["hosts"].items()]
+    text = fields(pairs, session.paint)
+    return f"{text}\n\n{table(('HOST', 'COUNT', 'NODES'), hosts, session.paint)}" if hosts else text
+
+
+def _worst(worst: dict[str, Any] | None) -> str:
+    if worst is None:
+        return "unknown"
+    nodes = worst["nodes"]
+    return f"{worst['name']} takes down {len(nodes)} ({', '.join(nodes)})"

@@ -1,0 +1,39 @@
+"""`coterie plan`: what a deploy would do. Changes no cloud, no wish, no record."""
+
+from __future__ import annotations
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import verb
+from coterie.cli.plans import file, wish
+
+CHANGES_PENDING = 3
+
+
+@verb("plan")
+@click.argument("manifest")
+@click.option("--cloud-config", metavar="FILE", help="Plan with this cloud config instead of the one that is set.")
+@click.option("--recreate", is_flag=True, help="Recreate VMs although nothing about them changed.")
+@click.option("--node", "nodes", multiple=True, metavar="GROUP/INDEX", help="Only this node; may be repeated.")
+@click.option("--exit-code", is_flag=True, help="Exit with 3 when there are changes.")
+@click.option("--save", metavar="FILE", help="Keep the plan for `coterie deploy --plan FILE`.")
+@click.option("--detail", is_flag=True, help="Show every change.")
+def plan(
+    session: Session,
+    manifest: str,
+    cloud_config: str | None,
+    recreate: bool,
+    nodes: tuple[str, ...],
+    exit_code: bool,
+    save: str | None,
+    detail: bool,
+) -> int:
+    """Show what `coterie deploy MANIFEST` would do, and why."""
+    wished = wish.deploy_wish(manifest, cloud_config, recreate, nodes)
+    made = wish.ask(session, wished, detail=detail)
+    wish.show(session, made)
+    if save:
+        file.save(save, wished, made)
+        session.say(f"saved; apply it with: coterie deploy --plan {save}")
+    return CHANGES_PENDING if exit_code and made["changes"] else 0

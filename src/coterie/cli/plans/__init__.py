@@ -1,0 +1,1 @@
+"""Plans on the command line: asked for, shown, saved, confirmed."""

@@ -1,0 +1,47 @@
+"""What is wished for, as the API takes it, and the plan that comes of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from coterie.cli.frame.documents import read
+from coterie.cli.frame.session import Session
+from coterie.cli.show.data import as_json
+
+Json = dict[str, Any]
+
+
+def deploy_wish(manifest: str, cloud_config: str | None, recreate: bool, nodes: tuple[str, ...]) -> Json:
+    return {
+        "manifest": read(manifest),
+        "manifest_file": manifest,
+        "cloud_config": read(cloud_config) if cloud_config else None,
+        "config_file": cloud_config or "cloud-config",
+        "recreate": recreate,
+        "nodes": list(nodes),
+    }
+
+
+def ask(session: Session, wish: Json, *, detail: bool) -> Json:
+    """The plan, with its text unless JSON is wanted."""
+    text = "none" if session.json else "detail" if detail else "short"
+    plan: Json = session.api.send("POST", "/v1/plans", {"text": text}, wish).body
+    return plan
+
+
+def show(session: Session, plan: Json) -> None:
+    if session.json:
+        session.data(as_json(plan))
+    else:
+        session.data(session.paint.plan(plan["text"]))
+
+
+def agree(session: Session, plan: Json) -> None:
+    """Ask before anything is changed. Without a terminal, what destroys nothing needs no --yes."""
+    if not plan["changes"]:
+        return
+    if plan["destructive"]:
+        session.confirm("This destroys or interrupts what runs. Go on?")
+    elif sys.stdin.isatty():
+        session.confirm("Go on?")

@@ -1,0 +1,56 @@
+"""An error as words on stderr: what failed, why, what to do, its code and task; as JSON for those who asked for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+
+from coterie.cli.show.paint import Paint
+from coterie.errors import CoterieError
+
+
+def tell(error: CoterieError, *, as_json: bool) -> None:
+    problem = _problem(error)
+    if as_json:
+        click.echo(json.dumps(problem, ensure_ascii=False), err=True)
+        return
+    paint = Paint("never" if os.environ.get("NO_COLOR") else "auto", sys.stderr)
+    for line in _lines(problem, paint):
+        click.echo(line, err=True)
+
+
+def _problem(error: CoterieError) -> dict[str, Any]:
+    told = getattr(error, "problem", None)
+    if told:
+        return dict(told)
+    details = dict(error.details)
+    return {**error.facts(), "mistakes": details.get("mistakes"), "task_id": details.get("task_id")}
+
+
+def _lines(problem: dict[str, Any], paint: Paint) -> list[str]:
+    mistakes = problem.get("mistakes") or []
+    what = problem.get("what") or problem.get("detail") or "failed"
+    if mistakes and mistakes[0].get("file"):
+        what = f"{len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'} in what you gave"
+    lines = [f"{paint('error:', 'red')} {what}"]
+    lines += [f"  {_mistake(one)}" for one in mistakes]
+    if problem.get("why") and not mistakes:
+        lines.append(f"  why:    {problem['why']}")
+    if problem.get("remedy") and not (mistakes and mistakes[0].get("remedy")):
+        lines.append(f"  remedy: {problem['remedy']}")
+    lines.append(paint(f"  code:   {problem.get('code')}{_task(problem)}", "dim"))
+    return lines
+
+
+def _mistake(one: dict[str, Any]) -> str:
+    place = ":".join(str(one[name]) for name in ("file", "line", "column") if one.get(name) is not None)
+    words = ": ".join(part for part in (place, one.get("field"), one.get("what")) if part)
+    return f"{words}. {one['remedy']}" if one.get("remedy") else words
+
+
+def _task(problem: dict[str, Any]) -> str:
+    return f", task {problem['task_id']}" if problem.get("task_id") else ""

@@ -1,0 +1,79 @@
+"""`coterie stemcells`: images that nodes are made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import table
+from coterie.cli.show.times import ago
+from coterie.errors import UsageError
+
+
+@noun("stemcells")
+def stemcells(session: Session) -> None:
+    """List the catalogue."""
+    found = session.api.list("/v1/stemcells")
+    if session.json:
+        session.data(as_json(found))
+        return
+    rows = [
+        (one["name"], one["version"], one["light"], one["clouds"], (one["sha256"] or "")[:12], ago(one["created_at"]))
+        for one in found["items"]
+    ]
+    session.data(table(("NAME", "VERSION", "LIGHT", "IN CLOUDS", "SHA256", "ADDED"), rows, session.paint))
+
+
+@stemcells.verb("upload")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+def upload(session: Session, file: str) -> None:
+    """Upload a BOSH stemcell tarball."""
+    with Path(file).open("rb") as body:
+        headers = {"Content-Type": "application/gzip", "Content-Length": str(Path(file).stat().st_size)}
+        _added(session, session.api.send("POST", "/v1/stemcells", body=body, headers=headers).body)
+
+
+@stemcells.verb("add")
+@click.argument("name")
+@click.argument("version")
+@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Cloud property; JSON or text.")
+def add(session: Session, name: str, version: str, properties: tuple[str, ...]) -> None:
+    """Add a light stemcell: an image that the clouds have already; the properties say which."""
+    body = {"name": name, "version": version, "cloud_properties": dict(_pair(one) for one in properties)}
+    _added(session, session.api.send("POST", "/v1/stemcells", body=body).body)
+
+
+@stemcells.verb("delete")
+@click.argument("which", metavar="NAME/VERSION")
+def delete(session: Session, which: str) -> None:
+    """Take a stemcell out of the catalogue; refused while a cloud holds an image of it."""
+    name, _, version = which.rpartition("/")
+    if not name or not version:
+        raise UsageError(f"{which!r} names no stemcell", remedy="write NAME/VERSION, as `coterie stemcells` shows it")
+    session.api.get(f"/v1/stemcells/{part(name)}/{part(version)}")
+    session.confirm(f"Delete stemcell {which}?")
+    session.api.send("DELETE", f"/v1/stemcells/{part(name)}/{part(version)}")
+    session.say(f"deleted stemcell {which}")
+
+
+def _added(session: Session, stemcell: dict[str, Any]) -> None:
+    if session.json:
+        session.data(as_json(stemcell))
+    session.say(f"stemcell {stemcell['name']}/{stemcell['version']} is in the catalogue")
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise UsageError(f"{text!r} is no property", remedy="write KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

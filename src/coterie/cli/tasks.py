@@ -1,0 +1,79 @@
+"""`coterie tasks`: what is being done, and what was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import table
+from coterie.cli.show.times import ago, took
+from coterie.cli.watch import task as watching
+from coterie.cli.watch.report import report
+
+
+@noun("tasks")
+@click.option("--deployment", metavar="NAME")
+@click.option("--state", metavar="STATE", help="running, cancelling, done, failed or cancelled.")
+@click.option("--all", "everything", is_flag=True, help="The periodic looks too.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+def tasks(session: Session, limit: int, everything: bool, **wanted: str | None) -> None:
+    """List tasks, newest first; `show`, `watch` or `cancel` one."""
+    found = session.api.list("/v1/tasks", {**wanted, "without": None if everything else "look"}, limit)
+    if session.json:
+        session.data(as_json(found))
+        return
+    headers = ("TASK", "KIND", "DEPLOYMENT", "STATE", "STEPS", "FAILED", "STARTED", "TOOK")
+    session.data(table(headers, [_row(task) for task in found["items"]], session.paint, state=3))
+
+
+@tasks.verb("show")
+@click.argument("task", type=int)
+def show(session: Session, task: int) -> None:
+    """One task: its stages, its report, and why it waits."""
+    found = session.api.get(f"/v1/tasks/{task}")
+    if session.json:
+        session.data(as_json(found))
+        return
+    session.data(report(found, session.paint))
+    rows = [
+        (one["name"], one["state"], f"{one['ended']}/{one['total']}", one["failed"], one["max_in_flight"])
+        for one in found["stages"]
+    ]
+    if rows:
+        session.data("\n" + table(("STAGE", "STATE", "STEPS", "FAILED", "AT ONCE"), rows, session.paint, state=1))
+
+
+@tasks.verb("watch")
+@click.argument("task", type=int)
+def watch(session: Session, task: int) -> int:
+    """Follow a task to its end, from its beginning."""
+    return watching.watch(session, task)
+
+
+@tasks.verb("cancel")
+@click.argument("task", type=int)
+def cancel(session: Session, task: int) -> int:
+    """Start no new step of a task; what runs ends first."""
+    session.api.send("POST", f"/v1/tasks/{task}/cancel")
+    session.say(f"task {task} is being cancelled")
+    if not session.wait:
+        return 0
+    code = watching.watch(session, task)
+    # Cancelled is what was asked for.
+    return 0 if code == watching.FAILED and _state(session, task) == "cancelled" else code
+
+
+def _state(session: Session, task: int) -> str:
+    return str(session.api.get(f"/v1/tasks/{task}")["state"])
+
+
+def _row(task: dict[str, Any]) -> tuple[Any, ...]:
+    steps = task["steps"]
+    names = ("id", "kind", "deployment", "state")
+    progress = f"{steps['ended']}/{steps['total']}"
+    when = (ago(task["created_at"]), took(task["created_at"], task["ended_at"]))
+    return (*[task[name] for name in names], progress, steps["failed"], *when)

@@ -1,0 +1,76 @@
+"""Progress on a terminal: a bar, the steps that run now, and above them what has happened."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group
+from rich.live import Live as RichLive
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from coterie.cli.link.api import Api
+from coterie.cli.show.times import clock, took
+from coterie.cli.watch.report import title
+
+_LOOK_S = 0.4
+_ROWS = 12
+_STYLES = {"failed": "red", "retry": "yellow", "doubt": "yellow", "up": "green", "done": "green", "ready": "green"}
+
+
+class Live:
+    """The stream tells what happened; what runs now is asked for beside it, a few times a second."""
+
+    def __init__(self, api: Api, task: int) -> None:
+        self._api, self._task = api, task
+        self._live = RichLive(console=Console(stderr=True), refresh_per_second=8, transient=True)
+        self._spinner = Spinner("dots")
+        self._over = threading.Event()
+        self._looker = threading.Thread(target=self._look, daemon=True)
+
+    def event(self, event: dict[str, Any]) -> None:
+        style = _STYLES.get(event["kind"].rpartition(".")[2], "")
+        words = Text(f"{clock(event['at'])}  ", style="dim")
+        words.append(f"{event['subject']:<20}  ", style="bold").append(event["body"], style=style)
+        self._live.console.print(words)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        self._looker.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._live.__exit__(kind, error, trace)
+
+    def _look(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            try:
+                task = self._api.get(f"/v1/tasks/{self._task}")
+                running = self._api.get(f"/v1/tasks/{self._task}/steps", state="running", limit=_ROWS)["items"]
+            except Exception:  # noqa: S112 - only the picture is late; the stream tells what is wrong
+                continue
+            self._live.update(self._picture(task, running))
+
+    def _picture(self, task: dict[str, Any], running: list[dict[str, Any]]) -> Group:
+        rows = Table.grid(padding=(0, 2))
+        for step in running:
+            rows.add_row(self._spinner, step["subject"], step["flow"], step["label"], took(step["started_at"], None))
+        for reason in task["waiting"][:3]:
+            rows.add_row("…", Text(reason, style="yellow"))
+        return Group(self._bar(task), rows)
+
+    def _bar(self, task: dict[str, Any]) -> Table:
+        steps = task["steps"]
+        head = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=max(1, steps["total"]), completed=steps["ended"], width=40)
+        failed = Text(f"{steps['failed']} failed", style="red") if steps["failed"] else Text("")
+        elapsed = took(task["created_at"], None)
+        head.add_row(Text(title(task), style="bold"), bar, f"{steps['ended']}/{steps['total']}", elapsed, failed)
+        return head

@@ -1,0 +1,70 @@
+"""Follows one task to its end, or leaves it: the task is the Director's, so whoever watches may go at any time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from coterie.cli.frame.session import Session
+from coterie.cli.link.stream import TimedOut, follow
+from coterie.cli.watch.lines import Lines, Progress, Silent
+from coterie.cli.watch.report import report
+
+FAILED, TIMED_OUT, INTERRUPTED = 1, 9, 130
+
+
+def started(session: Session, task: int) -> int:
+    """After work was started: follow it, or only say where it can be followed (--no-wait)."""
+    if session.wait:
+        return watch(session, task)
+    session.say(f"task {task} runs; follow it with: coterie tasks watch {task}")
+    if session.json:
+        show(session, session.api.get(f"/v1/tasks/{task}"))
+    return 0
+
+
+def watch(session: Session, task: int) -> int:
+    """The exit code: 0 done, 1 failed or cancelled, 9 time is up, 130 interrupted; the last two leave it running."""
+    deadline = None if session.timeout is None else time.monotonic() + session.timeout
+    try:
+        _follow(session, task, deadline)
+    except KeyboardInterrupt:
+        return _left(session, task, "interrupted", INTERRUPTED)
+    except TimedOut:
+        return _left(session, task, f"not ended within {session.timeout:g} s", TIMED_OUT)
+    ended = session.api.get(f"/v1/tasks/{task}")
+    show(session, ended)
+    return 0 if ended["state"] == "done" else FAILED
+
+
+def show(session: Session, task: dict[str, Any]) -> None:
+    if session.json:
+        from coterie.cli.show.data import as_json
+
+        session.data(as_json(task))
+    elif not session.quiet or task["state"] == "failed":
+        session.data(report(task, session.paint))
+
+
+def _follow(session: Session, task: int, deadline: float | None) -> None:
+    with _progress(session, task) as progress:
+        for message in follow(session.api, f"/v1/tasks/{task}/events", deadline):
+            if message.kind != "end":
+                progress.event(message.data)
+
+
+def _progress(session: Session, task: int) -> Progress:
+    if session.quiet:
+        return Silent()
+    if sys.stderr.isatty() and session.settings["color"] != "never":
+        from coterie.cli.watch.live import Live
+
+        return Live(session.api, task)
+    return Lines(session.say)
+
+
+def _left(session: Session, task: int, why: str, code: int) -> int:
+    goes_on = "goes on when a Director runs again" if session.foreground else "goes on"
+    session.say(f"{why}: task {task} {goes_on}; follow it with: coterie tasks watch {task}")
+    return code

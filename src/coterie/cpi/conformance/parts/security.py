@@ -1,0 +1,90 @@
+"""Security groups of a server group: used if they exist, made if not, shared, and removed only by whom made them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.conformance.proof import proves
+from coterie.cpi.contract import GroupResource, SecurityGroup
+
+WEB = SecurityGroup("kit-web", ({"protocol": "tcp", "ports": "80", "cidr": "0.0.0.0/0", "direction": "in"},))
+SSH = SecurityGroup("kit-ssh")
+
+
+def guards(lab: Lab, cid: str) -> list[GroupResource]:
+    return [one for one in lab.cpi.inspect_server_group(cid).resources if one.kind == "security_group"]
+
+
+@proves("create_server_group", "delete_server_group")
+def test_a_security_group_that_is_missing_is_made_and_goes_with_the_group(lab: Lab) -> None:
+    lab.needs("create_server_group")
+    before = lab.inventory()
+    cid = lab.group(security_groups=[WEB])
+    vm = lab.vm(group=cid)
+    assert [one.created_by_us for one in guards(lab, cid)] == [True]
+    lab.cpi.delete_vm(vm)
+    lab.cpi.delete_server_group(cid)
+    assert [one for one in lab.inventory() - before if one[0] == "security_group"] == []
+
+
+@proves("create_server_group", "delete_server_group")
+def test_an_operators_security_group_is_used_and_kept(lab: Lab) -> None:
+    lab.needs("create_server_group")
+    theirs = lab.operator.create_security_group(WEB.name)
+    lab.undo(lab.operator.delete, "security_group", theirs)
+    cid = lab.group(security_groups=[WEB])
+    lab.cpi.delete_vm(lab.vm(group=cid))
+    assert [(one.cid, one.created_by_us) for one in guards(lab, cid)] == [(theirs, False)]
+    lab.cpi.delete_server_group(cid)
+    assert lab.operator.exists("security_group", theirs)
+
+
+@proves("create_server_group", "delete_server_group")
+def test_a_security_group_of_two_groups_goes_with_the_last(lab: Lab) -> None:
+    lab.needs("create_server_group")
+    first, second = lab.group(security_groups=[WEB]), lab.group(security_groups=[WEB])
+    (shared,) = guards(lab, first)
+    assert [one.cid for one in guards(lab, second)] == [shared.cid]
+    lab.cpi.delete_server_group(first)
+    assert ("security_group", shared.cid) in lab.inventory()
+    assert [one.cid for one in guards(lab, second)] == [shared.cid]
+    lab.cpi.delete_server_group(second)
+    assert ("security_group", shared.cid) not in lab.inventory()
+
+
+@proves("update_server_group")
+def test_security_groups_can_be_exchanged(lab: Lab) -> None:
+    lab.needs("update_server_group")
+    cid = lab.group(security_groups=[WEB])
+    lab.vm(group=cid)
+    (old,) = guards(lab, cid)
+    lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SSH]))
+    (new,) = guards(lab, cid)
+    assert new.cid != old.cid
+    assert ("security_group", old.cid) not in lab.inventory()
+    lab.cpi.update_server_group(cid, lab.metadata())
+    assert guards(lab, cid) == []
+
+
+@proves("inspect_server_group")
+def test_a_security_group_deleted_behind_our_back_is_drift(lab: Lab) -> None:
+    lab.needs("inspect_server_group")
+    cid = lab.group(security_groups=[WEB])
+    lab.operator.delete("security_group", guards(lab, cid)[0].cid)
+    view = lab.cpi.inspect_server_group(cid)
+    assert view.state == "drifted"
+    assert view.notes
+
+
+@proves("create_server_group")
+def test_a_group_may_be_nothing_but_security_groups(lab: Lab) -> None:
+    lab.needs("create_server_group")
+    mark = lab.mark()
+    metadata = replace(lab.metadata(security_groups=[WEB]), policy=None)
+    cid = lab.cpi.create_server_group(metadata, mark=mark)
+    lab.undo(lab.cpi.delete_server_group, cid)
+    view = lab.cpi.inspect_server_group(cid)
+    assert view.policy is None
+    vm = lab.vm(group=cid)
+    assert [one.vm_cid for one in lab.cpi.inspect_server_group(cid).members] == [vm]

@@ -1,0 +1,103 @@
+"""survey: everything of a kind that may be ours, page by page, its marks readable, its calls counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coterie.cpi.conformance.lab import DISK_MB, Lab
+from coterie.cpi.conformance.parts.finding import MAKERS, kinds
+from coterie.cpi.conformance.proof import proves
+from coterie.cpi.contract import KINDS, CloudObject, Kind, Mark, SurveyPage
+
+
+def pages(lab: Lab, kind: Kind, director_uuid: str | None = None) -> list[SurveyPage]:
+    found = [lab.cpi.survey(kind, director_uuid or lab.bed.director_uuid)]
+    while found[-1].next is not None:
+        found.append(lab.cpi.survey(kind, director_uuid or lab.bed.director_uuid, found[-1].next))
+    return found
+
+
+def listed(lab: Lab, kind: Kind, director_uuid: str | None = None) -> list[CloudObject]:
+    return [one for page in pages(lab, kind, director_uuid) for one in page.objects]
+
+
+@proves("survey")
+def test_every_kind_can_be_listed_completely(lab: Lab) -> None:
+    lab.needs("survey")
+    for kind in KINDS:
+        for page in pages(lab, kind):
+            assert page.complete is True
+            assert page.calls >= (1 if kind in lab.capabilities.kinds else 0)
+            assert all(one.kind == kind for one in page.objects)
+
+
+@proves("survey")
+def test_marks_are_readable_in_lists(lab: Lab) -> None:
+    lab.needs("survey")
+    for kind in kinds(lab):
+        mark = lab.mark()
+        MAKERS[kind](lab, mark)
+        assert [one.mark for one in listed(lab, kind) if one.mark == mark] == [mark], kind
+
+
+@proves("survey")
+def test_a_list_and_find_tell_the_same(lab: Lab) -> None:
+    lab.needs("survey", "find")
+    mark = lab.mark()
+    lab.vm(mark=mark)
+    assert [one for one in listed(lab, "vm") if one.mark == mark] == [lab.cpi.find("vm", mark)]
+
+
+@proves("survey")
+def test_what_uses_an_object_is_told_or_unknown(lab: Lab) -> None:
+    lab.needs("survey")
+    vm, mark = lab.vm(), lab.mark()
+    disk = lab.disk(mark=mark)
+    lab.cpi.attach_disk(vm, disk)
+    lab.undo(lab.cpi.detach_disk, vm, disk)
+    (found,) = [one for one in listed(lab, "disk") if one.mark == mark]
+    assert found.in_use_by is None or found.in_use_by == (vm,)
+
+
+@proves("survey")
+def test_pages_cover_everything_once_and_cost_few_calls(lab: Lab) -> None:
+    lab.needs("survey")
+    unwatched, properties = lab.bed.open(), lab.bed.disk_properties(lab.az)
+    wanted = {unwatched.create_disk(DISK_MB, properties, mark=lab.mark()) for _ in range(lab.page_size + 1)}
+    for disk in wanted:
+        lab.undo(unwatched.delete_disk, disk)
+    found = pages(lab, "disk")
+    cids = [one.cid for page in found for one in page.objects]
+    assert len(found) > 1
+    assert len(cids) == len(set(cids))
+    assert wanted <= set(cids)
+    assert sum(page.calls for page in found) <= 2 * len(found)
+
+
+@proves("survey")
+def test_an_operators_objects_are_not_claimed(lab: Lab) -> None:
+    lab.needs("survey")
+    theirs = lab.operator.create_vm("cot-looks-like-ours", lab.az)
+    lab.undo(lab.operator.delete, "vm", theirs)
+    assert all(one.mark is None for one in listed(lab, "vm") if one.cid == theirs)
+
+
+@proves("survey", "find")
+def test_another_directors_objects_are_not_claimed(lab: Lab) -> None:
+    lab.needs("survey")
+    uuid = lab.ids.uuid()
+    other, mark = lab.bed.open(uuid), Mark(uuid, lab.ids.intent())
+    theirs = other.create_disk(1024, lab.bed.disk_properties(lab.az), mark=mark)
+    lab.undo(other.delete_disk, theirs)
+    assert all(one.mark == mark for one in listed(lab, "disk") if one.cid == theirs)
+    assert lab.cpi.find("disk", replace(mark, director=lab.bed.director_uuid)) is None
+    assert theirs in [one.cid for one in listed(lab, "disk", uuid)]
+
+
+@proves("survey")
+def test_a_filter_of_the_cloud_is_honoured(lab: Lab) -> None:
+    """A Director that does not exist has nothing; a cloud that ignores the filter would list ours."""
+    lab.needs("survey")
+    lab.disk()
+    for kind in sorted(lab.capabilities.filtered & set(KINDS)):
+        assert listed(lab, kind, lab.ids.uuid()) == []  # type: ignore[arg-type] # sorted() forgets the literal

@@ -1,0 +1,40 @@
+"""Groups that an operator made: used as they are, joined and left, never changed and never deleted."""
+
+from __future__ import annotations
+
+from coterie.cpi.contract import ADOPTED_PREFIX, GroupMissing, InvalidCall, NameTaken
+from coterie.cpi.sandbox.group_tags import GroupWish
+from coterie.cpi.sandbox.holders import Holders
+
+
+class Adoption(Holders):
+    def adopt(self, wish: GroupWish) -> str:
+        if not wish.name:
+            raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
+        refuse_guards(wish)
+        found = self.foreign_named(wish.name)
+        if not found:
+            raise GroupMissing(
+                f"there is no server group {wish.name!r} to adopt",
+                remedy="have the operator create it, or leave adopt out to make one of our own",
+            )
+        if len({group.zone for group in found}) < len(found):
+            raise NameTaken(
+                f"server group {wish.name!r} is ambiguous",
+                why=f"{len(found)} have that name",
+                remedy="rename all but one of them",
+            )
+        if wish.policy != found[0].policy:
+            raise InvalidCall(
+                f"server group {wish.name!r} has policy {found[0].policy}, not {wish.policy}",
+                remedy=f"say placement.policy: {found[0].policy}, or adopt another group",
+            )
+        return ADOPTED_PREFIX + (wish.name if self.settings.single_writer else found[0].id)
+
+
+def refuse_guards(wish: GroupWish) -> None:
+    if wish.security_groups:
+        raise InvalidCall(
+            "an adopted server group is never changed, so it takes no security groups",
+            remedy="name them in the VM's cloud_properties.security_groups",
+        )

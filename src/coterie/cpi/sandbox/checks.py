@@ -1,0 +1,125 @@
+"""Whether this cloud can do what a manifest needs, with the facts that were read on the way. Changes nothing.
+
+`Needs.azs` are zones of the datacenter. Keys of `Needs.counts`: a quota's name (instances, cpu, ram_mb, volumes,
+volume_gb, snapshots, images, server_groups, security_groups) or a kind (vm, disk, snapshot, image, server_group,
+security_group) → how many more are needed; `anti-affinity:ZONE` → how many members of one strict group go there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.sandbox.abilities import Abilities
+from coterie.cpi.sandbox.refusals import cloud_call, translate
+from coterie.sandbox.errors import SandboxError
+from coterie.sandbox.hosts import HostView, list_hosts
+from coterie.sandbox.quotas import Quota, get_quotas
+
+_RESOURCES = {
+    "vm": "instances",
+    "disk": "volumes",
+    "snapshot": "snapshots",
+    "image": "images",
+    "server_group": "server_groups",
+    "security_group": "security_groups",
+}
+_STRICT = "anti-affinity:"
+
+
+class Checks(Abilities):
+    @cloud_call
+    def check(self, needs: Needs | None = None) -> list[CheckItem]:
+        needs = needs or Needs()
+        try:
+            quotas, hosts = get_quotas(self.account), list_hosts(self.account)
+        except SandboxError as error:
+            told = translate(error)
+            return [CheckItem("credentials", False, str(told), told.remedy)]
+        return [
+            CheckItem("credentials", True, f"account {self.settings.account} is open"),
+            _azs(needs, hosts),
+            _quotas(needs, quotas),
+            _hosts(needs, hosts),
+            *self._policies(needs),
+            *self._kinds(needs),
+            *_strict(needs, hosts),
+            *self._layout(),
+        ]
+
+    def _policies(self, needs: Needs) -> list[CheckItem]:
+        can = self.settings.policies
+        return [
+            CheckItem(f"policy {policy}", True, "possible")
+            if policy in can
+            else CheckItem(f"policy {policy}", False, "impossible on this cloud", f"use {', '.join(sorted(can))}")
+            for policy in needs.policies
+        ]
+
+    def _kinds(self, needs: Needs) -> list[CheckItem]:
+        can = self.capabilities().kinds
+        missing = [kind for kind in needs.kinds if kind not in can]
+        return [CheckItem(f"kind {kind}", False, "this cloud makes none", "do without") for kind in missing]
+
+    def _layout(self) -> list[CheckItem]:
+        began = self.account.datacenter.layout()
+        if self.settings.layout is None or dict(self.settings.layout) == began:
+            return []
+        detail = "the datacenter was begun with another layout, and keeps it"
+        return [CheckItem("layout", True, detail, "`coterie sandbox reset` begins it anew")]
+
+
+def _azs(needs: Needs, hosts: Sequence[HostView]) -> CheckItem:
+    zones = sorted({host.zone for host in hosts})
+    unknown = [az for az in needs.azs if az not in zones]
+    if unknown:
+        return CheckItem("azs", False, f"no zone {', '.join(unknown)}", f"use one of: {', '.join(zones)}")
+    return CheckItem("azs", True, f"zones {', '.join(zones)}", facts={"azs": zones})
+
+
+def _quotas(needs: Needs, quotas: Mapping[str, Quota]) -> CheckItem:
+    asked: dict[str, int] = {}
+    for key, count in needs.counts.items():
+        resource = _RESOURCES.get(key, key)
+        asked[resource] = asked.get(resource, 0) + count
+    short = [
+        f"{name}: {asked[name]} more needed, {quota.used} of {quota.ceiling} used"
+        for name, quota in quotas.items()
+        if quota.ceiling is not None and quota.used + asked.get(name, 0) > quota.ceiling and asked.get(name)
+    ]
+    facts = {"quotas": {name: {"limit": quota.ceiling, "used": quota.used} for name, quota in quotas.items()}}
+    remedy = "ask for fewer, delete some, or `coterie sandbox quota set`"
+    return CheckItem("quotas", not short, "; ".join(short) or "enough is left", remedy if short else "", facts)
+
+
+def _hosts(needs: Needs, hosts: Sequence[HostView]) -> CheckItem:
+    up = [host for host in hosts if host.up]
+    dark = [az for az in needs.azs if not any(host.zone == az for host in up)]
+    detail = f"no host is up in {', '.join(dark)}" if dark else f"{len(up)} of {len(hosts)} hosts are up"
+    return CheckItem(
+        "hosts", not dark, detail, "`coterie sandbox host up NAME`" if dark else "", {"hosts": [_fact(h) for h in up]}
+    )
+
+
+def _fact(host: HostView) -> dict[str, Any]:
+    return {
+        "name": host.name,
+        "az": host.zone,
+        "rack": host.rack,
+        "free_cpu": host.free_cpu,
+        "free_ram_mb": host.free_ram_mb,
+    }
+
+
+def _strict(needs: Needs, hosts: Sequence[HostView]) -> list[CheckItem]:
+    items = []
+    for key, count in needs.counts.items():
+        if not key.startswith(_STRICT):
+            continue
+        zone = key.removeprefix(_STRICT)
+        up = sum(1 for host in hosts if host.up and host.zone == zone)
+        detail = f"{count} members need {count} hosts in {zone}, {up} are up"
+        remedy = "" if up >= count else "ask for fewer instances, add hosts, or use soft-anti-affinity"
+        items.append(CheckItem(key, up >= count, detail, remedy))
+    return items

@@ -1,0 +1,16 @@
+"""The driver of sandbox clouds, put together from its parts; entry point `sandbox`."""
+
+from __future__ import annotations
+
+from coterie.cpi.sandbox.checks import Checks
+from coterie.cpi.sandbox.disks import Disks
+from coterie.cpi.sandbox.inspection import Inspection
+from coterie.cpi.sandbox.machines import Machines
+from coterie.cpi.sandbox.membership import Membership
+from coterie.cpi.sandbox.networks import NetworkCalls
+from coterie.cpi.sandbox.objects import Objects
+from coterie.cpi.sandbox.stemcells import Stemcells
+
+
+class SandboxCpi(Checks, Stemcells, Machines, Disks, NetworkCalls, Inspection, Objects, Membership):
+    """A simulated datacenter as a cloud. Its properties are those of `properties.Settings`; `state` is required."""

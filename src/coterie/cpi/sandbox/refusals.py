@@ -1,0 +1,94 @@
+"""The datacenter's refusals as errors of the contract, and errors that crossed a coordinator as JSON, revived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from coterie.cpi import contract
+from coterie.cpi.contract import CpiError
+from coterie.sandbox import errors as cloud
+from coterie.sandbox.errors import SandboxError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+_CLASSES: dict[type[SandboxError], type[CpiError]] = {
+    cloud.BadRequest: contract.InvalidCall,
+    cloud.OverQuota: contract.QuotaExceeded,
+    cloud.NoHost: contract.NoPlacement,
+    cloud.AddressTaken: contract.VMCreationFailed,
+    cloud.InUse: CpiError,
+    cloud.RevisionDiffers: contract.Changed,
+    cloud.Failed: CpiError,
+    cloud.Denied: contract.PrivilegeMissing,
+    cloud.Unauthenticated: contract.AuthenticationFailed,
+    cloud.Throttled: contract.Throttled,
+    cloud.Unavailable: contract.Unavailable,
+    cloud.StateUnreadable: CpiError,
+}
+GROUP_REMEDY = "deploy again so that the group is made anew, or take the VM out of the group"
+_MISSING: dict[str, type[CpiError]] = {
+    "vm": contract.VMNotFound,
+    "disk": contract.DiskNotFound,
+    "snapshot": contract.DiskNotFound,
+    "image": contract.StemcellNotFound,
+    "network": contract.NetworkNotFound,
+    "server_group": contract.GroupMissing,
+}
+
+
+def cloud_call(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Let nothing but errors of the contract out of a driver's method."""
+
+    @wraps(method)
+    def translated(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(self, *args, **kwargs)
+        except SandboxError as error:
+            raise translate(error) from error
+        except OSError as error:
+            raise CpiError(
+                "the machine that holds the sandbox failed", why=str(error), remedy="check its disk, then repeat"
+            ) from error
+
+    return translated
+
+
+def translate(error: SandboxError) -> CpiError:
+    """The same refusal in the contract's words."""
+    kind = _class_of(error)
+    remedy = GROUP_REMEDY if kind is contract.GroupMissing else error.remedy
+    return kind(error.what, why=error.why, remedy=remedy, retryable=error.retryable, details=error.details)
+
+
+def revive(facts: Mapping[str, Any]) -> CpiError:
+    """The error behind the JSON facts of an outcome; a code that we do not know becomes a plain refusal."""
+    kind = _BY_CODE.get(str(facts.get("code")), CpiError)
+    return kind(
+        str(facts.get("what", "the change failed")),
+        why=str(facts.get("why", "")),
+        remedy=str(facts.get("remedy", "")),
+        retryable=bool(facts.get("retryable")),
+        details=facts.get("details"),
+    )
+
+
+def _class_of(error: SandboxError) -> type[CpiError]:
+    if isinstance(error, cloud.NoSuch):
+        return _MISSING.get(error.kind, CpiError)
+    if isinstance(error, cloud.AnswerLost):
+        # a question whose answer was lost has changed nothing, so it is merely unanswered
+        return contract.OutcomeUnknown if error.changing else contract.Unavailable
+    return _CLASSES.get(type(error), CpiError)
+
+
+def _kinds(root: type[CpiError]) -> Iterator[type[CpiError]]:
+    yield root
+    for kind in root.__subclasses__():
+        yield from _kinds(kind)
+
+
+_BY_CODE = {kind.code: kind for kind in _kinds(CpiError)}

@@ -1,0 +1,71 @@
+"""Shapes of what is asked about a cloud: expectations before a deletion, a manifest's needs, the scope of a cleanup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.cpi.contract import Expected, Needs
+from coterie.cpi.wire.shapes import (
+    TEXT,
+    Mismatch,
+    Shape,
+    nullable,
+    read_fields,
+    read_flag,
+    read_object,
+    read_texts,
+    same,
+)
+from coterie.cpi.wire.values import MARK_OR_NULL, read_kind
+
+
+def read_expected(value: Any) -> Expected:
+    fields = read_fields(value, optional=("mark", "created_at", "etag"))
+    created_at = fields.get("created_at")
+    if created_at is not None and (isinstance(created_at, bool) or not isinstance(created_at, int | float)):
+        raise Mismatch("must have a `created_at` that is null or a number of seconds")
+    return Expected(MARK_OR_NULL.read(fields.get("mark")), created_at, nullable(TEXT).read(fields.get("etag")))
+
+
+def write_expected(value: Expected) -> Any:
+    return {"mark": MARK_OR_NULL.write(value.mark), "created_at": value.created_at, "etag": value.etag}
+
+
+def read_needs(value: Any) -> Needs:
+    fields = read_fields(value, optional=("kinds", "policies", "azs", "counts"))
+    counts = read_object(fields.get("counts") or {})
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts.values()):
+        raise Mismatch("must have `counts` that are whole numbers")
+    lists = {name: tuple(read_texts(fields.get(name) or [])) for name in ("kinds", "policies", "azs")}
+    return Needs(counts=counts, **lists)
+
+
+def write_needs(value: Needs) -> Any:
+    lists = {"kinds": list(value.kinds), "policies": list(value.policies), "azs": list(value.azs)}
+    return {**lists, "counts": dict(value.counts)}
+
+
+def read_known(value: Any) -> dict[str, list[str]]:
+    """The CIDs that the caller of `cleanup` knows, per kind."""
+    return {read_kind(kind): read_texts(cids) for kind, cids in read_object(value).items()}
+
+
+def read_sweep(value: Any) -> dict[str, Any]:
+    """The options of `cleanup`; each may be left out, none may be misspelt."""
+    fields = read_fields(value, optional=("dry_run", "grace_s", "kinds", "cap"))
+    if fields.get("dry_run") is not None:
+        read_flag(fields["dry_run"])
+    grace_s = fields.get("grace_s", 0)
+    if isinstance(grace_s, bool) or not isinstance(grace_s, int | float) or grace_s < 0:
+        raise Mismatch("must have a `grace_s` that is a number of seconds")
+    if not isinstance(fields.get("cap"), int | dict | None) or isinstance(fields.get("cap"), bool):
+        raise Mismatch("must have a `cap` that is a whole number, or an object with count and percent")
+    for kind in read_texts(fields.get("kinds") or []):
+        read_kind(kind)
+    return fields
+
+
+EXPECTED: Shape[Expected] = Shape(read_expected, write_expected)
+NEEDS_OR_NULL = nullable(Shape(read_needs, write_needs))
+KNOWN = same(read_known)
+SWEEP = same(read_sweep)

@@ -1,0 +1,29 @@
+"""The ASGI application: routes, problems, the gate."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from coterie import __version__
+from coterie.director import problem, routes
+from coterie.director.guard import Guard
+from coterie.director.office import Office
+from coterie.director.reply import SafeJson
+
+
+def build(office: Office) -> FastAPI:
+    # No pages that load scripts from elsewhere: the console is ours, the document is /openapi.json.
+    app = FastAPI(
+        title="Coterie Director",
+        version=__version__,
+        description="Deploys groups of machines on any IaaS, keeps each where it was promised, leaves nothing behind.",
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=SafeJson,
+        redirect_slashes=False,
+    )
+    app.state.office = office
+    problem.install(app)
+    routes.mount(app)
+    app.add_middleware(Guard, office=office)
+    return app

@@ -1,0 +1,145 @@
+"""Takes a stemcell tarball in: streamed to disk, opened there, checked, its image kept. Memory stays constant."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from fastapi.concurrency import run_in_threadpool
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from coterie.errors import CoterieError, UsageError
+
+_CHUNK = 2**20
+_LARGEST_MF = 2**20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A stemcell whose image lies in the store."""
+
+    name: str
+    version: str
+    image: str  # below the store
+    sha256: str
+    cloud_properties: dict[str, Any]
+    formats: list[str]
+
+
+async def take_in(body: AsyncIterator[bytes], store: Path) -> Taken:
+    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _scratch(store) as folder:
+        tarball = folder / "tarball"
+        with tarball.open("wb") as out:
+            async for chunk in body:
+                await run_in_threadpool(_write, out, chunk)
+        return await run_in_threadpool(_unpack, tarball, folder, store)
+
+
+@contextmanager
+def _scratch(store: Path) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="incoming-", dir=store))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(out: IO[bytes], chunk: bytes) -> None:
+    try:
+        out.write(chunk)
+    except OSError as error:
+        raise CoterieError(
+            "the stemcell could not be stored", why=error.strerror or str(error), remedy="make room on the disk"
+        ) from error
+
+
+def _unpack(tarball: Path, folder: Path, store: Path) -> Taken:
+    try:
+        # One pass, front to back: nothing is extracted by the names that the tarball gives.
+        with tarfile.open(tarball, "r|*") as archive:
+            manifest, digests = _parts(archive, folder / "image")
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise _bad("it is not a readable tar archive", str(error)) from error
+    if manifest is None:
+        raise _bad("it holds no stemcell.MF")
+    if digests is None:
+        raise _bad("it holds no image")
+    return _keep(_described(manifest), digests, folder / "image", store)
+
+
+def _parts(archive: tarfile.TarFile, image: Path) -> tuple[bytes | None, dict[str, str] | None]:
+    manifest: bytes | None = None
+    digests: dict[str, str] | None = None
+    for member in archive:
+        source = archive.extractfile(member) if member.isfile() else None
+        name = member.name.removeprefix("./")
+        if source is None:
+            continue
+        if name == "stemcell.MF":
+            manifest = source.read(_LARGEST_MF)
+        if name == "image":
+            digests = _copied(source, image)
+    return manifest, digests
+
+
+def _copied(source: IO[bytes], target: Path) -> dict[str, str]:
+    sums = {"sha1": hashlib.sha1(usedforsecurity=False), "sha256": hashlib.sha256()}
+    with target.open("wb") as out:
+        while chunk := source.read(_CHUNK):
+            out.write(chunk)
+            for one in sums.values():
+                one.update(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    return {name: one.hexdigest() for name, one in sums.items()}
+
+
+def _described(raw: bytes) -> dict[str, Any]:
+    try:
+        value = YAML(typ="safe", pure=True).load(raw.decode("utf-8"))
+    except (YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise _bad("its stemcell.MF is not YAML", str(error)) from error
+    if not isinstance(value, dict):
+        raise _bad("its stemcell.MF is no mapping")
+    for field in ("name", "version"):
+        if not _NAME.fullmatch(str(value.get(field, ""))):
+            raise _bad(f"{field} in its stemcell.MF is missing or has strange characters")
+    return value
+
+
+def _keep(manifest: dict[str, Any], digests: dict[str, str], image: Path, store: Path) -> Taken:
+    kind, _, told = str(manifest.get("sha1") or "").rpartition(":")
+    if told and digests.get(kind or "sha1") not in (None, told):
+        raise _bad("the image does not have the checksum that stemcell.MF tells", f"it should be {told}")
+    name, version = str(manifest["name"]), str(manifest["version"])
+    kept = f"{name}-{version}-{digests['sha256'][:16]}"
+    image.rename(store / kept)
+    properties, formats = manifest.get("cloud_properties"), manifest.get("stemcell_formats")
+    return Taken(
+        name,
+        version,
+        kept,
+        digests["sha256"],
+        properties if isinstance(properties, dict) else {},
+        [str(one) for one in formats] if isinstance(formats, list) else [],
+    )
+
+
+def _bad(what: str, why: str = "") -> UsageError:
+    return UsageError(
+        f"this is no stemcell: {what}",
+        why=why,
+        remedy="upload a BOSH stemcell tarball: a tar.gz with stemcell.MF and image; a light one goes in as JSON",
+    )

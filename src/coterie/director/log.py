@@ -1,0 +1,56 @@
+"""Logs of the Director: one JSON object per line in its file, words for people on a terminal. Secrets never."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from coterie.settings import veiled
+
+_SIZE = 10 * 2**20
+_KEEP = 3
+
+
+def to_file(path: Path) -> None:
+    """Old logs are kept beside it, a few, so that a long life fills no disk."""
+    handler = RotatingFileHandler(path, maxBytes=_SIZE, backupCount=_KEEP, encoding="utf-8")
+    handler.setFormatter(_Lines())
+    _install(handler)
+
+
+def to_terminal() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Words() if sys.stderr.isatty() else _Lines())
+    _install(handler)
+
+
+def _install(handler: logging.Handler) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    # Its own words about every connection say nothing that ours do not.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "message": veiled(record.getMessage()),
+        }
+        if record.exc_info:
+            line["trace"] = veiled(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False)
+
+
+class _Words(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        words = f"{time.strftime('%H:%M:%S')} {record.levelname.lower():<7} {veiled(record.getMessage())}"
+        return f"{words}\n{veiled(self.formatException(record.exc_info))}" if record.exc_info else words

@@ -1,0 +1,56 @@
+"""The periodic look: asks for a look at every cloud's VMs, and for the resurrection of what was found dead."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from coterie.errors import CoterieError
+from coterie.ledger import deployments
+from coterie.ledger.store import Ledger
+from coterie.task import start
+
+log = logging.getLogger(__name__)
+
+
+class Patrol:
+    """One thread. `every_s` 0: no patrol."""
+
+    def __init__(self, ledger: Ledger, every_s: float) -> None:
+        self._ledger = ledger
+        self._every_s = every_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._walk, name="patrol", daemon=True)
+
+    def start(self) -> None:
+        if self._every_s:
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def _walk(self) -> None:
+        while not self._over.wait(self._every_s):
+            try:
+                self.round()
+            except Exception:
+                log.exception("the periodic look failed; trying again in %.0f s", self._every_s)
+
+    def round(self) -> None:
+        """What the last look found dead is made anew, then the next look is asked for."""
+        with self._ledger.read() as tx:
+            waiting = deployments.resurrecting(tx)
+        for name in waiting:
+            self._resurrect(name)
+        start.look(self._ledger)
+
+    def _resurrect(self, name: str) -> None:
+        try:
+            task = start.resurrect(self._ledger, name)
+        except CoterieError as error:
+            log.warning("cannot resurrect nodes of %s now: %s", name, error)
+            return
+        if task is not None:
+            log.info("task %s makes dead nodes of %s anew", task, name)

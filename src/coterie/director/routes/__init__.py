@@ -1,0 +1,46 @@
+"""The REST API, one noun per file: each reads a view or calls a wish, and decides nothing itself."""
+
+from fastapi import APIRouter, FastAPI
+
+from coterie.director.routes import (
+    cloud_config,
+    clouds,
+    conductors,
+    deployments,
+    disks,
+    events,
+    explain,
+    groups,
+    health,
+    info,
+    nodes,
+    objects,
+    placement,
+    plans,
+    stemcells,
+    tasks,
+)
+
+_NOUNS: tuple[APIRouter, ...] = (
+    health.router,
+    info.router,
+    cloud_config.router,
+    clouds.router,
+    plans.router,
+    deployments.router,
+    nodes.router,
+    groups.router,
+    disks.router,
+    stemcells.router,
+    objects.router,
+    tasks.router,
+    events.router,
+    conductors.router,
+    placement.router,
+    explain.router,
+)
+
+
+def mount(app: FastAPI) -> None:
+    for router in _NOUNS:
+        app.include_router(router)

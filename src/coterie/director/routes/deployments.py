@@ -1,0 +1,93 @@
+"""Deployments: the wishes themselves. Changing one starts a task."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import PlainTextResponse, Response
+
+from coterie.director import document, wishes
+from coterie.director.office import Here, Office
+from coterie.director.once import Key, once
+from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing, require_match, tag
+from coterie.director.wish import DeployWish
+from coterie.errors import NotFound
+from coterie.ledger.views import deployments
+
+router = APIRouter(tags=["deployments"], prefix="/v1/deployments", responses=PROBLEMS)
+Name = Annotated[Word, Path(description="name of the deployment")]
+IfMatch = Annotated[str | None, Header(max_length=1000, description="ETag of the deployment that was looked at")]
+
+
+class Deployment(Resource):
+    name: str
+    serial: int
+    resurrection: bool
+    nodes: dict[str, int]
+    task: int | None
+    created_at: str
+    updated_at: str
+
+
+@router.get("", response_model=Listing[Deployment])
+def index(office: Here, part: Part) -> Json:
+    with office.ledger.read() as tx:
+        return listing(deployments.page(tx, part))
+
+
+@router.get("/{name}", response_model=Deployment)
+def show(office: Here, name: Name, response: Response) -> Json:
+    with office.ledger.read() as tx:
+        found = deployments.one(tx, name)
+    response.headers["ETag"] = tag(found["serial"])
+    return found
+
+
+@router.get("/{name}/manifest", response_class=PlainTextResponse)
+def manifest(office: Here, name: Name) -> Response:
+    """The manifest as it was given, secret values hidden."""
+    with office.ledger.read() as tx:
+        text, serial = deployments.manifest(tx, name)
+    return PlainTextResponse(document.shown(text), media_type="text/yaml", headers={"ETag": tag(serial)})
+
+
+@router.put("/{name}", status_code=202, response_model=Accepted)
+def deploy(
+    office: Here, request: Request, name: Name, wish: DeployWish, key: Key = None, if_match: IfMatch = None
+) -> Response:
+    """Make it so. With `plan`, only if planning now gives the very plan that was confirmed (else 412)."""
+
+    def work() -> tuple[int, Json]:
+        require_match(if_match, _serial(office, name), f"deployment {name}")
+        document.refuse_redacted(wish.manifest, wish.manifest_file)
+        return 202, {"task_id": wishes.deploy(office, name, wish)}
+
+    return once(office, request, key, wish.model_dump(), work)
+
+
+@router.delete("/{name}", status_code=202, response_model=Accepted)
+def delete(
+    office: Here,
+    request: Request,
+    name: Name,
+    delete_disks: Annotated[bool, Query(description="delete its persistent disks too")] = False,
+    plan: Annotated[str | None, Query(max_length=255, description="id of the confirmed plan")] = None,
+    key: Key = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Delete its VMs and groups; disks are kept for the undo window unless told otherwise."""
+
+    def work() -> tuple[int, Json]:
+        require_match(if_match, _serial(office, name), f"deployment {name}")
+        return 202, {"task_id": wishes.delete(office, name, delete_disks, plan)}
+
+    return once(office, request, key, None, work)
+
+
+def _serial(office: Office, name: str) -> int:
+    try:
+        with office.ledger.read() as tx:
+            return int(deployments.one(tx, name)["serial"])
+    except NotFound:
+        return 0

@@ -1,0 +1,53 @@
+"""Persistent disks: attached to nodes, or kept for the undo window."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from coterie.director import wishes
+from coterie.director.office import Here
+from coterie.director.once import Key, once
+from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.ledger.views import objects
+
+router = APIRouter(tags=["disks"], prefix="/v1/disks", responses=PROBLEMS)
+
+
+class Disk(Resource):
+    intent: str
+    cid: str | None
+    cloud: str
+    az: str | None
+    state: str
+    size_mb: int
+    deployment: str | None
+    ref: str | None
+    node: str | None
+    vm_cid: str | None
+    created_at: str
+
+
+@router.get("", response_model=Listing[Disk])
+def index(
+    office: Here,
+    part: Part,
+    deployment: Word | None = None,
+    state: Word | None = None,
+    cloud: Word | None = None,
+) -> Json:
+    with office.ledger.read() as tx:
+        return listing(objects.disks(tx, part, deployment=deployment, state=state, cloud=cloud))
+
+
+@router.get("/{intent}", response_model=Disk)
+def show(office: Here, intent: Annotated[Word, Path()]) -> Json:
+    with office.ledger.read() as tx:
+        return objects.disk(tx, intent)
+
+
+@router.delete("/{intent}", status_code=202, response_model=Accepted)
+def delete(office: Here, request: Request, intent: Annotated[Word, Path()], key: Key = None) -> Response:
+    """Delete a kept disk and its data. One that a node uses is refused (409)."""
+    return once(office, request, key, None, lambda: (202, {"task_id": wishes.delete_disk(office, intent)}))

@@ -1,0 +1,84 @@
+"""Events: as pages, or as a stream that ends with the task and can be taken up again where it broke."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import Response, StreamingResponse
+
+from coterie.director import stream
+from coterie.director.office import Here, Office
+from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.routes.tasks import TaskId
+from coterie.ledger.views import events, tasks
+from coterie.ledger.views.page import Slice
+
+router = APIRouter(tags=["events"], prefix="/v1", responses=PROBLEMS)
+LastEvent = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=2**53)]
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A page, or with `Accept: text/event-stream` a stream",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+
+
+class Event(Resource):
+    id: int
+    task: int | None
+    n: int
+    at: str
+    kind: str
+    subject: str
+    body: str
+    data: Any
+
+
+@router.get("/tasks/{task}/events", response_model=Listing[Event], responses=_STREAM)
+async def of_task(office: Here, request: Request, task: TaskId, part: Part, last: LastEvent = None) -> Response:
+    """Oldest first. The stream's ids are the events' numbers in the task; its last event is `end` with the task."""
+    if _wants_stream(request):
+        await run_in_threadpool(_exists, office, task)
+        return _streamed(stream.of_task(office, task, last or 0))
+    return SafeJson(await run_in_threadpool(_page_of_task, office, task, part))
+
+
+@router.get("/events", response_model=Listing[Event], responses=_STREAM)
+async def index(
+    office: Here,
+    request: Request,
+    part: Part,
+    kind: Word | None = None,
+    subject: Word | None = None,
+    last: LastEvent = None,
+) -> Response:
+    """Newest first; the stream begins now, or after Last-Event-ID."""
+    if _wants_stream(request):
+        return _streamed(stream.of_all(office, last))
+    return SafeJson(await run_in_threadpool(_page, office, part, kind, subject))
+
+
+def _wants_stream(request: Request) -> bool:
+    return "text/event-stream" in request.headers.get("accept", "")
+
+
+def _exists(office: Office, task: int) -> None:
+    with office.ledger.read() as tx:
+        tasks.state(tx, task)
+
+
+def _page_of_task(office: Office, task: int, part: Slice) -> Json:
+    with office.ledger.read() as tx:
+        tasks.state(tx, task)
+        return listing(events.of_task(tx, task, part))
+
+
+def _page(office: Office, part: Slice, kind: str | None, subject: str | None) -> Json:
+    with office.ledger.read() as tx:
+        return listing(events.page(tx, part, kind=kind, subject=subject))
+
+
+def _streamed(source: stream.Source) -> Response:
+    return StreamingResponse(source, media_type="text/event-stream", headers={"Cache-Control": "no-store"})

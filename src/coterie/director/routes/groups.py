@@ -1,0 +1,64 @@
+"""Server groups: the wish, the row, and what the cloud holds behind the CID."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from coterie.director import questions
+from coterie.director.office import Here
+from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.ledger.views import groups
+
+router = APIRouter(tags=["groups"], prefix="/v1/groups", responses=PROBLEMS)
+
+
+class Group(Resource):
+    intent: str
+    cid: str | None
+    name: str
+    deployment: str
+    cloud: str
+    policy: str | None
+    state: str
+    adopted: bool
+    size: int
+    instance_groups: list[str]
+    created_at: str
+    ended_at: str | None
+
+
+class Live(Resource):
+    """What the cloud said about it, and when."""
+
+    at: str | None
+    data: dict[str, Any] | None
+    error: dict[str, Any] | None
+
+
+class GroupDetail(Group):
+    members: list[dict[str, Any]]
+    live: Live | None
+
+
+@router.get("", response_model=Listing[Group])
+def index(
+    office: Here,
+    part: Part,
+    deployment: Word | None = None,
+    cloud: Word | None = None,
+    name: Word | None = None,
+    state: Word | None = None,
+) -> Json:
+    """All that may be in a cloud; `state=gone` for those that were."""
+    with office.ledger.read() as tx:
+        return listing(groups.page(tx, part, deployment=deployment, cloud=cloud, name=name, state=state))
+
+
+@router.get("/{cid}", response_model=GroupDetail)
+def show(office: Here, cid: Annotated[Word, Path(description="CID or intent")]) -> Json:
+    """With its members, and a fresh look through a conductor of its cloud."""
+    with office.ledger.read() as tx:
+        found = groups.one(tx, cid)
+    return {**found, "live": questions.inspect_group(office, found)}

@@ -1,0 +1,69 @@
+"""Who this Director is, and how it is configured."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from coterie import __version__
+from coterie.director.office import Here
+from coterie.director.reply import PROBLEMS, Json, Resource
+from coterie.ledger.views import tasks
+
+router = APIRouter(tags=["director"], prefix="/v1", responses=PROBLEMS)
+
+
+class Named(BaseModel):
+    name: str
+    uuid: str
+
+
+class Info(Resource):
+    version: str
+    director: Named
+    local: bool
+    pid: int
+    unfinished: list[dict[str, Any]]
+    resumed: list[dict[str, Any]]
+
+
+class Value(BaseModel):
+    name: str
+    value: Any
+    origin: str
+    variable: str
+    help: str
+
+
+class LookedAt(BaseModel):
+    path: str
+    found: bool
+
+
+class Config(Resource):
+    settings: list[Value]
+    files: list[LookedAt]
+
+
+@router.get("/info", response_model=Info)
+def info(office: Here) -> Json:
+    """Version, identity, tasks that are not finished, and those that this start went on with."""
+    with office.ledger.read() as tx:
+        unfinished = tasks.unfinished(tx)
+    return {
+        "version": __version__,
+        "director": {"name": office.identity.name, "uuid": office.identity.uuid},
+        "local": office.local,
+        "pid": os.getpid(),
+        "unfinished": [{key: task[key] for key in ("id", "kind", "deployment", "state")} for task in unfinished],
+        "resumed": office.resumed,
+    }
+
+
+@router.get("/config", response_model=Config)
+def config(office: Here) -> Json:
+    """The Director's own settings and where each came from; secrets are hidden."""
+    return office.settings.facts()

@@ -1,0 +1,73 @@
+"""The memory of every cloud object, and the operator's word on one whose outcome no cloud can tell."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import BaseModel, Field
+
+from coterie.director import wishes
+from coterie.director.office import Here
+from coterie.director.once import Key, once
+from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.ledger.views import objects
+
+router = APIRouter(tags=["objects"], prefix="/v1/objects", responses=PROBLEMS)
+
+
+class CloudObject(Resource):
+    intent: str
+    kind: str
+    cloud: str
+    az: str | None
+    state: str
+    cid: str | None
+    deployment: str | None
+    node: str | None
+    ref: str | None
+    size_mb: int
+    properties: dict[str, Any] | None
+    tombstone: bool
+    created_at: str
+    doubt_since: str | None
+    ended_at: str | None
+
+
+class Verdict(BaseModel):
+    """What an operator found in the cloud: its CID there, or null for nothing."""
+
+    cid: str | None = Field(default=None, min_length=1, max_length=255, pattern=r"^[!-~]+$")
+
+
+@router.get("", response_model=Listing[CloudObject])
+def index(
+    office: Here,
+    part: Part,
+    kind: Word | None = None,
+    state: Word | None = None,
+    cloud: Word | None = None,
+    deployment: Word | None = None,
+) -> Json:
+    with office.ledger.read() as tx:
+        return listing(objects.page(tx, part, kind=kind, state=state, cloud=cloud, deployment=deployment))
+
+
+@router.get("/{intent}", response_model=CloudObject)
+def show(office: Here, intent: Annotated[Word, Path()]) -> Json:
+    with office.ledger.read() as tx:
+        return objects.one(tx, intent)
+
+
+@router.post("/{intent}/settle", response_model=CloudObject)
+def settle(
+    office: Here, request: Request, intent: Annotated[Word, Path()], verdict: Verdict, key: Key = None
+) -> Response:
+    """Say what became of an object in doubt, where its cloud can not be asked."""
+
+    def work() -> tuple[int, Json]:
+        wishes.settle(office, intent, verdict.cid)
+        with office.ledger.read() as tx:
+            return 200, objects.one(tx, intent)
+
+    return once(office, request, key, verdict.model_dump(), work)

@@ -1,0 +1,48 @@
+"""Plans: what a deploy or a delete would do. Making one changes no cloud, no wish and no record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse, Response
+
+from coterie.director import wishes
+from coterie.director.office import Here
+from coterie.director.reply import PROBLEMS, Json, Resource, SafeJson, tag
+from coterie.director.wish import PlanWish
+
+router = APIRouter(tags=["plans"], prefix="/v1/plans", responses=PROBLEMS)
+
+
+class Change(Resource):
+    action: str
+    kind: str
+    subject: str
+    reason: str
+    destructive: bool
+
+
+class Plan(Resource):
+    id: str
+    changes: list[Change]
+
+
+@router.post("", response_model=Plan)
+def make(
+    office: Here,
+    wish: PlanWish,
+    format: Annotated[Literal["json", "text"], Query(description="text: as the command line shows it")] = "json",
+    text: Annotated[
+        Literal["none", "short", "detail"], Query(description="add the rendered text to the JSON")
+    ] = "none",
+) -> Response:
+    """Refresh the facts, then plan. The ETag is the plan's id: a deploy that names it is refused once it is stale."""
+    plan = wishes.plan(office, wish)
+    headers = {"ETag": tag(plan.id)}
+    if format == "text":
+        return PlainTextResponse(wishes.rendered(plan, text == "detail"), headers=headers)
+    body: Json = plan.to_json()
+    if text != "none":
+        body = {**body, "text": wishes.rendered(plan, text == "detail")}
+    return SafeJson(body, headers=headers)

@@ -1,0 +1,98 @@
+"""Stemcells: the catalogue of images that nodes are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from coterie.director import catalogue
+from coterie.director.intake import take_in
+from coterie.director.office import Here, Office
+from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.sent import read_json
+from coterie.errors import UsageError
+from coterie.ledger.views import stemcells
+
+router = APIRouter(tags=["stemcells"], prefix="/v1/stemcells", responses=PROBLEMS)
+_TARBALL = ("application/gzip", "application/x-gzip", "application/x-tar", "application/octet-stream")
+
+
+class Stemcell(Resource):
+    name: str
+    version: str
+    light: bool
+    sha256: str | None
+    cloud_properties: dict[str, Any]
+    formats: list[str]
+    clouds: list[str]
+    created_at: str
+
+
+class Light(BaseModel):
+    """An image that the clouds have already: cloud_properties say where."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    version: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    cloud_properties: dict[str, Any] = Field(default_factory=dict)
+    formats: list[Word] = Field(default_factory=list, max_length=100)
+
+
+_BODIES = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/gzip": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": Light.model_json_schema()},
+        },
+    }
+}
+
+
+@router.get("", response_model=Listing[Stemcell])
+def index(office: Here, part: Part) -> Json:
+    with office.ledger.read() as tx:
+        return listing(stemcells.page(tx, part))
+
+
+@router.get("/{name}/{version}", response_model=Stemcell)
+def show(office: Here, name: Annotated[Word, Path()], version: Annotated[Word, Path()]) -> Json:
+    with office.ledger.read() as tx:
+        return stemcells.one(tx, name, version)
+
+
+@router.post("", status_code=201, response_model=Stemcell, openapi_extra=_BODIES)
+async def add(office: Here, request: Request) -> Response:
+    """Upload a BOSH stemcell tarball (streamed), or describe a light stemcell as JSON. The same one again is fine."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        light = read_json(await request.body(), Light)
+        return await run_in_threadpool(_add_light, office, light)
+    if kind not in _TARBALL:
+        raise UsageError(
+            f"a body of type {kind or 'nothing'} is not understood", remedy="send application/gzip or JSON"
+        )
+    taken = await take_in(request.stream(), office.home.stemcells)
+    await run_in_threadpool(catalogue.add, office, taken)
+    return await run_in_threadpool(_shown, office, taken.name, taken.version)
+
+
+@router.delete("/{name}/{version}", status_code=204)
+def delete(office: Here, name: Annotated[Word, Path()], version: Annotated[Word, Path()]) -> Response:
+    """Take it out of the catalogue. One that a cloud still holds an image of is refused (409)."""
+    catalogue.delete(office, name, version)
+    return Response(status_code=204)
+
+
+def _add_light(office: Office, light: Light) -> Response:
+    catalogue.add_light(office, light.name, light.version, light.cloud_properties, light.formats)
+    return _shown(office, light.name, light.version)
+
+
+def _shown(office: Office, name: str, version: str) -> Response:
+    with office.ledger.read() as tx:
+        return SafeJson(stemcells.one(tx, name, version), 201)

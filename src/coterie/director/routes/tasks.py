@@ -1,0 +1,103 @@
+"""Tasks: what is being done, by whom, how far it is, and why it waits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from coterie.director import wishes
+from coterie.director.office import Here
+from coterie.director.once import Key, once
+from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.ledger.views import tasks, waiting
+
+router = APIRouter(tags=["tasks"], prefix="/v1/tasks", responses=PROBLEMS)
+TaskId = Annotated[int, Path(ge=1, le=2**53)]
+
+
+class Progress(Resource):
+    total: int
+    ended: int
+    failed: int
+
+
+class Task(Resource):
+    id: int
+    kind: str
+    deployment: str | None
+    state: str
+    requested_by: str | None
+    events: int
+    steps: Progress
+    created_at: str
+    ended_at: str | None
+
+
+class Stage(Resource):
+    n: int
+    name: str
+    state: str
+    total: int
+    admitted: int
+    ended: int
+    failed: int
+
+
+class TaskDetail(Task):
+    plan: Any
+    report: dict[str, Any] | None
+    stages: list[Stage]
+    waiting: list[str]
+
+
+class Step(Resource):
+    id: int
+    stage: int
+    flow: str
+    label: str
+    subject: str
+    state: str
+    attempt: int
+    owner: str | None
+    error: dict[str, Any] | None
+
+
+@router.get("", response_model=Listing[Task])
+def index(
+    office: Here,
+    part: Part,
+    deployment: Word | None = None,
+    state: Word | None = None,
+    kind: Word | None = None,
+    without: Annotated[Word | None, Query(description="a kind to leave out, e.g. look")] = None,
+) -> Json:
+    """Newest first."""
+    with office.ledger.read() as tx:
+        return listing(tasks.page(tx, part, deployment=deployment, state=state, kind=kind, without=without))
+
+
+@router.get("/{task}", response_model=TaskDetail)
+def show(office: Here, task: TaskId) -> Json:
+    """With its plan, stages and report, and the reasons why steps wait, computed now."""
+    with office.ledger.read() as tx:
+        return {**tasks.one(tx, task), "waiting": waiting.reasons(tx, task, any_group=office.any_group)}
+
+
+@router.get("/{task}/steps", response_model=Listing[Step])
+def steps(office: Here, task: TaskId, part: Part, state: Word | None = None) -> Json:
+    with office.ledger.read() as tx:
+        tasks.state(tx, task)
+        return listing(tasks.step_page(tx, task, part, state))
+
+
+@router.post("/{task}/cancel", status_code=202, response_model=Task)
+def cancel(office: Here, request: Request, task: TaskId, key: Key = None) -> Response:
+    """Start no new step; what runs ends at its next rest. A task that has ended is left as it is (409)."""
+
+    def work() -> tuple[int, Json]:
+        wishes.cancel(office, task)
+        with office.ledger.read() as tx:
+            return 202, tasks.one(tx, task)
+
+    return once(office, request, key, None, work)

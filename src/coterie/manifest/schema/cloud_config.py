@@ -1,0 +1,76 @@
+"""The cloud config: what an administrator offers to manifests."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from coterie.manifest.schema.network import Network
+from coterie.manifest.schema.part import Part
+from coterie.manifest.schema.words import ConductorGroup, DiskSize, Name, Properties, Some
+
+
+class Cloud(Part):
+    """One IaaS endpoint and the driver that speaks to it."""
+
+    name: Name = Field(description="The name of the cloud.", examples=["lab"])
+    driver: Name = Field(
+        description="The driver: `sandbox`, `exec`, or one that an installed package brings.", examples=["sandbox"]
+    )
+    properties: Properties = Field(
+        default_factory=dict,
+        description="What the driver needs: endpoint, credentials and so on, as the driver documents. Never logged.",
+        examples=[{"account": "lab"}],
+    )
+    conductor_group: ConductorGroup = Field(
+        "",
+        description="The conductors that work on this cloud: those with the same group, ignoring case. "
+        "Empty: those without a group. At most 255 letters, digits, `_`, `.`, `-`.",
+        examples=["site-a"],
+    )
+
+
+class Az(Part):
+    """An availability zone: a place in a cloud."""
+
+    name: Name = Field(description="The name by which manifests mean it.", examples=["z1"])
+    cloud: Name = Field(description="The cloud that it is in.", examples=["lab"])
+    cloud_properties: Properties = Field(
+        default_factory=dict,
+        description="What the driver needs to know to create VMs here; a vm type's own properties win over these.",
+        examples=[{"zone": "z1"}],
+    )
+
+
+class VmType(Part):
+    """A size of VM."""
+
+    name: Name = Field(description="The name by which manifests mean it.", examples=["small"])
+    cloud_properties: Properties = Field(
+        default_factory=dict,
+        description="What the driver needs to know: size, flavor, and so on.",
+        examples=[{"cpu": 2, "ram_mb": 4096}],
+    )
+
+
+class DiskType(Part):
+    """A kind of persistent disk."""
+
+    name: Name = Field(description="The name by which manifests mean it.", examples=["large"])
+    disk_size: DiskSize = Field(description="The size in MiB.", examples=[102400])
+    cloud_properties: Properties = Field(
+        default_factory=dict,
+        description="What the driver needs to know: tier, encryption, and so on.",
+        examples=[{"tier": "ssd"}],
+    )
+
+
+class CloudConfig(Part):
+    """Clouds, the availability zones in them, and the types of VMs, disks and networks that manifests can name."""
+
+    clouds: Annotated[tuple[Cloud, ...], Some] = Field(description="The configured IaaS endpoints.")
+    azs: Annotated[tuple[Az, ...], Some] = Field(description="The availability zones.")
+    vm_types: tuple[VmType, ...] = Field((), description="The sizes of VMs.")
+    disk_types: tuple[DiskType, ...] = Field((), description="The kinds of persistent disks.")
+    networks: tuple[Network, ...] = Field((), description="The networks.")

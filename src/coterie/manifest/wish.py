@@ -1,0 +1,118 @@
+"""What a manifest wishes for, with every name resolved: what the planner compares with the world.
+
+Plain frozen data. Nothing here grows with the number of instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from coterie.cpi.contract import SecurityGroup
+from coterie.manifest.addresses import AddressList, free_addresses, netmask
+from coterie.manifest.server_groups import ServerGroupWish
+from coterie.manifest.spans import Ranges
+
+Properties = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AzWish:
+    """`vm_properties`: the az's own cloud_properties with the vm type's on top."""
+
+    name: str
+    cloud: str
+    cloud_properties: Properties
+    vm_properties: Properties
+
+
+@dataclass(frozen=True, slots=True)
+class DiskWish:
+    size_mb: int
+    cloud_properties: Properties
+
+
+@dataclass(frozen=True, slots=True)
+class StemcellWish:
+    """`by_os`: `name` is an operating system, and any stemcell with it will do."""
+
+    name: str
+    version: str
+    by_os: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubnetWish:
+    """`range` None: the cloud chooses addresses here. `azs` empty: it serves all of them."""
+
+    range: str | None
+    gateway: str | None
+    dns: tuple[str, ...]
+    reserved: tuple[str, ...]
+    static: tuple[str, ...]
+    azs: tuple[str, ...]
+    cloud_properties: Properties
+
+    @property
+    def netmask(self) -> str | None:
+        return netmask(self.range) if self.range else None
+
+    def free(self) -> Ranges:
+        """The addresses that may be given to nodes without static ones; measured anew on each call."""
+        return free_addresses(self.range, self.gateway, self.reserved, self.static) if self.range else Ranges()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkWish:
+    """`by_az`: for each az of the group, the subnets that serve it; there is at least one.
+
+    `static_ips[n]` belongs to instance n; empty where addresses are chosen. `default`: dns, gateway, both or none.
+    """
+
+    name: str
+    type: Literal["manual", "dynamic", "vip"]
+    default: tuple[str, ...]
+    by_az: Mapping[str, tuple[SubnetWish, ...]]
+    static_ips: AddressList
+
+
+@dataclass(frozen=True, slots=True)
+class HealthWish:
+    kind: Literal["none", "tcp", "http"]
+    port: int | None
+    path: str
+    expect: int
+    interval_s: float
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateWish:
+    """`max_in_flight` is at least 1; `canaries` at most the number of instances."""
+
+    canaries: int
+    max_in_flight: int
+    canary_watch_s: float
+    update_watch_s: float
+    serial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWish:
+    """One instance group. `server_group` None: its nodes are placed as the cloud likes."""
+
+    name: str
+    instances: int
+    azs: tuple[AzWish, ...]
+    vm_type: str
+    disk: DiskWish | None
+    stemcell: StemcellWish
+    networks: tuple[NetworkWish, ...]
+    env: Properties
+    user_data: str | None
+    tags: Mapping[str, str]
+    health: HealthWish
+    security_groups: tuple[SecurityGroup, ...]
+    server_group: ServerGroupWish | None
+    update: UpdateWish

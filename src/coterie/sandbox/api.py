@@ -1,0 +1,162 @@
+"""The door of the datacenter: every call of a tenant passes here, is bent by faults, done in one transaction, logged.
+
+Decorating a function that works on a `Tx` makes it a call that takes an `Account`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from coterie.errors import CoterieError
+from coterie.sandbox import calls, faults
+from coterie.sandbox.calls import Switches
+from coterie.sandbox.datacenter import Account
+from coterie.sandbox.errors import INJECTABLE, AnswerLost, Throttled
+from coterie.sandbox.faults import Fault
+from coterie.sandbox.twist import STRAIGHT, Twist, Tx
+
+P = ParamSpec("P")
+R = TypeVar("R")
+METHODS: dict[str, bool] = {}  # every call → whether it changes anything
+_HANG_LOOK_S = 0.02
+
+
+def api(
+    method: str, *, writes: bool = True
+) -> Callable[[Callable[Concatenate[Tx, P], R]], Callable[Concatenate[Account, P], R]]:
+    """Make `work` the call `method`. A reading call sees one snapshot; a writing one is alone while it works."""
+    METHODS[method] = writes
+
+    def publish(work: Callable[Concatenate[Tx, P], R]) -> Callable[Concatenate[Account, P], R]:
+        @wraps(work)
+        def call(account: Account, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            def do(twist: Twist | None) -> R:
+                return _once(account, writes, twist, lambda tx: work(tx, *args, **kwargs))
+
+            try:
+                return do(STRAIGHT if account.operator else None)
+            except _Watched as watched:
+                return _attended(account, method, watched.switches, do, lambda db: _subject(db, args, kwargs))
+
+        return call
+
+    return publish
+
+
+class _Watched(Exception):
+    """Some fault is set or the log is on: the call was left untouched and must go the long way."""
+
+    def __init__(self, switches: Switches) -> None:
+        self.switches = switches
+
+
+def _attended(
+    account: Account,
+    method: str,
+    switches: Switches,
+    do: Callable[[Twist], R],
+    subject: Callable[[sqlite3.Connection], str],
+) -> R:
+    store = account.datacenter.store
+    error: str | None = "died"
+    try:
+        answer = _bent(account, method, do, faults.take(store, method, subject) if switches.faults else [])
+        error = None
+        return answer
+    except CoterieError as refusal:
+        error = refusal.code
+        raise
+    finally:
+        if switches.log:
+            calls.record(store, method, account.name, account.datacenter.clock(), error)
+
+
+def _bent(account: Account, method: str, do: Callable[[Twist], R], taken: list[Fault]) -> R:
+    for fault in taken:
+        _before(account, method, fault)
+    modes = {fault.mode for fault in taken}
+    twist = Twist(
+        late_s=_longest(taken, "late-visibility"),
+        broken_vm="vm-error-state" in modes,
+        build_s=_longest(taken, "slow-build"),
+    )
+    if "twice" in modes:
+        do(twist)
+    answer = do(twist)
+    if "timeout-after-commit" in modes:
+        raise _lost(method)
+    return answer
+
+
+def _before(account: Account, method: str, fault: Fault) -> None:
+    if fault.mode == "latency":
+        account.datacenter.sleep((fault.ms or 0) / 1000)
+    elif fault.mode == "hang":
+        _hang(account, fault)
+    elif fault.mode == "throttle":
+        raise Throttled(f"{method} was throttled", remedy="wait", details={"retry_after": (fault.ms or 1000) / 1000})
+    elif fault.mode == "timeout-before-commit":
+        raise _lost(method)
+    elif fault.mode == "error":
+        raise INJECTABLE[fault.code or "failed"](
+            f"{method} failed in the cloud",
+            why="an injected fault",
+            remedy="repeat it, or remove the fault with `coterie sandbox fault clear`",
+            retryable=fault.retryable,
+        )
+
+
+def _hang(account: Account, fault: Fault) -> None:
+    datacenter = account.datacenter
+    until = None if fault.ms is None else datacenter.clock() + fault.ms / 1000
+    while faults.holds(datacenter.store, fault) and (until is None or datacenter.clock() < until):
+        datacenter.sleep(_HANG_LOOK_S)
+    faults.forget_spent(datacenter.store, fault)
+
+
+def _once(account: Account, writes: bool, twist: Twist | None, work: Callable[[Tx], R]) -> R:
+    """The work in one transaction; without a twist, only if nobody watches."""
+    datacenter = account.datacenter
+    with datacenter.store.writing() if writes else datacenter.store.reading() as db:
+        if twist is None:
+            switches = calls.switches(db)
+            if switches.log or switches.faults:
+                raise _Watched(switches)
+        tx = Tx(db, account.name, datacenter.clock(), datacenter.ids, twist or STRAIGHT)
+        answer = work(tx)
+    if tx.answer_after_s:
+        datacenter.sleep(tx.answer_after_s)
+    return answer
+
+
+def _lost(method: str) -> AnswerLost:
+    return AnswerLost(
+        f"the answer of {method} was lost",
+        changing=METHODS[method],
+        why="the call timed out",
+        remedy="look for what it may have made before repeating it",
+    )
+
+
+def _longest(taken: list[Fault], mode: str) -> float:
+    return max((fault.ms or 0 for fault in taken if fault.mode == mode), default=0) / 1000
+
+
+def _subject(db: sqlite3.Connection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The words that a fault's `match` looks at: what the call says of its object, or what the object is."""
+    words = [str(kwargs.get("name", "")), *map(str, (kwargs.get("tags") or {}).values())]
+    if args and isinstance(args[0], str):
+        words += [args[0], *_words_of(db, args[0])]
+    return "\n".join(words)
+
+
+def _words_of(db: sqlite3.Connection, wanted: str) -> list[str]:
+    rows = db.execute(
+        "SELECT name FROM objects WHERE id = ?1 UNION ALL "
+        "SELECT value FROM tags WHERE object = (SELECT seq FROM objects WHERE id = ?1)",
+        (wanted,),
+    )
+    return [str(row[0]) for row in rows]

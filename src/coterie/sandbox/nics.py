@@ -1,0 +1,99 @@
+"""Network cards of VMs: an address is taken with the VM that wants it, and free again when the VM is gone."""
+
+from __future__ import annotations
+
+import ipaddress
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coterie.sandbox import networks
+from coterie.sandbox.errors import AddressTaken, BadRequest
+from coterie.sandbox.ranges import read_range
+from coterie.sandbox.twist import Tx
+
+# where dynamic addresses come from on a network without a range: shared address space, routed nowhere
+_ANYWHERE = "100.64.0.0/10"
+
+
+@dataclass(frozen=True, slots=True)
+class NicWish:
+    """`ip` None: the network picks one. `card`: wishes with one card share it; "" is an address without a card."""
+
+    label: str
+    network: str
+    ip: str | None = None
+    card: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    label: str
+    network: str
+    ip: str
+    mac: str | None
+
+
+def plug(tx: Tx, vm: int, wishes: Sequence[NicWish]) -> None:
+    """Give the VM its addresses, or refuse with who has them."""
+    cards = list(dict.fromkeys(wish.card for wish in wishes if wish.card))
+    for wish in wishes:
+        network, within, gateway = networks.resolve(tx, wish.network)
+        ip = _asked(wish, within, gateway) if wish.ip else _picked(tx, network, within, gateway)
+        mac = _mac(vm, cards.index(wish.card)) if wish.card else None
+        _take(tx, network, ip, vm, wish.label, mac)
+
+
+def unplug(tx: Tx, vm: int) -> None:
+    tx.db.execute("DELETE FROM nics WHERE vm = ?", (vm,))
+
+
+def _asked(wish: NicWish, within: str | None, gateway: str | None) -> str:
+    try:
+        ip = ipaddress.ip_address(str(wish.ip))
+    except ValueError:
+        raise BadRequest(f"network {wish.label}: {wish.ip!r} is no address", remedy="write it like 10.1.0.7") from None
+    if within is not None and ip not in read_range(within):
+        raise BadRequest(f"network {wish.label}: {ip} is outside {within}", remedy="use an address inside the range")
+    if str(ip) == gateway:
+        raise BadRequest(f"network {wish.label}: {ip} is the gateway", remedy="use another address")
+    return str(ip)
+
+
+def _picked(tx: Tx, network: int, within: str | None, gateway: str | None) -> str:
+    pool = read_range(within or _ANYWHERE)
+    first, usable = (1, pool.num_addresses - 2) if pool.num_addresses > 2 else (0, pool.num_addresses)
+    begin = tx.db.execute("SELECT next FROM networks WHERE object = ?", (network,)).fetchone()[0]
+    for step in range(usable):
+        offset = (begin + step) % usable
+        ip = str(pool[first + offset])
+        if ip != gateway and not _holder(tx, network, ip):
+            tx.db.execute("UPDATE networks SET next = ? WHERE object = ?", (offset + 1, network))
+            return ip
+    raise AddressTaken(f"no address is left in {pool}", remedy="delete VMs on this network, or use a larger one")
+
+
+def _take(tx: Tx, network: int, ip: str, vm: int, label: str, mac: str | None) -> None:
+    try:
+        tx.db.execute(
+            "INSERT INTO nics (network, ip, vm, label, mac) VALUES (?,?,?,?,?)", (network, ip, vm, label, mac)
+        )
+    except sqlite3.IntegrityError:
+        holder = _holder(tx, network, ip)
+        raise AddressTaken(
+            f"address {ip} is taken",
+            why=f"{holder} has it on this network",
+            remedy=f"delete {holder} if it is not needed, or use another address",
+        ) from None
+
+
+def _holder(tx: Tx, network: int, ip: str) -> str | None:
+    row = tx.db.execute(
+        "SELECT o.id FROM nics n JOIN objects o ON o.seq = n.vm WHERE n.network = ? AND n.ip = ?", (network, ip)
+    ).fetchone()
+    return str(row[0]) if row else None
+
+
+def _mac(vm: int, card: int) -> str:
+    digits = f"{vm & 0xFFFFFFFF:08x}{card & 0xFF:02x}"
+    return ":".join(("02", *(digits[at : at + 2] for at in range(0, 10, 2))))

@@ -1,0 +1,32 @@
+"""What injected faults ask of the work itself, and the transaction that the work is done in."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from coterie.ids import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Twist:
+    """How a call is bent: its objects show up late, its VM is broken, its VM builds slowly."""
+
+    late_s: float = 0.0
+    broken_vm: bool = False
+    build_s: float = 0.0
+
+
+STRAIGHT = Twist()
+
+
+@dataclass(slots=True)
+class Tx:
+    """One call at work: the open transaction, for whom, when, and how it is bent."""
+
+    db: sqlite3.Connection
+    account: str
+    now: float
+    ids: Ids
+    twist: Twist = STRAIGHT
+    answer_after_s: float = 0.0  # set by the work: how long after the commit the cloud takes to answer

@@ -1,0 +1,10 @@
+"""Settings of every program: flag > environment > file > default, and where each value came from.
+
+Standard library only: the command line pays for this import on every call.
+"""
+
+from coterie.settings.known import Setting, all_settings
+from coterie.settings.load import Found, Settings, config_file, load
+from coterie.settings.values import REDACTED, veiled
+
+__all__ = ["REDACTED", "Found", "Setting", "Settings", "all_settings", "config_file", "load", "veiled"]

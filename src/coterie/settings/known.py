@@ -1,0 +1,48 @@
+"""The table of settings: name, form, default and what each is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coterie.settings import values
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str
+    read: Callable[[Any], Any]  # raises ValueError with the words "must be …"
+    default: Any
+    help: str
+    secret: bool = False
+
+    @property
+    def variable(self) -> str:
+        return f"COTERIE_{self.name.upper()}"
+
+
+def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
+    state = xdg(env, "XDG_STATE_HOME", ".local/state") / "coterie"
+    return (
+        Setting("state", values.path, state, "folder of the local Director: socket, ledger, log, stemcells"),
+        Setting("director", values.url, None, "URL of the Director; unset: the local one, started on demand"),
+        Setting("token", values.text, None, "bearer token for a Director on TCP", secret=True),
+        Setting("output", values.choice("table", "json"), "table", "form of the data on stdout"),
+        Setting("color", values.choice("auto", "always", "never"), "auto", "colours; NO_COLOR turns them off too"),
+        Setting("database", values.database, None, "ledger of the Director; unset: SQLite in the state folder"),
+        Setting("listen", values.address, None, "HOST:PORT of `coterie director`; unset: the unix socket"),
+        Setting("name", values.text, "coterie", "name of this Director, given at its first start"),
+        Setting("workers", values.integer(1, 1024), 16, "steps that the Director's conductor runs at once"),
+        Setting("call_timeout", values.number, 600.0, "seconds that one cloud call may take"),
+        Setting("idle_minutes", values.number, 15.0, "idle minutes after which the local Director ends; 0: never"),
+        Setting("look_interval", values.number, 60.0, "seconds between two looks at what became of the VMs; 0: none"),
+        Setting("auto_anti_affinity", values.flag, False, "give every instance group a server group of its own"),
+    )
+
+
+def xdg(env: Mapping[str, str], variable: str, otherwise: str) -> Path:
+    # The XDG rules say that a relative path in these variables is to be ignored.
+    told = env.get(variable, "")
+    return Path(told) if told.startswith("/") else Path(env.get("HOME") or Path.home()) / otherwise

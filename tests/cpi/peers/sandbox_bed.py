@@ -1,0 +1,106 @@
+"""Beds on the sandbox: its driver in both models of groups, and the same driver served as a foreign program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.cpi.conformance.bed import Inventory
+from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.sandbox.driver import SandboxCpi
+from coterie.cpi.sandbox.machines import SELF
+from coterie.sandbox import disks, images, labels, networks, security_groups, server_groups, snapshots, vm_shape
+from coterie.sandbox.accounts import open_account
+from coterie.sandbox.datacenter import open_datacenter
+from coterie.sandbox.layout import SIZES
+from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT
+from peers.coordinator import LocalCoordinator
+from peers.foreign import SmallBed, exec_cpi, launcher
+from peers.sandbox_cpi import respond
+from peers.sandbox_operator import SandboxFaults, SandboxOperator
+from peers.warm import WarmCore
+
+ACCOUNT = "kit"
+LISTS = {
+    "vm": vm_shape.list_vms,
+    "disk": disks.list_disks,
+    "snapshot": snapshots.list_snapshots,
+    "image": images.list_images,
+    "network": networks.list_networks,
+    "security_group": security_groups.list_security_groups,
+    "server_group": server_groups.list_server_groups,
+    "label": labels.list_labels,
+}
+
+
+class SandboxBed(SmallBed):
+    driver = "sandbox"
+    groups = "direct"
+    page_size = PAGE_LIMIT
+    hosts = SIZES["racks"] * SIZES["hosts_per_rack"]
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._state = folder / "sandbox.db"
+        self._coordinator = LocalCoordinator()
+        self._datacenter = open_datacenter(self._state)
+        self.open().has_vm("none")  # opens the account, as its first user would
+        self._account = open_account(self._datacenter, ACCOUNT, operator=True)
+        single = self.groups == "single-writer"
+        self.operator = SandboxOperator(self._account, single)
+        self.faults = SandboxFaults(self._datacenter.store, "create_label" if single else "create_server_group")
+
+    def open(self, director_uuid: str | None = None) -> Cpi:
+        properties: dict[str, Any] = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups}
+        return SandboxCpi("lab", properties, Runtime(director_uuid or self.director_uuid, self._coordinator))
+
+    @contextmanager
+    def inside(self, vm_cid: str) -> Iterator[bool]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(SELF, vm_cid)
+            yield True
+
+    def inventory(self) -> Inventory:
+        """All objects of the account, marked or not."""
+        found = set()
+        for kind, listing in LISTS.items():
+            after: str | None = None
+            while True:
+                page = listing(self._account, EVERYTHING, after)
+                found |= {(kind, item.id) for item in page.items}
+                after = page.next
+                if after is None:
+                    break
+        return frozenset(found)
+
+
+class SingleWriterBed(SandboxBed):
+    driver = "sandbox-single-writer"
+    groups = "single-writer"
+
+
+class ServedBed(SandboxBed):
+    """The exec driver, running the sandbox driver as a foreign program of one version."""
+
+    version = 3
+
+    def __init__(self, folder: Path) -> None:
+        self.driver = f"exec-v{self.version}"
+        state = str(folder / "sandbox.db")
+        self._core = WarmCore(lambda raw: respond(raw, state, ACCOUNT, self.version))
+        self._path = launcher(folder, "thin_cpi.py", str(self._core.port))
+        super().__init__(folder)
+
+    def open(self, director_uuid: str | None = None) -> Cpi:
+        return exec_cpi(director_uuid or self.director_uuid, {"path": self._path})
+
+    def close(self) -> None:
+        self._core.close()
+
+
+class ServedV2Bed(ServedBed):
+    version = 2

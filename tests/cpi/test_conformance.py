@@ -1,0 +1,30 @@
+"""Every driver of ours against the conformance kit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from peers.foreign import SmallBed
+from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
+from peers.tiny_bed import TinyBed
+
+from coterie.cpi.conformance.bed import TestBed
+from coterie.cpi.conformance.kit import *  # noqa: F403 # the kit's tests become this file's
+
+pytest_plugins = ("coterie.cpi.conformance.plugin",)
+BEDS: dict[str, Callable[[Path], SmallBed]] = {
+    "sandbox": SandboxBed,
+    "sandbox-single-writer": SingleWriterBed,
+    "exec-v2": ServedV2Bed,
+    "exec-v3": ServedBed,
+    "exec-tiny": TinyBed,
+}
+
+
+@pytest.fixture(params=BEDS)
+def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TestBed]:
+    made = BEDS[request.param](tmp_path)
+    yield made
+    made.close()

@@ -1,0 +1,127 @@
+"""Calls an ASGI application in this process; its event loop runs in a thread, so that streams are read as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+class Client:
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def get(self, path: str, **headers: str) -> Reply:
+        return self.send("GET", path, headers=headers)
+
+    def send(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+        raw, told = _encoded(body, dict(headers or {}))
+        messages: list[Any] = []
+
+        async def keep(message: Any) -> None:
+            messages.append(message)
+
+        scope = _scope(method, path, told)
+        asyncio.run_coroutine_threadsafe(self._app(scope, _receiver(raw), keep), self._loop).result(60)
+        data = b"".join(m.get("body", b"") for m in messages if m["type"] == "http.response.body")
+        return Reply(messages[0]["status"], _headers(messages[0]), data)
+
+    @contextmanager
+    def stream(self, path: str, **headers: str) -> Iterator[Iterator[str]]:
+        """The blocks of an event stream, as they come."""
+        arrived: queue.Queue[str | None] = queue.Queue()
+        told = {"accept": "text/event-stream", **{k.replace("_", "-"): v for k, v in headers.items()}}
+
+        async def keep(message: Any) -> None:
+            if message["type"] == "http.response.body":
+                arrived.put(message.get("body", b"").decode())
+
+        async def run() -> None:
+            try:
+                await self._app(_scope("GET", path, told), _receiver(b"", forever=True), keep)
+            finally:
+                arrived.put(None)
+
+        task = asyncio.run_coroutine_threadsafe(run(), self._loop)
+        try:
+            yield _blocks(arrived)
+        finally:
+            task.cancel()
+
+
+def _blocks(arrived: queue.Queue[str | None]) -> Iterator[str]:
+    pending = ""
+    while (part := arrived.get(timeout=30)) is not None:
+        *whole, pending = (pending + part).split("\n\n")
+        yield from whole
+
+
+def _encoded(body: Any, headers: dict[str, str]) -> tuple[bytes, dict[str, str]]:
+    told = {name.lower(): value for name, value in headers.items()}
+    if body is None or isinstance(body, bytes):
+        return body or b"", told
+    return json.dumps(body).encode(), {"content-type": "application/json", **told}
+
+
+def _scope(method: str, path: str, headers: dict[str, str]) -> dict[str, Any]:
+    where, _, query = path.partition("?")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": where,
+        "raw_path": where.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
+        "server": ("test", 80),
+        "client": ("test", 1),
+    }
+
+
+def _receiver(raw: bytes, *, forever: bool = False) -> Any:
+    sent = False
+
+    async def receive() -> Any:
+        nonlocal sent
+        if not sent:
+            sent = True
+            return {"type": "http.request", "body": raw, "more_body": False}
+        if forever:
+            await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    return receive
+
+
+def _headers(start: Any) -> dict[str, str]:
+    return {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}

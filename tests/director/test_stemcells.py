@@ -1,0 +1,129 @@
+"""The catalogue: tarballs taken in at constant memory, light ones as JSON, deletion only when nobody needs it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import random
+import tarfile
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.director.office import Office
+from tests.director.asgi import Client
+from tests.ledger.views import rows
+
+GZIP = {"content-type": "application/gzip"}
+IMAGE = b"an image" * 100
+
+
+def tarball(files: dict[str, bytes], mode: str = "w:gz") -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as archive:  # type: ignore[call-overload]  # mode is told at run time
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+def manifest(**more: Any) -> bytes:
+    words = {"name": "debian-12", "version": "'1.10'", **more}
+    return "".join(f"{name}: {value}\n" for name, value in words.items()).encode()
+
+
+def store(office: Office) -> list[Path]:
+    folder = office.home.stemcells
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w"])
+@pytest.mark.parametrize("prefix", ["", "./"])
+def test_a_tarball_is_stored_and_catalogued(client: Client, office: Office, mode: str, prefix: str) -> None:
+    described = manifest(
+        sha1=hashlib.sha1(IMAGE).hexdigest(), cloud_properties="{os: linux}", stemcell_formats="[openstack-raw]"
+    )
+    body = tarball({f"{prefix}stemcell.MF": described, f"{prefix}image": IMAGE, "notes": b"x"}, mode)
+    reply = client.send("POST", "/v1/stemcells", body, GZIP)
+    assert reply.status == 201, reply.text
+    shown = reply.json
+    assert (shown["name"], shown["version"], shown["light"]) == ("debian-12", "1.10", False)
+    assert shown["sha256"] == hashlib.sha256(IMAGE).hexdigest()
+    assert (shown["cloud_properties"], shown["formats"]) == ({"os": "linux"}, ["openstack-raw"])
+    (kept,) = store(office)
+    assert kept.read_bytes() == IMAGE
+
+
+def test_the_same_one_again_is_fine_another_of_its_name_is_not(client: Client, office: Office) -> None:
+    body = tarball({"stemcell.MF": manifest(), "image": IMAGE})
+    assert [client.send("POST", "/v1/stemcells", body, GZIP).status for _ in range(2)] == [201, 201]
+    other = client.send("POST", "/v1/stemcells", tarball({"stemcell.MF": manifest(), "image": b"other"}), GZIP)
+    assert (other.status, other.json["code"]) == (409, "conflict")
+    assert [kept.read_bytes() for kept in store(office)] == [IMAGE]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "not a readable tar"),
+        (b"garbage" * 1000, "not a readable tar"),
+        (tarball({"stemcell.MF": manifest(), "image": IMAGE})[:-40], "no stemcell"),
+        (tarball({"stemcell.MF": manifest(), "image": random.Random(1).randbytes(50_000)})[:-20_000], "not a readable"),
+        (tarball({"stemcell.MF": manifest(), "image": bytes(50_000)}, "w")[:20_000], "not a readable"),
+        (tarball({"image": IMAGE}), "no stemcell.MF"),
+        (tarball({"stemcell.MF": manifest()}), "no image"),
+        (tarball({"stemcell.MF": b"[", "image": IMAGE}), "not YAML"),
+        (tarball({"stemcell.MF": b"- a", "image": IMAGE}), "no mapping"),
+        (tarball({"stemcell.MF": manifest(name="../../etc"), "image": IMAGE}), "name in its stemcell.MF"),
+        (tarball({"stemcell.MF": b"name: a", "image": IMAGE}), "version in its stemcell.MF"),
+        (tarball({"stemcell.MF": manifest(sha1=f"'{'0' * 40}'"), "image": IMAGE}), "checksum"),
+        (tarball({"stemcell.MF": manifest(sha1="sha256:" + "0" * 64), "image": IMAGE}), "checksum"),
+    ],
+)
+def test_what_is_no_stemcell_is_refused_and_leaves_nothing(
+    client: Client, office: Office, body: bytes, words: str
+) -> None:
+    reply = client.send("POST", "/v1/stemcells", body, GZIP)
+    assert (reply.status, reply.json["code"]) == (400, "usage")
+    assert words in reply.json["what"]
+    assert store(office) == []
+    assert client.get("/v1/stemcells").json["items"] == []
+
+
+def test_a_light_stemcell_comes_as_json(client: Client) -> None:
+    body = {"name": "debian-12", "version": "1.1", "cloud_properties": {"image_id": "ami-1"}}
+    reply = client.send("POST", "/v1/stemcells", body)
+    assert (reply.status, reply.json["light"]) == (201, True)
+    assert client.get("/v1/stemcells/debian-12/1.1").json["cloud_properties"] == {"image_id": "ami-1"}
+    assert client.send("POST", "/v1/stemcells", {**body, "name": "../x"}).status == 422
+    assert client.send("POST", "/v1/stemcells", b"x", {"content-type": "text/html"}).status == 400
+
+
+def test_deleting_takes_row_and_file_but_not_while_a_cloud_holds_it(client: Client, office: Office) -> None:
+    client.send("POST", "/v1/stemcells", tarball({"stemcell.MF": manifest(), "image": IMAGE}), GZIP)
+    rows.cloud_object(office.ledger, "i1", kind="image", ref="debian-12/1.10")
+    refused = client.send("DELETE", "/v1/stemcells/debian-12/1.10")
+    assert (refused.status, refused.json["code"]) == (409, "refused")
+    assert "lab" in refused.json["why"]
+    with office.ledger.write() as tx:
+        tx.exec_driver_sql("UPDATE objects SET state = 'gone'")
+    assert client.send("DELETE", "/v1/stemcells/debian-12/1.10").status == 204
+    assert store(office) == []
+    assert client.get("/v1/stemcells/debian-12/1.10").status == 404
+
+
+def test_memory_does_not_grow_with_the_image(client: Client, office: Office) -> None:
+    size = 32 * 2**20
+    body = tarball({"stemcell.MF": manifest(), "image": random.Random(1).randbytes(size)})
+    tracemalloc.start()
+    try:
+        assert client.send("POST", "/v1/stemcells", body, GZIP).status == 201
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    (kept,) = store(office)
+    assert kept.stat().st_size == size
+    assert peak < size / 4

@@ -1,0 +1,147 @@
+"""The Director process under test: ledger and conductor, and the requests of one phase through the front door.
+
+It is born by fork, may be killed at any moment, and then is started again on the same state.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.conductor.process import Conductor
+from coterie.errors import NotFound
+from coterie.ids import Ids
+from coterie.ledger import identity, stemcells
+from coterie.ledger.store import Ledger
+from coterie.ledger.tables import conductors, objects, tasks
+from coterie.task import start
+from coterie.task.request import PlanRequest
+from coterie.task.retry import Retry
+from tests.kill import interception
+from tests.kill.order import Order
+from tests.kill.points import Tracer
+from tests.kill.scenario import DEPLOYMENT, STEMCELLS, Phase, phases
+
+LEASE_LOST = 7
+_PATIENCE_S = 60.0
+
+
+def run(order: Order) -> dict[str, Any]:
+    """Go on with what is unfinished, ask for what is still wanted, and tell what was left to do in the end."""
+    interception.install(Tracer(order.trace, order.target))
+    director = Director(order)
+    phase = next(phase for phase in phases() if phase.name == order.phase)
+    try:
+        return director.carry_out(phase)
+    finally:
+        director.conductor.drain()
+
+
+class Director:
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.ledger = Ledger.open(order.url)
+        identity.ensure_director(self.ledger, "director", Ids())
+        with self.ledger.write() as tx:
+            for name, version in STEMCELLS:
+                stemcells.add(tx, name, version, "image", f"sha-{version}", {}, ["sandbox"])
+        self.conductor = conductor(self.ledger, order)
+        self.conductor.start()
+
+    def carry_out(self, phase: Phase) -> dict[str, Any]:
+        resumed = list(self.conductor.resumed)
+        for task in resumed:
+            self.wait(task)
+        while (asked := _ASKS[phase.ask](self, phase)) is not None:
+            self.conductor.wake()
+            self.wait(asked)
+        return {"resumed": resumed, "left": self.left(phase)}
+
+    def wait(self, task: int) -> str:
+        give_up = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < give_up:
+            with self.ledger.read() as tx:
+                state: str = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task)).scalar_one()
+            if state not in ("running", "cancelling"):
+                return state
+            time.sleep(0.005)
+        raise TimeoutError(f"task {task} did not end")
+
+    def accepted(self) -> int:
+        with self.ledger.read() as tx:
+            query = sa.select(sa.func.count()).select_from(tasks).where(tasks.c.id > self.order.since)
+            return tx.execute(query).scalar_one()
+
+    def request(self, phase: Phase) -> PlanRequest:
+        return PlanRequest(deployment=DEPLOYMENT, manifest=phase.text, cloud_config=self.order.cloud_config)
+
+    def left(self, phase: Phase) -> list[str]:
+        """What another deployment of the same manifest would do."""
+        if phase.ask != "deploy":
+            return []
+        plan = start.plan(self.ledger, self.request(phase))
+        return [f"{change.action} {change.kind} {change.subject}: {change.reason}" for change in plan.changes]
+
+
+def conductor(ledger: Ledger, order: Order) -> Conductor:
+    """One worker, so that what happens has one order; rests are short."""
+    options: dict[str, Any] = {"workers": 1, "ttl_s": 5.0, **order.options}
+    return Conductor(
+        ledger,
+        options.pop("name", "director"),
+        state_folder=Path(order.folder),
+        retry=Retry(first_s=0.01),
+        on_lost=lambda: os._exit(LEASE_LOST),
+        **options,
+    )
+
+
+# -- requests: each answers a task, or None when nothing is left to ask for --
+
+
+def _deploy(director: Director, phase: Phase) -> int | None:
+    """A request is sent once; one that was accepted is not repeated, whatever became of the Director."""
+    if director.accepted():
+        return None
+    request = director.request(phase)
+    return start.deploy(director.ledger, request, start.plan(director.ledger, request).id, "test")
+
+
+def _delete(director: Director, phase: Phase) -> int | None:
+    request = PlanRequest(deployment=DEPLOYMENT, delete=True, delete_disks=True)
+    try:
+        return start.deploy(director.ledger, request, None, "test")
+    except NotFound:
+        return None
+
+
+def _look(director: Director, phase: Phase) -> int | None:
+    """The one phase in which the process stays long enough for a heartbeat."""
+    if not director.accepted():
+        return start.look(director.ledger)
+    beaten = sa.select(conductors.c.name).where(conductors.c.heartbeat > conductors.c.started_at)
+    while True:
+        with director.ledger.read() as tx:
+            if tx.execute(beaten).first():
+                return None
+        time.sleep(0.02)
+
+
+def _dispose(director: Director, phase: Phase) -> int | None:
+    kept = sa.select(objects.c.intent).where(objects.c.state == "kept").order_by(objects.c.intent)
+    with director.ledger.read() as tx:
+        intent = tx.execute(kept.limit(1)).scalar()
+    return start.delete_kept_disk(director.ledger, intent, "test") if intent else None
+
+
+_ASKS: dict[str, Callable[[Director, Phase], int | None]] = {
+    "deploy": _deploy,
+    "delete": _delete,
+    "look": _look,
+    "dispose": _dispose,
+}

@@ -1,0 +1,118 @@
+"""Where processes under test are born: a single-threaded program that has imported everything and forks on demand.
+
+As a program it reads orders from its standard input; `Nursery` is the test's end of that pipe.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.kill.order import Order
+
+ROLES = {"director": "tests.kill.director"}
+_ROOT = Path(__file__).parents[2]
+FAILED = 1
+
+
+class Nursery:
+    """Starts processes and waits for them. Ends with its block, and so does everything that it started."""
+
+    def __init__(self) -> None:
+        self._program = subprocess.Popen(
+            [sys.executable, "-m", "tests.kill.nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=_ROOT,
+        )
+
+    def start(self, order: Order) -> int:
+        """The new process's id."""
+        return self._ask({"start": order.wire()})
+
+    def wait(self, pid: int) -> int:
+        """How it ended: its exit status, or the negative number of the signal that killed it."""
+        return self._ask({"wait": pid})
+
+    def run(self, order: Order) -> int:
+        return self.wait(self.start(order))
+
+    def _ask(self, question: dict[str, Any]) -> int:
+        assert self._program.stdin and self._program.stdout
+        self._program.stdin.write(json.dumps(question) + "\n")
+        self._program.stdin.flush()
+        return int(self._program.stdout.readline())
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._program.stdin
+        self._program.stdin.close()
+        self._program.wait()
+
+
+def main() -> None:
+    _warm_up()
+    children: set[int] = set()
+    for line in sys.stdin:
+        question = json.loads(line)
+        if "start" in question:
+            answer = _fork(Order.of_wire(question["start"]))
+            children.add(answer)
+        else:
+            _, status = os.waitpid(question["wait"], 0)
+            children.discard(question["wait"])
+            answer = os.waitstatus_to_exitcode(status)
+        print(answer, flush=True)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+
+
+def _warm_up() -> None:
+    from coterie.cpi.load import driver_class
+
+    for module in ROLES.values():
+        importlib.import_module(module)
+    driver_class("sandbox")
+    gc.collect()
+    gc.freeze()
+
+
+def _fork(order: Order) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    status = FAILED
+    try:
+        _live(order)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _live(order: Order) -> None:
+    log = os.open(order.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for standard in (0, 1, 2):
+        os.dup2(log, standard)
+    try:
+        result = importlib.import_module(ROLES[order.role]).run(order)
+        order.result.write_text(json.dumps(result))
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Points at which a Director may die: noted as they are reached, in order, and the one where it shall die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SIDES = ("before", "after")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Point:
+    """The `nth` time that something of this kind is about to happen, or has just happened."""
+
+    kind: str
+    side: str
+    nth: int = 1
+
+    def wire(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.kind}" + (f" (time {self.nth})" if self.nth > 1 else "")
+
+
+class Tracer:
+    """Writes every point to a file that outlives the process, and dies at `target`."""
+
+    def __init__(self, trace: Path, target: Point | None) -> None:
+        self._file = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._target = target
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._turn = threading.Lock()
+
+    def reach(self, kind: str, side: str) -> None:
+        with self._turn:
+            self._counts[kind, side] += 1
+            os.write(self._file, f"{side}\t{kind}\n".encode())
+            if self._target == Point(kind, side, self._counts[kind, side]):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def read_trace(trace: Path) -> list[Point]:
+    """What was reached, in order."""
+    counts: Counter[tuple[str, str]] = Counter()
+    found = []
+    for line in trace.read_text().splitlines() if trace.exists() else ():
+        side, kind = line.split("\t")
+        counts[kind, side] += 1
+        found.append(Point(kind, side, counts[kind, side]))
+    return found

@@ -1,0 +1,84 @@
+"""Work grows with the size of a document, not with its square. Counted in function calls, so no clock decides."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from coterie.errors import InvalidDocument
+from coterie.manifest import load_both, load_deployment
+from tests.manifest.documents import CONFIG, edited
+
+HEAD = "name: big\nstemcells: [{alias: a, name: b, version: '1'}]\ninstance_groups:\n"
+GROUP = "- {{name: g{n}, instances: {i}, azs: [z1], vm_type: {t}, stemcell: a, networks: [{{name: default{s}}}]}}\n"
+CONFIG_WITH_ROOM = edited(
+    CONFIG, ("10.20.1.0/24", "10.16.0.0/14"), ("10.20.2.0/24", "10.24.0.0/16"), ("10.20.2.1\n", "10.24.0.1\n")
+)
+ROOMY = edited(
+    CONFIG_WITH_ROOM,
+    ("gateway: 10.20.1.1", "gateway: 10.16.0.1"),
+    ("10.20.1.2 - 10.20.1.9", "10.16.0.2 - 10.16.0.9"),
+    ("10.20.1.10 - 10.20.1.19", "10.17.0.0/16"),
+    ("[10.20.2.10]", "[10.24.0.10]"),
+)
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions, Python's and built-in ones, were called."""
+    count = 0
+
+    def seen(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        work()
+    except InvalidDocument:
+        pass
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def many(count: int, kind: str = "small", static: bool = False) -> str:
+    statics = ", static_ips: [10.17.{}.{}]"
+    return HEAD + "".join(
+        GROUP.format(n=n, i=1, t=kind, s=statics.format(n // 250, n % 250 + 1) if static else "") for n in range(count)
+    )
+
+
+DOCUMENTS = [
+    pytest.param(lambda n: many(n), id="groups"),
+    pytest.param(lambda n: many(n, static=True), id="static addresses"),
+    pytest.param(lambda n: many(n, kind="smal"), id="unknown references"),
+    pytest.param(lambda n: many(n).replace("instances", "instnces"), id="unknown keys"),
+    pytest.param(lambda n: many(n).replace("z1", "[]"), id="wrong types"),
+    pytest.param(lambda n: many(n).replace("name: g", "name: same #").replace("#", "g"), id="bad names"),
+    pytest.param(lambda n: HEAD + GROUP.format(n=0, i=1, t="small", s="") * n, id="one name"),
+    pytest.param(
+        lambda n: many(n, static=True).replace("10.17.0.1]", f"10.17.0.1, {'10.17.9.9, ' * n}]"), id="one address"
+    ),
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_twice_the_document_is_twice_the_work(document: Callable[[int], str]) -> None:
+    texts = [document(n) for n in (150, 300)]
+    load_both((many(1), "d"), (ROOMY, "c"))  # what is made once and kept does not count
+    small, large = (calls(lambda text=text: load_both((text, "d"), (ROOMY, "c"))) for text in texts)  # type: ignore[misc]  # mypy cannot infer the bound default
+    assert large < 2.3 * small
+
+
+def test_the_documents_are_what_they_are_called() -> None:
+    load_both((many(300), "d"), (ROOMY, "c"))
+    load_both((many(300, static=True), "d"), (ROOMY, "c"))
+    with pytest.raises(InvalidDocument, match="300 mistakes"):
+        load_both((many(300, kind="smal"), "d"), (ROOMY, "c"))
+    with pytest.raises(InvalidDocument, match="299 mistakes"):
+        load_deployment(HEAD + GROUP.format(n=0, i=1, t="small", s="") * 300, "d")
