@@ -32,7 +32,7 @@ from coterie.task.runner import Runner
 
 log = logging.getLogger(__name__)
 
-_POLL_S = 0.25
+_POLL_S = 1.0  # for what other processes write; our own writes wake us at once
 _MEMORIES = 64  # tasks whose look-ups are remembered
 
 
@@ -78,7 +78,6 @@ class Conductor:
         self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
         self._in_hand: dict[int, Claim] = {}
         self._memories: dict[int, dict[Any, Any]] = {}
-        self._wake = threading.Event()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._watchdog = Watchdog(ledger, call_timeout_s, self._replace_worker)
@@ -101,14 +100,10 @@ class Conductor:
         for _ in range(self._workers):
             self._spawn(self._work)
 
-    def wake(self) -> None:
-        """Something may be ready: look now instead of at the next tick."""
-        self._wake.set()
-
     def drain(self, timeout_s: float = 30.0) -> None:
         """Claim nothing more, let running labels end, hand the rest back, leave the fleet."""
         self._stopping.set()
-        self.wake()
+        self._ledger.nudge()
         for _ in range(self._workers):
             self._inbox.put(None)
         give_up = time.monotonic() + timeout_s
@@ -142,14 +137,14 @@ class Conductor:
 
     def _claim_steps(self) -> None:
         while not self._stopping.is_set():
-            self._wake.clear()
+            seen = self._ledger.version
             try:
-                claimed = self._claim()
+                rest = self._claim()
             except Exception:
                 log.exception("could not claim steps; trying again")
-                claimed = 0
-            if not claimed:
-                self._wake.wait(_POLL_S)
+                rest = _POLL_S
+            if rest > 0:
+                self._ledger.wait(seen, rest)
 
     def _work(self) -> None:
         while (claim := self._inbox.get()) is not None:
@@ -164,35 +159,42 @@ class Conductor:
             finally:
                 abandoned = self._watchdog.leave(claim)
                 self._in_hand.pop(claim.id, None)
-                self.wake()
+                self._ledger.nudge()  # there is room for another claim
             if abandoned:
                 return
 
     def _answer_questions(self) -> None:
         while not self._stopping.is_set():
+            seen = self._ledger.version
             try:
                 asked = self._answer_some()
             except Exception:
                 log.exception("could not answer questions about clouds; trying again")
                 asked = 0
             if not asked:
-                self._stopping.wait(_POLL_S / 5)
+                self._ledger.wait(seen, _POLL_S)
 
     # -- details --
 
-    def _claim(self) -> int:
+    def _claim(self) -> float:
+        """Take what is ready; how long to rest before the next look, unless something is written meanwhile."""
         room = 2 * self._workers - len(self._in_hand)
         if room < self._workers // 2 or not self._lease.held:
-            return 0
+            return _POLL_S
+        with self._ledger.read() as tx:
+            due = steps.next_due(tx)
+        if due is None or due > 0:
+            return min(due or _POLL_S, _POLL_S)
         with self._ledger.write() as tx:
             claims = steps.claim(tx, self.owner, room, flows=FLOWS, group=self.group, drivers=self._drivers)
-        if claims:
-            self._clouds.refresh()
-            self._forget_ended_tasks()
+        if not claims:
+            return _POLL_S  # ready, but not for us
+        self._clouds.refresh()
+        self._forget_ended_tasks()
         for claim in claims:
             self._in_hand[claim.id] = claim
             self._inbox.put(claim)
-        return len(claims)
+        return 0.0
 
     def _answer_some(self) -> int:
         with self._ledger.read() as tx:
@@ -239,7 +241,6 @@ class Conductor:
         """A call hangs: its thread is written off, and another takes its place."""
         self._in_hand.pop(claim.id, None)
         self._spawn(self._work)
-        self.wake()
 
     def _lose(self) -> None:
         log.error("the fleet has given this conductor up; it ends")

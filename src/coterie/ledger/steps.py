@@ -112,6 +112,14 @@ def claim(
     return sorted((Claim(**row._asdict(), owner=owner) for row in rows), key=lambda claimed: claimed.id)
 
 
+def next_due(tx: Tx) -> float | None:
+    """Seconds until the first ready step may be claimed (0 or less: now); None when none is ready."""
+    return tx.execute(_NEXT_DUE).scalar()
+
+
+_NEXT_DUE = sa.select(sa.func.min(steps.c.not_before) - now()).where(steps.c.state == "ready")
+
+
 def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
     """Apply the outcomes whose claims still hold; the ids of those. The others leave no trace."""
     held = _held(tx, outcomes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import sqlalchemy as sa
@@ -53,6 +53,8 @@ class Ledger:
         self._writer = writer
         # SQLite's lock is not fair: writers of one process queue here instead of spinning there.
         self._turn = threading.Lock() if writer.dialect.name == "sqlite" else None
+        self._changed = threading.Condition()
+        self._version = 0
 
     @staticmethod
     def open(url: str) -> Ledger:
@@ -72,12 +74,25 @@ class Ledger:
 
     @contextmanager
     def write(self) -> Iterator[Tx]:
-        if self._turn is None:
-            with self._writer.begin() as tx:
-                yield tx
-            return
-        with self._turn, self._writer.begin() as tx:
+        with self._turn or nullcontext(), self._writer.begin() as tx:
             yield tx
+        self.nudge()
+
+    @property
+    def version(self) -> int:
+        """How many write transactions of this process have ended; see `wait`."""
+        return self._version
+
+    def wait(self, seen: int, timeout_s: float) -> None:
+        """Rest until somebody in this process has written since `seen`, or for so long at the most."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version != seen, timeout_s)
+
+    def nudge(self) -> None:
+        """Wake those who wait, as a write does."""
+        with self._changed:
+            self._version += 1
+            self._changed.notify_all()
 
     def close(self) -> None:
         self._reader.dispose()

@@ -13,7 +13,7 @@ from coterie.ledger import facts
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger
 
-_POLL_S = 0.01
+_POLL_S = 0.1  # for answers of conductors in other processes
 Question = tuple[CloudRow, str, Any]  # cloud, what, question
 
 
@@ -28,12 +28,13 @@ def ask(ledger: Ledger, questions: Sequence[Question], timeout_s: float = 60.0) 
     answers: dict[tuple[str, str], Any] = {}
     give_up = time.monotonic() + timeout_s
     while True:
+        seen = ledger.version
         _collect(ledger, asked, answers)
         if not asked:
             return [answers[key] for key in keys]
         if time.monotonic() > give_up:
             raise _unanswered(asked)
-        time.sleep(_POLL_S)
+        ledger.wait(seen, _POLL_S)
 
 
 def _collect(ledger: Ledger, asked: dict[tuple[str, str], float], answers: dict[tuple[str, str], Any]) -> None:
