@@ -261,3 +261,17 @@ def test_long_runs_are_summed_up_but_never_what_destroys(world: World) -> None:
     assert "broker/39" in text(world.plan(many), detail=True)
     world.deploy(many)
     assert text(world.remove()).count("- delete   node") == 40
+
+
+def test_an_address_is_not_given_on_before_its_node_is_gone(world: World) -> None:
+    world.deploy(manifest(group("old", 1, azs="z1")))
+    plan = world.plan(manifest(group("new", 1, azs="z1")))
+    (made,) = [c for c in plan.changes if c.kind == "node" and c.action == "create"]
+    assert made.details["addresses"]["net"] != world.nodes["old/0"].addresses["net"]
+
+
+def test_a_static_address_of_a_node_that_still_has_it_is_refused(world: World) -> None:
+    static = "networks: [{name: net, static_ips: [10.1.9.1]}]"
+    world.deploy(manifest(group("old", 1, azs="z1", more=static)))
+    with pytest.raises(Refused, match=r"10\.1\.9\.1 in network net still belongs to old/0"):
+        world.plan(manifest(group("new", 1, azs="z1", more=static)))

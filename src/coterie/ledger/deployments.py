@@ -129,8 +129,14 @@ def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]
         for node, given in wanted
         for network, ip in given.items()
     ]
-    if rows:
+    if not rows:
+        return
+    try:
         tx.execute(addresses.insert(), rows)
+    except sa.exc.IntegrityError as taken:
+        raise Conflict(
+            f"an address for deployment {deployment} was given to another one meanwhile", remedy="plan again"
+        ) from taken
 
 
 def readdress(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]]) -> None:

@@ -11,12 +11,18 @@ from coterie.plan.model import NodeNow, Snapshot
 
 
 class AddressBook:
-    """Built once per plan. Addresses of nodes that stay are entered first, so that new nodes never take them."""
+    """Built once per plan, from what every node of the deployment has now and what others have."""
 
     def __init__(self, snapshot: Snapshot, wishes: Sequence[GroupWish]) -> None:
         self._taken: dict[str, set[int]] = {
             network: {number(ip) for ip in ips} for network, ips in snapshot.taken.items()
         }
+        # What a node has now stays its own until it is really gone, which is after the new ones have come.
+        self._holders: dict[tuple[str, int], str] = {}
+        for node in snapshot.nodes:
+            for where, ip in node.addresses.items():
+                self._holders[where, number(ip)] = node.name
+                self._taken.setdefault(where, set()).add(number(ip))
         self._free: dict[tuple[str, str | None], Iterator[str]] = {}
         self._subnets = _Subnets()
         self.refusals: list[str] = []
@@ -25,13 +31,12 @@ class AddressBook:
                 self._enter_static(wish, network)
 
     def keep(self, wish: GroupWish, node: NodeNow, az: str) -> dict[str, str]:
-        """The addresses that the node may keep; called for every node that stays before any new one is served."""
+        """The addresses that the node may keep."""
         kept: dict[str, str] = {}
         for network in wish.networks:
             ip = node.addresses.get(network.name)
             if ip and network.type == "manual" and not network.static_ips and self._subnets.fits(network, az, ip):
                 kept[network.name] = ip
-                self._taken.setdefault(network.name, set()).add(number(ip))
         return kept
 
     def fill(self, wish: GroupWish, index: int, az: str, kept: dict[str, str]) -> dict[str, str]:
@@ -52,10 +57,16 @@ class AddressBook:
 
     def _enter_static(self, wish: GroupWish, network: NetworkWish) -> None:
         taken = self._taken.setdefault(network.name, set())
-        for ip in network.static_ips[: wish.instances]:
-            value = number(ip)
-            if value in taken:
-                self.refusals.append(f"{wish.name}: {ip} in network {network.name} belongs to another deployment")
+        for index, ip in enumerate(network.static_ips[: wish.instances]):
+            value, name = number(ip), f"{wish.name}/{index}"
+            holder = self._holders.get((network.name, value))
+            if holder is not None and holder != name:
+                self.refusals.append(
+                    f"{name}: {ip} in network {network.name} still belongs to {holder}; "
+                    "free it with one deploy, and give it away with the next"
+                )
+            elif holder is None and value in taken:
+                self.refusals.append(f"{name}: {ip} in network {network.name} belongs to another deployment")
             taken.add(value)
 
     def _next(self, network: NetworkWish, az: str) -> str | None:

@@ -48,10 +48,9 @@ def plan_nodes(
     for node in snapshot.nodes:
         present[node.instance_group][node.index] = node
     book = AddressBook(snapshot, wishes)
-    # Two passes: every address that stays is in the book before the first new one is given.
-    slots = [_slots(wish, present[wish.name], book) for wish in wishes]
-    for wish, own in zip(wishes, slots, strict=True):
-        _Group(plan, snapshot, wish, stemcells[wish.name], groups, options, book).plan(own)
+    for wish in wishes:
+        slots = _slots(wish, present[wish.name], book)
+        _Group(plan, snapshot, wish, stemcells[wish.name], groups, options, book).plan(slots)
     wanted = {(wish.name, index) for wish in wishes for index in range(wish.instances)}
     for node in snapshot.nodes:
         if (node.instance_group, node.index) not in wanted:

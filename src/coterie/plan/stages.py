@@ -41,7 +41,8 @@ def stages(plan: Plan) -> list[Stage]:
     for rollout in plan.rollouts:
         name = rollout.instance_group
         line.add(f"disks of {name}", disks[name], nodes_ended, rollout.max_in_flight)
-    line.add("removals", _of(plan, "node", "delete"), line.needs("ended"))
+    # Nobody is removed while what was to come in its place has failed: the next deploy does it.
+    line.add("removals", _of(plan, "node", "delete"), line.needs("done"))
     line.add("group removals", _of(plan, "group", "delete"), line.needs("ended"))
     line.add("disk removals", _of(plan, "disk", "delete"), line.needs("ended"))
     line.add("stemcell removals", _of(plan, "stemcell", "delete"), line.needs("ended"))
