@@ -21,7 +21,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
-from coterie.cpi.contract import Cpi, Mark, Runtime
+from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
 from coterie.cpi.load import open_cloud
 from coterie.ids import Ids
 from coterie.ledger import identity, stemcells
@@ -84,7 +84,6 @@ def prepare(folder: Path) -> Ledger:
 
 def coterie(count: int, folder: Path) -> dict[str, Any]:
     ledger = prepare(folder)
-    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
     counts: Counter[str] = Counter()
     conductor = Conductor(
         ledger, "bench", state_folder=folder, observe=lambda method, seconds, error: counts.update([method])
@@ -100,13 +99,12 @@ def coterie(count: int, folder: Path) -> dict[str, Any]:
         raise SystemExit(f"the deployment ended as {state}")
     conductor.drain()
     with ledger.read() as tx:
-        rows = {name: tx.execute(sa.select(sa.func.count()).select_from(metadata.tables[name])).scalar_one() for name in ROWS}
+        rows = {name: _count(tx, name) for name in ROWS}
         examples = {name: _example(tx, name) for name in ROWS}
-    del calls
     return {**result, "calls": dict(counts), "rows": rows, "examples": examples}
 
 
-def floor(count: int, folder: Path, counts: dict[str, int], rows: dict[str, int], examples: dict[str, Any]) -> dict[str, Any]:
+def floor(count: int, folder: Path, rows: dict[str, int], examples: dict[str, Any]) -> dict[str, Any]:
     """The same calls to the same driver, the same number of rows of the same size in batches of a thousand."""
     ledger = prepare(folder)
     runtime = Runtime("0" * 36, LedgerCoordinator(ledger, "floor"))
@@ -136,10 +134,12 @@ def _one(cpi: Cpi, ids: Ids, index: int, image: str, group: str) -> None:
 
 
 def _group(cpi: Cpi, ids: Ids) -> str:
-    from coterie.cpi.contract import GroupMetadata
-
     wish = GroupMetadata({"name": "bench", "uuid": "0" * 36}, "big", "n", ("z1",))
     return cpi.create_server_group(wish, mark=Mark("0" * 36, ids.intent()))
+
+
+def _count(tx: sa.Connection, name: str) -> int:
+    return tx.execute(sa.select(sa.func.count()).select_from(metadata.tables[name])).scalar_one()
 
 
 def _example(tx: sa.Connection, name: str) -> dict[str, Any]:
@@ -187,13 +187,14 @@ def main() -> None:
                 print(json.dumps(coterie(chosen.sizes[0], Path(folder))))
             else:
                 facts = json.loads(Path(chosen.facts).read_text())
-                print(json.dumps(floor(chosen.sizes[0], Path(folder), facts["calls"], facts["rows"], facts["examples"])))
+                print(json.dumps(floor(chosen.sizes[0], Path(folder), facts["rows"], facts["examples"])))
         return
     table(chosen.sizes)
 
 
 def table(sizes: list[int]) -> None:
-    print(f"{'nodes':>6} {'nodes/s':>8} {'CPU ms/node':>12} {'floor':>7} {'ratio':>6} {'peak MB':>8} {'floor MB':>9}  calls/node")
+    heads = (f"{'nodes':>6}", f"{'nodes/s':>8}", f"{'CPU ms/node':>12}", f"{'floor':>7}", f"{'ratio':>6}")
+    print(*heads, f"{'peak MB':>8}", f"{'floor MB':>9}", " calls/node")
     per_node: dict[int, float] = {}
     for size in sizes:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as facts:

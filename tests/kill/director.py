@@ -28,7 +28,7 @@ from tests.kill.points import Tracer
 from tests.kill.scenario import DEPLOYMENT, STEMCELLS, Phase, phases
 
 LEASE_LOST = 7
-_PATIENCE_S = 60.0
+_PATIENCE_S = 20.0
 
 
 def run(order: Order) -> dict[str, Any]:
@@ -58,18 +58,18 @@ class Director:
         for task in resumed:
             self.wait(task)
         while (asked := _ASKS[phase.ask](self, phase)) is not None:
-            self.conductor.wake()
             self.wait(asked)
         return {"resumed": resumed, "left": self.left(phase)}
 
     def wait(self, task: int) -> str:
         give_up = time.monotonic() + _PATIENCE_S
         while time.monotonic() < give_up:
+            seen = self.ledger.version
             with self.ledger.read() as tx:
                 state: str = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task)).scalar_one()
             if state not in ("running", "cancelling"):
                 return state
-            time.sleep(0.005)
+            self.ledger.wait(seen, 0.1)
         raise TimeoutError(f"task {task} did not end")
 
     def accepted(self) -> int:

@@ -69,7 +69,7 @@ def _noting_result(function: Callable[..., Any], words: Callable[[Any], list[str
 def _words_of(outcome: steps.Outcome) -> str:
     """Flow, label, how it goes on, and what becomes of the objects: `node.delete.retire→retire[deleting]`."""
     goes_on = outcome.label if outcome.move == "next" else outcome.move
-    objects = [str(write.values["state"]) for write in outcome.writes if write.table == "objects" and write.values]
+    objects = [str(write.values.get("state", "changed")) for write in outcome.writes if write.table == "objects"]
     changed = f"[{','.join(objects)}]" if objects else ""
     return f"{outcome.claim.flow}.{outcome.claim.label}→{goes_on}{changed}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ class Order:
     @property
     def log(self) -> Path:
         return Path(self.folder) / f"{self.role}-{self.run}.log"
+
+    def left(self) -> list[str]:
+        """What the Director told at its end: changes that another plan would make."""
+        found: list[str] = json.loads(self.result.read_text())["left"]
+        return found
 
     def wire(self) -> dict[str, Any]:
         return asdict(self)

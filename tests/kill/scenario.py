@@ -36,9 +36,12 @@ class Phase:
         return [] if self.ask in ("delete", "dispose") else list(self.manifest["instance_groups"])
 
 
+def zone() -> Json:
+    return {"name": "z1", "racks": 2, "hosts_per_rack": 3, "cpu": 16, "ram_mb": 65536, "disk_mb": 1048576}
+
+
 def cloud_config(**properties: Any) -> str:
-    zone = {"name": "z1", "racks": 2, "hosts_per_rack": 3, "cpu": 16, "ram_mb": 65536, "disk_mb": 1048576}
-    settings = {"settle_s": 0.05, "layout": {"zones": [zone]}, **properties}
+    settings = {"settle_s": 0.05, "layout": {"zones": [zone()]}, **properties}
     return json.dumps(
         {
             "clouds": [{"name": CLOUD, "driver": "sandbox", "properties": settings}],

@@ -69,7 +69,7 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_twice_the_document_is_twice_the_work(document: Callable[[int], str]) -> None:
-    texts = [document(n) for n in (150, 300)]
+    texts = [document(n) for n in (100, 200)]
     load_both((many(1), "d"), (ROOMY, "c"))  # what is made once and kept does not count
     small, large = (calls(lambda text=text: load_both((text, "d"), (ROOMY, "c"))) for text in texts)  # type: ignore[misc]  # mypy cannot infer the bound default
     assert large < 2.3 * small

@@ -34,7 +34,8 @@ class Options:
 
     @staticmethod
     def of_wire(value: Mapping[str, Any] | None) -> Options:
-        given = dict(value or {})
+        # An option that is null was not given: it must never switch the dry run off.
+        given = {name: option for name, option in (value or {}).items() if option is not None}
         unknown = sorted(given.keys() - {"dry_run", "grace_s", "kinds", "cap"})
         if unknown:
             raise InvalidCall(f"cleanup has no option {', '.join(unknown)}", remedy="use dry_run, grace_s, kinds, cap")
@@ -43,7 +44,7 @@ class Options:
         if strange:
             raise InvalidCall(f"cleanup cannot delete {', '.join(strange)}", remedy=f"use some of: {', '.join(ORDER)}")
         return Options(
-            bool(given.get("dry_run", True)),
+            given.get("dry_run", True) is not False,
             float(given.get("grace_s", 86_400.0)),
             tuple(kind for kind in ORDER if kind in kinds),
             int(given.get("cap", 20)),

@@ -63,10 +63,6 @@ def run(argv: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        # Who reads us has had enough (`| head`): that is no failure, and there is nobody left to tell.
-        sys.stdout = None  # the interpreter must not try to flush it at exit
-        return 0
 
 
 def _told(error: CoterieError, words: Sequence[str]) -> int:

@@ -43,7 +43,9 @@ def upload(session: Session, file: str) -> None:
 @stemcells.verb("add")
 @click.argument("name")
 @click.argument("version")
-@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Cloud property; JSON or text.")
+@click.option(
+    "--property", "properties", multiple=True, required=True, metavar="KEY=VALUE", help="Cloud property; JSON or text."
+)
 def add(session: Session, name: str, version: str, properties: tuple[str, ...]) -> None:
     """Add a light stemcell: an image that the clouds have already; the properties say which."""
     body = {"name": name, "version": version, "cloud_properties": dict(_pair(one) for one in properties)}

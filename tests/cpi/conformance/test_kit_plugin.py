@@ -98,11 +98,24 @@ def test_a_broken_bed_fails_the_methods_it_kept_from_being_proven(pytester: pyte
     result.stdout.fnmatch_lines(["ping * FAILED"])
 
 
-def test_a_chosen_part_is_not_judged(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(BED)
-    result = pytester.runpytest_subprocess(*PLUGIN, "-k", "most")
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_a_chosen_part_is_not_judged(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    pytester.makepyfile(BED + PING)
+    result = pytester.runpytest_subprocess(*PLUGIN, *workers, "-k", "most")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["only some tests were chosen*"])
+
+
+def test_a_choice_that_leaves_the_kit_whole_is_judged(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(BED + "\ndef test_other():\n    pass\n")
+    result = pytester.runpytest_subprocess(*PLUGIN, "-k", "most")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["FAILED toy: ping: no test of it passed"])
+
+
+def test_a_test_named_by_its_id_is_not_judged(pytester: pytest.Pytester) -> None:
+    file = pytester.makepyfile(BED)
+    assert pytester.runpytest_subprocess(*PLUGIN, f"{file}::test_most").ret == 0
 
 
 def test_without_the_kit_nothing_is_printed(pytester: pytest.Pytester) -> None:

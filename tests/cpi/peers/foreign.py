@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from coterie.cpi.conformance.bed import TestBed
 from coterie.cpi.contract import Json, Networks, Reason, Runtime
@@ -28,7 +29,9 @@ class SmallBed(TestBed):
 
     director_uuid = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
     azs = ("z1", "z2")
-    limits: ClassVar = {"expire": Reason("its driver holds no session", "every call opens the state file anew")}
+    limits: Mapping[str, Reason] = {
+        "expire": Reason("its driver holds no session", "every call opens the state file anew")
+    }
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from peers.sandbox_operator import SandboxFaults, SandboxOperator
 from peers.warm import WarmCore
 
 ACCOUNT = "kit"
-LISTS = {
+LISTS: dict[str, Callable[..., Any]] = {
     "vm": vm_shape.list_vms,
     "disk": disks.list_disks,
     "snapshot": snapshots.list_snapshots,

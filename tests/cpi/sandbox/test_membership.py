@@ -91,7 +91,8 @@ def test_without_a_coordinator_members_are_lost_and_with_one_they_are_not(tmp_pa
     careful = Lab(tmp_path / "careful", {"groups": "single-writer"})
     cid = careful.group()
     first = careful.vm(cid)
-    assert members(careful, cid) == {first, *at_once(careful, cid, 12)}
+    joined = at_once(careful, cid, 12)
+    assert members(careful, cid) == {first, *joined}
 
 
 def boot_some(state: Path, stemcell: str, cid: str, number: int) -> None:

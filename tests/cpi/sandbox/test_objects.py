@@ -15,6 +15,7 @@ from coterie.cpi.contract import (
     GroupInUse,
     InvalidCall,
     Mark,
+    NotSupported,
 )
 from coterie.sandbox import disks, vms
 from coterie.sandbox.fit import Demand
@@ -24,7 +25,8 @@ from coterie.sandbox.tags import set_tags
 from .lab import Lab
 
 OTHER = "99999999-2222-3333-4444-555555555555"
-MARKED = ("vm", "disk", "snapshot", "image", "network", "server_group")
+DELETED = ("vm", "disk", "snapshot", "image", "server_group")
+MARKED = (*DELETED, "network")
 
 
 def make(lab: Lab, kind: str, mark: Mark) -> str:
@@ -61,7 +63,7 @@ def surveyed(lab: Lab, kind: str, director: str | None = None) -> list[CloudObje
 
 
 @pytest.mark.parametrize("kind", MARKED)
-def test_what_we_make_is_found_listed_and_deleted(either: Lab, kind: str) -> None:
+def test_what_we_make_is_found_and_listed(either: Lab, kind: str) -> None:
     mark = either.mark()
     cid = make(either, kind, mark)
     found = seen(either, kind, mark)
@@ -71,13 +73,28 @@ def test_what_we_make_is_found_listed_and_deleted(either: Lab, kind: str) -> Non
     assert [one for one in surveyed(either, kind) if one.mark == mark] == [found]
     assert either.cpi.find(kind, replace(mark, director=OTHER)) is None
     assert surveyed(either, kind, OTHER) == []
+
+
+@pytest.mark.parametrize("kind", DELETED)
+def test_what_we_make_is_deleted_as_it_was_seen(either: Lab, kind: str) -> None:
+    mark = either.mark()
+    cid = make(either, kind, mark)
+    found = seen(either, kind, mark)
     expected = Expected(mark, found.created_at, found.etag)
     either.cpi.delete_object(kind, cid, expected)
     assert either.cpi.find(kind, mark) is None
     either.cpi.delete_object(kind, cid, expected)
 
 
-@pytest.mark.parametrize("kind", MARKED)
+def test_networks_are_never_deleted_as_objects(lab: Lab) -> None:
+    mark = lab.mark()
+    cid = make(lab, "network", mark)
+    with pytest.raises(NotSupported):
+        lab.cpi.delete_object("network", cid, Expected(mark))
+    assert seen(lab, "network", mark).cid == cid
+
+
+@pytest.mark.parametrize("kind", DELETED)
 def test_what_differs_is_not_deleted(either: Lab, kind: str) -> None:
     mark = either.mark()
     cid = make(either, kind, mark)

@@ -191,6 +191,13 @@ def test_cleanup_is_answered_by_whom_the_caller_names(server: Any) -> None:
     assert server.send("cleanup", arguments)["result"] == {"cloud": "fake", "seen": arguments}
 
 
+def test_null_options_of_cleanup_are_left_out_and_never_read_as_false(server: Any) -> None:
+    server.cleanup = lambda cpi, director, known, options: {"known": known, "options": options}
+    sent = {"dry_run": None, "grace_s": None, "kinds": ["vm"], "cap": None}
+    assert server.send("cleanup", ["d", None, sent])["result"] == {"known": None, "options": {"kinds": ["vm"]}}
+    assert server.send("cleanup", ["d", {}, None])["result"] == {"known": {}, "options": {}}
+
+
 @pytest.mark.parametrize(
     ("method", "arguments", "result"),
     [

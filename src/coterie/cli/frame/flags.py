@@ -50,7 +50,7 @@ class Sections(click.Command):
         everywhere: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(parameter, click.Option):
                 (everywhere if isinstance(parameter, _Shared) else own).append(record)
         for title, records in (("Options", own), ("Global options", everywhere)):
             if records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -65,7 +66,12 @@ class Session:
             click.echo(words, err=True)
 
     def data(self, text: str) -> None:
-        click.echo(text.rstrip("\n"))
+        try:
+            click.echo(text.rstrip("\n"), color=self.paint.on or None)
+        except BrokenPipeError:
+            # Who reads us has had enough (`| head`): that is no failure, and the flush at exit must not make one.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
 
     def confirm(self, question: str) -> None:
         """Ask before something is destroyed; without a terminal only --yes will do."""

@@ -16,6 +16,8 @@ _BY_CODE = {
     "conflict": 6,
     "stale_plan": 6,
     "unauthenticated": 8,
+    "quota_exceeded": 1,
+    "group_missing": 1,
 }
 _BY_STATUS = {
     400: 2,

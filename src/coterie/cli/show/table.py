@@ -11,13 +11,14 @@ from typing import Any
 from coterie.cli.show.paint import Paint
 
 _GAP = "  "
+_STATES = ("state", "verdict", "in the cloud")
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]], paint: Paint, *, state: int | None = None) -> str:
     """`state`: the column whose words are coloured."""
     texts = [[_text(cell) for cell in row] for row in rows]
     widths = [max(len(line[n]) for line in [list(headers), *texts]) for n in range(len(headers))]
-    right = [bool(rows) and all(_number(row[n]) for row in rows) for n in range(len(headers))]
+    right = [_numbers([row[n] for row in rows]) for n in range(len(headers))]
     head = paint(_line(list(headers), widths, right), "bold")
     return "\n".join([head, *[_row(line, widths, right, paint, state) for line in texts]])
 
@@ -25,7 +26,11 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]], paint: Paint, *
 def fields(pairs: Sequence[tuple[str, Any]], paint: Paint) -> str:
     """Names and values, one per line."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{paint(name.ljust(width), 'bold')}  {paint.state(_text(value))}" for name, value in pairs)
+    return "\n".join(f"{paint(name.ljust(width), 'bold')}  {_value(name, value, paint)}" for name, value in pairs)
+
+
+def _value(name: str, value: Any, paint: Paint) -> str:
+    return paint.state(_text(value)) if name in _STATES else _text(value)
 
 
 def _row(line: list[str], widths: list[int], right: list[bool], paint: Paint, state: int | None) -> str:
@@ -50,8 +55,9 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else text[: room - 1] + "…"
 
 
-def _number(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+def _numbers(column: Sequence[Any]) -> bool:
+    told = [cell for cell in column if cell is not None]
+    return bool(told) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in told)
 
 
 def _text(cell: Any) -> str:

@@ -50,11 +50,21 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
             item.config.stash[_DESELECTED] = True
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Only xdist's workers collect, so only they know what was deselected."""
+    if getattr(node, "workeroutput", {}).get(PROPERTY):
+        node.config.stash[_DESELECTED] = True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[PROPERTY] = config.stash.get(_DESELECTED, False)
+        return
     outcomes = config.stash[_OUTCOMES]
-    if not outcomes or hasattr(config, "workerinput"):
+    if not outcomes:
         return
     config.stash[_VERDICT] = verdict = judge(outcomes, _whole(config))
     if verdict.complaints and session.exitstatus == pytest.ExitCode.OK:
@@ -94,5 +104,5 @@ def _fallback(item: pytest.Item) -> str:
 
 
 def _whole(config: pytest.Config) -> bool:
-    chosen = config.option.keyword or config.option.markexpr or config.stash.get(_DESELECTED, False)
-    return not chosen and not any("::" in str(argument) for argument in config.args)
+    by_name = any("::" in str(argument) for argument in config.args)
+    return not by_name and not config.stash.get(_DESELECTED, False)

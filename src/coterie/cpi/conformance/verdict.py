@@ -26,7 +26,7 @@ class Verdict:
 
 def judge(outcomes: Sequence[Outcome], whole: bool) -> Verdict:
     """`whole` False: only some tests were chosen, so a method without a passing test is no complaint."""
-    drivers = tuple(dict.fromkeys(one.driver for one in outcomes))
+    drivers = tuple(sorted({one.driver for one in outcomes}))
     cells = {(name, driver): _cell(name, _of(outcomes, driver)) for driver in drivers for name in CONTRACT}
     complaints = [*_bad_skips(outcomes), *(_gaps(cells) if whole else ())]
     return Verdict(cells, drivers, tuple(complaints))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coterie.cpi.contract import KINDS, Changed, CloudObject, Expected, InvalidCall, Kind, Mark, SurveyPage
+from coterie.cpi.contract import (
+    KINDS,
+    Changed,
+    CloudObject,
+    Expected,
+    InvalidCall,
+    Kind,
+    Mark,
+    NotSupported,
+    SurveyPage,
+)
 from coterie.cpi.sandbox.desks import DESKS, view
 from coterie.cpi.sandbox.group_objects import GroupObjects
 from coterie.cpi.sandbox.marking import of_director, with_mark
@@ -40,6 +50,8 @@ class Objects(GroupObjects):
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
         """The revision goes along, so what changes between our look and our deletion is not deleted either."""
         _known(kind)
+        if kind == "network":
+            raise NotSupported("networks are listed, never deleted as objects", remedy="use delete_network")
         found = self._present(kind, cid)
         if found is None:
             return

@@ -17,7 +17,7 @@ from coterie.errors import CoterieError
 MAX_MESSAGE = 4096
 OpenCpi = Callable[[Json], Cpi]  # from the context: it may carry properties that override the configured ones
 NewMark = Callable[[str, list[Any], Json], Mark]  # method, arguments, context
-Cleanup = Callable[[Cpi, str, Mapping[str, list[str]], Json], Json]  # cpi, director uuid, known CIDs, options
+Cleanup = Callable[[Cpi, str, Mapping[str, list[str]] | None, Json], Json]  # cpi, director uuid, known CIDs, options
 
 
 def answer(request_bytes: bytes, open_cpi: OpenCpi, new_mark: NewMark, cleanup: Cleanup | None = None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from coterie.cpi.contract import Expected, Needs
@@ -10,10 +11,12 @@ from coterie.cpi.wire.shapes import (
     Mismatch,
     Shape,
     nullable,
+    or_else,
     read_fields,
     read_flag,
     read_object,
     read_texts,
+    read_whole,
     same,
 )
 from coterie.cpi.wire.values import MARK_OR_NULL, read_kind
@@ -51,21 +54,32 @@ def read_known(value: Any) -> dict[str, list[str]]:
 
 
 def read_sweep(value: Any) -> dict[str, Any]:
-    """The options of `cleanup`; each may be left out, none may be misspelt."""
-    fields = read_fields(value, optional=("dry_run", "grace_s", "kinds", "cap"))
-    if fields.get("dry_run") is not None:
-        read_flag(fields["dry_run"])
-    grace_s = fields.get("grace_s", 0)
-    if isinstance(grace_s, bool) or not isinstance(grace_s, int | float) or grace_s < 0:
-        raise Mismatch("must have a `grace_s` that is a number of seconds")
-    if not isinstance(fields.get("cap"), int | dict | None) or isinstance(fields.get("cap"), bool):
-        raise Mismatch("must have a `cap` that is a whole number, or an object with count and percent")
-    for kind in read_texts(fields.get("kinds") or []):
-        read_kind(kind)
+    """The options of `cleanup`; each may be left out, none may be misspelt. Null is left out: it is not `false`."""
+    given = read_fields(value, optional=tuple(_OPTIONS))
+    fields = {name: one for name, one in given.items() if one is not None}
+    for name, one in fields.items():
+        _OPTIONS[name](one)
     return fields
 
 
+def _read_grace(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise Mismatch("must have a `grace_s` that is a number of seconds")
+
+
+def _read_kinds(value: Any) -> None:
+    for kind in read_texts(value):
+        read_kind(kind)
+
+
+_OPTIONS: dict[str, Callable[[Any], object]] = {
+    "dry_run": read_flag,
+    "grace_s": _read_grace,
+    "kinds": _read_kinds,
+    "cap": read_whole,
+}
 EXPECTED: Shape[Expected] = Shape(read_expected, write_expected)
 NEEDS_OR_NULL = nullable(Shape(read_needs, write_needs))
-KNOWN = same(read_known)
-SWEEP = same(read_sweep)
+# Null is not the empty object: who knows nothing of its own cannot have anything deleted.
+KNOWN_OR_NULL = nullable(same(read_known))
+SWEEP: Shape[dict[str, Any]] = or_else(same(read_sweep), dict)

@@ -97,7 +97,7 @@ SURVEY = Method("survey", (_KIND, _DIRECTOR, Argument("cursor", s.nullable(s.TEX
 DELETE_OBJECT = Method("delete_object", (_KIND, _CID, Argument("expected", q.EXPECTED)), s.NULL, changes=True)
 CLEANUP = Method(
     "cleanup",
-    (_DIRECTOR, Argument("known", q.KNOWN), Argument("options", q.SWEEP)),
+    (_DIRECTOR, Argument("known", q.KNOWN_OR_NULL), Argument("options", q.SWEEP)),
     r.REPORT,
     changes=True,
     of_cpi=False,

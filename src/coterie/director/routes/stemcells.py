@@ -38,7 +38,7 @@ class Light(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
     version: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
-    cloud_properties: dict[str, Any] = Field(default_factory=dict)
+    cloud_properties: dict[str, Any] = Field(min_length=1, description="what names the image in the clouds")
     formats: list[Word] = Field(default_factory=list, max_length=100)
 
 

@@ -8,7 +8,7 @@ from ruamel.yaml import events
 
 from coterie.manifest.tree.flaw import Flaw, Unreadable
 from coterie.manifest.tree.frame import Frame
-from coterie.manifest.tree.merge import merge
+from coterie.manifest.tree.merge import MERGE, merge
 from coterie.manifest.tree.node import Loc, Node, Place
 from coterie.manifest.tree.scalar import Unusable, joined, known_collection, scalar, storable
 
@@ -41,6 +41,7 @@ class Builder:
         node = Node(*self._place(event), value=storable(event.value))
         if self._frames and self._frames[-1].wants_key:
             self._key(node)
+            self._frames[-1].merges |= event.value == MERGE and event.style is None
             self._settle(node, event)
             if not isinstance(node.value, str):
                 self._flaw(node.place, f"the key '{event.value}' is not text", f'write "{event.value}" in quotes')
@@ -112,7 +113,8 @@ class Builder:
     def _close(self) -> None:
         frame = self._frames.pop()
         node = frame.finish()
-        self.flaws.extend(merge(node, self._loc()))
+        if frame.merges:
+            self.flaws.extend(merge(node, self._loc()))
         if frame.anchor:
             self._anchors[frame.anchor] = node
         self._done()

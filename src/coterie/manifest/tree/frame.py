@@ -12,6 +12,7 @@ class Frame:
     node: Node
     anchor: str | None
     key: str | None = None
+    merges: bool = False  # it has a merge key; in quotes, `<<` is a key like any other
     discard: bool = False  # the coming value belongs to a key that was there already
 
     @property

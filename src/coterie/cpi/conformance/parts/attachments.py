@@ -7,10 +7,10 @@ from functools import partial
 from coterie.cpi.conformance.expect import gone, refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
-from coterie.cpi.contract import CpiError, DiskNotAttached, DiskNotFound, VMNotFound
+from coterie.cpi.contract import CpiError, DiskHint, DiskNotAttached, DiskNotFound, VMNotFound
 
 
-def attached(lab: Lab, vm: str, disk: str) -> object:
+def attached(lab: Lab, vm: str, disk: str) -> DiskHint:
     hint = lab.cpi.attach_disk(vm, disk)
     lab.undo(partial(gone, CpiError, partial(lab.cpi.detach_disk, vm, disk)))
     return hint
@@ -32,7 +32,7 @@ def test_the_hint_says_something_and_stays_the_same(lab: Lab) -> None:
     vm, disk = lab.vm(), lab.disk()
     hint = attached(lab, vm, disk)
     assert hint
-    assert isinstance(hint, str) or all(isinstance(value, str | dict) for value in dict(hint).values())  # type: ignore[call-overload]
+    assert isinstance(hint, str) or all(isinstance(value, str | dict) for value in hint.values())
     assert lab.cpi.attach_disk(vm, disk) == hint
     assert lab.cpi.get_disks(vm) == [disk]
 
