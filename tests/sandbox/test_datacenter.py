@@ -127,6 +127,29 @@ def _write_one(path: str, name: str) -> None:
     disks.create_disk(account, name=name, size_mb=1)
 
 
+def test_a_fork_waits_for_those_who_are_writing(world: World) -> None:
+    """A child that inherits a write in progress could never write itself."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def write_slowly() -> None:
+        with world.store.writing():
+            inside.set()
+            go_on.wait()
+
+    writer = threading.Thread(target=write_slowly)
+    writer.start()
+    inside.wait()
+    threading.Timer(0.05, go_on.set).start()
+    child = multiprocessing.get_context("fork").Process(target=_write_one, args=(str(world.store.path), "c"))
+    child.start()
+    assert go_on.is_set()
+    writer.join()
+    child.join()
+    assert child.exitcode == 0
+    disks.create_disk(world.account, name="p", size_mb=1)
+    assert [disk.name for disk in disks.list_disks(world.account).items] == ["c", "p"]
+
+
 def test_a_forked_child_has_connections_of_its_own(world: World) -> None:
     context = multiprocessing.get_context("fork")
     children = [context.Process(target=_write_one, args=(str(world.store.path), f"c{n}")) for n in range(4)]

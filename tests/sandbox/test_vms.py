@@ -45,7 +45,9 @@ def test_deleting_it_gives_everything_back_but_keeps_its_disks(world: World) -> 
         "volumes": 1,
         "volume_gb": 1,
     }
-    assert disks.get_disk(world.account, disk.id).vm is None
+    left = disks.get_disk(world.account, disk.id)
+    assert (left.vm, left.device) == (None, None)
+    assert left.revision == disk.revision + 2
     assert get_server_group(world.account, group.id).members == 0
     assert world.boot(nics=[NIC]).nics[0].ip == "10.0.0.7"
     with pytest.raises(NoSuch):

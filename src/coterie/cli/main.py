@@ -63,6 +63,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
+    except Exception as error:
+        return _told(_unforeseen(error, words), words)
 
 
 def _told(error: CoterieError, words: Sequence[str]) -> int:
@@ -70,6 +72,18 @@ def _told(error: CoterieError, words: Sequence[str]) -> int:
 
     tell(error, as_json=_wants_json(words))
     return error.exit_code
+
+
+def _unforeseen(error: Exception, words: Sequence[str]) -> CoterieError:
+    if {"-v", "--verbose"} & set(words):
+        import traceback
+
+        traceback.print_exception(error)
+    return CoterieError(
+        "this command failed in a way that nobody foresaw",
+        why=f"{type(error).__name__}: {error}",
+        remedy="repeat it with -v, and report it together with `coterie doctor --save FILE`",
+    )
 
 
 def _wants_json(words: Sequence[str]) -> bool:

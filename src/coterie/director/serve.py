@@ -8,17 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sqlalchemy.exc import ArgumentError, OperationalError
+
 from coterie.conductor.process import Conductor
 from coterie.director.app import build
 from coterie.director.home import Home
 from coterie.director.life import Life
 from coterie.director.office import Office
 from coterie.director.patrol import Patrol
+from coterie.errors import Unreachable
 from coterie.ids import Ids
 from coterie.ledger.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import tasks
-from coterie.settings import Settings
+from coterie.settings import Settings, veiled
 
 log = logging.getLogger(__name__)
 _DRAIN_S = 10.0
@@ -40,7 +43,7 @@ class Service:
 
 def serve(service: Service) -> None:
     """Returns when the Director has ended in good order."""
-    ledger = Ledger.open(service.database)
+    ledger = _open(service.database)
     try:
         office = _office(service, ledger)
         life = Life(office, service.idle_s, service.parent)
@@ -50,6 +53,18 @@ def serve(service: Service) -> None:
     finally:
         ledger.close()
     log.info("ended")
+
+
+def _open(url: str) -> Ledger:
+    try:
+        return Ledger.open(url)
+    except (OperationalError, ArgumentError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise Unreachable(
+            f"cannot open the ledger {veiled(url)}",
+            why=veiled(reason),
+            remedy="check that the database runs, and its URL: --database or COTERIE_DATABASE",
+        ) from error
 
 
 def _office(service: Service, ledger: Ledger) -> Office:

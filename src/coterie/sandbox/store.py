@@ -52,7 +52,15 @@ class Store:
             connection.close()
         self._mine.connection = None
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Nobody may be in the middle of a write: the child would believe for ever that the file is being written."""
+        self._writer.acquire()
+        self.close()
+
+    def after_fork_in_parent(self) -> None:
+        self._writer.release()
+
+    def after_fork_in_child(self) -> None:
         _inherited.append(self._mine)
         self._mine = threading.local()
         self._writer = threading.Lock()
@@ -133,14 +141,16 @@ def _refusal(error: sqlite3.Error, path: Path) -> SandboxError:
     )
 
 
-def _before_fork() -> None:
-    for store in list(_stores):
-        store.close()
+def _each(act: Callable[[Store], None]) -> Callable[[], None]:
+    def act_on_all() -> None:
+        for store in list(_stores):
+            act(store)
+
+    return act_on_all
 
 
-def _after_fork() -> None:
-    for store in list(_stores):
-        store.after_fork()
-
-
-os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+os.register_at_fork(
+    before=_each(Store.before_fork),
+    after_in_parent=_each(Store.after_fork_in_parent),
+    after_in_child=_each(Store.after_fork_in_child),
+)

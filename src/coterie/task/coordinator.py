@@ -40,7 +40,7 @@ class LedgerCoordinator:
         with self._ledger.write() as tx:
             number = domains.submit(tx, domain, change)
         try:
-            return _result(domain, self._wait(cpi, domain, number))
+            return self._wait(cpi, domain, number)
         finally:
             with self._ledger.write() as tx:
                 domains.withdraw(tx, number)
@@ -82,16 +82,3 @@ def _apply(cpi: Cpi, domain: str, changes: list[dict[str, Any]]) -> list[dict[st
         return cpi.apply(domain, changes)
     except CpiError as error:
         return [{"ok": False, "error": error.facts()} for _ in changes]
-
-
-def _result(domain: str, answer: dict[str, Any]) -> dict[str, Any]:
-    if answer.get("ok"):
-        return answer
-    facts = answer.get("error") or {}
-    raise CpiError(
-        facts.get("what") or f"the change in {domain} was refused",
-        why=facts.get("why", ""),
-        remedy=facts.get("remedy", ""),
-        retryable=bool(facts.get("retryable")),
-        details=facts.get("details"),
-    )

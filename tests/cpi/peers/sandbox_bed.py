@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +17,13 @@ from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.sandbox.driver import SandboxCpi
 from coterie.cpi.sandbox.machines import SELF
+from coterie.ledger.store import Ledger
 from coterie.sandbox import disks, images, labels, networks, security_groups, server_groups, snapshots, vm_shape
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.layout import SIZES
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT
-from peers.coordinator import LocalCoordinator
+from coterie.task.coordinator import LedgerCoordinator
 from peers.foreign import SmallBed, exec_cpi, launcher
 from peers.sandbox_cpi import respond
 from peers.sandbox_operator import SandboxFaults, SandboxOperator
@@ -37,6 +42,14 @@ LISTS: dict[str, Callable[..., Any]] = {
 }
 
 
+@cache
+def _ledger() -> Ledger:
+    """One for the whole run: the coordinator keeps nothing there that outlives a call."""
+    folder = tempfile.mkdtemp(prefix="coterie-kit-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Ledger.open(f"sqlite:///{folder}/ledger.db")
+
+
 class SandboxBed(SmallBed):
     driver = "sandbox"
     groups = "direct"
@@ -46,7 +59,7 @@ class SandboxBed(SmallBed):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._state = folder / "sandbox.db"
-        self._coordinator = LocalCoordinator()
+        self._coordinator = LedgerCoordinator(_ledger(), "kit")
         self._datacenter = open_datacenter(self._state)
         self.open().has_vm("none")  # opens the account, as its first user would
         self._account = open_account(self._datacenter, ACCOUNT, operator=True)

@@ -348,6 +348,15 @@ def test_an_ambiguous_security_group_is_refused_before_anything_is_made(lab: Lab
     assert holders(lab) == 0
 
 
+def test_an_update_with_an_ambiguous_security_group_makes_nothing(lab: Lab) -> None:
+    cid = lab.group()
+    for _ in range(2):
+        create_security_group(lab.operator, name="web")
+    with pytest.raises(NameTaken):
+        lab.cpi.update_server_group(cid, lab.metadata(guards=["new", "web"]))
+    assert guard_names(lab) == ["web", "web"]
+
+
 def test_security_groups_are_exchanged_on_living_vms(either: Lab) -> None:
     cid = either.group(guards=["web"])
     vm = either.vm(cid)

@@ -250,6 +250,26 @@ def test_a_group_that_goes_while_a_vm_joins_is_missing(lists: Lab) -> None:
     assert list_vms(lists.operator).items == ()
 
 
+def test_a_reservation_that_goes_while_its_group_comes_into_being_is_noticed(
+    lists: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coterie.cpi.sandbox import membership
+
+    cid = lists.group()
+    create = membership.create_server_group
+
+    def create_too_late(*arguments: Any, **more: Any) -> Any:
+        made = create(*arguments, **more)
+        delete_label(lists.operator, list_labels(lists.operator).items[0].id)
+        return made
+
+    monkeypatch.setattr(membership, "create_server_group", create_too_late)
+    with pytest.raises(GroupMissing):
+        lists.vm(cid)
+    assert list_vms(lists.operator).items == ()
+    assert server_groups.list_server_groups(lists.operator).items == ()
+
+
 def test_a_refusal_without_its_class_is_recognised(lists: Lab) -> None:
     class Vague:
         def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -41,6 +40,8 @@ class LazyGroup(Sections, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self._verbs and not args[0].startswith("-"):
+            import difflib  # only who mistypes pays for it
+
             near = difflib.get_close_matches(args[0], self._verbs, 1)
             hint = f" Did you mean {near[0]!r}?" if near else " `coterie --help` lists the verbs."
             raise click.UsageError(f"no verb {args[0]!r}.{hint}", ctx)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -47,7 +47,7 @@ class Api:
 
     def start(self, method: str, path: str, body: Any = None, **query: Any) -> int:
         """Start work; the id of its task. A key makes it safe to repeat when the answer was lost."""
-        answer = self.send(method, path, query, body, {"Idempotency-Key": str(uuid.uuid4())})
+        answer = self.send(method, path, query, body, {"Idempotency-Key": os.urandom(16).hex()})
         task: int = answer.body["task_id"]
         return task
 

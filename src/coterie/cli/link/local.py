@@ -5,13 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import time
+from typing import TYPE_CHECKING
 
 from coterie import __version__
-from coterie.cli.link import spawn
 from coterie.cli.link.route import Say, connect_unix
 from coterie.director.home import Home
 from coterie.director.lock import Lock, holder
 from coterie.errors import Unreachable
+
+if TYPE_CHECKING:
+    from coterie.cli.link.spawn import Child
 
 _START_S = 60.0
 
@@ -24,7 +27,7 @@ class LocalRoute:
         self._home = home
         self._foreground = foreground
         self._say = say
-        self._ours: spawn.Child | None = None
+        self._ours: Child | None = None
         self._looked = False
 
     def open(self, timeout: float) -> http.client.HTTPConnection:
@@ -40,6 +43,8 @@ class LocalRoute:
             self._ours.end()
 
     def _start(self) -> None:
+        from coterie.cli.link import spawn  # only who starts or stops a Director pays for it
+
         self._home.prepare()
         turn = Lock(self._home.start_lock)
         turn.take(wait=True)
@@ -54,7 +59,9 @@ class LocalRoute:
         for task in info(self._home)["resumed"]:
             self._say(f"resumed task {task['id']} ({task['kind']} {task['deployment'] or ''})".replace(" )", ")"))
 
-    def _await(self, child: spawn.Child) -> None:
+    def _await(self, child: Child) -> None:
+        from coterie.cli.link import spawn
+
         give_up = time.monotonic() + _START_S
         while not spawn.answers(self._home):
             if child.failed():
@@ -81,6 +88,8 @@ class LocalRoute:
                 f"it is replaced once task {unfinished[0]['id']} has ended"
             )
             return
+        from coterie.cli.link import spawn
+
         self._say(f"replacing the local Director {who.version} by {__version__}")
         spawn.stop(self._home)
 

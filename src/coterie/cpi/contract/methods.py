@@ -34,7 +34,10 @@ class Coordinator(Protocol):
     """Serialises changes to cloud objects that take one writer at a time; drivers never lock."""
 
     def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
-        """Return when `change` is visible in the cloud. Waiting changes of one domain go to `apply` together."""
+        """The outcome that `apply` gave this change, once it is visible in the cloud or refused.
+
+        Waiting changes of one domain go to `apply` together, whoever submitted them.
+        """
 
 
 @dataclass(frozen=True, slots=True)

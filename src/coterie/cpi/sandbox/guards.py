@@ -82,13 +82,20 @@ class Guards(SandboxCloud):
         return found.id
 
     def _released(self, group: str, cid: str) -> None:
-        try:
-            set_tags(self.account, group, "security_group", {f"{USER}{cid}": None})
-            found = cloud.get_security_group(self.account, group)
-            if self.ours(found.tags) and not users(found):
-                cloud.delete_security_group(self.account, group, revision=found.revision)
-        except (NoSuch, InUse, RevisionDiffers):
-            return  # gone already, or somebody uses it: both are fine
+        """The last user deletes the group with its tag still on it: who dies half-way can find it again by that."""
+        for _ in range(_TRIES):
+            try:
+                found = cloud.get_security_group(self.account, group)
+                if self.ours(found.tags) and not set(users(found)) - {cid}:
+                    cloud.delete_security_group(self.account, group, revision=found.revision)
+                    return
+                if f"{USER}{cid}" not in found.tags:
+                    return
+                set_tags(self.account, group, "security_group", {f"{USER}{cid}": None})
+            except NoSuch:
+                return
+            except (InUse, RevisionDiffers):
+                continue  # others come and go at the same time: look again
 
 
 def users(group: cloud.SecurityGroup) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import CpiError, is_adopted
+from coterie.cpi.contract import is_adopted
 from coterie.cpi.sandbox.group_tags import guards_in
 from coterie.cpi.sandbox.holders import Holders, group_missing
 from coterie.cpi.sandbox.refusals import revive
@@ -40,13 +40,7 @@ class Joining(Holders):
         """Returns when the VM is seen in its group; only where members are one list."""
         zone = str(vm.zone)
         change = {"op": "join", "group": cid, "zone": zone, "vm": vm.id}
-        try:
-            outcome = self.runtime.coordinator.submit(self, f"{self.cloud}/{zone}", change)
-        except CpiError as error:
-            # a coordinator may tell that a change was refused without telling by which error
-            if not is_adopted(cid) and self.holder(cid) is None:
-                raise group_missing(cid) from error
-            raise
+        outcome = self.runtime.coordinator.submit(self, f"{self.cloud}/{zone}", change)
         if not outcome.get("ok"):
             raise revive(outcome.get("error") or {})
 

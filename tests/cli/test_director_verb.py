@@ -1,0 +1,62 @@
+"""`coterie director`: in the foreground, on the unix socket or on TCP, on either database."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.cli.conftest import Machine, finish
+
+
+@contextmanager
+def serving(machine: Machine, *words: str) -> Iterator[str]:
+    """A running Director; where it listens."""
+    process = machine.start("director", *words)
+    where = _address(process)
+    try:
+        yield where
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert finish(process).code == 0
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("{") and "listening on " in line:
+            return str(json.loads(line)["message"].removeprefix("listening on "))
+    raise AssertionError(f"it ended with {process.wait(10)} before it served")
+
+
+def test_on_the_unix_socket_it_is_the_local_one(machine: Machine) -> None:
+    with serving(machine) as where:
+        assert where == str(machine.home.socket)
+        assert machine.run("nodes").code == 0
+        assert machine.run("nodes", "--director", f"unix:{where}").code == 0
+        second = machine.run("director")
+        assert second.code == 6
+        assert "coterie local stop" in second.err
+    assert machine.run("local", "status", "-o", "json").json["running"] is False
+
+
+def test_on_postgresql_and_tcp(machine: Machine, postgres_url: str) -> None:
+    with serving(machine, "--listen", "127.0.0.1:0", "--database", postgres_url, "--name", "site") as where:
+        machine.env["COTERIE_DIRECTOR"] = f"http://{where}"
+        machine.furnish()
+        deployed = machine.run("deploy", "web.yml")
+        assert deployed.code == 0, deployed.err
+        assert [node["state"] for node in machine.run("nodes", "-o", "json").json["items"]] == ["up", "up"]
+        assert machine.run("conductors", "-o", "json").json["items"][0]["name"] == "site"
+        assert not machine.home.ledger.exists()
+        deleted = machine.run("delete", "web", "--delete-disks", "--yes")
+        assert deleted.code == 0, deleted.err
+        assert machine.run("disks", "-o", "json").json["items"] == []
+
+
+def test_a_database_that_is_not_there_is_told_without_its_password(machine: Machine) -> None:
+    done = machine.run("director", "--database", "postgresql://me:hunter2@127.0.0.1:1/none")
+    assert done.code == 7
+    assert "127.0.0.1" in done.err and "hunter2" not in done.err
