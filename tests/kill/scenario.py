@@ -118,7 +118,7 @@ def _upgrade(wanted: Json, groups: dict[str, Json]) -> None:
 
 def _alter(wanted: Json, groups: dict[str, Json]) -> None:
     wanted["tags"] = {"team": "blue"}
-    groups["store"].update(persistent_disk=3072, security_groups=["store", "audit", OPERATORS_GUARD])
+    groups["store"].update(persistent_disk=3072, security_groups=["audit", OPERATORS_GUARD])
     del groups["web"]["persistent_disk"]
     groups["web"]["persistent_disk_type"] = "fast"
 

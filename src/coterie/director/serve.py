@@ -76,7 +76,8 @@ def _office(service: Service, ledger: Ledger) -> Office:
 def _conducting(service: Service, ledger: Ledger, life: Life) -> Iterator[Conductor]:
     conductor = Conductor(
         ledger,
-        service.settings["name"],
+        # The same after a restart, so that it takes its own work over at once; different on every machine.
+        f"{service.settings['name']}@{socket.gethostname()}",
         state_folder=service.home.folder,
         workers=service.settings["workers"],
         call_timeout_s=service.settings["call_timeout"],

@@ -13,6 +13,7 @@ from coterie.ledger import clouds, deployments, groups, identity, nodes, objects
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.manifest import GroupWish, load_cloud_config
+from coterie.plan.limits import zone
 from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
@@ -194,7 +195,7 @@ def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
         kinds.add("server_group")
     if any(wish.security_groups for wish in own):
         kinds.add("security_group")
-    zones = {str(az.cloud_properties.get("zone", az.name)) for wish in own for az in wish.azs if az.cloud == cloud}
+    zones = {zone(az) for wish in own for az in wish.azs if az.cloud == cloud}
     return {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
 
 
