@@ -70,7 +70,8 @@ class Matrix:
     def record(self) -> Recording:
         """The whole scenario without a death; the world of each phase's beginning is kept."""
         world = new_world(self._folder / "recording", self._server)
-        plant(world)
+        with world.operator() as account:
+            plant(account)
         self.recording.foreign = read_cloud(world, "nobody").foreign
         book: Book | None = None
         for phase in phases():
@@ -123,9 +124,7 @@ class Matrix:
 
     def _order(self, start: Start, world: World, run: int) -> Order:
         phase = start.phase.name
-        return Order(
-            "director", world.url, str(world.folder), cloud_config(), phase=phase, since=start.since, run=run
-        )
+        return Order("director", world.url, str(world.folder), cloud_config(), phase=phase, since=start.since, run=run)
 
     def _reached(self, order: Order) -> list[Point]:
         return read_trace(order.trace)

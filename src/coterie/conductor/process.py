@@ -233,7 +233,7 @@ class Conductor:
     def _hand_back(self, claim: Claim) -> None:
         try:
             with self._ledger.write() as tx:
-                steps.hand_back(tx, claim)
+                steps.hand_back(tx, claim, _POLL_S)  # what fails at once and always must not be tried without a rest
         except Exception:
             log.exception("could not hand step %s back", claim.id)
 
