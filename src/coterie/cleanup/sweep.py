@@ -68,7 +68,8 @@ def _kind(
     if "survey" in cpi.capabilities().unsupported:
         report["stopped"] = cpi.capabilities().unsupported["survey"].why
         return report
-    evidence = None if known is None else frozenset(known.get(kind, ()))
+    # A kind that the caller says nothing about has no evidence: nothing of it may go.
+    evidence = None if known is None or kind not in known else frozenset(known[kind])
     findings = _survey(cpi, kind, director_uuid, evidence, options, report)
     orphans = [finding for finding in findings if finding.verdict == "orphan"]
     if len(orphans) > options.cap:
