@@ -12,7 +12,7 @@ from coterie.ledger.tables import changes, domains
 
 def submit(tx: Tx, domain: str, body: dict[str, Any]) -> int:
     if tx.execute(sa.select(domains.c.domain).where(domains.c.domain == domain)).first() is None:
-        _ensure(tx, domain)
+        ensure(tx, domain)
     made = changes.insert().values(domain=domain, body=body, state="waiting", created_at=now())
     change: int = tx.execute(made.returning(changes.c.id)).scalar_one()
     return change
@@ -66,7 +66,8 @@ def withdraw(tx: Tx, change: int) -> None:
     tx.execute(changes.delete().where(changes.c.id == change))
 
 
-def _ensure(tx: Tx, domain: str) -> None:
+def ensure(tx: Tx, domain: str) -> None:
+    """Make sure that the domain has its row, whoever else does the same at this moment."""
     if tx.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:

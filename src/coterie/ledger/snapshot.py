@@ -97,4 +97,5 @@ def fingerprint(tx: Tx, deployment: str) -> tuple[object, ...]:
         nodes_table.c.deployment == deployment
     )
     held = [(group.intent, group.state) for group in groups.of_deployment(tx, deployment)]
-    return serial, *tx.execute(seen).one(), tuple(held)
+    # An image that left a cloud meanwhile would be waited for in vain.
+    return serial, *tx.execute(seen).one(), tuple(held), tuple(sorted(_images(tx).items()))
