@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ class _Draft:
         """The newest unused stemcells of each name stay: somebody is about to need one of them."""
         count: dict[str, int] = defaultdict(int)
         found = []
-        for row in sorted(rows, key=lambda row: row["intent"], reverse=True):
+        for row in sorted(rows, key=_newness, reverse=True):
             name = str(row["ref"]).rpartition("/")[0]
             if row["kind"] == "image" and row["ledger_state"] == "live" and count[name] < self._options.keep_stemcells:
                 count[name] += 1
@@ -146,6 +147,12 @@ def _refusal(row: Row, options: Options, now: float, pinned: frozenset[tuple[str
         return out
     until = unripe(row, options, now)
     return f"{row['reason']}; it may go after {_day(until)}" if until else None
+
+
+def _newness(row: Row) -> tuple[list[tuple[int, str]], str]:
+    """By version, number by number; where the versions are the same, by when it was intended."""
+    parts = re.split(r"[^A-Za-z0-9]+", str(row["ref"]).rpartition("/")[2])
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], row["intent"]
 
 
 def _kept(row: Row, reason: str) -> Row:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from coterie.errors import Conflict
 from coterie.ledger import holds
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import addresses, deployments, instance_groups, nodes, server_group_users, steps, tasks
+from coterie.ledger.tables import addresses, deployments, instance_groups, nodes, objects, server_group_users, steps, tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +163,18 @@ def abandon(tx: Tx, name: str) -> None:
     tx.execute(ended.values(state="cancelled", owner=None, epoch=steps.c.epoch + 1, ended_at=now()))
     tx.execute(tasks.update().where(tasks.c.id.in_(mine)).values(state="cancelled", ended_at=now()))
     tx.execute(nodes.delete().where(nodes.c.deployment == name))
-    tx.execute(addresses.delete().where(addresses.c.deployment == name))
+    _abandon_addresses(tx, name)
     forget_if_empty(tx, name)
+
+
+def _abandon_addresses(tx: Tx, name: str) -> None:
+    """An address is given to nobody while a VM that was left behind may answer at it."""
+    manned = sa.select(objects.c.node).where(
+        objects.c.deployment == name, objects.c.kind == "vm", objects.c.state != "gone", objects.c.node.is_not(None)
+    )
+    mine = addresses.c.deployment == name
+    tx.execute(addresses.delete().where(mine, addresses.c.node.not_in(manned)))
+    tx.execute(addresses.update().where(mine).values(deployment=""))
 
 
 def names(tx: Tx) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, cast
 
-from coterie.cleanup.flows.target import Target, enter, skip
+from coterie.cleanup.flows.target import Target, enter, freed, skip
 from coterie.cpi.contract import Kind, Mark
 from coterie.ledger import cleanups, evidence, groups, nodes, objects
 from coterie.ledger.record import Record
@@ -34,6 +34,7 @@ class CloseIntent(Target):
             return skip(work, f"{record.user} needs it by now")
         is_group = record.kind == "server_group"
         work.write(groups.gone(record.intent) if is_group else objects.gone(record.intent, tombstone=True))
+        work.write(*freed(record))
         return _end(work, "closed")
 
     def _settle(self, work: Work, record: Record) -> Move:
@@ -42,6 +43,7 @@ class CloseIntent(Target):
             case Landed():
                 return skip(work, "it came meanwhile; the next cleanup judges it")
             case Lost():
+                work.write(*freed(record))
                 if record.kind == "vm" and record.user is not None and record.node:
                     work.write(nodes.change(record.node, vm_intent=None, vm_cid=None, server_group=None))
                 return _end(work, "closed")

@@ -10,7 +10,7 @@ from coterie.cpi.contract import CloudObject, Cpi, Kind, Mark
 from coterie.errors import CoterieError
 from coterie.ledger import cleanups, evidence, groups, holds, objects, suspects
 from coterie.ledger.record import Record
-from coterie.ledger.writes import Write, update
+from coterie.ledger.writes import Write, delete, update
 from coterie.task.flow import Done, Flow, Move, Wait, Work
 
 HOLD_S = 900.0  # longer than any call may take
@@ -81,8 +81,15 @@ def row_becomes(record: Record, kind: str, state: str, **more: Any) -> list[Writ
     if record.kind == "server_group":
         return [groups.gone(record.intent) if state == "gone" else groups.change(record.intent, state=state)]
     if state == "gone":
-        return [objects.gone(record.intent, tombstone=record.tombstone)]
+        return [objects.gone(record.intent, tombstone=record.tombstone), *freed(record)]
     return [update("objects", {"intent": record.intent}, state=state, **more)]
+
+
+def freed(record: Record) -> list[Write]:
+    """With the VM of a node that nobody has any more, its addresses are free."""
+    if record.kind != "vm" or record.node is None or record.node_state is not None:
+        return []
+    return [delete("addresses", {"node": record.node})]
 
 
 def _hold(work: Work) -> str | None:
@@ -109,7 +116,7 @@ def _vanished(work: Work, record: Record | None) -> Move:
     """Nothing carries this mark any more. Should it come back, the tombstone tells that it is an orphan."""
     kind, cid = work.data["kind"], work.data["cid"]
     if record is not None and record.user is None and record.kind == kind and kind != "server_group":
-        work.write(objects.gone(record.intent, tombstone=True))
+        work.write(objects.gone(record.intent, tombstone=True), *freed(record))
     elif record is not None and record.user is None and record.kind == kind:
         work.write(groups.gone(record.intent))
     work.write(cleanups.became(work.data["finding"], "gone"), suspects.clear(work.claim.cloud or "", kind, cid))
