@@ -80,8 +80,14 @@ class Leaks:
             for name in ("vms", "disks", "images", "groups", "guards")
             for what in getattr(cloud, name)
         ]
-        found += [f"the ledger still has {row.kind} {row.intent} as {row.state}" for row in book.objects if row.state != "gone"]
-        found += [f"the ledger still has group {row.intent} as {row.state}" for row in book.groups if row.state != "gone"]
+        found += [
+            f"the ledger still has {row.kind} {row.intent} as {row.state}"
+            for row in book.objects
+            if row.state != "gone"
+        ]
+        found += [
+            f"the ledger still has group {row.intent} as {row.state}" for row in book.groups if row.state != "gone"
+        ]
         if cloud.foreign != self.foreign:
             found.append("objects of others were touched")
         return found + story if found else []

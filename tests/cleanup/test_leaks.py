@@ -1,4 +1,4 @@
-"""Kill a deployment at every step, never resume it, clean up: the cloud is empty of ours, and nobody else lost a thing."""
+"""Kill a deployment at every step, never resume it, clean up: nothing of ours is left, and nobody else lost a thing."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from coterie.ledger.tables import objects as objects_table
 from coterie.sandbox import disks, faults, vms
 from coterie.sandbox.tags import set_tags
 from coterie.task.abandon import abandon
-from tests.cleanup.yard import WEB, Yard
+from tests.cleanup.yard import Yard
 from tests.task.site import group, manifest
 
 DAY = 86_400.0

@@ -11,7 +11,16 @@ import sqlalchemy as sa
 from coterie.errors import Conflict
 from coterie.ledger import holds
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import addresses, deployments, instance_groups, nodes, objects, server_group_users, steps, tasks
+from coterie.ledger.tables import (
+    addresses,
+    deployments,
+    instance_groups,
+    nodes,
+    objects,
+    server_group_users,
+    steps,
+    tasks,
+)
 
 
 @dataclass(frozen=True, slots=True)
