@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from coterie.ledger import events, stages, tasks, writes
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import steps
+from coterie.ledger.tables import conductors, steps
 from coterie.ledger.writes import NOW, After, Write
 
 
@@ -187,7 +187,7 @@ def last_wish(tx: Tx, node: str) -> dict[str, Any] | None:
     return next((data for data in tx.execute(query).scalars() if data and "wish" in data), None)
 
 
-def hand_back(tx: Tx, claim: Claim) -> bool:
+def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
     """Return a running step to the queue under a new epoch, so that a late result of this claim is refused."""
     returned = (
         steps.update()
@@ -197,20 +197,30 @@ def hand_back(tx: Tx, claim: Claim) -> bool:
             steps.c.epoch == claim.epoch,
             steps.c.state == "running",
         )
-        .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
+        .values(state="ready", owner=None, epoch=steps.c.epoch + 1, not_before=now() + rest_s)
     )
     return tx.execute(returned).rowcount == 1
 
 
-def hand_back_all(tx: Tx, owners: Iterable[str]) -> list[int]:
-    """Return every running step of these owners; the tasks they belong to.
+def hand_back_all(tx: Tx, owner: str) -> list[int]:
+    """Return every running step of this owner; the tasks they belong to.
 
-    A task that is being cancelled takes them back too: what the dead owner left in doubt is settled first, and the
-    step ends as cancelled at its next rest.
+    A task that is being cancelled takes them back too: what the owner left in doubt is settled first, and the step
+    ends as cancelled at its next rest.
     """
+    return _return(tx, steps.c.owner == owner)
+
+
+def hand_back_orphans(tx: Tx) -> list[int]:
+    """Return every running step whose owner is no living conductor."""
+    alive = sa.select(conductors.c.name + "#" + conductors.c.incarnation)
+    return _return(tx, steps.c.owner.not_in(alive))
+
+
+def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
     returned = (
         steps.update()
-        .where(steps.c.owner.in_(sorted(owners)), steps.c.state == "running")
+        .where(steps.c.state == "running", condition)
         .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
         .returning(steps.c.task)
     )
