@@ -1,4 +1,4 @@
-"""A nursery for the whole session, and one matrix for each database, recorded once."""
+"""One nursery, and one bench for each database, recorded once for all rooms that use it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.kill.bench import Bench
 from tests.kill.matrix import Matrix
 from tests.kill.nursery import Nursery
 
-DATABASES = ("sqlite", "postgresql")
+_recorded: dict[str | None, Bench] = {}
 
 
 @pytest.fixture(scope="session")
@@ -18,15 +19,21 @@ def nursery() -> Iterator[Nursery]:
         yield opened
 
 
-@pytest.fixture(scope="session", params=DATABASES)
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest) -> str | None:
     """The maintenance database of a PostgreSQL server, or None for SQLite."""
     return None if request.param == "sqlite" else request.getfixturevalue("postgres_server")
 
 
 @pytest.fixture(scope="session")
-def matrix(nursery: Nursery, database: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
-    made = Matrix(nursery, tmp_path_factory.mktemp("kill"), database)
-    made.record()
-    yield made
-    made.close()
+def bench(nursery: Nursery, database: str | None, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    if database not in _recorded:
+        made = Bench(nursery, tmp_path_factory.mktemp("bench"), database)
+        made.record()
+        _recorded[database] = made
+    return _recorded[database]
+
+
+@pytest.fixture(scope="session")
+def matrix(bench: Bench) -> Matrix:
+    return Matrix(bench)

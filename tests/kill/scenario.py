@@ -129,6 +129,7 @@ def _swap(wanted: Json, groups: dict[str, Json]) -> None:
 
 
 def _policy(wanted: Json, groups: dict[str, Json]) -> None:
+    groups["web"]["persistent_disk"] = 256
     for name in ("web", "job"):
         groups[name]["placement"]["policy"] = "anti-affinity"
 

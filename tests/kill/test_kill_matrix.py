@@ -25,7 +25,7 @@ def test_killed_once_at_each_kind_of_point(matrix: Matrix, phase: str) -> None:
 
 def _depends_on_database(matrix: Matrix, point: Point) -> bool:
     """What happens inside the cloud is the same whatever our database is: once is enough here, `full` does both."""
-    return matrix.on_sqlite or not point.kind.startswith("cloud ")
+    return matrix.bench.server is None or not point.kind.startswith("cloud ")
 
 
 def _assert_all_killed(matrix: Matrix, points: set[Point]) -> None:

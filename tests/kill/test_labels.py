@@ -7,15 +7,15 @@ from tests.kill.matrix import Matrix
 
 # Inherited, and never gone to: an update leaves the VM that it finds.
 NEVER = {"node.update.retire", "node.update.intend", "node.update.create_vm"}
+# Inherited, and never gone to: the only disk that a new node can have is the one that its step has just made.
+NEVER |= {"node.create.change_disk"}
 # Only after an answer was lost, a VM came up broken or late; the fault matrix goes there.
 AFTER_FAULTS = {
     "node.create.await_up",
-    "node.create.change_disk",
     "node.create.intend",
     "node.create.retire",
     "node.create.want_another_disk",
     "node.recreate.await_up",
-    "node.recreate.create_disk",
     "node.recreate.want_another_disk",
     "node.update.await_up",
     "node.update.want_another_disk",

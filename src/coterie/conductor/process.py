@@ -85,6 +85,7 @@ class Conductor:
         self._watchdog = Watchdog(ledger, call_timeout_s, self._replace_worker)
 
     def start(self) -> None:
+        since = self._lease.moment()
         with self._ledger.write() as tx:
             before = tasks.unfinished(tx)
             conductors.register(
@@ -96,7 +97,7 @@ class Conductor:
                 release=__version__,
             )
         self.resumed = before
-        self._lease.renew(self._lease.moment())
+        self._lease.renew(since)
         for target in (self._heartbeat, self._claim_steps, self._answer_questions):
             self._spawn(target)
         for _ in range(self._workers):
@@ -135,7 +136,10 @@ class Conductor:
                 self._lose()
                 return
             self._lease.renew(since)
-            self._watchdog.look()
+            try:
+                self._watchdog.look()
+            except Exception:
+                log.exception("could not look for hanging calls; trying again")
 
     def _claim_steps(self) -> None:
         while not self._stopping.is_set():

@@ -14,7 +14,7 @@ LIFE: Mapping[str, frozenset[str]] = {
     "intended": frozenset({"live", "deleting"}),
     "live": frozenset({"live", "missing", "deleting"}),
     "missing": frozenset({"live", "deleting"}),
-    "deleting": frozenset({"deleting", "live", "gone"}),
+    "deleting": frozenset({"deleting", "intended", "live", "gone"}),
     "gone": frozenset(),
 }
 

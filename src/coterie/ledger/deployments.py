@@ -92,8 +92,12 @@ def save(tx: Tx, name: str, *, manifest: str, config_id: int, resurrection: bool
         .where(deployments.c.name == name)
         .values(**values, serial=deployments.c.serial + 1, updated_at=now())
     )
-    if tx.execute(changed).rowcount == 0:
+    if tx.execute(changed).rowcount:
+        return
+    try:
         tx.execute(deployments.insert().values(name=name, **values, created_at=now(), updated_at=now()))
+    except sa.exc.IntegrityError as taken:
+        raise Conflict(f"deployment {name} was made by another request meanwhile", remedy="plan again") from taken
 
 
 def stop_resurrection(tx: Tx, name: str) -> None:
@@ -149,16 +153,6 @@ def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]
         raise Conflict(
             f"an address for deployment {deployment} was given to another one meanwhile", remedy="plan again"
         ) from taken
-
-
-def readdress(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]]) -> None:
-    """Replace the addresses of nodes that are made anew."""
-    if not wanted:
-        return
-    tx.execute(addresses.delete().where(addresses.c.node.in_([node for node, _ in wanted])))
-    reserve(tx, deployment, wanted)
-    for node, given in wanted:
-        tx.execute(nodes.update().where(nodes.c.uuid == node).values(addresses=given))
 
 
 def abandon(tx: Tx, name: str) -> None:

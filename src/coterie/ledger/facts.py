@@ -12,6 +12,7 @@ from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import facts
+from coterie.ledger.upsert import insert_or_update
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,7 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
         "conductor_group": cloud.conductor_group,
         "properties": None if known else cloud.properties,
     }
-    changed = tx.execute(facts.update().where(facts.c.cloud == cloud.name, facts.c.what == what).values(**asked))
-    if changed.rowcount == 0:
-        tx.execute(facts.insert().values(cloud=cloud.name, what=what, **asked))
+    insert_or_update(tx, facts, {"cloud": cloud.name, "what": what}, asked)
     return at
 
 

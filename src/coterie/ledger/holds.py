@@ -9,9 +9,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from coterie.errors import Conflict
-from coterie.ledger.domains import ensure
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import domains, tasks
+from coterie.ledger.upsert import insert_or_leave
 
 STEMCELLS = "stemcells"  # of all clouds: any deployment may be about to use one
 _UNFINISHED = ("running", "cancelling")
@@ -24,7 +24,7 @@ def of_deployment(name: str) -> str:
 def take(tx: Tx, name: str, task: int, lease_s: float) -> int | None:
     """Hold it for the deletions of `task`; the other task that is at work there, or None when it is ours."""
     domain = f"hold:{name}"
-    ensure(tx, domain)
+    insert_or_leave(tx, domains, {"domain": domain})
     held = domains.update().where(domains.c.domain == domain)
     tx.execute(held.values(holder=str(task), epoch=domains.c.epoch + 1, expires=now() + lease_s))
     busy = _at_work(tx, name)
@@ -36,7 +36,7 @@ def take(tx: Tx, name: str, task: int, lease_s: float) -> int | None:
 def refuse_held(tx: Tx, name: str) -> None:
     """Called by whoever is about to use it, in the transaction that says so."""
     domain = f"hold:{name}"
-    ensure(tx, domain)
+    insert_or_leave(tx, domains, {"domain": domain})
     held = domains.c.holder.is_not(None) & (domains.c.expires >= now())
     query = sa.select(domains.c.holder, held).where(domains.c.domain == domain).with_for_update()
     holder, fresh = tx.execute(query).one()
@@ -53,7 +53,7 @@ def refuse_held(tx: Tx, name: str) -> None:
 def pace(tx: Tx, cloud: str, every_s: float) -> float:
     """Reserve the next moment at which this cloud may be asked for a deletion; how many seconds from now it is."""
     domain = f"pace:{cloud}"
-    ensure(tx, domain)
+    insert_or_leave(tx, domains, {"domain": domain})
     query = sa.select(now(), domains.c.expires).where(domains.c.domain == domain).with_for_update()
     at, free = tx.execute(query).one()
     mine: float = max(at, free or at)

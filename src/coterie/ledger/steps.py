@@ -53,6 +53,8 @@ class Outcome:
     events: list[Event] = field(default_factory=list)
 
 
+_DEADLINE_S = 4 * 3600.0  # from its first claim: what waits for its turn is not late
+
 _CLAIMED = (
     steps.c.id,
     steps.c.task,
@@ -105,6 +107,7 @@ def claim(
             owner=owner,
             epoch=steps.c.epoch + 1,
             started_at=sa.func.coalesce(steps.c.started_at, now()),
+            deadline=sa.func.coalesce(steps.c.deadline, now() + _DEADLINE_S),
         )
         .returning(*_CLAIMED)
     )
@@ -122,12 +125,12 @@ _NEXT_DUE = sa.select(sa.func.min(steps.c.not_before) - now()).where(steps.c.sta
 
 def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
     """Apply the outcomes whose claims still hold; the ids of those. The others leave no trace."""
+    stopping = tasks.hold(tx, {outcome.claim.task for outcome in outcomes})
     held = _held(tx, outcomes)
     valid = [outcome for outcome in outcomes if outcome.claim.id in held]
     if not valid:
         return set()
     at = time(tx)
-    stopping = tasks.cancelling(tx, {o.claim.task for o in valid if o.move == "wait"})
     changed: list[Write] = []
     happened: list[Event] = []
     for outcome in valid:

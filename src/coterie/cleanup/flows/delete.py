@@ -40,9 +40,8 @@ class DeleteObject(Target):
             return found
         thing, record = found
         work.data.update(etag=thing.etag, was=record.state)
-        work.write(
-            *row_becomes(record, thing.kind, "deleting", **({"cid": thing.cid} if thing.kind == record.kind else {}))
-        )
+        more = {"cid": thing.cid} if record.kind != "server_group" else {}
+        work.write(*row_becomes(work, record, "deleting", **more))
         return Next("want_snapshot" if work.data["snapshot"] else "delete")
 
     def want_snapshot(self, work: Work) -> Move:
@@ -95,7 +94,7 @@ class DeleteObject(Target):
         with work.ledger.read() as tx:
             record = evidence.records(tx, cloud, [data["intent"]]).get(data["intent"])
         if record is not None:
-            work.write(*row_becomes(record, data["kind"], "gone"))
+            work.write(*row_becomes(work, record, "gone"))
         work.write(cleanups.became(data["finding"], "deleted"), suspects.clear(cloud, data["kind"], data["cid"]))
         work.say("cleanup.deleted", f"{data['kind']} {data['cid']}: {data['reason']}", cid=data["cid"])
         return Done()
@@ -113,5 +112,5 @@ class DeleteObject(Target):
         with work.ledger.read() as tx:
             record = evidence.records(tx, work.claim.cloud or "", [work.data["intent"]]).get(work.data["intent"])
         if record is not None and record.state == "deleting":
-            work.write(*row_becomes(record, work.data["kind"], work.data["was"]))
+            work.write(*row_becomes(work, record, work.data["was"]))
         return skip(work, why)

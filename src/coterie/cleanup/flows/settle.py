@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, cast
 
-from coterie.cleanup.flows.target import Target, enter, freed, skip
+from coterie.cleanup.flows.target import Target, enter, freed, group_becomes, skip
 from coterie.cpi.contract import Kind, Mark
 from coterie.ledger import cleanups, evidence, groups, nodes, objects
 from coterie.ledger.record import Record
 from coterie.task.create import Landed, Lost, settle
-from coterie.task.flow import Done, Move, Work
+from coterie.task.flow import Done, Move, Next, Work
 
 _UNSETTLED = ("intended", "unknown")
 
@@ -32,9 +32,15 @@ class CloseIntent(Target):
             return skip(work, "it is there after all; the next cleanup judges it")
         if record.user is not None and record.state not in _UNSETTLED:
             return skip(work, f"{record.user} needs it by now")
-        is_group = record.kind == "server_group"
-        work.write(groups.gone(record.intent) if is_group else objects.gone(record.intent, tombstone=True))
-        work.write(*freed(record))
+        if record.kind == "server_group":
+            work.write(*group_becomes(work, "deleting"))
+            return Next("close_group")
+        work.write(objects.gone(record.intent, tombstone=True), *freed(record))
+        return _end(work, "closed")
+
+    def close_group(self, work: Work) -> Move:
+        """A group goes by way of *deleting*, so this is a commit of its own."""
+        work.write(*group_becomes(work, "gone"))
         return _end(work, "closed")
 
     def _settle(self, work: Work, record: Record) -> Move:
@@ -63,8 +69,7 @@ class ReclaimObject(Target):
         if record is None or record.state not in _UNSETTLED:
             return skip(work, "it was settled meanwhile")
         if record.kind == "server_group":
-            work.write(groups.change(record.intent, state="live", cid=work.data["cid"]))
-            return _end(work, "reclaimed")
+            return self._reclaim_group(work)
         settled = settle(work, cast(Kind, record.kind), record.intent)
         match settled:
             case Landed(cid):
@@ -74,6 +79,13 @@ class ReclaimObject(Target):
             case Lost():
                 return skip(work, "it is not there any more")
         return settled
+
+    def _reclaim_group(self, work: Work) -> Move:
+        with work.ledger.read() as tx:
+            row = groups.get(tx, work.data["intent"])
+        if row is not None:
+            work.write(groups.move(row, "live", cid=work.data["cid"]))
+        return _end(work, "reclaimed")
 
 
 def _record(work: Work) -> Record | None:

@@ -74,15 +74,24 @@ def skip(work: Work, why: str) -> Move:
     return Done()
 
 
-def row_becomes(record: Record, kind: str, state: str, **more: Any) -> list[Write]:
+def row_becomes(work: Work, record: Record, state: str, **more: Any) -> list[Write]:
     """The row behind the object; what came beside it has none of its own."""
-    if record.kind != kind:
+    if record.kind != work.data["kind"]:
         return []
     if record.kind == "server_group":
-        return [groups.gone(record.intent) if state == "gone" else groups.change(record.intent, state=state)]
+        return group_becomes(work, state)
     if state == "gone":
         return [objects.gone(record.intent, tombstone=record.tombstone), *freed(record)]
     return [update("objects", {"intent": record.intent}, state=state, **more)]
+
+
+def group_becomes(work: Work, state: str) -> list[Write]:
+    """A group that is gone stays so, whatever the cloud still shows of it."""
+    with work.ledger.read() as tx:
+        row = groups.get(tx, work.data["intent"])
+    if row is None or row.state in ("gone", state):
+        return []
+    return [groups.move(row, state)]
 
 
 def freed(record: Record) -> list[Write]:
@@ -118,7 +127,8 @@ def _vanished(work: Work, record: Record | None) -> Move:
     if record is not None and record.user is None and record.kind == kind and kind != "server_group":
         work.write(objects.gone(record.intent, tombstone=True), *freed(record))
     elif record is not None and record.user is None and record.kind == kind:
-        work.write(groups.gone(record.intent))
+        # Where it was not being deleted, the next survey finds its row without an object, and closes it.
+        work.write(*group_becomes(work, "gone" if record.state == "deleting" else "deleting"))
     work.write(cleanups.became(work.data["finding"], "gone"), suspects.clear(work.claim.cloud or "", kind, cid))
     work.say("cleanup.gone", f"nothing carries the mark of {kind} {cid} any more", cid=cid)
     return Done()

@@ -120,6 +120,8 @@ class Groups(Adoption, Joining, Guards):
                 self.remove_holder(holder)
         except RevisionDiffers:
             return False
+        except NoSuch:
+            pass  # removed since we looked, perhaps by this very call, done twice
         if not holder or not self.zone_groups(cid):
             return True
         # on a cloud that reserves, a first join came in between: what was removed is put back

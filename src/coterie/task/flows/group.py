@@ -81,7 +81,7 @@ class DeleteGroup(Flow):
     def failed(self, work: Work, error: CoterieError) -> None:
         row = _row(work)
         if row.state == "deleting":
-            work.write(groups.move(row, "live"))
+            work.write(groups.move(row, "live" if row.cid else "intended"))
 
 
 def _row(work: Work) -> GroupRow:

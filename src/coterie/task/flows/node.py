@@ -31,7 +31,15 @@ class _MakesVm(DiskLabels):
                 intent, "vm", node.cloud, az=node.az, deployment=node.deployment, node=node.uuid, ref=node.name
             ),
             # The group is written with the intent: from now on there may be a VM in it.
-            nodes.change(node.uuid, vm_intent=intent, vm_cid=None, server_group=work.data.get("server_group")),
+            nodes.change(
+                node.uuid,
+                az=node.az,
+                addresses=dict(node.addresses),
+                vm_intent=intent,
+                vm_cid=None,
+                server_group=work.data.get("server_group"),
+            ),
+            *nodes.leave_addresses(work.data.pop("leaves", {})),
         )
         work.data.update(vm=intent, agent_id=work.ids.uuid())
         clear(work, intent)
@@ -59,9 +67,8 @@ class _MakesVm(DiskLabels):
         work.cpi.set_vm_metadata(work.data["cid"], labels)
         if work.data["wish"]["disk"] is not None:
             return self.want_disk(work, node)
-        if self.may_have_disk(work):
-            keep_disk(work)
-        return self.await_up(work)
+        doubt = keep_disk(work, "describe") if self.may_have_disk(work) else None
+        return doubt or self.await_up(work)
 
     def may_have_disk(self, work: Work) -> bool:
         return True
