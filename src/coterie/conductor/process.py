@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie import __version__
+from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
 from coterie.conductor.answers import answer
 from coterie.conductor.watchdog import Watchdog
 from coterie.cpi.contract import Cpi
@@ -26,12 +27,13 @@ from coterie.task.committer import Committer
 from coterie.task.coordinator import LedgerCoordinator
 from coterie.task.fence import Lease, Observer
 from coterie.task.flow import Work
-from coterie.task.flows import FLOWS
+from coterie.task.flows import FLOWS as TASK_FLOWS
 from coterie.task.retry import Retry
 from coterie.task.runner import Runner
 
 log = logging.getLogger(__name__)
 
+FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
 _POLL_S = 1.0  # for what other processes write; our own writes wake us at once
 _MEMORIES = 64  # tasks whose look-ups are remembered
 

@@ -88,6 +88,12 @@ def images(tx: Tx, refs: Sequence[str]) -> list[ObjectRow]:
     return [ObjectRow(*row) for row in tx.execute(query)]
 
 
+def kept_ones(tx: Tx) -> list[ObjectRow]:
+    """Disks and snapshots in their undo window."""
+    query = sa.select(*_ROW).where(objects.c.state == "kept", objects.c.cid.is_not(None)).order_by(objects.c.intent)
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
 # -- the moves of a life; `intended` is always committed before the cloud is called --
 
 

@@ -184,6 +184,12 @@ def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
             tasks.end(tx, task)
 
 
+def last_wish(tx: Tx, node: str) -> dict[str, Any] | None:
+    """What the last step that made or changed this node was told; None when none is remembered."""
+    query = sa.select(steps.c.data).where(steps.c.node == node).order_by(steps.c.id.desc()).limit(20)
+    return next((data for data in tx.execute(query).scalars() if data and "wish" in data), None)
+
+
 def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
     """Return a running step to the queue under a new epoch, so that a late result of this claim is refused."""
     returned = (

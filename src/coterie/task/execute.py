@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from coterie.errors import StalePlan
 from coterie.ids import Ids
 from coterie.ledger import clouds, deployments, groups, objects, tasks, writes
 from coterie.ledger.clouds import CloudRow
@@ -101,6 +102,15 @@ class Execution:
             if again is None:
                 rows.append(objects.intend(intent, "image", change.cloud, ref=stemcell))
         writes.apply(self._tx, rows, time(self._tx))
+        self._require_images()
+
+    def _require_images(self) -> None:
+        """An image that a cleanup took out since the plan was made would be waited for in vain."""
+        made = self._of("node", "create", "recreate")
+        for cloud, ref in sorted({(change.cloud, change.details["wish"]["stemcell"]) for change in made}):
+            coming = f"{ref}@{cloud}" in self._new_images
+            if not coming and not objects.image_on_its_way(self._tx, cloud, ref):
+                raise StalePlan(f"stemcell {ref} left {cloud} while this was planned", remedy="plan and confirm again")
 
     def _request_disk_deletes(self) -> None:
         doomed = [objects.deleting(c.details["intent"], c.details["cid"]) for c in self._of("disk", "delete")]
