@@ -102,7 +102,7 @@ class Leaks:
 
 
 def _order(world: World) -> Order:
-    return Order("director", world.url, str(world.folder), cloud_config(), phase=phases()[0].name)
+    return Order("director", world.url, str(world.folder), phases()[0])
 
 
 def _configure(ledger: Ledger) -> None:
