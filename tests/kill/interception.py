@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from coterie.ledger import schema, steps, tasks
+from coterie.ledger.claims import Claims
 from coterie.ledger.store import Ledger
 from coterie.sandbox.store import Transaction
 from coterie.task.fence import FencedCpi
@@ -45,7 +46,8 @@ def _around_ledger(tracer: Tracer) -> None:
 
     Ledger.write = write  # type: ignore[method-assign]  # this process is there to be watched
     steps.commit = _noting(steps.commit, lambda tx, outcomes: [_words_of(outcome) for outcome in outcomes])
-    steps.claim = _noting_result(steps.claim, lambda claims: [] if claims else ["nothing"])
+    taking = _noting_result(Claims.take, lambda taken: [] if taken else ["nothing"])
+    Claims.take = taking  # type: ignore[method-assign]  # as above
     tasks.create = _noting(tasks.create, lambda tx, new: [new.kind])
 
 

@@ -9,6 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.ledger import conductors, objects, steps, tasks
+from coterie.ledger.claims import Claims
+from coterie.ledger.share import Share
 from coterie.ledger.steps import Claim, Outcome
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events as events_table
@@ -17,8 +19,11 @@ from coterie.ledger.tables import stages as stages_table
 from coterie.ledger.tables import steps as steps_table
 from coterie.ledger.tables import tasks as tasks_table
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.ring.members import Member
+from coterie.ring.owner import Fleet
 
 FLOWS = ("flow",)
+SHARE = Share(Fleet([Member("only", every_group=True)]), "only")
 
 
 def new_steps(count: int, prefix: str = "n") -> list[NewStep]:
@@ -32,7 +37,7 @@ def create(ledger: Ledger, *stages: NewStage) -> int:
 
 def claim(ledger: Ledger, limit: int = 100, owner: str = "a#1") -> list[Claim]:
     with ledger.write() as tx:
-        return steps.claim(tx, owner, limit, flows=FLOWS, group=None, drivers=())
+        return Claims(SHARE, owner, FLOWS).claim(tx, limit)
 
 
 def end(ledger: Ledger, *claims: Claim, move: Any = "done") -> set[int]:
@@ -131,7 +136,7 @@ def test_a_silent_conductor_loses_its_steps_and_a_live_one_keeps_them(ledger: Le
     (kept,) = claim(ledger, 1, owner="live#1")
     with ledger.write() as tx:
         tx.execute(sa.text("UPDATE conductors SET heartbeat = heartbeat - 100 WHERE name = 'dead'"))
-        assert conductors.reap(tx, 10.0) == [lost.task]
+        assert conductors.reap(tx) == [lost.task]
         assert not conductors.beat(tx, "dead", "1")
         assert conductors.beat(tx, "live", "1")
     assert end(ledger, lost) == set()

@@ -1,4 +1,4 @@
-"""Steps: claimed by lease, ended only by the claim that still holds. The most delicate statements of the ledger.
+"""Steps: ended only by the claim that still holds. The most delicate statements of the ledger.
 
 Every write of a result requires id, owner, epoch and state `running`; a claim or a hand-over raises the epoch.
 """
@@ -53,7 +53,7 @@ class Outcome:
     events: list[Event] = field(default_factory=list)
 
 
-_CLAIMED = (
+CLAIMED = (  # what a claim is made of
     steps.c.id,
     steps.c.task,
     steps.c.stage,
@@ -77,49 +77,6 @@ _HELD = (
 )
 
 
-def claim(
-    tx: Tx, owner: str, limit: int, *, flows: Iterable[str], group: str | None, drivers: Iterable[str]
-) -> list[Claim]:
-    """Take up to `limit` ready steps. Unknown flows are left for a newer release; group None takes every group."""
-    ready = (
-        sa.select(steps.c.id)
-        .where(
-            steps.c.state == "ready",
-            steps.c.not_before <= now(),
-            steps.c.flow.in_(sorted(flows)),
-            sa.or_(steps.c.driver.is_(None), steps.c.driver.in_(sorted(drivers))),
-        )
-        .order_by(steps.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    if group is not None:
-        ready = ready.where(steps.c.conductor_group == group)
-    # A CTE: with a plain sub-select PostgreSQL may evaluate the limit more than once and claim too many.
-    chosen = ready.cte("chosen")
-    taken = (
-        steps.update()
-        .where(steps.c.id.in_(sa.select(chosen.c.id)))
-        .values(
-            state="running",
-            owner=owner,
-            epoch=steps.c.epoch + 1,
-            started_at=sa.func.coalesce(steps.c.started_at, now()),
-        )
-        .returning(*_CLAIMED)
-    )
-    rows = tx.execute(taken).all()
-    return sorted((Claim(**row._asdict(), owner=owner) for row in rows), key=lambda claimed: claimed.id)
-
-
-def next_due(tx: Tx) -> float | None:
-    """Seconds until the first ready step may be claimed (0 or less: now); None when none is ready."""
-    return tx.execute(_NEXT_DUE).scalar()
-
-
-_NEXT_DUE = sa.select(sa.func.min(steps.c.not_before) - now()).where(steps.c.state == "ready")
-
-
 def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
     """Apply the outcomes whose claims still hold; the ids of those. The others leave no trace."""
     held = _held(tx, outcomes)
@@ -127,6 +84,7 @@ def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
     if not valid:
         return set()
     at = time(tx)
+    tasks.lock(tx, {outcome.claim.task for outcome in valid})
     stopping = tasks.cancelling(tx, {o.claim.task for o in valid if o.move == "wait"})
     changed: list[Write] = []
     happened: list[Event] = []

@@ -103,6 +103,20 @@ def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None
     tx.execute(steps.insert(), rows)
 
 
+def lock(tx: Tx, ids: set[int]) -> None:
+    """One commit per task at a time, or two that each close one of its stages would both see the other's open."""
+    if tx.dialect.name == "postgresql":  # SQLite has one writer anyhow
+        tx.execute(_LOCK, {"b_ids": sorted(ids)}).all()
+
+
+_LOCK = (
+    sa.select(tasks.c.id)
+    .where(tasks.c.id.in_(sa.bindparam("b_ids", expanding=True)))
+    .order_by(tasks.c.id)
+    .with_for_update()
+)
+
+
 def cancelling(tx: Tx, ids: set[int]) -> set[int]:
     if not ids:
         return set()
