@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from coterie.ledger import events, stages, tasks, writes
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import steps
+from coterie.ledger.tables import nodes, steps
 from coterie.ledger.writes import NOW, After, Write
 
 
@@ -167,3 +167,20 @@ def hand_back_all(tx: Tx, owners: Iterable[str]) -> list[int]:
         .returning(steps.c.task)
     )
     return sorted(set(tx.execute(returned).scalars()))
+
+
+def regroup_node(tx: Tx, node: str, group: str) -> None:
+    """Send what waits for this node to another group; what runs is finished where it runs."""
+    waiting = sa.and_(steps.c.node == node, steps.c.state.in_(_WAITING))
+    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+
+
+def regroup_cloud(tx: Tx, cloud: str, group: str) -> None:
+    """The same for a cloud, except for nodes that have a group of their own."""
+    own = sa.select(nodes.c.uuid).where(nodes.c.cloud == cloud, nodes.c.conductor_group.is_not(None))
+    inherits = sa.or_(steps.c.node.is_(None), steps.c.node.not_in(own))
+    waiting = sa.and_(steps.c.cloud == cloud, steps.c.state.in_(_WAITING), inherits)
+    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+
+
+_WAITING = ("queued", "ready")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.ids import Ids
-from coterie.ledger import clouds, deployments, groups, objects, tasks, writes
+from coterie.ledger import clouds, deployments, groups, nodes, objects, tasks, writes
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.deployments import NewNode
 from coterie.ledger.store import Tx, time
@@ -26,6 +26,7 @@ class Execution:
         self._ids = ids
         self._director = director
         self._clouds: Mapping[str, CloudRow] = clouds.all_clouds(tx)
+        self._own_groups = nodes.own_groups(tx, plan.deployment)
         self._new_groups: dict[str, str] = {}
         self._new_nodes: dict[str, str] = {}
         self._new_images: dict[str, str] = {}
@@ -118,15 +119,16 @@ class Execution:
 
     def _step(self, change: Change) -> NewStep:
         cloud = self._clouds[change.cloud]
+        node = self._node(change)
         return NewStep(
             flow=_FLOWS[change.kind, change.action],
             label="begin",
             subject=change.subject,
             data=self._data(change),
-            node=self._node(change),
+            node=node,
             cloud=change.cloud,
             driver=cloud.driver,
-            conductor_group=cloud.conductor_group,
+            conductor_group=self._own_groups.get(node or "", cloud.conductor_group),
             deadline_s=_NODE_DEADLINE_S if change.kind == "node" else None,
         )
 

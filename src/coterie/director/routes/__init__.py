@@ -17,6 +17,7 @@ from coterie.director.routes import (
     objects,
     placement,
     plans,
+    ring,
     stemcells,
     tasks,
 )
@@ -36,6 +37,7 @@ _NOUNS: tuple[APIRouter, ...] = (
     tasks.router,
     events.router,
     conductors.router,
+    ring.router,
     placement.router,
     explain.router,
 )
