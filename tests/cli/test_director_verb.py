@@ -49,7 +49,7 @@ def test_on_postgresql_and_tcp(machine: Machine, postgres_url: str) -> None:
         deployed = machine.run("deploy", "web.yml")
         assert deployed.code == 0, deployed.err
         assert [node["state"] for node in machine.run("nodes", "-o", "json").json["items"]] == ["up", "up"]
-        assert machine.run("conductors", "-o", "json").json["items"][0]["name"] == "site"
+        assert machine.run("conductors", "-o", "json").json["items"][0]["name"].startswith("site@")
         assert not machine.home.ledger.exists()
         deleted = machine.run("delete", "web", "--delete-disks", "--yes")
         assert deleted.code == 0, deleted.err

@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Any
 
 from coterie.ledger import schema, steps, tasks
-from coterie.ledger.claims import Claims
 from coterie.ledger.store import Ledger
 from coterie.sandbox.store import Transaction
 from coterie.task.fence import FencedCpi
@@ -46,8 +45,6 @@ def _around_ledger(tracer: Tracer) -> None:
 
     Ledger.write = write  # type: ignore[method-assign]  # this process is there to be watched
     steps.commit = _noting(steps.commit, lambda tx, outcomes: [_words_of(outcome) for outcome in outcomes])
-    taking = _noting_result(Claims.take, lambda taken: [] if taken else ["nothing"])
-    Claims.take = taking  # type: ignore[method-assign]  # as above
     tasks.create = _noting(tasks.create, lambda tx, new: [new.kind])
 
 
@@ -55,15 +52,6 @@ def _noting(function: Callable[..., Any], words: Callable[..., list[str]]) -> Ca
     def noted(*args: Any, **kwargs: Any) -> Any:
         _note.words += words(*args, **kwargs)
         return function(*args, **kwargs)
-
-    return noted
-
-
-def _noting_result(function: Callable[..., Any], words: Callable[[Any], list[str]]) -> Callable[..., Any]:
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        _note.words += words(result)
-        return result
 
     return noted
 

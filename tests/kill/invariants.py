@@ -84,6 +84,7 @@ def _node(wanted: WantedNode, row: Any, vm: Any, now: Book, cloud: Cloud) -> Ite
     yield from _differ("membership", {"": {cid} - {None}}, {"": joined})
     yield from _differ("disks", {"": _disk(wanted)}, {"": [(disk.size_mb, disk.type) for disk in disks]})
     yield from _differ("disk rows", {"": {disk.id for disk in disks}}, {"": _disk_rows(row, wanted, now)})
+    yield from _differ("guards", {"": wanted.guards}, {"": {cloud.guard_names[guard] for guard in vm.security_groups}})
     yield from _differ("tags", wanted.tags, {key: vm.tags.get(key) for key in wanted.tags})
 
 
@@ -131,7 +132,9 @@ def _kept_disks(phase: Phase, before: Book | None, now: Book, cloud: Cloud) -> I
         return
     present = {disk.id for disk in cloud.disks}
     precious = ("kept",) if phase.ask == "delete" else ("live", "kept")
-    yield from (f"disk {row.cid} of {row.ref} is lost" for row in before.of("disk", *precious) if row.cid not in present)
+    yield from (
+        f"disk {row.cid} of {row.ref} is lost" for row in before.of("disk", *precious) if row.cid not in present
+    )
 
 
 def _differ(what: str, wanted: dict[Any, Any], found: dict[Any, Any]) -> Iterator[str]:

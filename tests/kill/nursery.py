@@ -13,10 +13,14 @@ import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from coterie.cpi.load import driver_class, driver_names
+from coterie.task import request
+from tests.kill import scenario
 from tests.kill.order import Order
 
 ROLES = {"director": "tests.kill.director"}
@@ -56,7 +60,9 @@ class Nursery:
     def __enter__(self) -> Nursery:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         assert self._program.stdin
         self._program.stdin.close()
         self._program.wait()
@@ -80,13 +86,33 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    from coterie.cpi.load import driver_class
-
     for module in ROLES.values():
         importlib.import_module(module)
     driver_class("sandbox")
+    _remember_documents()
     gc.collect()
     gc.freeze()
+
+
+def _remember_documents() -> None:
+    """Reading YAML is not what dies here, and would cost most of the time: each text is read once, before any fork."""
+    for name in ("load_both", "load_cloud_config"):
+        setattr(request, name, _remembered(getattr(request, name)))
+    for phase in scenario.phases():
+        order = ((phase.text, "manifest"), (scenario.cloud_config(), "cloud config"))
+        request.load_both(*order, drivers=driver_names(), auto_anti_affinity=False)
+
+
+def _remembered(read: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[str, Any] = {}
+
+    def remember(*args: Any, **kwargs: Any) -> Any:
+        key = repr((args, kwargs))
+        if key not in known:
+            known[key] = read(*args, **kwargs)
+        return known[key]
+
+    return remember
 
 
 def _fork(order: Order) -> int:

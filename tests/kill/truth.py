@@ -49,6 +49,7 @@ class Cloud:
     groups: list[Any]
     members: dict[str, set[str]]  # group → VMs
     guards: list[Any]
+    guard_names: dict[str, str]  # of all security groups, by id
     foreign: dict[str, Any]
 
 
@@ -60,7 +61,11 @@ def read_book(ledger: Ledger) -> Book:
 
 
 def read_cloud(world: World, director: str) -> Cloud:
-    account = world.operator()
+    with world.operator() as account:
+        return _read_cloud(account, director)
+
+
+def _read_cloud(account: Account, director: str) -> Cloud:
     groups = _ours(account, cloud_groups.list_server_groups, director)
     return Cloud(
         vms=_ours(account, vm_shape.list_vms, director),
@@ -69,6 +74,7 @@ def read_cloud(world: World, director: str) -> Cloud:
         groups=groups,
         members={group.id: set(cloud_groups.read_members(account, group.id)) for group in groups},
         guards=_ours(account, security_groups.list_security_groups, director),
+        guard_names={guard.id: guard.name for guard in security_groups.list_security_groups(account).items},
         foreign=planted(account, director),
     )
 

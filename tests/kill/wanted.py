@@ -19,6 +19,7 @@ class WantedNode:
     disk_type: str
     ip: str | None
     tags: dict[str, str]
+    guards: set[str]  # its security groups
 
 
 def wanted_nodes(phase: Phase) -> dict[str, WantedNode]:
@@ -48,6 +49,7 @@ def _node(phase: Phase, group: Json, index: int) -> WantedNode:
         disk_type="ssd" if fast else "standard",
         ip=static[index] if static else None,
         tags={**phase.manifest.get("tags", {}), **group.get("tags", {})},
+        guards=set(group.get("security_groups", ())),
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from coterie.cpi.contract import POLICIES, Capabilities
 from coterie.manifest import CloudConfig, GroupWish, load_both, resolve
 from coterie.manifest.spread import spread
+from coterie.sandbox.layout import read_layout
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAIRS = [
@@ -27,12 +28,10 @@ def load(deployment: str, config: str) -> tuple[list[GroupWish], CloudConfig]:
     return resolve(wanted.value, offered.value), offered.value
 
 
-def hosts(config: CloudConfig) -> dict[tuple[str, str], int]:
-    found = {}
-    for cloud in config.clouds:
-        zones: list[dict[str, Any]] = cloud.properties["layout"]["zones"]
-        found |= {(cloud.name, zone["name"]): zone["racks"] * zone["hosts_per_rack"] for zone in zones}
-    return found
+def hosts(config: CloudConfig) -> Counter[tuple[str, str]]:
+    """(cloud, zone) → how many hosts the sandbox has there."""
+    layouts = {cloud.name: read_layout(cloud.properties.get("layout")) for cloud in config.clouds}
+    return Counter((cloud, host.zone) for cloud, layout in layouts.items() for host in layout.hosts)
 
 
 @pytest.mark.parametrize(("deployment", "config"), PAIRS)

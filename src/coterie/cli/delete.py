@@ -19,7 +19,7 @@ def delete(session: Session, name: str, delete_disks: bool, dry_run: bool) -> in
     """Delete the deployment NAME: its VMs, then its server groups. Persistent disks are kept."""
     wished = {"deployment": name, "delete": True, "delete_disks": delete_disks}
     plan = wish.ask(session, wished, detail=True)
-    if dry_run or not session.json:
+    if dry_run or not (session.json or session.quiet):
         wish.show(session, plan)
     if dry_run:
         return 0

@@ -38,7 +38,7 @@ def deploy(
     --yes. Ctrl-C leaves the task running: follow it again with `coterie tasks watch`.
     """
     wished, plan = _planned(session, manifest, cloud_config, plan_file, recreate, nodes, detail)
-    if dry_run or not session.json:
+    if dry_run or not (session.json or session.quiet):
         wish.show(session, plan)
     if dry_run:
         return 0

@@ -19,7 +19,11 @@ from coterie.settings import load
 @click.option("--no-conductor", is_flag=True, help="Only plan and answer; conductors elsewhere run the work.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
 def director(session: Session, no_conductor: bool, **told: Any) -> None:
-    """Serve the API and run the work until a signal ends it. On TCP everything but /livez needs the token."""
+    """Serve the API and run the work until a signal ends it.
+
+    On TCP everything but /livez needs the token, and the words travel as plain HTTP: beyond this machine put a proxy
+    with TLS before it.
+    """
     from coterie.director.served import run
 
     settings = load({**told, "conductor": False if no_conductor else None})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import click
 
@@ -17,28 +18,39 @@ from coterie.cli.watch.lines import line
 @verb("events")
 @click.option("--task", type=int, metavar="N", help="Only those of one task.")
 @click.option("--follow", "-f", "following", is_flag=True, help="Go on as they happen; Ctrl-C ends it.")
+@click.option("--all", "everything", is_flag=True, help="The periodic looks too.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many of the past.")
-def events(session: Session, task: int | None, following: bool, limit: int) -> int:
+def events(session: Session, task: int | None, following: bool, everything: bool, limit: int) -> int:
     """Print events, oldest first. With -o json and --follow: one JSON object per line."""
     path = f"/v1/tasks/{task}/events" if task else "/v1/events"
     if following:
-        return _follow(session, path)
+        return _follow(session, path, everything)
     found = session.api.list(path, limit=limit)
     if session.json:
         session.data(as_json(found))
         return 0
     ordered = found["items"] if task else reversed(found["items"])
     for event in ordered:
-        session.data(line(event))
+        if everything or not _routine(event):
+            session.data(line(event))
     return 0
 
 
-def _follow(session: Session, path: str) -> int:
+def _routine(event: dict[str, Any]) -> bool:
+    """That a periodic look began or ended; what it found is told by events of its own."""
+    return bool(event["kind"].startswith("task.") and event["subject"] == "look")
+
+
+def _follow(session: Session, path: str, everything: bool) -> int:
     deadline = None if session.timeout is None else time.monotonic() + session.timeout
     try:
         for message in follow(session.api, path, deadline):
-            if message.kind != "end":
-                session.data(json.dumps(message.data, ensure_ascii=False) if session.json else line(message.data))
+            if message.kind == "end":
+                continue
+            if session.json:
+                session.data(json.dumps(message.data, ensure_ascii=False))
+            elif everything or not _routine(message.data):
+                session.data(line(message.data))
     except KeyboardInterrupt:
         return 130
     except TimedOut as over:

@@ -11,6 +11,8 @@ from coterie.ledger import steps
 from coterie.ledger.steps import Claim
 from coterie.ledger.store import Ledger
 
+_REST_S = 1.0  # what fails at once and always must not be tried without a rest
+
 
 class Returns:
     def __init__(self, ledger: Ledger) -> None:
@@ -26,7 +28,7 @@ class Returns:
             claim = self._owed.get()
             try:
                 with self._ledger.write() as tx:
-                    steps.hand_back(tx, claim)
+                    steps.hand_back(tx, claim, _REST_S)
             except BaseException:
                 self._owed.put(claim)
                 raise

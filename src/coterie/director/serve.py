@@ -82,7 +82,8 @@ def _conductor(service: Service, ledger: Ledger, life: Life) -> Conductor:
     lease_s = max(settings["lease"], _PATIENT_LEASE_S) if ledger.dialect == "sqlite" else settings["lease"]
     return Conductor(
         ledger,
-        settings["name"],
+        # The same after a restart, so that it takes its own work over at once; different on every machine.
+        f"{settings['name']}@{socket.gethostname()}",
         state_folder=service.home.folder,
         post=Post(ring=settings["ring"], pinned=settings["pin_release_version"]),
         workers=settings["workers"],

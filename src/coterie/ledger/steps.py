@@ -139,7 +139,7 @@ def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
             tasks.end(tx, task)
 
 
-def hand_back(tx: Tx, claim: Claim) -> bool:
+def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
     """Return a running step to the queue under a new epoch, so that a late result of this claim is refused."""
     returned = (
         steps.update()
@@ -149,7 +149,7 @@ def hand_back(tx: Tx, claim: Claim) -> bool:
             steps.c.epoch == claim.epoch,
             steps.c.state == "running",
         )
-        .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
+        .values(state="ready", owner=None, epoch=steps.c.epoch + 1, not_before=now() + rest_s)
     )
     return tx.execute(returned).rowcount == 1
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from coterie.ledger import deployments, events, stages
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import events as events_table
 from coterie.ledger.tables import stages as stages_table
 from coterie.ledger.tables import steps, tasks
 
@@ -195,5 +196,6 @@ def forget_old(tx: Tx, kind: str, keep: int) -> None:
     ended = tasks.c.state.in_(("done", "failed", "cancelled"))
     old = sa.select(tasks.c.id).where(tasks.c.kind == kind, ended).order_by(tasks.c.id.desc()).offset(keep)
     ids = list(tx.execute(old).scalars())
-    for table, column in ((steps, steps.c.task), (stages_table, stages_table.c.task), (tasks, tasks.c.id)):
-        tx.execute(table.delete().where(column.in_(ids)))
+    for table in (steps, stages_table, events_table):
+        tx.execute(table.delete().where(table.c.task.in_(ids)))
+    tx.execute(tasks.delete().where(tasks.c.id.in_(ids)))

@@ -70,7 +70,8 @@ class Ranges:
     def gaps(self, span: Span) -> Iterator[Span]:
         """The stretches of `span` that are not in this set."""
         start = span.first
-        for held in self.spans[max(bisect_right(self._firsts, start) - 1, 0) :]:
+        for index in range(max(bisect_right(self._firsts, start) - 1, 0), len(self.spans)):
+            held = self.spans[index]
             if held.first > span.last:
                 break
             if held.first > start:

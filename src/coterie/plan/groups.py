@@ -142,7 +142,7 @@ def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> dict[
     if group is None:
         raise ValueError(f"{users[0].name} has no server group")
     options: dict[str, Any] = dict(group.options)
-    if group.shared or group.name not in group.members:
+    if group.named:
         options["name"] = group.name  # a word that the user chose may be taken by an operator's group
     if group.adopt:
         options["adopt"] = True

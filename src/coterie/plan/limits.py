@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from coterie.group.policy import hosts_needed
-from coterie.manifest import GroupWish
+from coterie.manifest import AzWish, GroupWish
+from coterie.manifest.spread import spread
 from coterie.plan.model import Change, CloudNow, Snapshot
 
 
@@ -60,7 +61,7 @@ def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
         hosts = snapshot.clouds[cloud].fact("hosts", "hosts")
         if hosts is None:
             continue
-        zones = {_zone(az) for user in users for az in user.azs if az.cloud == cloud}
+        zones = {zone(az) for user in users for az in user.azs if az.cloud == cloud}
         usable = [host for host in hosts if host["az"] in zones]
         asked = sum(_share(user, cloud) for user in users)
         if hosts_needed("anti-affinity", asked) > len(usable):
@@ -71,14 +72,12 @@ def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
     return found
 
 
-def _zone(az: object) -> str:
+def zone(az: AzWish) -> str:
     """The cloud's own word for an az, where it differs from ours."""
-    properties = getattr(az, "cloud_properties", {})
-    return str(properties.get("zone") or properties.get("availability_zone") or getattr(az, "name", ""))
+    return str(az.cloud_properties.get("zone") or az.cloud_properties.get("availability_zone") or az.name)
 
 
 def _share(wish: GroupWish, cloud: str) -> int:
     """How many nodes of the group go to this cloud, when spread evenly over its azs."""
-    azs = [az.cloud for az in wish.azs]
-    share, rest = divmod(wish.instances, len(azs))
-    return sum(share + (n < rest) for n, name in enumerate(azs) if name == cloud)
+    shares = spread(wish.instances, len(wish.azs))
+    return sum(share for share, az in zip(shares, wish.azs, strict=True) if az.cloud == cloud)

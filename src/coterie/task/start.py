@@ -14,6 +14,7 @@ from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.manifest import GroupWish, load_cloud_config
+from coterie.plan.limits import zone
 from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
@@ -206,7 +207,7 @@ def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
         kinds.add("server_group")
     if any(wish.security_groups for wish in own):
         kinds.add("security_group")
-    zones = {str(az.cloud_properties.get("zone", az.name)) for wish in own for az in wish.azs if az.cloud == cloud}
+    zones = {zone(az) for wish in own for az in wish.azs if az.cloud == cloud}
     return {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
 
 

@@ -270,18 +270,6 @@ def test_a_reservation_that_goes_while_its_group_comes_into_being_is_noticed(
     assert server_groups.list_server_groups(lists.operator).items == ()
 
 
-def test_a_refusal_without_its_class_is_recognised(lists: Lab) -> None:
-    class Vague:
-        def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
-            delete_label(lists.operator, list_labels(lists.operator).items[0].id)
-            raise CpiError("the change was refused")
-
-    cid = lists.group()
-    lists.coordinator = Vague()
-    with pytest.raises(GroupMissing):
-        lists.vm(cid, cpi=lists.open())
-
-
 def test_a_half_made_vm_is_finished_by_the_repeat(lists: Lab) -> None:
     """The process died between making the VM and joining its group."""
 

@@ -58,10 +58,12 @@ class Api:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        harmless: bool = False,
     ) -> Answer:
-        """One request. A cut connection is repeated only where that does no harm."""
+        """One request. It is repeated after a cut only where that does no harm."""
         told = dict(headers or {})
-        safe = method == "GET" or "Idempotency-Key" in told
+        safe = harmless or method == "GET" or "Idempotency-Key" in told
         for attempt in range(1, _TRIES + 1):
             try:
                 return self._send(method, address(path, query), body, told)

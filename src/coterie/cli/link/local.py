@@ -51,21 +51,23 @@ class LocalRoute:
         try:
             if spawn.answers(self._home):
                 return  # another command was faster
-            child = spawn.start(self._home, foreground=self._foreground)
-            self._await(child)
+            child = self._await(spawn.start(self._home, foreground=self._foreground))
             self._ours = child if self._foreground else None
         finally:
             turn.release()
         for task in info(self._home)["resumed"]:
             self._say(f"resumed task {task['id']} ({task['kind']} {task['deployment'] or ''})".replace(" )", ")"))
 
-    def _await(self, child: Child) -> None:
+    def _await(self, child: Child) -> Child:
+        """The child that serves. One that stepped back for another which then ended gets a successor."""
         from coterie.cli.link import spawn
 
         give_up = time.monotonic() + _START_S
         while not spawn.answers(self._home):
             if child.failed():
                 raise spawn.explain(self._home)
+            if child.over():
+                child = spawn.start(self._home, foreground=self._foreground)
             if time.monotonic() > give_up:
                 raise Unreachable(
                     "the local Director does not come up",
@@ -73,6 +75,7 @@ class LocalRoute:
                     remedy=f"look into {self._home.log}",
                 )
             time.sleep(0.02)
+        return child
 
     def _look_at_release(self) -> None:
         if self._looked:

@@ -27,6 +27,9 @@ class Child:
         """Ended with an error; one that found another Director in its place ends without."""
         return self._process.poll() not in (None, 0)
 
+    def over(self) -> bool:
+        return self._process.poll() == 0
+
     def end(self) -> None:
         """Close its standard input, which tells it that its parent has ended, and wait."""
         if self._process.stdin is not None:

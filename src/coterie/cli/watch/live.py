@@ -25,9 +25,10 @@ _STYLES = {"failed": "red", "retry": "yellow", "doubt": "yellow", "up": "green",
 class Live:
     """The stream tells what happened; what runs now is asked for beside it, a few times a second."""
 
-    def __init__(self, api: Api, task: int) -> None:
+    def __init__(self, api: Api, task: int, *, no_color: bool) -> None:
         self._api, self._task = api, task
-        self._live = RichLive(console=Console(stderr=True), refresh_per_second=8, transient=True)
+        console = Console(stderr=True, no_color=no_color)
+        self._live = RichLive(console=console, refresh_per_second=8, transient=True)
         self._spinner = Spinner("dots")
         self._over = threading.Event()
         self._looker = threading.Thread(target=self._look, daemon=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
@@ -57,10 +58,10 @@ def _follow(session: Session, task: int, deadline: float | None) -> None:
 def _progress(session: Session, task: int) -> Progress:
     if session.quiet:
         return Silent()
-    if sys.stderr.isatty() and session.settings["color"] != "never":
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         from coterie.cli.watch.live import Live
 
-        return Live(session.api, task)
+        return Live(session.api, task, no_color=session.settings["color"] == "never")
     return Lines(session.say)
 
 

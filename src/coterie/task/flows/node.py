@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import VMCreationFailed
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, NotFound
 from coterie.ledger import groups, nodes, objects
 from coterie.task.create import Landed, Lost, clear, close_failed, create_once
 from coterie.task.flow import Done, Flow, Move, Next, Wait, Work
@@ -167,8 +167,10 @@ def _uuid(work: Work) -> str:
 
 def _image(work: Work, stemcell: str) -> str | None:
     with work.ledger.read() as tx:
-        rows = objects.images(tx, [stemcell])
-    return next((row.cid for row in rows if row.cloud == work.claim.cloud and row.state == "live"), None)
+        rows = [row for row in objects.images(tx, [stemcell]) if row.cloud == work.claim.cloud]
+    if not rows:
+        raise NotFound(f"stemcell {stemcell} is not in {work.claim.cloud}, nor on its way there", remedy="deploy again")
+    return next((row.cid for row in rows if row.state == "live"), None)
 
 
 def _group_cid(work: Work, intent: str) -> str | None:
