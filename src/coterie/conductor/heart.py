@@ -6,6 +6,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+from sqlalchemy.exc import DBAPIError
+
 from coterie.ledger import conductors
 from coterie.ledger.store import Ledger
 from coterie.task.fence import Lease
@@ -61,7 +63,13 @@ class Heart:
             return False
         self._lease.renew(since)
         if silent and since > self._spare_until:
-            with self._ledger.write() as tx:
-                conductors.reap(tx)
+            self._strike_out()
         self._after()
         return True
+
+    def _strike_out(self) -> None:
+        try:
+            with self._ledger.write() as tx:
+                conductors.reap(tx)
+        except DBAPIError as error:
+            log.info("silent conductors cannot be struck out yet: %s", type(error.orig).__name__)
