@@ -25,6 +25,8 @@ lint: $(VENV)/.tested
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/deploy.py
 	$(BIN)/python bench/cli.py
+	$(BIN)/python bench/ring.py
+	$(BIN)/python bench/cluster.py
 
 install: $(VENV)/.installed
 

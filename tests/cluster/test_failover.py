@@ -34,8 +34,8 @@ def test_a_killed_conductor_hands_over_and_a_paused_one_is_fenced(tmp_path: Path
 def test_no_conductor_in_the_group_waits_and_says_so_and_goes_on(tmp_path: Path, server: Server) -> None:
     with cluster(tmp_path, server, ("east", "west"), 1) as here:
         east = next(one for name, one in here.conductors.items() if name.startswith("east"))
-        task = here.deploy(30)
-        some_done(here, task, 6)
+        task = here.deploy(150)
+        some_done(here, task, 4)
         east.end()
         why = "no live conductor in group 'east' for driver sandbox"
         until(lambda: any(why in reason for reason in here.task(task)["waiting"]), "nobody says why it waits", 30)

@@ -31,29 +31,41 @@ def state(ledger: Ledger) -> tuple[str, int]:
 
 
 def test_what_is_owed_goes_back_under_a_new_epoch(ledger: Ledger) -> None:
-    claim, returns = claimed(ledger), Returns(ledger)
+    claim, returns = claimed(ledger), Returns(ledger, "me#1")
     returns.owe(claim)
-    returns.settle()
+    returns.settle(())
     assert state(ledger) == ("ready", claim.epoch + 1)
-    returns.settle()
+    returns.settle(())
     assert state(ledger) == ("ready", claim.epoch + 1)
 
 
 def test_what_is_not_ours_any_more_is_left_alone(ledger: Ledger) -> None:
-    claim, returns = claimed(ledger), Returns(ledger)
+    claim, returns = claimed(ledger), Returns(ledger, "me#1")
     with ledger.write() as tx:
         steps.hand_back(tx, claim)
     returns.owe(claim)
-    returns.settle()
+    returns.settle(())
     assert state(ledger) == ("ready", claim.epoch + 1)
 
 
 def test_a_silent_database_forgives_no_debt(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    claim, returns = claimed(ledger), Returns(ledger)
+    claim, returns = claimed(ledger), Returns(ledger, "me#1")
     returns.owe(claim)
     with monkeypatch.context() as broken:
         broken.setattr(steps, "hand_back", lambda *_: (_ for _ in ()).throw(RuntimeError("away")))
         with pytest.raises(RuntimeError):
-            returns.settle()
-    returns.settle()
+            returns.settle(())
+    returns.settle(())
     assert state(ledger)[0] == "ready"
+
+
+def test_a_claim_whose_answer_was_lost_is_found_and_returned(ledger: Ledger) -> None:
+    claim, returns = claimed(ledger), Returns(ledger, "me#1")
+    returns.settle(())
+    assert state(ledger)[0] == "running"
+    returns.doubt()
+    returns.settle((claim.id,))
+    assert state(ledger)[0] == "running"
+    returns.doubt()
+    returns.settle(())
+    assert state(ledger) == ("ready", claim.epoch + 1)

@@ -81,7 +81,7 @@ class Conductor:
         self._runner = Runner(FLOWS, self._committer, self._open_work, retry or Retry())
         self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
         self._in_hand: dict[int, Claim] = {}
-        self._returns = Returns(ledger)
+        self._returns = Returns(ledger, self.owner)
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -153,6 +153,7 @@ class Conductor:
                 rest = self._claim()
             except Exception:
                 log.exception("could not claim steps; trying again")
+                self._returns.doubt()
                 rest = _RETRY_S
             if rest > 0:
                 self._ledger.wait(seen, rest)
@@ -180,7 +181,7 @@ class Conductor:
 
     def _claim(self) -> float:
         """Take what is ready; how long to rest before the next look, unless something is written meanwhile."""
-        self._returns.settle()
+        self._returns.settle(tuple(self._in_hand))
         longest = self._ledger.poll_s
         room = 2 * self._workers - len(self._in_hand)
         if room < self._workers // 2 or not self._lease.held:

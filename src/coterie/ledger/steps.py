@@ -154,6 +154,16 @@ def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
     return tx.execute(returned).rowcount == 1
 
 
+def running(tx: Tx, owner: str) -> list[int]:
+    return list(tx.execute(sa.select(steps.c.id).where(steps.c.owner == owner, steps.c.state == "running")).scalars())
+
+
+def hand_back_one(tx: Tx, owner: str, step: int) -> None:
+    """Return a step that the owner holds without knowing it."""
+    mine = sa.and_(steps.c.id == step, steps.c.owner == owner, steps.c.state == "running")
+    tx.execute(steps.update().where(mine).values(state="ready", owner=None, epoch=steps.c.epoch + 1))
+
+
 def hand_back_all(tx: Tx, owners: Iterable[str]) -> list[int]:
     """Return every running step of these owners; the tasks they belong to.
 

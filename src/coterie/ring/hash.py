@@ -65,12 +65,13 @@ class IronicRing:
         # Names that repeat each other (c1, c1c1) share points: the last in order owns them, whoever builds the ring.
         for host in sorted(hosts):
             owners.update(dict.fromkeys(_ironic_points(host, 1 << exponent, algorithm), host))
+        self._owners = owners
         self._points = sorted(owners)
-        self._hosts = [owners[point] for point in self._points]
 
     def owner(self, key: str) -> str:
-        place = bisect_right(self._points, _number(hashlib.new(self._algorithm, key.encode(), usedforsecurity=False)))
-        return self._hosts[place - len(self._points)]
+        digest = hashlib.new(self._algorithm, key.encode(), usedforsecurity=False).digest()
+        place = bisect_right(self._points, int.from_bytes(digest, "big"))
+        return self._owners[self._points[place - len(self._points)]]
 
 
 def _count(weight: float) -> int:
@@ -89,12 +90,8 @@ def _ironic_points(host: str, count: int, algorithm: str) -> tuple[int, ...]:
     """H(name written k times) for k = 2 … count + 1."""
     name = host.encode()
     digest = hashlib.new(algorithm, name, usedforsecurity=False)
-    points = []
+    raw = []
     for _ in range(count):
         digest.update(name)
-        points.append(_number(digest))
-    return tuple(points)
-
-
-def _number(digest: hashlib._Hash) -> int:
-    return int.from_bytes(digest.digest(), "big")
+        raw.append(digest.digest())
+    return tuple([int.from_bytes(one, "big") for one in raw])
