@@ -40,6 +40,10 @@ class Matrix:
         self.killed: set[Point] = set()
         self.seen: set[str] = set()  # kinds
 
+    @property
+    def on_sqlite(self) -> bool:
+        return self._server is None
+
     def record(self) -> None:
         """The whole scenario without a death; the world of each phase's beginning is kept."""
         world = new_world(self._folder / "recording", self._server)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.kill.matrix import Matrix
@@ -14,12 +16,21 @@ PHASES = [phase.name for phase in phases()]
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_once_at_each_kind_of_point(matrix: Matrix, phase: str) -> None:
-    before = matrix.recording.kinds().keys() | matrix.seen
-    points = matrix.recording.first_of_each(phase)
+    known = set(matrix.seen)
+    points = [point for point in matrix.recording.first_of_each(phase) if _depends_on_database(matrix, point)]
     matrix.kill_all(phase, points)
-    discovered = {point.kind for point in points} | (matrix.seen - before)
-    missed = {Point(kind, side) for kind in discovered for side in SIDES} - matrix.killed
-    assert not missed, f"discovered, but nobody was killed there: {sorted(map(str, missed))}"
+    discovered = {point.kind for point in points} | (matrix.seen - known)
+    _assert_all_killed(matrix, {Point(kind, side) for kind in discovered for side in SIDES})
+
+
+def _depends_on_database(matrix: Matrix, point: Point) -> bool:
+    """What happens inside the cloud is the same whatever our database is: once is enough here, `full` does both."""
+    return matrix.on_sqlite or not point.kind.startswith("cloud ")
+
+
+def _assert_all_killed(matrix: Matrix, points: set[Point]) -> None:
+    missed = sorted(map(str, points - matrix.killed))
+    assert not missed, f"discovered, but nobody was killed there: {missed}"
 
 
 @pytest.mark.full
@@ -28,11 +39,15 @@ def test_killed_once_at_each_kind_of_point(matrix: Matrix, phase: str) -> None:
 def test_killed_at_every_single_point(matrix: Matrix, phase: str) -> None:
     points = matrix.recording.all_of(phase)
     matrix.kill_all(phase, points)
-    missed = set(points) - matrix.killed
-    assert not missed, f"discovered, but nobody was killed there: {sorted(map(str, missed))}"
+    _assert_all_killed(matrix, set(points))
 
 
-def test_the_scenario_reaches_every_kind_of_work(matrix: Matrix) -> None:
+def test_commits_calls_and_changes_of_the_cloud_are_all_seen(matrix: Matrix) -> None:
+    """The interception itself: with one of its parts gone, the matrix above would be empty and green."""
     kinds = matrix.recording.kinds()
-    families = {kind.split()[0] for kind in kinds}
-    assert families == {"commit", "call", "cloud"}
+    counted = Counter(kind.split()[0] for kind in kinds)
+    assert counted.keys() == {"commit", "call", "cloud"}
+    for made in ("create_stemcell", "create_server_group", "create_vm", "create_disk"):
+        assert f"call {made}" in kinds
+    assert "commit conductor.process.Conductor.start" in kinds
+    assert "commit task.start._Draft.accept deploy" in kinds

@@ -184,7 +184,7 @@ class Conductor:
         self._returns.settle(tuple(self._in_hand))
         longest = self._ledger.poll_s
         room = 2 * self._workers - len(self._in_hand)
-        if room < self._workers // 2 or not self._lease.held:
+        if room < self._workers // 2 or not self._lease.held or self._stopping.is_set():
             return min(longest, _RETRY_S)
         with self._ledger.read() as tx:
             claims = self._standing.now(tx).claims

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.ledger import steps
+from coterie.ledger import facts, steps
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import conductors, domains
 from coterie.ring.hash import PROBED
@@ -52,7 +52,7 @@ def register(
             heartbeat=now(),
         )
     )
-    return steps.hand_back_all(tx, [owner(name, old)]) if old else []
+    return _hand_over(tx, owner(name, old)) if old else []
 
 
 def owner(name: str, incarnation: str) -> str:
@@ -65,21 +65,22 @@ def beat(tx: Tx, name: str, incarnation: str) -> bool:
 
 
 def silent(tx: Tx) -> bool:
-    """Whether anybody is to be struck out: a cheap look before `reap`."""
-    return tx.execute(_SILENT).first() is not None
+    """Whether there is anything to `reap`: a cheap look before it."""
+    return tx.execute(_SILENT).first() is not None or steps.orphaned(tx)
 
 
 def reap(tx: Tx) -> list[int]:
-    """Strike out conductors that were silent for longer than their lease; the tasks whose steps they held.
+    """Strike out conductors that were silent for longer than their lease; the tasks whose steps went back.
 
+    Every running step must have a living owner: what a conductor claimed in the moment of its leaving goes back too.
     One that was paused inside a transaction holds its rows until the database ends it: better to come back than to
     wait, and to fall silent meanwhile.
     """
     if tx.dialect.name == "postgresql":
         tx.execute(sa.text("SET LOCAL lock_timeout = '200ms'"))
     dead = conductors.delete().where(_IS_SILENT).returning(conductors.c.name, conductors.c.incarnation)
-    owners = [owner(name, incarnation) for name, incarnation in tx.execute(dead)]
-    return steps.hand_back_all(tx, owners) if owners else []
+    facts.release(tx, [owner(name, incarnation) for name, incarnation in tx.execute(dead)])
+    return steps.hand_back_orphans(tx)
 
 
 def drain(tx: Tx, name: str, incarnation: str) -> None:
@@ -92,7 +93,12 @@ def leave(tx: Tx, name: str, incarnation: str) -> None:
     me = owner(name, incarnation)
     # Only who leaves in good order gives its domains back; after a death their leases have to run out.
     tx.execute(domains.update().where(domains.c.holder == me).values(holder=None))
-    steps.hand_back_all(tx, [me])
+    _hand_over(tx, me)
+
+
+def _hand_over(tx: Tx, gone: str) -> list[int]:
+    facts.release(tx, [gone])
+    return steps.hand_back_all(tx, gone)
 
 
 def fingerprint(tx: Tx) -> tuple[Any, ...]:

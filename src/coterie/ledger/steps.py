@@ -6,7 +6,7 @@ Every write of a result requires id, owner, epoch and state `running`; a claim o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from coterie.ledger import events, stages, tasks, writes
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import nodes, steps
+from coterie.ledger.tables import conductors, nodes, steps
 from coterie.ledger.writes import NOW, After, Write
 
 
@@ -160,19 +160,36 @@ def running(tx: Tx, owner: str) -> list[int]:
 
 def hand_back_one(tx: Tx, owner: str, step: int) -> None:
     """Return a step that the owner holds without knowing it."""
-    mine = sa.and_(steps.c.id == step, steps.c.owner == owner, steps.c.state == "running")
-    tx.execute(steps.update().where(mine).values(state="ready", owner=None, epoch=steps.c.epoch + 1))
+    _return(tx, sa.and_(steps.c.id == step, steps.c.owner == owner))
 
 
-def hand_back_all(tx: Tx, owners: Iterable[str]) -> list[int]:
-    """Return every running step of these owners; the tasks they belong to.
+def hand_back_all(tx: Tx, owner: str) -> list[int]:
+    """Return every running step of this owner; the tasks they belong to.
 
-    A task that is being cancelled takes them back too: what the dead owner left in doubt is settled first, and the
-    step ends as cancelled at its next rest.
+    A task that is being cancelled takes them back too: what the owner left in doubt is settled first, and the step
+    ends as cancelled at its next rest.
     """
+    return _return(tx, steps.c.owner == owner)
+
+
+def hand_back_orphans(tx: Tx) -> list[int]:
+    """Return every running step whose owner is no living conductor."""
+    return _return(tx, steps.c.owner.not_in(_ALIVE))
+
+
+def orphaned(tx: Tx) -> bool:
+    """Whether there is such a step: a cheap look before a write."""
+    lost = sa.select(steps.c.id).where(steps.c.state == "running", steps.c.owner.not_in(_ALIVE)).limit(1)
+    return tx.execute(lost).first() is not None
+
+
+_ALIVE = sa.select(conductors.c.name + "#" + conductors.c.incarnation)
+
+
+def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
     returned = (
         steps.update()
-        .where(steps.c.owner.in_(sorted(owners)), steps.c.state == "running")
+        .where(steps.c.state == "running", condition)
         .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
         .returning(steps.c.task)
     )
