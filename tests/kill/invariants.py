@@ -132,7 +132,9 @@ def _kept_disks(phase: Phase, before: Book | None, now: Book, cloud: Cloud) -> I
         return
     present = {disk.id for disk in cloud.disks}
     precious = ("kept",) if phase.ask == "delete" else ("live", "kept")
-    yield from (f"disk {row.cid} of {row.ref} is lost" for row in before.of("disk", *precious) if row.cid not in present)
+    yield from (
+        f"disk {row.cid} of {row.ref} is lost" for row in before.of("disk", *precious) if row.cid not in present
+    )
 
 
 def _differ(what: str, wanted: dict[Any, Any], found: dict[Any, Any]) -> Iterator[str]:

@@ -123,9 +123,7 @@ class Matrix:
 
     def _order(self, start: Start, world: World, run: int) -> Order:
         phase = start.phase.name
-        return Order(
-            "director", world.url, str(world.folder), cloud_config(), phase=phase, since=start.since, run=run
-        )
+        return Order("director", world.url, str(world.folder), cloud_config(), phase=phase, since=start.since, run=run)
 
     def _reached(self, order: Order) -> list[Point]:
         return read_trace(order.trace)

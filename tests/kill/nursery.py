@@ -60,7 +60,9 @@ class Nursery:
     def __enter__(self) -> Nursery:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         assert self._program.stdin
         self._program.stdin.close()
         self._program.wait()
