@@ -19,7 +19,7 @@ _GOOD_FOR_S = 600.0
 _SLOWEST_POLL_S = 5.0
 _THROTTLED = 429
 _PATIENCE = 5  # how often a question that was throttled is asked again
-FAILED, SUCCEEDED = 2, 1
+PENDING, SUCCEEDED, FAILED = 0, 1, 2
 
 
 class Api:
@@ -58,7 +58,7 @@ class Api:
         limit = self._settings.state_timeout if limit_s is None else limit_s
         deadline, rest = time.monotonic() + limit, self._settings.poll_s
         while True:
-            found = self.call("queryAsyncJobResult", jobid=job)
+            found = self._asked_after(job, deadline)
             if found["jobstatus"] == SUCCEEDED:
                 result: Row = found.get("jobresult") or {}
                 return result
@@ -72,6 +72,15 @@ class Api:
                 )
             time.sleep(rest)
             rest = min(rest * 1.5, _SLOWEST_POLL_S)
+
+    def _asked_after(self, job: str, deadline: float) -> Row:
+        """The job goes on whether we reach the server or not: only its end, or the deadline, ends the wait."""
+        try:
+            return self.call("queryAsyncJobResult", jobid=job)
+        except Unavailable:
+            if time.monotonic() >= deadline:
+                raise
+            return {"jobstatus": PENDING}
 
     def page(self, command: str, number: int, **parameters: Any) -> tuple[list[Row], int]:
         """One page, numbered from 1, and how long the whole list is."""

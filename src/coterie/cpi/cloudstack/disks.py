@@ -35,6 +35,7 @@ class Disks(Machines):
         size = offered_size(offering, gib(size_mb))
         started, known = self.started_once(mark, "createVolume", self._known_disk, size=size, **parameters)
         if known:
+            self._drop_strays(str(known["id"]), mark)
             return str(known["id"])
         self.api.wait("createVolume", str((started or {})["jobid"]), self.settings.state_timeout_volume)
         return str((started or {})["id"])
@@ -92,6 +93,12 @@ class Disks(Machines):
     @cloud_call
     def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
         self.retag("Volume", self.volume(disk_cid), users_tags(metadata))
+
+    def _drop_strays(self, counts: str, mark: Mark) -> None:
+        """A server that looks at a job's uuid late has made a volume before it refuses the second one."""
+        for row in self.api.every("listVolumes", name=mark.name(), type="DATADISK"):
+            if row["name"] == mark.name() and row["id"] != counts and row.get("state") == "Allocated":
+                self.api.call("deleteVolume", id=row["id"])
 
     def _known_disk(self, wanted: str) -> Row | None:
         row = self.row("listVolumes", wanted)

@@ -13,12 +13,13 @@ from coterie.cpi.cloudstack.deploys import deploy_parameters
 from coterie.cpi.cloudstack.groups import group_tag
 from coterie.cpi.cloudstack.joining import Place
 from coterie.cpi.cloudstack.keypairs import Keypairs
-from coterie.cpi.cloudstack.marking import tags_of, users_tags
+from coterie.cpi.cloudstack.marking import mark_of, tags_of, users_tags
 from coterie.cpi.cloudstack.nics import Wish, answered, cards, vips, wishes
 from coterie.cpi.cloudstack.order import Order, gib, read_order
 from coterie.cpi.cloudstack.refusals import Refusal
 from coterie.cpi.cloudstack.templates import Templates
 from coterie.cpi.contract import CpiError, Json, Mark, Networks, NotSupported, VmCreated, VMNotFound
+from coterie.ids import Ids
 
 _METADATA_S = 3.0
 
@@ -96,7 +97,7 @@ class Machines(Addresses, Keypairs, Templates):
     def vm_marked(self, mark: Mark) -> Row | None:
         """The VM of this mark; one that a broken deploy left is removed, so that it can be made anew."""
         for row in self.api.every("listVirtualMachines", name=mark.name()):
-            if row["name"] != mark.name() or row.get("state") in ("Destroyed", "Expunging"):
+            if mark_of(row, mark.director) != mark or row.get("state") in ("Destroyed", "Expunging"):
                 continue
             if row.get("state") == "Error":
                 self.remove_vm(str(row["id"]))
@@ -122,7 +123,7 @@ class Machines(Addresses, Keypairs, Templates):
         template = self.ready_template(stemcell_cid, zone)
         offering = self.compute_offering(str(order.compute_offering))
         rows = [(self.network(wish.network, zone), wish.ip) for wish in cards(wished)]
-        name, ephemeral = mark.name(), order.ephemeral_disk_offering
+        name, ephemeral = self._name(mark), order.ephemeral_disk_offering
         self.require_free(name, rows)
         host = self.host_of_disks(disk_cids)
         told = userdata(self.settings, agent_id, name, networks, env, [row for row, _ in rows], bool(ephemeral))
@@ -146,6 +147,10 @@ class Machines(Addresses, Keypairs, Templates):
             order,
         )
         return self._finished(vm, order, wished, place, mark, mine=mine)
+
+    def _name(self, mark: Mark) -> str:
+        """Who may not expunge finds the name of a failed VM taken for a day, so there every try has its own."""
+        return mark.name() if self.may_expunge() else mark.name(Ids().uuid()[:8])
 
     def _finished(
         self, vm: Row, order: Order, wished: list[Wish], place: Place | None, mark: Mark, *, mine: bool

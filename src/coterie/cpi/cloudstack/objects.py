@@ -119,7 +119,7 @@ class Objects(DiskChanges, Stemcells, Groups):
 
 def _whole_name(kind: Kind, row: Row, name: str) -> bool:
     """A disk that came with a VM has the VM's mark and more in its name: it is not what the mark was made for."""
-    return kind in ("security_group", "ip") or row.get("name") == name
+    return kind in ("vm", "security_group", "ip") or row.get("name") == name
 
 
 def _differs(found: CloudObject, expected: Expected) -> bool:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import configuration, places
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.definition import commands, version
 from coterie.sandbox.fronts.cloudstack.desk import DESKS, answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, sifted
+from coterie.sandbox.quotas import get_quotas
+
+# the datacenter's quota → the vendor's word for it
+_QUOTAS = {
+    "instances": "vm",
+    "cpu": "cpu",
+    "ram_mb": "memory",
+    "volumes": "volume",
+    "volume_gb": "primarystorage",
+    "snapshots": "snapshot",
+    "images": "template",
+}
 
 
 @answers("listCapabilities")
@@ -90,8 +103,19 @@ def list_accounts(call: Call) -> Iterator[Row]:
         "domain": "ROOT",
         "domainid": places.named_id("domain", "ROOT"),
         "state": "enabled",
+        **_usage(call),
     }
     return sifted(call, [row], "id", "name")
+
+
+def _usage(call: Call) -> Row:
+    quotas = work_of(get_quotas)(call.tx)
+    row: Row = {}
+    for resource, word in _QUOTAS.items():
+        ceiling = quotas[resource].ceiling
+        row[f"{word}limit"] = "Unlimited" if ceiling is None else str(ceiling)
+        row[f"{word}total"] = quotas[resource].used
+    return row
 
 
 def _setting(call: Call, name: str) -> Row:
