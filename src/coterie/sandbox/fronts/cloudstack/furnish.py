@@ -16,7 +16,7 @@ from coterie.sandbox.twist import Tx
 
 ACCOUNTS = {"admin": True, "user": False}
 GIB = 2**30
-# name → cpu, MB; None: the caller chooses
+# name → cpu, MB; one that lets the caller choose would say None, and libcloud breaks on clouds that have one
 SERVICE_OFFERINGS = {
     "tiny": (1, 512),
     "small": (1, 1024),
@@ -24,7 +24,6 @@ SERVICE_OFFERINGS = {
     "large": (4, 8192),
     "xlarge": (8, 16384),
     "giant": (1000, 1024),
-    "custom": (None, None),
 }
 # name → GiB (None: the caller chooses), shared or local
 DISK_OFFERINGS = {"custom": (None, "shared"), "10g": (10, "shared"), "local": (None, "local")}

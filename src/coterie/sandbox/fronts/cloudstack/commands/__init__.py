@@ -2,6 +2,7 @@
 
 from coterie.sandbox.fronts.cloudstack.commands import (  # noqa: F401 # importing a noun is what publishes its commands
     about,
+    absent,
     addresses,
     affinity,
     destroy,

@@ -110,7 +110,7 @@ def _rows(tx: Tx, image: Image) -> Iterator[Row]:
             "displaytext": doc["displaytext"],
             "format": doc["format"],
             "hypervisor": doc["hypervisor"],
-            "ostypeid": doc.get("ostype"),
+            **_os_words(doc.get("ostype")),
             "ispublic": doc["public"],
             "isready": here["ready"],
             "status": here["status"],
@@ -123,6 +123,11 @@ def _rows(tx: Tx, image: Image) -> Iterator[Row]:
             "tags": tag_rows(image, "Template"),
             **places.zone_words(zone),
         }
+
+
+def _os_words(wanted: str | None) -> Row:
+    name = next((one for one in places.OS_TYPES if places.named_id("ostype", one) == wanted), places.OS_TYPES[0])
+    return {"ostypeid": places.named_id("ostype", name), "ostypename": name}
 
 
 def _zones(call: Call) -> list[str]:
