@@ -55,17 +55,18 @@ class CloudstackBed(SmallBed):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._datacenter = open_datacenter(folder / "sandbox.db")
-        self.server = Server(self._datacenter)
+        self.datacenter = open_datacenter(folder / "sandbox.db")
+        self.server = Server(self.datacenter)
         self.server.start()
         self.set("coterie.security.groups", "true")
         self._keys = {keys.account: keys for keys in self.server.front.keys}
         self._numbers = itertools.count(10)
-        self.faults = EmulatorFaults(self._datacenter.store, "createAffinityGroup")
-        self.operator = CloudstackOperator(self.client(), open_account(self._datacenter, self.account, operator=True))
+        self.more: dict[str, Any] = {}
+        self.faults = EmulatorFaults(self.datacenter.store, "createAffinityGroup")
+        self.operator = CloudstackOperator(self.client(), open_account(self.datacenter, self.account, operator=True))
 
     def set(self, name: str, value: str) -> None:
-        with self._datacenter.store.writing() as db:
+        with self.datacenter.store.writing() as db:
             configuration.change(db, name, value)
 
     def client(self, account: str | None = None) -> CloudStack:
@@ -92,6 +93,7 @@ class CloudstackBed(SmallBed):
             "host_visibility": self.account == "admin",
             "security_group_change": "restart",
             "metadata_url": f"{self.server.origin}/latest/vm-id",
+            **self.more,
         }
 
     def open(self, director_uuid: str | None = None) -> Cpi:
@@ -113,9 +115,9 @@ class CloudstackBed(SmallBed):
         return {"default": {"type": "manual", "ip": address, "netmask": "255.255.0.0", "cloud_properties": where}}
 
     def inventory(self) -> Inventory:
-        account = open_account(self._datacenter, self.account, operator=True)
+        account = open_account(self.datacenter, self.account, operator=True)
         found = {(kind, outer_id(item.id)) for kind, items in _listed(account) for item in items}
-        with self._datacenter.store.reading() as db:
+        with self.datacenter.store.reading() as db:
             found |= {("keypair", thing.id) for thing in shelf.every(db, "keypair", self.account)}
             taken = [thing for thing in shelf.every(db, "publicip") if thing.doc["state"] != "Free"]
             found |= {("ip", thing.id) for thing in taken}
@@ -123,6 +125,17 @@ class CloudstackBed(SmallBed):
 
     def close(self) -> None:
         self.server.close()
+
+
+class CloudstackUserBed(CloudstackBed):
+    """The same as somebody who is no administrator, in a cloud that lets users expunge."""
+
+    driver = "cloudstack-user"
+    account = "user"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.set("allow.user.expunge.recover.vm", "true")
 
 
 def _listed(account: Account) -> list[tuple[str, list[Any]]]:
