@@ -12,7 +12,6 @@ from peers.cloudstack_bed import CloudstackBed
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import (
     CpiError,
-    Expected,
     InvalidCall,
     NoPlacement,
     OutcomeUnknown,
@@ -194,12 +193,23 @@ def test_a_vm_follows_its_disk_on_local_storage(bed: CloudstackBed, lab: Lab) ->
     lab.cpi.detach_disk(successor, disk)
 
 
-def test_a_public_key_is_registered_once_and_removed_as_an_object(bed: CloudstackBed, lab: Lab) -> None:
+def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: CloudstackBed, lab: Lab) -> None:
     vms = [made(lab, ordered(lab, public_key=KEY)) for _ in range(2)]
     (pair,) = lab.cpi.survey("keypair", bed.director_uuid).objects
     assert {row(bed, vm)["keypairs"] for vm in vms} == {pair.name}
-    lab.cpi.delete_object("keypair", pair.cid, Expected(pair.mark))
+    lab.cpi.delete_vm(vms[0])
+    assert lab.cpi.survey("keypair", bed.director_uuid).objects == (pair,)
+    lab.cpi.delete_vm(vms[1])
     assert lab.cpi.survey("keypair", bed.director_uuid).objects == ()
+
+
+def test_an_operators_keypair_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> None:
+    bed.client().registerSSHKeyPair(name="theirs", publickey=KEY)
+    vm = made(lab, ordered(lab, key_name="theirs"))
+    assert row(bed, vm)["keypairs"] == "theirs"
+    lab.cpi.delete_vm(vm)
+    assert bed.client().listSSHKeyPairs(name="theirs")
+    bed.client().deleteSSHKeyPair(name="theirs")
 
 
 def test_a_broken_promise_of_a_strict_group_is_noticed(bed: CloudstackBed, lab: Lab) -> None:

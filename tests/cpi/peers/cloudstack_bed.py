@@ -121,6 +121,7 @@ class CloudstackBed(SmallBed):
             found |= {("keypair", thing.id) for thing in shelf.every(db, "keypair", self.account)}
             taken = [thing for thing in shelf.every(db, "publicip") if thing.doc["state"] != "Free"]
             found |= {("ip", thing.id) for thing in taken}
+        found |= {("memo", key) for _, items in _listed(account) for item in items for key in item.tags if "cg-" in key}
         return frozenset(found)
 
     def close(self) -> None:

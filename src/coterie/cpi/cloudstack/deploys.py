@@ -24,6 +24,7 @@ class Deploys(Removal, LocalStorage):
         try:
             started, known = self.started_once(mark, "deployVirtualMachine", self.vm_row, **parameters)
         except Refusal as error:
+            self.drop_keypair(parameters.get("keypair"))
             raise self._explained(error, place) from error
         if known:
             return known, False

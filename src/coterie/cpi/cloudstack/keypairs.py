@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from coterie.cpi.cloudstack.lookups import Lookups
+from coterie.cpi.cloudstack.marking import mark_of
 from coterie.cpi.cloudstack.order import Order
 from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
 from coterie.cpi.contract import InvalidCall, Mark
@@ -17,6 +18,14 @@ class Keypairs(Lookups):
         if order.public_key:
             return self._registered_key(order.public_key, mark)
         return order.key_name or self.settings.default_key_name
+
+    def drop_keypair(self, name: str | None) -> None:
+        """Its last user takes a pair of ours away; an operator's stays."""
+        if not name or mark_of({"name": name}, self.runtime.director_uuid) is None:
+            return
+        users = self.api.every("listVirtualMachines", keypair=name)
+        if all(row.get("state") in ("Destroyed", "Expunging") for row in users) and self._exists(name):
+            self.api.call("deleteSSHKeyPair", name=name)
 
     def _registered_key(self, public_key: str, mark: Mark) -> str:
         """One pair per key and Director: both name and key are unique in an account."""

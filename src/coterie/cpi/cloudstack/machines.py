@@ -12,8 +12,7 @@ from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.deploys import deploy_parameters
 from coterie.cpi.cloudstack.groups import group_tag
 from coterie.cpi.cloudstack.joining import Place
-from coterie.cpi.cloudstack.keypairs import Keypairs
-from coterie.cpi.cloudstack.marking import mark_of, tags_of, users_tags
+from coterie.cpi.cloudstack.marking import VIP, mark_of, tags_of, users_tags
 from coterie.cpi.cloudstack.nics import Wish, answered, cards, vips, wishes
 from coterie.cpi.cloudstack.order import Order, gib, read_order
 from coterie.cpi.cloudstack.refusals import Refusal
@@ -24,7 +23,7 @@ from coterie.ids import Ids
 _METADATA_S = 3.0
 
 
-class Machines(Addresses, Keypairs, Templates):
+class Machines(Addresses, Templates):
     @cloud_call
     def create_vm(
         self,
@@ -131,12 +130,13 @@ class Machines(Addresses, Keypairs, Templates):
         groups += [self._operators_group(one) for one in order.affinity_groups]
         guards = [*(place.guards if place else ()), *self.existing_guards(order.security_groups)]
         disk = self.disk_offering(ephemeral) if ephemeral else {}
+        pair = self.keypair(order, mark)
         vm, mine = self.deployed(
             mark,
             {
                 **deploy_parameters(order, zone, offering, template, name, rows),
                 "userdata": told,
-                "keypair": self.keypair(order, mark),
+                "keypair": pair,
                 "affinitygroupids": groups or None,
                 "securitygroupids": list(dict.fromkeys(guards)) or None,
                 "hostid": host,
@@ -157,6 +157,8 @@ class Machines(Addresses, Keypairs, Templates):
     ) -> Row:
         """Tags and public addresses come after the deploy; a VM that cannot have them is none."""
         tags = {**users_tags(order.tags), **self.mark_tags(mark), **(group_tag(place.cid) if place else {})}
+        if vips(wished):
+            tags[VIP] = ",".join(str(wish.ip) for wish in vips(wished))
         try:
             self._tagged(vm, tags)
             for wish in vips(wished):

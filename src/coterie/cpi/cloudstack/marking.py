@@ -15,6 +15,7 @@ from coterie.ids import director_prefix
 RESERVED = "coterie-"
 DIRECTOR = "coterie-director"
 GROUP = "coterie-group"
+VIP = "coterie-vip"  # on a VM: the public addresses that are to lead to it
 VALUE_LIMIT = 255
 _SPACE = uuid.UUID("0f2f0d4e-8f3b-5d0a-b9f8-64f6f1c1a7d3")
 

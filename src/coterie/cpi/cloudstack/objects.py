@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.disk_changes import DiskChanges
@@ -22,7 +24,8 @@ class Objects(DiskChanges, Stemcells, Groups):
             return None
         name = mark.group_cid if kind == "server_group" else mark.name()
         by_name = {listing.by_name: name} if listing.by_name else {}
-        for row in self.api.every(listing.command, **listing.more, **by_name):
+        rows = [*self.api.every(listing.command, **listing.more, **by_name), *self._bare(kind, mark.director, (), name)]
+        for row in rows:
             found = self._object(kind, row, mark.director)
             if found.mark == mark and not is_gone(row) and _whole_name(kind, row, name):
                 return found
@@ -36,16 +39,19 @@ class Objects(DiskChanges, Stemcells, Groups):
         number, _, before = (cursor or "1:").partition(":")
         prefix = group_prefix(director_uuid) if kind == "server_group" else name_prefix(director_uuid)
         keyword = {"keyword": prefix} if listing.keyword else {}
+        calls = self.api.calls
         rows, total = self.api.page(listing.command, int(number), **listing.more, **keyword)
+        if number == "1":
+            rows = [*rows, *self._bare(kind, director_uuid, rows)]
         # a filter that was ignored, or a list that changed its length between two pages, proves nothing
         honest = not listing.keyword or all(prefix in str(row.get("name", "")) for row in rows)
         steady = not before or int(before) == total
-        full = len(rows) == self.settings.page_size
+        full = len(rows) >= self.settings.page_size
         objects = {
             found.cid: found for row in rows if not is_gone(row) for found in [self._object(kind, row, director_uuid)]
         }
         following = f"{int(number) + 1}:{total}" if full else None
-        return SurveyPage(tuple(objects.values()), following, honest and steady, 1)
+        return SurveyPage(tuple(objects.values()), following, honest and steady, self.api.calls - calls)
 
     @cloud_call
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
@@ -87,9 +93,23 @@ class Objects(DiskChanges, Stemcells, Groups):
             return Mark(director_uuid, tags[_INTENT]) if ours else None
         return mark_of(row, director_uuid)
 
+    def _bare(self, kind: Kind, director_uuid: str, listed: Sequence[Row], only: str | None = None) -> list[Row]:
+        """Server groups without an affinity group: they never had a policy, or lost the group behind our back."""
+        if kind != "server_group":
+            return []
+        seen = {row["name"] for row in listed}
+        memos = [memo for cid, memo in self.memos().items() if cid not in seen and only in (None, cid)]
+        ours = [memo for memo in memos if memo.cid.startswith(group_prefix(director_uuid))]
+        return [self._bare_row(memo.cid, director_uuid) for memo in ours if not self.affinity_named(memo.cid)]
+
+    def _bare_row(self, cid: str, director_uuid: str) -> Row:
+        members = [row["id"] for row in self.tagged_members(cid)]
+        return {"name": cid, "description": director_uuid, "virtualmachineIds": members}
+
     def _row_of(self, kind: Kind, cid: str) -> Row | None:
         if kind == "server_group":
-            return self.affinity_named(cid)
+            found = self.affinity_named(cid)
+            return found or next(iter(self._bare(kind, self.runtime.director_uuid, (), cid)), None)
         if kind == "keypair":
             return next((row for row in self.api.every("listSSHKeyPairs", name=cid) if row["name"] == cid), None)
         return self.row(LISTINGS[kind].command, cid, **LISTINGS[kind].more)

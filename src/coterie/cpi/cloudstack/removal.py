@@ -9,6 +9,8 @@ from typing import Any
 
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.joining import Joining
+from coterie.cpi.cloudstack.keypairs import Keypairs
+from coterie.cpi.cloudstack.marking import VIP, tags_of
 from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
 from coterie.cpi.cloudstack.vips import Vips
 from coterie.cpi.contract import CpiError, read_name
@@ -17,13 +19,13 @@ _BROUGHT = re.compile(r"^DATA-\d+$")
 _LOOK_AGAIN_S = 1.0
 
 
-class Removal(Vips, Joining):
+class Removal(Vips, Keypairs, Joining):
     def remove_vm(self, wanted: str) -> None:
         """Gone when this returns, or destroyed where the account may not expunge. Gone already is fine."""
         row = self.row("listVirtualMachines", wanted)
         if row is None:
             return
-        if row.get("publicip"):
+        if row.get("publicip") or VIP in tags_of(row):
             self.unmap(row)
         expunges = self.may_expunge()
         if row.get("state") not in ("Destroyed", "Expunging"):
@@ -31,6 +33,7 @@ class Removal(Vips, Joining):
             self._ended("destroyVirtualMachine", wanted, expunge=True if expunges else None, volumeids=own or None)
         elif row["state"] == "Destroyed" and expunges:
             self._ended("expungeVirtualMachine", wanted)
+        self.drop_keypair(row.get("keypairs"))
         self._awaited(wanted)
 
     def data_disks(self, vm: str) -> list[Row]:

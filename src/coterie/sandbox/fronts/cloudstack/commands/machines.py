@@ -114,6 +114,8 @@ def _member(call: Call, row: Row) -> bool:
     for name, field in (("affinitygroupid", "affinitygroup"), ("securitygroupid", "securitygroup")):
         if name in call.params and call.params[name] not in [one["id"] for one in row[field]]:
             return False
+    if call.get("keypair", row["keypairs"]) != row["keypairs"]:
+        return False
     network = call.get("networkid")
     return not network or network in [nic["networkid"] for nic in row["nic"]]
 
