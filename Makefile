@@ -25,6 +25,7 @@ lint: $(VENV)/.tested
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/deploy.py
 	$(BIN)/python bench/cli.py
+	$(BIN)/python bench/cleanup.py
 
 install: $(VENV)/.installed
 

@@ -106,6 +106,7 @@ class Machine:
         self.write("cloud.yml", CLOUD)
         self.write("web.yml", MANIFEST)
         assert self.run("clouds", "set", "cloud.yml").code == 0
+        assert self.run("clouds", "check").code == 0  # the first call makes the datacenter
         for version in ("1.1", "1.2"):
             assert self.run("stemcells", "add", "debian-12", version, "--property", "image=x").code == 0
 

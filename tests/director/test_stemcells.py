@@ -98,7 +98,10 @@ def test_a_light_stemcell_comes_as_json(client: Client) -> None:
     reply = client.send("POST", "/v1/stemcells", body)
     assert (reply.status, reply.json["light"]) == (201, True)
     assert client.get("/v1/stemcells/debian-12/1.1").json["cloud_properties"] == {"image_id": "ami-1"}
+    assert client.send("POST", "/v1/stemcells", {**body, "version": "1.2+dev"}).status == 201
+    assert client.get("/v1/stemcells/debian-12/1.2+dev").status == 200
     assert client.send("POST", "/v1/stemcells", {**body, "name": "../x"}).status == 422
+    assert client.send("POST", "/v1/stemcells", {**body, "cloud_properties": {}}).status == 422
     assert client.send("POST", "/v1/stemcells", b"x", {"content-type": "text/html"}).status == 400
 
 

@@ -6,21 +6,16 @@ from typing import Any
 
 from coterie.cpi.sandbox.marking import DIRECTOR, INTENT
 from coterie.sandbox import disks, images, security_groups, server_groups, vm_shape, vms
-from coterie.sandbox.accounts import open_account
-from coterie.sandbox.datacenter import Account, open_datacenter
+from coterie.sandbox.datacenter import Account
 from coterie.sandbox.fit import Demand
-from tests.kill.scenario import CLOUD, OPERATORS_GUARD, zone
-from tests.kill.world import World
+from tests.kill.scenario import OPERATORS_GUARD
 
 _OTHER_DIRECTOR = {DIRECTOR: "0b1f2c3d-0000-4000-8000-000000000000", INTENT: "01" + "z" * 24}
 _LOOKS_LIKE_OURS = "cg-0b1f2c3d00-" + "z" * 26
 
 
-def plant(world: World) -> None:
+def plant(account: Account) -> None:
     """An operator's objects with names like ours, and another Director's with a mark like ours."""
-    account = open_account(
-        open_datacenter(world.folder / "sandbox.db", {"zones": [zone()]}), CLOUD, groups="direct", operator=True
-    )
     image = images.create_image(account, name="debian-12").id
     group = server_groups.create_server_group(account, name=_LOOKS_LIKE_OURS, policy="anti-affinity").id
     security_groups.create_security_group(account, name=OPERATORS_GUARD)

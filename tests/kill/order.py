@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tests.kill.points import Point
+from tests.kill.scenario import Phase, cloud_config
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`role`: what it does, by name (see `nursery`). `since`: the newest task when its phase began."""
+    """`role`: what it does, by name (see `nursery`). `since`: the newest task when its phase began.
+
+    `action`: what happens at the target: `kill` and `stop` are signals, `cancel` cancels the task that is running.
+    `options`: for the conductor.
+    """
 
     role: str
     url: str
     folder: str
-    cloud_config: str
-    phase: str = ""
+    phase: Phase
+    cloud_config: str = field(default_factory=cloud_config)
     since: int = 0
     run: int = 0
     target: Point | None = None
+    action: Literal["kill", "stop", "cancel"] = "kill"
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -47,4 +53,5 @@ class Order:
     @staticmethod
     def of_wire(value: dict[str, Any]) -> Order:
         target = value["target"]
-        return Order(**{**value, "target": Point(**target) if target else None})
+        parts = {"phase": Phase(**value["phase"]), "target": Point(**target) if target else None}
+        return Order(**{**value, **parts})

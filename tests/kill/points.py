@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,12 @@ class Point:
 
 
 class Tracer:
-    """Writes every point to a file that outlives the process, and dies at `target`."""
+    """Writes every point to a file that outlives the process, and acts at `target`; unless told otherwise, it dies."""
 
     def __init__(self, trace: Path, target: Point | None) -> None:
         self._file = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._target = target
+        self.act: Callable[[], None] = die
         self._counts: Counter[tuple[str, str]] = Counter()
         self._turn = threading.Lock()
 
@@ -41,8 +43,18 @@ class Tracer:
         with self._turn:
             self._counts[kind, side] += 1
             os.write(self._file, f"{side}\t{kind}\n".encode())
-            if self._target == Point(kind, side, self._counts[kind, side]):
-                os.kill(os.getpid(), signal.SIGKILL)
+            hit = self._target == Point(kind, side, self._counts[kind, side])
+        if hit:
+            self.act()
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop() -> None:
+    """Until somebody sends SIGCONT."""
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def read_trace(trace: Path) -> list[Point]:

@@ -61,7 +61,11 @@ def read_book(ledger: Ledger) -> Book:
 
 
 def read_cloud(world: World, director: str) -> Cloud:
-    account = world.operator()
+    with world.operator() as account:
+        return _read_cloud(account, director)
+
+
+def _read_cloud(account: Account, director: str) -> Cloud:
     groups = _ours(account, cloud_groups.list_server_groups, director)
     return Cloud(
         vms=_ours(account, vm_shape.list_vms, director),

@@ -14,7 +14,7 @@ import psycopg
 from coterie.ledger.store import Ledger
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
-from tests.kill.scenario import CLOUD
+from tests.kill.scenario import CLOUD, zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,14 @@ class World:
         finally:
             opened.close()
 
-    def operator(self) -> Account:
-        """A way into the cloud that no fault bends."""
-        return open_account(open_datacenter(self.folder / "sandbox.db", create=False), CLOUD, operator=True)
+    @contextmanager
+    def operator(self) -> Iterator[Account]:
+        """A way into the cloud that no fault bends. Closed at the end: copying an open SQLite file loses its locks."""
+        datacenter = open_datacenter(self.folder / "sandbox.db", {"zones": [zone()]})
+        try:
+            yield open_account(datacenter, CLOUD, groups="direct", operator=True)
+        finally:
+            datacenter.store.close()
 
     def copy(self, folder: Path) -> World:
         """The same world again, elsewhere. Nobody may be using it."""

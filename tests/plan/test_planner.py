@@ -223,8 +223,22 @@ def test_soft_groups_boot_as_few_at_a_time_as_the_cloud_can_spread(world: World)
 
 def test_recreate_on_request(world: World) -> None:
     world.deploy(BASE)
-    assert nodes(world.plan(BASE, only=frozenset({"web/1"}))) == {"web/1": "recreate: asked for"}
+    assert nodes(world.plan(BASE, only=frozenset({"web/1"}), recreate=True)) == {"web/1": "recreate: asked for"}
+    with pytest.raises(Refused, match="there is no node web/9"):
+        world.plan(BASE, only=frozenset({"web/9"}))
     assert len(nodes(world.plan(BASE, recreate=True))) == 5
+
+
+def test_only_the_named_nodes_are_touched(world: World) -> None:
+    world.deploy(BASE)
+    changed = manifest(group("broker", 2, stemcell="next"), group("web", 2, stemcell="next"))
+    assert set(nodes(world.plan(changed, only=frozenset({"web/1"})))) == {"web/1"}
+
+
+def test_a_node_does_not_move_to_another_cloud(world: World) -> None:
+    world.deploy(manifest(group("broker", 1, azs="z1")))
+    with pytest.raises(Refused, match="in cloud lab and cannot move to far"):
+        world.plan(manifest(group("broker", 1, azs="f1")))
 
 
 def test_removal_takes_nodes_groups_and_images(world: World) -> None:

@@ -79,6 +79,7 @@ class World:
             clouds=self.clouds,
             stemcells=(StemcellNow("debian", "1", "deb"), StemcellNow("debian", "2", "deb")),
             images=dict(self.images),
+            images_left={},
             images_used_elsewhere=frozenset(),
             taken={},
         )

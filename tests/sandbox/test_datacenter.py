@@ -140,11 +140,12 @@ def test_a_fork_waits_for_those_who_are_writing(world: World) -> None:
     writer.start()
     inside.wait()
     threading.Timer(0.05, go_on.set).start()
-    child = multiprocessing.get_context("fork").Process(target=_write_one, args=(str(world.store.path), "c"))
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=_write_one, args=(str(world.store.path), "c"), daemon=True)
     child.start()
     assert go_on.is_set()
     writer.join()
-    child.join()
+    child.join(60)
     assert child.exitcode == 0
     disks.create_disk(world.account, name="p", size_mb=1)
     assert [disk.name for disk in disks.list_disks(world.account).items] == ["c", "p"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from coterie.cpi.contract import Mark
+from coterie.cpi.contract import CpiError, Mark
 from coterie.errors import Conflict, NotFound, Refused, StalePlan, Unreachable, UsageError
 from coterie.ledger import objects
 from coterie.ledger.clouds import CloudRow
@@ -290,3 +290,32 @@ def _until(reached: Any) -> None:
     while not reached():
         assert time.monotonic() < give_up
         time.sleep(0.01)
+
+
+def test_what_stands_on_a_failed_stage_is_skipped_and_the_task_ends(local: Site) -> None:
+    _fault(local, "create_image", "error", retryable=False)
+    task = local.deploy(manifest(group("a", 4), group("b", 2)), expect_state="failed")
+    assert local.task(task).report["steps"] == {"failed": 1, "skipped": 6}
+    faults.clear(_datacenter(local).store)
+    local.deploy(manifest(group("a", 4), group("b", 2)))
+    assert len(local.held("image")) == 1
+
+
+_BELONGINGS = ("stages", "steps", "events")
+
+
+def test_old_looks_are_forgotten_with_all_that_belongs_to_them(local: Site) -> None:
+    local.deploy(manifest(group("a", 1)))
+    for _ in range(23):
+        look(local)
+    with local.ledger.read() as tx:
+        kept = set(tx.execute(sa.text("SELECT id FROM tasks")).scalars())
+        owners = {name: set(tx.execute(sa.text(f"SELECT task FROM {name}")).scalars()) for name in _BELONGINGS}
+    assert len(kept) == 1 + 21
+    assert all(found == kept for found in owners.values())
+
+
+def test_a_failing_cloud_is_named_by_the_plan(local: Site) -> None:
+    local.config = local.config.replace("settle_s: 0.1", "settle_s: 0.1, no_such_property: 1")
+    with pytest.raises(CpiError, match=r"cloud lab: .*no_such_property"):
+        local.plan(manifest(group("a", 1)))

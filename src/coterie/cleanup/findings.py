@@ -1,49 +1,128 @@
-"""What each object in a cloud is to us. Pure: an object and the evidence in, a finding with its reason out."""
+"""What each object in a cloud, and each row without one, is to our Director. Pure: positive proof, or keep."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from coterie.cpi.contract import CloudObject, Kind
+from coterie.cleanup.optout import opted_out
+from coterie.cpi.contract import CloudObject
+from coterie.ledger.record import Record
 
-# in_use  the ledger knows it
-# orphan  our mark, unknown to the ledger, unused, old enough: it may go
-# young   would be an orphan, but the grace period has not passed: its creator may still be writing it down
-# foreign not our mark: never touched
-# keep    the evidence is missing or contradicts itself
-Verdict = Literal["in_use", "orphan", "young", "foreign", "keep"]
-NEVER_DELETED: frozenset[Kind] = frozenset({"network"})
+# in_use           the ledger says who needs it
+# orphan           mark, Director and ledger agree: we made it, and nothing of ours uses it
+# unknown_outcome  its creation was never settled: it is reclaimed where it is needed, else deleted or closed
+# missing          the ledger says that it is there and needed, the cloud says that it is not
+# drift            needed, but not as recorded
+# foreign          not our mark: never touched, only counted
+# keep             the evidence is missing or contradicts itself; `reason` says which
+Verdict = Literal["in_use", "orphan", "unknown_outcome", "missing", "drift", "foreign", "keep"]
+# none · delete · reclaim (it is needed: use it) · close (nothing is there: the row ends, as a tombstone)
+Action = Literal["none", "delete", "reclaim", "close"]
+
+# What the creation of one thing may leave beside it, under the same mark.
+_PARTS = {"server_group": {"security_group"}, "vm": {"port", "ip", "keypair", "folder"}}
+_UNSETTLED = ("intended", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    object: CloudObject
     verdict: Verdict
     reason: str
+    action: Action = "none"
+    evidence: tuple[str, ...] = ()
 
 
-def judge(
-    found: CloudObject, director_uuid: str, known: Collection[str] | None, *, now: float, grace_s: float
-) -> Finding:
-    """`known`: CIDs of this kind that the ledger holds; None means that there is no ledger to ask."""
+def judge(found: CloudObject, record: Record | None, director: str, cloud: str, now: float) -> Finding:
+    """`record`: the row behind the object's mark, read after the cloud was listed."""
     if found.mark is None:
-        return Finding(found, "foreign", "it carries no mark")
-    if found.mark.director != director_uuid:
-        return Finding(found, "foreign", "it belongs to another Director")
-    if known is None:
-        return Finding(found, "keep", "there is no ledger that could say whether it is in use")
-    if found.cid in known:
-        return Finding(found, "in_use", "the ledger knows it")
-    if found.kind in NEVER_DELETED:
-        return Finding(found, "keep", f"a {found.kind} is listed, never deleted")
+        return Finding("foreign", "it carries no mark")
+    if found.mark.director != director:
+        return Finding("foreign", "it belongs to another Director")
+    if record is None:
+        return Finding("keep", "the ledger has no record of its mark: was the ledger restored from an old backup?")
+    if record.cloud != cloud:
+        return Finding("in_use", f"it is judged with cloud {record.cloud}, which sees the same account")
+    conflict = _conflict(found, record)
+    if conflict:
+        return Finding("keep", conflict)
+    if record.user is not None:
+        return _needed(found, record)
+    return _unneeded(found, record, opted_out(found.tags, now))
+
+
+def judge_absent(record: Record) -> Finding:
+    """A row whose object a complete list did not show."""
+    if record.user is not None and record.state not in _UNSETTLED:
+        return Finding("missing", f"{record.user} needs it, and the cloud does not have it", evidence=_row(record))
+    if record.task is not None:
+        return Finding("in_use", f"task {record.task} is at work on it")
+    if record.state in _UNSETTLED:
+        return Finding("unknown_outcome", "its creation was never settled, and nothing came", "close", _row(record))
+    return Finding("orphan", "nobody needs it, and the cloud does not have it", "close", _row(record))
+
+
+def _conflict(found: CloudObject, record: Record) -> str | None:
+    if found.kind == "network":
+        return "a network is listed, never deleted"
+    if found.kind != record.kind and found.kind not in _PARTS.get(record.kind, ()):
+        return f"its mark is that of a {record.kind}: was it copied?"
+    if found.kind == record.kind and record.cid not in (None, found.cid):
+        return f"its mark is that of {record.cid}: was it copied?"
+    return None
+
+
+def _needed(found: CloudObject, record: Record) -> Finding:
+    if found.kind != record.kind or record.task is not None:
+        return Finding("in_use", f"{record.user} needs it")
+    if record.state in _UNSETTLED:
+        why = f"its creation was thought failed, and {record.user} still needs it"
+        return Finding("unknown_outcome", why, "reclaim", _row(record))
+    if record.state == "gone":
+        return Finding("keep", f"the ledger says that it is gone, and yet that {record.user} needs it")
+    drift = _drift(found, record)
+    return Finding("drift", drift, evidence=_row(record)) if drift else Finding("in_use", f"{record.user} needs it")
+
+
+def _drift(found: CloudObject, record: Record) -> str | None:
+    if record.state != "live" or record.node_state != "up":
+        return None
+    if found.kind == "vm" and found.state in ("stopped", "error"):
+        return f"it is {found.state}, the ledger says that {record.user} is up"
+    if found.kind == "disk" and found.in_use_by is not None and found.in_use_by != (record.vm_cid,):
+        return f"attached to {', '.join(found.in_use_by) or 'nothing'}, the ledger says {record.vm_cid}"
+    return None
+
+
+def _unneeded(found: CloudObject, record: Record, said_no: str | None) -> Finding:
+    if record.task is not None:
+        return Finding("keep", f"task {record.task} is at work on {record.deployment or 'deployments'}")
+    if said_no:
+        return Finding("keep", said_no)
     if found.in_use_by is None:
-        return Finding(found, "keep", "the cloud does not say whether anything uses it")
-    if found.in_use_by:
-        return Finding(found, "keep", f"used by {', '.join(found.in_use_by)}")
-    if found.created_at is None:
-        return Finding(found, "keep", "the cloud does not say how old it is")
-    if now - found.created_at < grace_s:
-        return Finding(found, "young", f"made less than {grace_s:.0f} s ago")
-    return Finding(found, "orphan", "our mark is on it, the ledger does not know it, nothing uses it")
+        return Finding("keep", "the cloud does not say whether anything uses it")
+    evidence = (f"it carries our mark {record.intent}", *_row(record))
+    if record.state in _UNSETTLED and found.kind == record.kind:
+        return Finding("unknown_outcome", "its creation was never settled, and nobody needs it", "delete", evidence)
+    return Finding("orphan", _why(found, record), "delete", evidence)
+
+
+def _why(found: CloudObject, record: Record) -> str:
+    if found.kind != record.kind:
+        return f"it belongs to {record.kind} {record.cid or record.intent}, which nobody needs"
+    if record.state == "gone" and record.tombstone:
+        return "it came after its creation had been given up"
+    return {
+        "gone": "the ledger says that it is gone",
+        "deleting": "its deletion was begun and never finished",
+        "kept": "it was kept for undo, and no node uses it",
+    }.get(record.state, "no deployment needs it any more")
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    of = f" of {record.deployment or ''} {record.ref or ''}".rstrip()
+    tomb = ", a tombstone" if record.tombstone else ""
+    return (
+        f"the ledger has it as {record.state}{tomb}{of if of != ' of' else ''}",
+        f"needed by {record.user or 'nobody'}",
+    )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cleanup.findings import Finding, judge
+from coterie.cleanup.known import Finding, judge
 from coterie.cpi.contract import Cpi, CpiError, Expected, InvalidCall, Kind
 
 # What stands on something else goes first.
@@ -51,6 +51,13 @@ class Options:
         )
 
 
+def answer_cleanup(
+    cpi: Cpi, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """As `cpi.wire.answer` wants it: options as they came over the wire."""
+    return cleanup(cpi, director_uuid, known, Options.of_wire(options))
+
+
 def cleanup(
     cpi: Cpi, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Options
 ) -> dict[str, Any]:
@@ -68,7 +75,8 @@ def _kind(
     if "survey" in cpi.capabilities().unsupported:
         report["stopped"] = cpi.capabilities().unsupported["survey"].why
         return report
-    evidence = None if known is None else frozenset(known.get(kind, ()))
+    # A kind that the caller says nothing about is a kind without evidence, not one of which nothing is in use.
+    evidence = frozenset(known[kind]) if known is not None and kind in known else None
     findings = _survey(cpi, kind, director_uuid, evidence, options, report)
     orphans = [finding for finding in findings if finding.verdict == "orphan"]
     if len(orphans) > options.cap:

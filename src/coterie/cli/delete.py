@@ -9,14 +9,18 @@ from coterie.cli.frame.verb import verb
 from coterie.cli.link.api import part
 from coterie.cli.plans import wish
 from coterie.cli.watch.task import started
+from coterie.errors import UsageError
 
 
 @verb("delete")
 @click.argument("name")
 @click.option("--delete-disks", is_flag=True, help="Delete its persistent disks too; there is no way back.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
-def delete(session: Session, name: str, delete_disks: bool, dry_run: bool) -> int:
+@click.option("--abandon", is_flag=True, help="Call no cloud: forget it, and leave what it has to `coterie cleanup`.")
+def delete(session: Session, name: str, delete_disks: bool, dry_run: bool, abandon: bool) -> int:
     """Delete the deployment NAME: its VMs, then its server groups. Persistent disks are kept."""
+    if abandon:
+        return _abandon(session, name, delete_disks or dry_run)
     wished = {"deployment": name, "delete": True, "delete_disks": delete_disks}
     plan = wish.ask(session, wished, detail=True)
     if dry_run or not (session.json or session.quiet):
@@ -26,3 +30,12 @@ def delete(session: Session, name: str, delete_disks: bool, dry_run: bool) -> in
     session.confirm(f"Delete deployment {name}{' and its disks' if delete_disks else ''}?")
     task = session.api.start("DELETE", f"/v1/deployments/{part(name)}", delete_disks=delete_disks, plan=plan["id"])
     return started(session, task)
+
+
+def _abandon(session: Session, name: str, more: bool) -> int:
+    if more:
+        raise UsageError("--abandon goes with no other option", remedy="the disks are left to `coterie cleanup` too")
+    session.confirm(f"Give deployment {name} up without calling its clouds?")
+    session.api.send("POST", f"/v1/deployments/{part(name)}/abandon")
+    session.say(f"{name} is given up; see what it left: coterie cleanup")
+    return 0

@@ -16,7 +16,11 @@ from coterie.settings import load
 @click.option("--name", metavar="NAME", help="Its name, given at the first start.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
 def director(session: Session, listen: str | None, database: str | None, name: str | None, workers: int | None) -> None:
-    """Serve the API and run the work until a signal ends it. On TCP everything but /livez needs the token."""
+    """Serve the API and run the work until a signal ends it.
+
+    On TCP everything but /livez needs the token, and the words travel as plain HTTP: beyond this machine put a proxy
+    with TLS before it.
+    """
     from coterie.director.served import run
 
     settings = load({"listen": listen, "database": database, "name": name, "workers": workers})

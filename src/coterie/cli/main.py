@@ -27,6 +27,7 @@ VERBS = {
     "tasks": Verb("coterie.cli.tasks:tasks", "what is being done, and what was"),
     "events": Verb("coterie.cli.events:events", "what happened"),
     "placement": Verb("coterie.cli.placement:placement", "where nodes are, and whether promises hold"),
+    "cleanup": Verb("coterie.cli.cleanup:cleanup", "find what was left behind in clouds, and remove it"),
     "explain": Verb("coterie.cli.explain:explain", "what a field of the manifest or cloud config means"),
     "config": Verb("coterie.cli.config:config", "settings and where each came from"),
     "doctor": Verb("coterie.cli.doctor:doctor", "what is wrong here, in one redacted report"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie import __version__
+from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
 from coterie.conductor.answers import answer
 from coterie.conductor.watchdog import Watchdog
 from coterie.cpi.contract import Cpi
@@ -26,12 +27,13 @@ from coterie.task.committer import Committer
 from coterie.task.coordinator import LedgerCoordinator
 from coterie.task.fence import Lease, Observer
 from coterie.task.flow import Work
-from coterie.task.flows import FLOWS
+from coterie.task.flows import FLOWS as TASK_FLOWS
 from coterie.task.retry import Retry
 from coterie.task.runner import Runner
 
 log = logging.getLogger(__name__)
 
+FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
 _POLL_S = 1.0  # for what other processes write; our own writes wake us at once
 _MEMORIES = 64  # tasks whose look-ups are remembered
 
@@ -83,6 +85,7 @@ class Conductor:
         self._watchdog = Watchdog(ledger, call_timeout_s, self._replace_worker)
 
     def start(self) -> None:
+        since = self._lease.moment()
         with self._ledger.write() as tx:
             before = tasks.unfinished(tx)
             conductors.register(
@@ -94,7 +97,7 @@ class Conductor:
                 release=__version__,
             )
         self.resumed = before
-        self._lease.renew(self._lease.moment())
+        self._lease.renew(since)
         for target in (self._heartbeat, self._claim_steps, self._answer_questions):
             self._spawn(target)
         for _ in range(self._workers):
@@ -133,7 +136,10 @@ class Conductor:
                 self._lose()
                 return
             self._lease.renew(since)
-            self._watchdog.look()
+            try:
+                self._watchdog.look()
+            except Exception:
+                log.exception("could not look for hanging calls; trying again")
 
     def _claim_steps(self) -> None:
         while not self._stopping.is_set():
@@ -179,7 +185,7 @@ class Conductor:
     def _claim(self) -> float:
         """Take what is ready; how long to rest before the next look, unless something is written meanwhile."""
         room = 2 * self._workers - len(self._in_hand)
-        if room < self._workers // 2 or not self._lease.held:
+        if room < self._workers // 2 or not self._lease.held or self._stopping.is_set():
             return _POLL_S
         with self._ledger.read() as tx:
             due = steps.next_due(tx)
@@ -233,7 +239,7 @@ class Conductor:
     def _hand_back(self, claim: Claim) -> None:
         try:
             with self._ledger.write() as tx:
-                steps.hand_back(tx, claim)
+                steps.hand_back(tx, claim, _POLL_S)  # what fails at once and always must not be tried without a rest
         except Exception:
             log.exception("could not hand step %s back", claim.id)
 

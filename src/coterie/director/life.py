@@ -38,6 +38,8 @@ class Life:
             timeout_graceful_shutdown=_GRACE_S,
         )
         self._server = _Server(config)
+        # The end may have come while everything was still being opened.
+        self._server.should_exit = self._office.ending
         try:
             asyncio.run(self._serve(self._server, door))
         finally:

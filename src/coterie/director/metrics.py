@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coterie import __version__
 from coterie.ledger.store import Tx
-from coterie.ledger.views import counts
+from coterie.ledger.views import cleanups, counts
 
 
 class _Gauge(NamedTuple):
@@ -15,6 +15,7 @@ class _Gauge(NamedTuple):
     help: str
     labels: tuple[str, ...]
     read: Callable[[Tx], counts.Counts]
+    type: str = "gauge"
 
 
 _GAUGES = (
@@ -22,6 +23,14 @@ _GAUGES = (
     _Gauge("coterie_steps", "Steps by state.", ("state",), counts.steps_by_state),
     _Gauge("coterie_objects", "Cloud objects by kind and state.", ("kind", "state"), counts.objects_by_kind_and_state),
     _Gauge("coterie_nodes", "Nodes by state.", ("state",), counts.nodes_by_state),
+    _Gauge(
+        "coterie_cleanup_found",
+        "What the newest survey of each kind found, by verdict.",
+        ("cloud", "kind", "verdict"),
+        cleanups.found_by_kind,
+    ),
+    _Gauge("coterie_cleanup_kept", "Found, and not to be deleted.", ("cloud", "kind"), cleanups.kept_by_kind),
+    _Gauge("coterie_cleanup_cleaned_total", "Deleted.", ("cloud", "kind"), cleanups.cleaned_by_kind, "counter"),
 )
 
 
@@ -32,7 +41,7 @@ def text(tx: Tx) -> str:
         f'coterie_info{{version="{__version__}"}} 1',
     ]
     for gauge in _GAUGES:
-        lines += [f"# HELP {gauge.name} {gauge.help}", f"# TYPE {gauge.name} gauge"]
+        lines += [f"# HELP {gauge.name} {gauge.help}", f"# TYPE {gauge.name} {gauge.type}"]
         lines += [_line(gauge, values, count) for values, count in gauge.read(tx).items()]
     return "\n".join(lines) + "\n"
 

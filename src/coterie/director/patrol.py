@@ -52,5 +52,9 @@ class Patrol:
         except CoterieError as error:
             log.warning("cannot resurrect nodes of %s now: %s", name, error)
             return
+        except Exception:
+            # One deployment that cannot be helped must not cost the others their help, nor anybody the next look.
+            log.exception("could not resurrect nodes of %s", name)
+            return
         if task is not None:
             log.info("task %s makes dead nodes of %s anew", task, name)

@@ -16,7 +16,7 @@ from coterie.ledger.views.page import Page, Slice
 T = TypeVar("T")
 Json = dict[str, Any]
 # What names and filters may be made of: anything else can not be in the ledger, and need not be looked for.
-Word = Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9_.:/ -]*$")]
+Word = Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9_.:/@+~#, -]*$")]
 
 
 class SafeJson(JSONResponse):

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from coterie.conductor.process import Conductor
 from coterie.director.app import build
 from coterie.director.home import Home
+from coterie.director.housekeeper import Housekeeper
 from coterie.director.life import Life
 from coterie.director.office import Office
 from coterie.director.patrol import Patrol
@@ -84,11 +85,14 @@ def _conducting(service: Service, ledger: Ledger, life: Life) -> Iterator[Conduc
         on_lost=life.end,
     )
     patrol = Patrol(ledger, service.settings["look_interval"])
+    housekeeper = Housekeeper(ledger, service.settings)
     conductor.start()
     patrol.start()
+    housekeeper.start()
     try:
         yield conductor
     finally:
+        housekeeper.stop()
         patrol.stop()
         conductor.drain(_DRAIN_S)
 

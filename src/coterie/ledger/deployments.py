@@ -9,8 +9,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import Conflict
+from coterie.ledger import holds
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import addresses, deployments, instance_groups, nodes, server_group_users, tasks
+from coterie.ledger.tables import (
+    addresses,
+    deployments,
+    instance_groups,
+    nodes,
+    objects,
+    server_group_users,
+    steps,
+    tasks,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,8 @@ def lock(tx: Tx, name: str) -> DeploymentRow | None:
             remedy=f"wait for it (coterie tasks watch {running}) or cancel it (coterie tasks cancel {running})",
             details={"task_id": running},
         )
+    holds.refuse_held(tx, holds.of_deployment(name))
+    holds.refuse_held(tx, holds.STEMCELLS)
     return DeploymentRow(*row) if row else None
 
 
@@ -80,8 +92,12 @@ def save(tx: Tx, name: str, *, manifest: str, config_id: int, resurrection: bool
         .where(deployments.c.name == name)
         .values(**values, serial=deployments.c.serial + 1, updated_at=now())
     )
-    if tx.execute(changed).rowcount == 0:
+    if tx.execute(changed).rowcount:
+        return
+    try:
         tx.execute(deployments.insert().values(name=name, **values, created_at=now(), updated_at=now()))
+    except sa.exc.IntegrityError as taken:
+        raise Conflict(f"deployment {name} was made by another request meanwhile", remedy="plan again") from taken
 
 
 def stop_resurrection(tx: Tx, name: str) -> None:
@@ -139,14 +155,29 @@ def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]
         ) from taken
 
 
-def readdress(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]]) -> None:
-    """Replace the addresses of nodes that are made anew."""
-    if not wanted:
-        return
-    tx.execute(addresses.delete().where(addresses.c.node.in_([node for node, _ in wanted])))
-    reserve(tx, deployment, wanted)
-    for node, given in wanted:
-        tx.execute(nodes.update().where(nodes.c.uuid == node).values(addresses=given))
+def abandon(tx: Tx, name: str) -> None:
+    """Forget the wish, its nodes and its unfinished work; what clouds hold of it stays in the ledger, needed by nobody.
+
+    Its steps end under a new epoch, so that a conductor that still runs one has its result refused.
+    """
+    mine = sa.select(tasks.c.id).where(tasks.c.deployment == name, tasks.c.state.in_(("running", "cancelling")))
+    open_steps = steps.c.state.in_(("queued", "ready", "running"))
+    ended = steps.update().where(steps.c.task.in_(mine), open_steps)
+    tx.execute(ended.values(state="cancelled", owner=None, epoch=steps.c.epoch + 1, ended_at=now()))
+    tx.execute(tasks.update().where(tasks.c.id.in_(mine)).values(state="cancelled", ended_at=now()))
+    tx.execute(nodes.delete().where(nodes.c.deployment == name))
+    _abandon_addresses(tx, name)
+    forget_if_empty(tx, name)
+
+
+def _abandon_addresses(tx: Tx, name: str) -> None:
+    """An address is given to nobody while a VM that was left behind may answer at it."""
+    manned = sa.select(objects.c.node).where(
+        objects.c.deployment == name, objects.c.kind == "vm", objects.c.state != "gone", objects.c.node.is_not(None)
+    )
+    mine = addresses.c.deployment == name
+    tx.execute(addresses.delete().where(mine, addresses.c.node.not_in(manned)))
+    tx.execute(addresses.update().where(mine).values(deployment=""))
 
 
 def names(tx: Tx) -> list[str]:

@@ -8,11 +8,12 @@ import sqlalchemy as sa
 
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import changes, domains
+from coterie.ledger.upsert import insert_or_leave
 
 
 def submit(tx: Tx, domain: str, body: dict[str, Any]) -> int:
     if tx.execute(sa.select(domains.c.domain).where(domains.c.domain == domain)).first() is None:
-        _ensure(tx, domain)
+        insert_or_leave(tx, domains, {"domain": domain})
     made = changes.insert().values(domain=domain, body=body, state="waiting", created_at=now())
     change: int = tx.execute(made.returning(changes.c.id)).scalar_one()
     return change
@@ -64,11 +65,3 @@ def acknowledge(tx: Tx, domain: str, holder: str, epoch: int, outcomes: list[tup
 def withdraw(tx: Tx, change: int) -> None:
     """Forget a change, answered or given up by its waiter."""
     tx.execute(changes.delete().where(changes.c.id == change))
-
-
-def _ensure(tx: Tx, domain: str) -> None:
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]  # same shape, other dialect
-    tx.execute(insert(domains).values(domain=domain).on_conflict_do_nothing())

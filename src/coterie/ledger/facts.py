@@ -12,6 +12,7 @@ from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import facts
+from coterie.ledger.upsert import insert_or_update
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,7 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
         "conductor_group": cloud.conductor_group,
         "properties": None if known else cloud.properties,
     }
-    changed = tx.execute(facts.update().where(facts.c.cloud == cloud.name, facts.c.what == what).values(**asked))
-    if changed.rowcount == 0:
-        tx.execute(facts.insert().values(cloud=cloud.name, what=what, **asked))
+    insert_or_update(tx, facts, {"cloud": cloud.name, "what": what}, asked)
     return at
 
 
@@ -79,11 +78,19 @@ def claim(
 
 def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, error: dict[str, Any] | None) -> None:
     """`asked_at`: the database's time before the cloud was asked, so that no answer looks fresher than it is."""
+    # Who asked again meanwhile is not answered by this, and its next answer needs the properties still.
+    kept = sa.case((facts.c.wanted_at > asked_at, facts.c.properties), else_=sa.null())
     tx.execute(
         facts.update()
         .where(facts.c.cloud == wanted.cloud, facts.c.what == wanted.what, facts.c.holder == holder)
-        .values(at=asked_at, data=data, error=error, holder=None, held_until=None, properties=None)
+        .values(at=asked_at, data=data, error=error, holder=None, held_until=None, properties=kept)
     )
+
+
+def release(tx: Tx, holders: Iterable[str]) -> None:
+    """The questions that these conductors took and will not answer are open again."""
+    held = facts.update().where(facts.c.holder.in_(sorted(holders)))
+    tx.execute(held.values(holder=None, held_until=None))
 
 
 def get(tx: Tx, cloud: str, what: str) -> Fact | None:

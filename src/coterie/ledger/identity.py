@@ -10,6 +10,8 @@ from coterie.ids import Ids
 from coterie.ledger.store import Ledger, Tx, now
 from coterie.ledger.tables import directors
 
+_LOCK = 0x64697265  # two first starts at once must agree on one Director
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -27,6 +29,8 @@ def director(tx: Tx) -> Identity:
 def ensure_director(ledger: Ledger, name: str, ids: Ids) -> Identity:
     """The Director of this ledger; named `name` if it is the first start."""
     with ledger.write() as tx:
+        if tx.dialect.name == "postgresql":
+            tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         if tx.execute(sa.select(sa.func.count()).select_from(directors)).scalar_one() == 0:
             tx.execute(directors.insert().values(uuid=ids.uuid(), name=name, created_at=now()))
         return director(tx)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,11 @@ def change_if(seen: NodeRow, **values: Any) -> Write:
     """Change a node only if its state and VM are still the ones that were seen."""
     key = {"uuid": seen.uuid, "state": seen.state, "vm_cid": seen.vm_cid}
     return update("nodes", key, **values, updated_at=NOW)
+
+
+def leave_addresses(left: Mapping[str, str]) -> list[Write]:
+    """Free addresses, now that the VM that had them is gone."""
+    return [delete("addresses", {"network": network, "ip": ip}) for network, ip in left.items()]
 
 
 def forget(uuid: str) -> list[Write]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from coterie.cpi.contract import Kind
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import objects
+from coterie.ledger.tables import nodes, objects, server_groups, stemcells, steps
 from coterie.ledger.writes import NOW, Write, insert, update
 
 OPEN = ("intended", "live", "unknown", "kept", "deleting")  # everything that may be in the cloud
@@ -46,11 +46,51 @@ def get(tx: Tx, intent: str) -> ObjectRow | None:
     return ObjectRow(*row) if row else None
 
 
+def open_images(tx: Tx) -> list[ObjectRow]:
+    query = sa.select(*_ROW).where(objects.c.kind == "image", objects.c.state.in_(("intended", "live", "unknown")))
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def uploads_under_way(tx: Tx) -> set[str]:
+    """Intents of images that a step is going to bring into a cloud."""
+    query = sa.select(steps.c.data["intent"].as_string()).where(
+        steps.c.flow == "stemcell.upload", steps.c.state.in_(("queued", "ready", "running"))
+    )
+    return set(tx.execute(query).scalars())
+
+
+def image_on_its_way(tx: Tx, cloud: str, ref: str) -> bool:
+    """Whether the image is there or coming; held against another deployment that is accepted at the same time."""
+    name, _, version = ref.rpartition("/")
+    cell = (stemcells.c.name == name, stemcells.c.version == version)
+    tx.execute(sa.select(stemcells.c.name).where(*cell).with_for_update())
+    coming = uploads_under_way(tx)
+    rows = [row for row in open_images(tx) if (row.cloud, row.ref) == (cloud, ref)]
+    return any(row.state == "live" or row.intent in coming for row in rows)
+
+
+def stemcell_users(tx: Tx, cloud: str, ref: str) -> int:
+    """Nodes that were made from an image, or that an unfinished step is going to make from it."""
+    made = sa.select(sa.func.count()).where(nodes.c.cloud == cloud, nodes.c.spec["stemcell"].as_string() == ref)
+    coming = sa.select(sa.func.count()).where(
+        steps.c.cloud == cloud,
+        steps.c.state.in_(("queued", "ready", "running")),
+        steps.c.data["wish"]["stemcell"].as_string() == ref,
+    )
+    return tx.execute(made).scalar_one() + tx.execute(coming).scalar_one()
+
+
 def images(tx: Tx, refs: Sequence[str]) -> list[ObjectRow]:
     """What clouds hold, or may hold, of these stemcells."""
     query = sa.select(*_ROW).where(
         objects.c.kind == "image", objects.c.ref.in_(sorted(refs)), objects.c.state.in_(OPEN)
     )
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def kept_ones(tx: Tx) -> list[ObjectRow]:
+    """Disks and snapshots in their undo window."""
+    query = sa.select(*_ROW).where(objects.c.state == "kept", objects.c.cid.is_not(None)).order_by(objects.c.intent)
     return [ObjectRow(*row) for row in tx.execute(query)]
 
 
@@ -114,4 +154,7 @@ def reshaped(intent: str, cid: str, size_mb: int, properties: dict[str, Any]) ->
 
 
 def clouds_in_use(tx: Tx) -> list[str]:
-    return list(tx.execute(sa.select(objects.c.cloud).where(objects.c.state.in_(OPEN)).distinct()).scalars())
+    """Those that hold, or may hold, anything of ours."""
+    held = sa.select(objects.c.cloud).where(objects.c.state.in_(OPEN))
+    grouped = sa.select(server_groups.c.cloud).where(server_groups.c.state != "gone")
+    return list(tx.execute(held.union(grouped)).scalars())

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from coterie.ledger import groups, identity, nodes, objects, stemcells
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import addresses, deployments
+from coterie.ledger.tables import addresses, cloud_configs, deployments
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.plan.model import CloudNow, DiskNow, GroupNow, NodeNow, Snapshot, StemcellNow
@@ -30,6 +30,7 @@ def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
         clouds=clouds,
         stemcells=tuple(StemcellNow(row.name, row.version, row.os) for row in stemcells.catalogue(tx)),
         images=_images(tx),
+        images_left=_images_left(tx),
         images_used_elsewhere=_images_used_elsewhere(tx, deployment),
         taken=_taken(tx, deployment),
     )
@@ -65,10 +66,20 @@ def _disks(tx: Tx, deployment: str) -> dict[str, DiskNow]:
 
 
 def _images(tx: Tx) -> dict[tuple[str, str], str]:
-    query = sa.select(objects_table.c.cloud, objects_table.c.ref, objects_table.c.intent).where(
-        objects_table.c.kind == "image", objects_table.c.state.in_(("intended", "live", "unknown"))
-    )
-    return {(row.cloud, row.ref): row.intent for row in tx.execute(query)}
+    """Those that are there, or that an unfinished task is bringing."""
+    found = objects.open_images(tx)
+    coming = objects.uploads_under_way(tx)
+    return {(row.cloud, row.ref or ""): row.intent for row in found if row.state == "live" or row.intent in coming}
+
+
+def _images_left(tx: Tx) -> dict[tuple[str, str], str]:
+    """Uploads that were begun and given up: the next one has to find out first what became of them."""
+    coming = objects.uploads_under_way(tx)
+    return {
+        (row.cloud, row.ref or ""): row.intent
+        for row in objects.open_images(tx)
+        if row.state in ("intended", "unknown") and row.intent not in coming
+    }
 
 
 def _images_used_elsewhere(tx: Tx, deployment: str) -> frozenset[tuple[str, str]]:
@@ -97,4 +108,5 @@ def fingerprint(tx: Tx, deployment: str) -> tuple[object, ...]:
         nodes_table.c.deployment == deployment
     )
     held = [(group.intent, group.state) for group in groups.of_deployment(tx, deployment)]
-    return serial, *tx.execute(seen).one(), tuple(held)
+    config = tx.execute(sa.select(sa.func.max(cloud_configs.c.id))).scalar()
+    return serial, config, *tx.execute(seen).one(), tuple(held)

@@ -27,6 +27,7 @@ _ADMITTED = stages.update().where(*_THIS).values(admitted=sa.bindparam("b_admitt
 _ADMIT = (
     steps.update()
     .where(
+        steps.c.state == "queued",  # once more, for the row as it is now
         steps.c.id.in_(
             sa.select(steps.c.id)
             .where(
@@ -36,7 +37,7 @@ _ADMIT = (
             )
             .order_by(steps.c.id)
             .limit(sa.bindparam("b_room"))
-        )
+        ),
     )
     .values(state="ready")
 )
@@ -109,7 +110,8 @@ def _skip(tx: Tx, stage: Any, state: str) -> None:
 
 
 def _skip_queued(tx: Tx, stage: Any) -> int:
-    return tx.execute(steps.update().where(steps.c.id.in_(_queued(stage))).values(state="skipped")).rowcount
+    skipped = steps.update().where(steps.c.state == "queued", steps.c.id.in_(_queued(stage))).values(state="skipped")
+    return tx.execute(skipped).rowcount
 
 
 def _queued(stage: Any) -> sa.Select[tuple[int]]:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from coterie.ledger import events, stages, tasks, writes
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import steps
+from coterie.ledger.tables import conductors, steps
 from coterie.ledger.writes import NOW, After, Write
 
 
@@ -52,6 +52,8 @@ class Outcome:
     writes: list[Write] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
+
+_DEADLINE_S = 4 * 3600.0  # from its first claim: what waits for its turn is not late
 
 _CLAIMED = (
     steps.c.id,
@@ -105,6 +107,7 @@ def claim(
             owner=owner,
             epoch=steps.c.epoch + 1,
             started_at=sa.func.coalesce(steps.c.started_at, now()),
+            deadline=sa.func.coalesce(steps.c.deadline, now() + _DEADLINE_S),
         )
         .returning(*_CLAIMED)
     )
@@ -122,12 +125,12 @@ _NEXT_DUE = sa.select(sa.func.min(steps.c.not_before) - now()).where(steps.c.sta
 
 def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
     """Apply the outcomes whose claims still hold; the ids of those. The others leave no trace."""
+    stopping = tasks.hold(tx, {outcome.claim.task for outcome in outcomes})
     held = _held(tx, outcomes)
     valid = [outcome for outcome in outcomes if outcome.claim.id in held]
     if not valid:
         return set()
     at = time(tx)
-    stopping = tasks.cancelling(tx, {o.claim.task for o in valid if o.move == "wait"})
     changed: list[Write] = []
     happened: list[Event] = []
     for outcome in valid:
@@ -181,7 +184,13 @@ def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
             tasks.end(tx, task)
 
 
-def hand_back(tx: Tx, claim: Claim) -> bool:
+def last_wish(tx: Tx, node: str) -> dict[str, Any] | None:
+    """What the last step that made or changed this node was told; None when none is remembered."""
+    query = sa.select(steps.c.data).where(steps.c.node == node).order_by(steps.c.id.desc()).limit(20)
+    return next((data for data in tx.execute(query).scalars() if data and "wish" in data), None)
+
+
+def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
     """Return a running step to the queue under a new epoch, so that a late result of this claim is refused."""
     returned = (
         steps.update()
@@ -191,20 +200,30 @@ def hand_back(tx: Tx, claim: Claim) -> bool:
             steps.c.epoch == claim.epoch,
             steps.c.state == "running",
         )
-        .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
+        .values(state="ready", owner=None, epoch=steps.c.epoch + 1, not_before=now() + rest_s)
     )
     return tx.execute(returned).rowcount == 1
 
 
-def hand_back_all(tx: Tx, owners: Iterable[str]) -> list[int]:
-    """Return every running step of these owners; the tasks they belong to.
+def hand_back_all(tx: Tx, owner: str) -> list[int]:
+    """Return every running step of this owner; the tasks they belong to.
 
-    A task that is being cancelled takes them back too: what the dead owner left in doubt is settled first, and the
-    step ends as cancelled at its next rest.
+    A task that is being cancelled takes them back too: what the owner left in doubt is settled first, and the step
+    ends as cancelled at its next rest.
     """
+    return _return(tx, steps.c.owner == owner)
+
+
+def hand_back_orphans(tx: Tx) -> list[int]:
+    """Return every running step whose owner is no living conductor."""
+    alive = sa.select(conductors.c.name + "#" + conductors.c.incarnation)
+    return _return(tx, steps.c.owner.not_in(alive))
+
+
+def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
     returned = (
         steps.update()
-        .where(steps.c.owner.in_(sorted(owners)), steps.c.state == "running")
+        .where(steps.c.state == "running", condition)
         .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
         .returning(steps.c.task)
     )

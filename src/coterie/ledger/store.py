@@ -115,7 +115,7 @@ def _sqlite(url: str) -> Ledger:
 def _tune_sqlite(connection: Any, record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute("PRAGMA synchronous=FULL")  # an intent must outlive a power cut too
     cursor.close()
 
 

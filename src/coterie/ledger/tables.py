@@ -70,7 +70,7 @@ deployments = _table(
     _key(),
     _text("manifest"),
     _number("config_id"),
-    _number("serial", 1),  # +1 with every change of the wish or of a node: what a plan was made from
+    _number("serial", 1),  # +1 with every accepted wish
     _flag("resurrection"),
     _time("created_at", null=False),
     _time("updated_at", null=False),
@@ -105,7 +105,6 @@ server_groups = _table(
     _time("ended_at"),
     sa.Index("server_groups_by_deployment", "deployment", "name", "cloud"),
 )
-# One logical group has one living row per cloud; while its policy changes, the successor is told by `replaces`.
 
 server_group_users = _table(
     "server_group_users",
@@ -302,3 +301,84 @@ changes = _table(  # state: waiting · applied · failed; outcome is what the dr
 replies = _table(  # what a POST with this Idempotency-Key was answered
     "replies", _key("key"), _text("request"), _number("status"), _json("body"), _time("created_at", null=False)
 )
+
+# -- cleanup: what surveys found, since when, and what became of it --
+
+cleanups = _table(  # one run: a survey, and at most one sweep of the plan that came of it
+    "cleanups",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    _json("options"),
+    _text("requested_by", null=True),
+    sa.Column("survey_task", _BigId, nullable=True),
+    sa.Column("sweep_task", _BigId, nullable=True),
+    _time("created_at", null=False),
+    _text("notified", default=""),  # what the hook was told last: "", planned, swept
+    _number("notices"),  # tries of the notice that is due
+)
+
+# state of a survey of one kind: listing · done · stopped (nothing is concluded; `reason`) · absent (never made there)
+surveys = _table(
+    "surveys",
+    sa.Column("cleanup", _BigId, primary_key=True),
+    _key("cloud"),
+    _key("kind"),
+    _text("state"),
+    _text("reason", null=True),
+    _number("calls"),
+    _number("pages"),
+    _json("counts"),  # verdict → how many
+    _time("at"),
+)
+
+findings = _table(  # everything that is neither in use nor foreign; those two are only counted
+    "findings",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    sa.Column("cleanup", _BigId, nullable=False),
+    _text("cloud"),
+    _text("kind"),
+    _text("cid", null=True),
+    _text("name", null=True),
+    _text("az", null=True),
+    _time("created_at"),  # by the cloud's clock
+    _text("etag", null=True),
+    _text("intent", null=True),
+    _text("deployment", null=True),
+    _text("node", null=True),
+    _text("ref", null=True),
+    _text("ledger_state", null=True),
+    _text("verdict"),
+    _text("action"),
+    _text("reason"),
+    _json("evidence"),
+    _json("used_by"),
+    _time("since"),  # marked as unused since then, by our clock
+    _flag("doomed"),  # `since` counts for the undo window
+    _text("outcome", null=True),  # null · deleted · gone · retired · reclaimed · closed · skipped · failed
+    _json("told"),
+    _time("ended_at"),
+    sa.Index("findings_by_cleanup", "cleanup", "id"),
+    sa.Index("findings_by_outcome", "outcome", "cloud", "kind"),
+)
+
+suspects = _table(  # the mark before the sweep: since when each object has been seen unused, without a break
+    "suspects",
+    _key("cloud"),
+    _key("kind"),
+    _key("cid"),
+    _text("intent", null=True),
+    _time("created_at"),
+    _time("since", null=False),
+    _flag("doomed"),
+    _flag("pinned"),  # somebody said undo: never deleted by a cleanup
+    sa.Column("cleanup", _BigId, nullable=False),  # the last survey that saw it
+)
+
+sightings = _table(  # recorded objects that a survey under way has seen; dropped at its end
+    "sightings",
+    sa.Column("cleanup", _BigId, primary_key=True),
+    _key("cloud"),
+    _key("kind"),
+    _key("intent"),
+)
+
+tallies = _table("tallies", _key("cloud"), _key("kind"), _number("cleaned"))  # of runs that are forgotten

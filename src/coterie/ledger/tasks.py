@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from coterie.ledger import deployments, events, stages
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import events as events_table
 from coterie.ledger.tables import stages as stages_table
 from coterie.ledger.tables import steps, tasks
 
@@ -25,7 +26,6 @@ class NewStep:
     cloud: str | None = None
     driver: str | None = None
     conductor_group: str = ""
-    deadline_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,6 @@ def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None
             "conductor_group": step.conductor_group,
             "state": "queued",
             "not_before": at,
-            "deadline": None if step.deadline_s is None else at + step.deadline_s,
             "data": step.data,
         }
         for step in stage.steps
@@ -103,11 +102,21 @@ def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None
     tx.execute(steps.insert(), rows)
 
 
-def cancelling(tx: Tx, ids: set[int]) -> set[int]:
-    if not ids:
-        return set()
-    query = sa.select(tasks.c.id).where(tasks.c.id.in_(sorted(ids)), tasks.c.state == "cancelling")
-    return set(tx.execute(query).scalars())
+_HOLD = (
+    sa.select(tasks.c.id, tasks.c.state)
+    .where(tasks.c.id.in_(sa.bindparam("b_ids", expanding=True)))
+    .order_by(tasks.c.id)
+    .with_for_update()
+)
+
+
+def hold(tx: Tx, ids: set[int]) -> set[int]:
+    """Hold these tasks for the transaction; those that are being cancelled.
+
+    Whoever ends steps holds the task first: two commits that close different stages must see each other, or a stage
+    that waits for both would never open.
+    """
+    return {row.id for row in tx.execute(_HOLD, {"b_ids": sorted(ids)}) if row.state == "cancelling"}
 
 
 def cancel(tx: Tx, task: int) -> bool:
@@ -181,5 +190,6 @@ def forget_old(tx: Tx, kind: str, keep: int) -> None:
     ended = tasks.c.state.in_(("done", "failed", "cancelled"))
     old = sa.select(tasks.c.id).where(tasks.c.kind == kind, ended).order_by(tasks.c.id.desc()).offset(keep)
     ids = list(tx.execute(old).scalars())
-    for table, column in ((steps, steps.c.task), (stages_table, stages_table.c.task), (tasks, tasks.c.id)):
-        tx.execute(table.delete().where(column.in_(ids)))
+    for table in (steps, stages_table, events_table):
+        tx.execute(table.delete().where(table.c.task.in_(ids)))
+    tx.execute(tasks.delete().where(tasks.c.id.in_(ids)))

@@ -95,6 +95,7 @@ class Snapshot:
     clouds: Mapping[str, CloudNow]
     stemcells: tuple[StemcellNow, ...]  # the catalogue, oldest first
     images: Mapping[tuple[str, str], str]  # (cloud, "name/version") that is there or on its way → intent
+    images_left: Mapping[tuple[str, str], str]  # begun by an upload that did not finish → intent
     images_used_elsewhere: frozenset[tuple[str, str]]  # by nodes of other deployments
     taken: Mapping[str, frozenset[str]]  # network → addresses of other deployments
 
@@ -143,7 +144,8 @@ class Plan:
     deployment: str
     changes: tuple[Change, ...]
     rollouts: tuple[Rollout, ...] = ()
-    users: tuple[tuple[str, Json], ...] = ()  # instance group → its server groups: {"intent"} or {"new"}
+    # instance group → its server groups: {"intent"} or {"new"}; None: as they are
+    users: tuple[tuple[str, Json], ...] | None = ()
     notes: tuple[str, ...] = ()
     deletes_deployment: bool = False
 
@@ -171,7 +173,7 @@ class Plan:
             "deployment": self.deployment,
             "changes": [change.wire() for change in self.changes],
             "rollouts": [asdict(rollout) for rollout in self.rollouts],
-            "users": [list(user) for user in self.users],
+            "users": [list(user) for user in self.users or ()],
             "notes": list(self.notes),
             "deletes_deployment": self.deletes_deployment,
         }

@@ -25,7 +25,7 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the request adds to the manifest. `only`: names of nodes to make anew, e.g. "broker/0"."""
+    """What the request adds to the manifest. `only`: leave every node but these alone, e.g. "broker/0"."""
 
     recreate: bool = False
     only: frozenset[str] = frozenset()
@@ -56,7 +56,16 @@ def plan_nodes(
         if (node.instance_group, node.index) not in wanted:
             plan.removals.append(removal(node, _why_removed(node, wishes), options.delete_disks))
     plan.refusals += book.refusals
+    if options.only:
+        _confine(plan, wanted, options.only)
     return plan
+
+
+def _confine(plan: NodePlan, wanted: set[tuple[str, int]], only: frozenset[str]) -> None:
+    unknown = sorted(only - {f"{name}/{index}" for name, index in wanted})
+    plan.refusals += [f"there is no node {name} in the manifest" for name in unknown]
+    plan.changes = [change for change in plan.changes if change.subject in only]
+    plan.removals = []
 
 
 def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
@@ -152,15 +161,24 @@ class _Group:
         if node is None:
             return Change("create", "node", subject, "new", cloud, slot.az, details=details)
         details["node"] = node.uuid
-        details["readdress"] = dict(node.addresses) != addresses
+        details["gains"] = {net: ip for net, ip in addresses.items() if node.addresses.get(net) != ip}
+        details["leaves"] = {net: ip for net, ip in node.addresses.items() if addresses.get(net) != ip}
         reasons = self._reasons(node, wish, cloud)
         self._check_disk(node, wish)
         if reasons:
             reason = "; ".join(reasons)
-            if node.az != slot.az and node.disk is not None:
-                self._plan.refusals.append(f"{subject}: its disk is in {node.az} and cannot follow it to {slot.az}")
+            self._check_move(node, slot.az, cloud)
             return Change("recreate", "node", subject, reason, cloud, slot.az, destructive=node.has_vm, details=details)
         return self._in_place(node, wish, subject, slot, details)
+
+    def _check_move(self, node: NodeNow, az: str, cloud: str) -> None:
+        if node.cloud != cloud:
+            self._plan.refusals.append(
+                f"{node.name}: it is in cloud {node.cloud} and cannot move to {cloud}; make the nodes anew in an "
+                "instance group of another name: they come first, and the old ones go after them"
+            )
+        elif node.az != az and node.disk is not None:
+            self._plan.refusals.append(f"{node.name}: its disk is in {node.az} and cannot follow it to {az}")
 
     def _reasons(self, node: NodeNow, wish: dict[str, Any], cloud: str) -> list[str]:
         if node.state in ("dead", "missing"):
@@ -175,7 +193,7 @@ class _Group:
             reasons.append(f"joins server group {key[0]}")
         elif key is None and node.server_group is not None:
             reasons.append("leaves its server group")
-        if not reasons and (self._options.recreate or node.name in self._options.only):
+        if not reasons and self._options.recreate:
             reasons.append("asked for")
         return reasons
 

@@ -25,7 +25,7 @@ def make_plan(snapshot: Snapshot, wishes: Sequence[GroupWish], options: Options 
         *groups.changes,
         *nodes.changes,
         *nodes.removals,
-        *group_plans.removals(groups),
+        *([] if chosen.only else group_plans.removals(groups)),
     ]
     refusals += groups.refusals + nodes.refusals + policy_problems(snapshot, groups.changes)
     refusals += limits.refusals(snapshot, wishes, changes)

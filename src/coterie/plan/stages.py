@@ -37,7 +37,7 @@ def stages(plan: Plan) -> list[Stage]:
         own = _roll_out(line, nodes[rollout.instance_group], rollout, [*prepared, *before])
         if rollout.serial:
             before = own or before
-    nodes_ended = line.needs("ended")
+    nodes_ended = [*prepared, *line.needs("ended")[len(prepared) :]]
     for rollout in plan.rollouts:
         name = rollout.instance_group
         line.add(f"disks of {name}", disks[name], nodes_ended, rollout.max_in_flight)
@@ -77,17 +77,17 @@ def _roll_out(
 ) -> list[tuple[int, How]]:
     """The stages of one instance group; what a group that follows it must wait for."""
     canaries, rest = changes[: rollout.canaries], changes[rollout.canaries :]
-    name, wait_for = rollout.instance_group, list(needs)
+    name = rollout.instance_group
     own: list[tuple[int, How]] = []
     first = line.add(f"canaries of {name}", canaries, needs, rollout.max_in_flight, stop_on_failure=True)
     if first is not None:
         own.append((first, "done"))
-        wait_for = [(first, "done")]
     for az in dict.fromkeys(change.az for change in rest):
-        n = line.add(f"{name} in {az}", [c for c in rest if c.az == az], wait_for, rollout.max_in_flight)
+        # What all of them stand on is named each time: an az that was skipped has "ended" too.
+        waits = [*needs, *own]
+        n = line.add(f"{name} in {az}", [c for c in rest if c.az == az], waits, rollout.max_in_flight)
         if n is not None:
             own.append((n, "ended"))
-            wait_for = [(n, "ended")]
     return own
 
 

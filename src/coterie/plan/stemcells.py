@@ -26,11 +26,16 @@ def uploads(snapshot: Snapshot, changes: Iterable[Change]) -> list[Change]:
         for change in changes
         if change.action in ("create", "recreate")
     )
-    return [
-        Change("create", "stemcell", f"{ref}@{cloud}", "not in this cloud yet", cloud, details={"stemcell": ref})
-        for cloud, ref in needed
-        if (cloud, ref) not in snapshot.images
-    ]
+    return [_upload(snapshot, cloud, ref) for cloud, ref in needed if (cloud, ref) not in snapshot.images]
+
+
+def _upload(snapshot: Snapshot, cloud: str, ref: str) -> Change:
+    left = snapshot.images_left.get((cloud, ref))
+    if left is None:
+        details, reason = {"stemcell": ref}, "not in this cloud yet"
+    else:
+        details, reason = {"stemcell": ref, "intent": left}, "not finished last time"
+    return Change("create", "stemcell", f"{ref}@{cloud}", reason, cloud, details=details)
 
 
 def removals(snapshot: Snapshot) -> list[Change]:
@@ -44,7 +49,7 @@ def removals(snapshot: Snapshot) -> list[Change]:
             cloud,
             details={"stemcell": ref, "intent": intent},
         )
-        for (cloud, ref), intent in sorted(snapshot.images.items())
+        for (cloud, ref), intent in sorted({**snapshot.images_left, **snapshot.images}.items())
         if (cloud, ref) not in snapshot.images_used_elsewhere
     ]
 

@@ -39,6 +39,24 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("idle_minutes", values.number, 15.0, "idle minutes after which the local Director ends; 0: never"),
         Setting("look_interval", values.number, 60.0, "seconds between two looks at what became of the VMs; 0: none"),
         Setting("auto_anti_affinity", values.flag, False, "give every instance group a server group of its own"),
+        *_cleanup(),
+    )
+
+
+def _cleanup() -> tuple[Setting, ...]:
+    return (
+        Setting("cleanup_schedule", values.text, None, "cron expression (UTC) of the Director's cleanups; unset: none"),
+        Setting("cleanup_apply", values.flag, False, "let scheduled cleanups delete; else they only list"),
+        Setting("cleanup_hours", values.text, None, "hours (UTC) in which a cleanup may delete, for example 22-6"),
+        Setting("cleanup_grace_hours", values.number, 24.0, "hours that an orphan is left alone after it was seen"),
+        Setting("cleanup_undo_days", values.number, 7.0, "days that an unused disk is kept for undo"),
+        Setting("cleanup_disks", values.choice("keep", "snapshot"), "keep", "what becomes of unused disks first"),
+        Setting("cleanup_keep_stemcells", values.integer(0, 10**6), 2, "newest unused images kept per name and cloud"),
+        Setting("cleanup_cap", values.integer(0, 10**6), 20, "deletes of one kind and cloud that look like a mistake"),
+        Setting("cleanup_cap_percent", values.number, 25.0, "the same as a share of what is there"),
+        Setting("cleanup_rate", values.number, 5.0, "deletes a second and cloud"),
+        Setting("cleanup_webhook", values.url, None, "URL that is told of cleanups, as JSON", secret=True),
+        Setting("cleanup_command", values.text, None, "command that is told of cleanups, on its standard input"),
     )
 
 

@@ -20,7 +20,7 @@ def text(value: Any) -> str:
 
 def path(value: Any) -> Path:
     # Not resolve(): a folder that is reached through a symlink keeps the name that the user gave it.
-    return Path(os.path.abspath(Path(text(str(value))).expanduser()))  # noqa: PTH100
+    return Path(os.path.abspath(Path(text(str(value))).expanduser()))  # noqa: PTH100 - resolve() would follow it
 
 
 def url(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from concurrent.futures import Future
 
 from coterie.ledger import steps
@@ -34,26 +35,31 @@ class Committer:
 
     def _run(self) -> None:
         while batch := self._gather():
-            try:
-                with self._ledger.write() as tx:
-                    applied = steps.commit(tx, [outcome for outcome, _ in batch])
-            except BaseException as error:  # the waiters must hear of it, whatever it is
-                for _, promise in batch:
-                    promise.set_exception(error)
-                continue
-            for outcome, promise in batch:
-                promise.set_result(outcome.claim.id in applied)
+            self._apply(batch)
+
+    def _apply(self, batch: list[tuple[Outcome, Future[bool]]]) -> None:
+        try:
+            with self._ledger.write() as tx:
+                applied = steps.commit(tx, [outcome for outcome, _ in batch])
+        except BaseException as error:  # the waiters must hear of it, whatever it is
+            if len(batch) > 1:  # one that cannot be committed must not take the others with it
+                for one in batch:
+                    self._apply([one])
+                return
+            batch[0][1].set_exception(error)
+            return
+        for outcome, promise in batch:
+            promise.set_result(outcome.claim.id in applied)
 
     def _gather(self) -> list[tuple[Outcome, Future[bool]]]:
         first = self._queue.get()
         if first is None:
             return []
         batch = [first]
-        while len(batch) < _LARGEST:
-            try:
-                more = self._queue.get(timeout=_LINGER_S)
-            except queue.Empty:
-                break
+        # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever.
+        time.sleep(_LINGER_S)
+        while len(batch) < _LARGEST and not self._queue.empty():
+            more = self._queue.get()
             if more is None:
                 self._queue.put(None)
                 break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from coterie.errors import StalePlan
 from coterie.ids import Ids
 from coterie.ledger import clouds, deployments, groups, objects, tasks, writes
 from coterie.ledger.clouds import CloudRow
@@ -13,8 +14,6 @@ from coterie.ledger.store import Tx, time
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.plan.model import Change, Plan
 from coterie.plan.stages import Stage, stages
-
-_NODE_DEADLINE_S = 4 * 3600.0
 
 
 class Execution:
@@ -32,8 +31,9 @@ class Execution:
 
     def start(self, kind: str, requested_by: str | None) -> int:
         self._add_groups()
-        users = [(name, self.group_of(ref) or "") for name, ref in self._plan.users]
-        groups.set_users(self._tx, self._plan.deployment, users)
+        if self._plan.users is not None:
+            users = [(name, self.group_of(ref) or "") for name, ref in self._plan.users]
+            groups.set_users(self._tx, self._plan.deployment, users)
         self._add_nodes()
         self._add_images()
         self._request_disk_deletes()
@@ -85,18 +85,32 @@ class Execution:
                         details["addresses"],
                     )
                 )
-            elif details.get("readdress"):
-                moved.append((details["node"], details["addresses"]))
-        deployments.readdress(self._tx, self._plan.deployment, moved)
+            elif details["leaves"] or details["gains"]:
+                # The old address stays taken until the old VM is gone.
+                moved.append((details["node"], details["gains"]))
+        deployments.reserve(self._tx, self._plan.deployment, moved)
         deployments.add_nodes(self._tx, self._plan.deployment, new)
 
     def _add_images(self) -> None:
         rows = []
         for change in self._of("stemcell", "create"):
-            intent = self._ids.intent()
+            stemcell, again = change.details["stemcell"], change.details.get("intent")
+            if again is None and objects.image_on_its_way(self._tx, change.cloud, stemcell):
+                continue  # another deployment has begun it since the plan was made
+            intent = again or self._ids.intent()
             self._new_images[change.subject] = intent
-            rows.append(objects.intend(intent, "image", change.cloud, ref=change.details["stemcell"]))
+            if again is None:
+                rows.append(objects.intend(intent, "image", change.cloud, ref=stemcell))
         writes.apply(self._tx, rows, time(self._tx))
+        self._require_images()
+
+    def _require_images(self) -> None:
+        """An image that a cleanup took out since the plan was made would be waited for in vain."""
+        made = self._of("node", "create", "recreate")
+        for cloud, ref in sorted({(change.cloud, change.details["wish"]["stemcell"]) for change in made}):
+            coming = f"{ref}@{cloud}" in self._new_images
+            if not coming and not objects.image_on_its_way(self._tx, cloud, ref):
+                raise StalePlan(f"stemcell {ref} left {cloud} while this was planned", remedy="plan and confirm again")
 
     def _request_disk_deletes(self) -> None:
         doomed = [objects.deleting(c.details["intent"], c.details["cid"]) for c in self._of("disk", "delete")]
@@ -110,11 +124,14 @@ class Execution:
     def _stage(self, stage: Stage) -> NewStage:
         return NewStage(
             stage.name,
-            [self._step(change) for change in stage.changes],
+            [self._step(change) for change in stage.changes if self._needed(change)],
             stage.needs,
             stage.max_in_flight,
             stage.stop_on_failure,
         )
+
+    def _needed(self, change: Change) -> bool:
+        return (change.kind, change.action) != ("stemcell", "create") or change.subject in self._new_images
 
     def _step(self, change: Change) -> NewStep:
         cloud = self._clouds[change.cloud]
@@ -127,7 +144,6 @@ class Execution:
             cloud=change.cloud,
             driver=cloud.driver,
             conductor_group=cloud.conductor_group,
-            deadline_s=_NODE_DEADLINE_S if change.kind == "node" else None,
         )
 
     def _node(self, change: Change) -> str | None:
@@ -143,7 +159,7 @@ class Execution:
         if change.kind == "group" and change.action == "create":
             data.setdefault("intent", self._new_groups.get(change.subject))
         if change.kind == "stemcell" and change.action == "create":
-            data["intent"] = self._new_images[change.subject]
+            data.update(intent=self._new_images[change.subject], again="intent" in change.details)
         return data
 
 

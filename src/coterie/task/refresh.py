@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.errors import CoterieError, Unreachable
+from coterie.cpi.contract import CpiError
+from coterie.errors import Unreachable
 from coterie.ledger import facts
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger
@@ -55,13 +56,13 @@ def _key(cloud: CloudRow, what: str, question: Any) -> str:
     return f"{what}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _refused(cloud: str, error: Mapping[str, Any]) -> CoterieError:
-    return CoterieError(
+def _refused(cloud: str, error: Mapping[str, Any]) -> CpiError:
+    return CpiError(
         f"cloud {cloud}: {error['what']}", why=error["why"], remedy=error["remedy"], retryable=bool(error["retryable"])
     )
 
 
-def _unanswered(asked: Mapping[tuple[str, str], float]) -> CoterieError:
+def _unanswered(asked: Mapping[tuple[str, str], float]) -> Unreachable:
     names = ", ".join(sorted({cloud for cloud, _ in asked}))
     return Unreachable(
         f"no conductor answered for cloud {names}",

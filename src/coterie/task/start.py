@@ -10,16 +10,19 @@ from coterie.cpi.load import driver_names
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ids import Ids
 from coterie.ledger import clouds, deployments, groups, identity, nodes, objects, snapshot, tasks, writes
+from coterie.ledger.nodes import NodeRow
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.manifest import GroupWish, load_cloud_config
 from coterie.plan.limits import zone
-from coterie.plan.model import CloudNow, Plan
+from coterie.plan.model import Change, CloudNow, Plan, Rollout
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
 from coterie.task.execute import Execution
 from coterie.task.refresh import ask
 from coterie.task.request import PlanRequest, configured, read
+
+_RESURRECTED_AT_ONCE = 10
 
 
 def plan(ledger: Ledger, request: PlanRequest) -> Plan:
@@ -40,14 +43,36 @@ def deploy(ledger: Ledger, request: PlanRequest, expect: str | None, by: str | N
 
 
 def resurrect(ledger: Ledger, deployment: str) -> int | None:
-    """Make the dead and missing nodes of a deployment anew; nothing else of its wish is touched."""
-    draft = _Draft(ledger, PlanRequest(deployment=deployment))
-    dead = {node.uuid for node in draft.snapshot.nodes if node.state in ("dead", "missing")}
-    chosen = tuple(change for change in draft.plan.changes if change.details.get("node") in dead)
-    if not chosen:
-        return None
-    draft.plan = replace(draft.plan, changes=chosen)
-    return draft.accept("resurrect", None)
+    """Make the dead and missing nodes of a deployment anew, as they were; its wish is not looked at."""
+    with ledger.write() as tx:
+        deployments.lock(tx, deployment)
+        dead = [node for node in nodes.of_deployment(tx, deployment) if node.state in ("dead", "missing") and node.spec]
+        if not dead:
+            return None
+        chosen = Plan(
+            deployment,
+            tuple(_as_it_was(node) for node in dead),
+            tuple(
+                Rollout(name, 0, _RESURRECTED_AT_ONCE, serial=False)
+                for name in sorted({n.instance_group for n in dead})
+            ),
+            users=None,
+        )
+        return Execution(tx, chosen, Ids(), identity.director(tx).name).start("resurrect", None)
+
+
+def _as_it_was(node: NodeRow) -> Change:
+    details = {
+        "instance_group": node.instance_group,
+        "index": node.index,
+        "node": node.uuid,
+        "wish": node.spec,
+        "addresses": node.addresses or {},
+        "leaves": {},
+        "gains": {},
+        "server_group": {"intent": node.server_group} if node.server_group else None,
+    }
+    return Change("recreate", "node", node.name, f"its VM is {node.state}", node.cloud, node.az, True, details)
 
 
 def look(ledger: Ledger) -> int | None:
@@ -135,10 +160,17 @@ class _Draft:
             if snapshot.fingerprint(tx, wish.name) != self._fingerprint:
                 raise StalePlan(f"deployment {wish.name} changed while it was planned", remedy="plan and confirm again")
             director = identity.director(tx)
-            config_id = clouds.set_config(tx, wish.config_text, wish.clouds.values())
-            self._save(tx, config_id)
+            self._save(tx, self._set_config(tx))
             execution = Execution(tx, self.plan, Ids(), director.name)
             return execution.start("delete" if self._request.delete else kind, by)
+
+    def _set_config(self, tx: Tx) -> int:
+        """Only a config that came with the request is stored: the one in force may be newer than this draft."""
+        if self._request.cloud_config is None:
+            present = clouds.config(tx)
+            return present.id if present else 0
+        _refuse_lost_clouds(tx, set(self._wish.clouds))
+        return clouds.set_config(tx, self._wish.config_text, self._wish.clouds.values())
 
     def _save(self, tx: Tx, config_id: int) -> None:
         wish = self._wish

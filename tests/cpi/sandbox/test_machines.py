@@ -285,6 +285,15 @@ def test_own_security_groups_are_used_beside_those_of_the_group(lab: Lab) -> Non
     assert get_vm(lab.operator, cid).security_groups == (own,)
 
 
+def test_a_security_group_of_its_own_stays_when_the_group_gives_it_up(lab: Lab) -> None:
+    group = lab.group(guards=["web"])
+    cid = lab.vm(group, size={"security_groups": ["web"]})
+    before = get_vm(lab.operator, cid).security_groups
+    assert len(before) == 1
+    lab.cpi.update_server_group(group, lab.metadata())
+    assert get_vm(lab.operator, cid).security_groups == before
+
+
 def test_the_vm_of_this_process_is_the_one_its_environment_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(SELF, raising=False)
     with pytest.raises(VMNotFound, match="runs in no VM"):

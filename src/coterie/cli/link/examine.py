@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie import __version__
 from coterie.cli.link.api import Api
-from coterie.cli.link.route import UnixRoute, route_to
+from coterie.cli.link.route import Route, UnixRoute, route_to
 from coterie.cli.local import look
 from coterie.director.home import Home
 from coterie.errors import CoterieError
@@ -63,28 +63,29 @@ def _reach(settings: Settings, home: Home, local: dict[str, Any]) -> list[Findin
     if settings["director"] is None and not local["running"]:
         return []
     try:
-        # Not the local route: that one would start a Director, and a doctor only looks.
-        route = (
-            route_to(settings, foreground=False, say=_unsaid)
-            if settings["director"]
-            else UnixRoute(home.socket, "default")
-        )
-        api = Api(route)
-        ready = api.get("/readyz").strip()
-        broken = [
-            node
-            for state in ("failing", "dead", "missing")
-            for node in api.list("/v1/nodes", {"state": state})["items"]
-        ]
-        doubt = api.list("/v1/objects", {"state": "unknown"})["items"]
-        tasks = api.list("/v1/tasks", {"state": "running"})["items"]
+        return _asked(Api(_route(settings, home)))
     except CoterieError as error:
         return [_finding("reachable", False, str(error), error.remedy)]
+
+
+def _route(settings: Settings, home: Home) -> Route:
+    # Not the local route: that one would start a Director, and a doctor only looks.
+    if settings["director"] is None:
+        return UnixRoute(home.socket, "default")
+    return route_to(settings, foreground=False, say=_unsaid)
+
+
+def _asked(api: Api) -> list[Finding]:
+    ready = api.get("/readyz").strip()
+    states = ("failing", "dead", "missing")
+    broken = sum(len(api.list("/v1/nodes", {"state": state})["items"]) for state in states)
+    doubt = len(api.list("/v1/objects", {"state": "unknown"})["items"])
+    running = len(api.list("/v1/tasks", {"state": "running"})["items"])
     return [
         _finding("reachable", ready == "ok", ready),
-        _finding("tasks", True, f"{len(tasks)} running"),
-        _finding("nodes", not broken, f"{len(broken)} in trouble", "coterie nodes --state failing (dead, missing)"),
-        _finding("objects", not doubt, f"{len(doubt)} in doubt", "coterie nodes show NODE; then coterie nodes settle"),
+        _finding("tasks", True, f"{running} running"),
+        _finding("nodes", not broken, f"{broken} in trouble", "coterie nodes --state failing (dead, missing)"),
+        _finding("objects", not doubt, f"{doubt} in doubt", "coterie nodes show NODE; then coterie nodes settle"),
     ]
 
 

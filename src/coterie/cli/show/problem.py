@@ -38,7 +38,9 @@ def _lines(problem: dict[str, Any], paint: Paint) -> list[str]:
         what = f"{len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'} in what you gave"
     lines = [f"{paint('error:', 'red')} {what}"]
     lines += [f"  {_mistake(one)}" for one in mistakes]
-    if problem.get("why") and not mistakes:
+    reasons = (problem.get("details") or {}).get("reasons") or []
+    lines += [f"  - {reason}" for reason in reasons]
+    if problem.get("why") and not mistakes and not reasons:
         lines.append(f"  why:    {problem['why']}")
     if problem.get("remedy") and not (mistakes and mistakes[0].get("remedy")):
         lines.append(f"  remedy: {problem['remedy']}")

@@ -27,16 +27,20 @@ def started(session: Session, task: int) -> int:
 
 def watch(session: Session, task: int) -> int:
     """The exit code: 0 done, 1 failed or cancelled, 9 time is up, 130 interrupted; the last two leave it running."""
-    deadline = None if session.timeout is None else time.monotonic() + session.timeout
-    try:
-        _follow(session, task, deadline)
-    except KeyboardInterrupt:
-        return _left(session, task, "interrupted", INTERRUPTED)
-    except TimedOut:
-        return _left(session, task, f"not ended within {session.timeout:g} s", TIMED_OUT)
+    left = _followed(session, task)
+    if left is not None:
+        return left
     ended = session.api.get(f"/v1/tasks/{task}")
     show(session, ended)
     return 0 if ended["state"] == "done" else FAILED
+
+
+def watch_quietly(session: Session, task: int) -> int:
+    """As `watch`, for work whose result the verb shows itself."""
+    left = _followed(session, task)
+    if left is not None:
+        return left
+    return 0 if session.api.get(f"/v1/tasks/{task}")["state"] == "done" else FAILED
 
 
 def show(session: Session, task: dict[str, Any]) -> None:
@@ -46,6 +50,18 @@ def show(session: Session, task: dict[str, Any]) -> None:
         session.data(as_json(task))
     elif not session.quiet or task["state"] == "failed":
         session.data(report(task, session.paint))
+
+
+def _followed(session: Session, task: int) -> int | None:
+    """None when the task has ended, else the exit code of who left it running."""
+    deadline = None if session.timeout is None else time.monotonic() + session.timeout
+    try:
+        _follow(session, task, deadline)
+    except KeyboardInterrupt:
+        return _left(session, task, "interrupted", INTERRUPTED)
+    except TimedOut:
+        return _left(session, task, f"not ended within {session.timeout:g} s", TIMED_OUT)
+    return None
 
 
 def _follow(session: Session, task: int, deadline: float | None) -> None:

@@ -36,6 +36,8 @@ class Checks(Abilities):
             quotas, hosts = get_quotas(self.account), list_hosts(self.account)
         except SandboxError as error:
             told = translate(error)
+            if told.retryable:
+                raise told from error  # an unanswered question, not a finding
             return [CheckItem("credentials", False, str(told), told.remedy)]
         return [
             CheckItem("credentials", True, f"account {self.settings.account} is open"),

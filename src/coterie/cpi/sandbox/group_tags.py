@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from coterie.cpi.sandbox.marking import GROUP, mark_tags
 
 POLICY = "coterie-policy"
 GUARDS = "coterie-security-groups"
+LEAVING = "coterie-security-groups-leaving"
 AZS = "coterie-azs"
 NAME = "coterie-name"
 HOSTS = "coterie-hosts"
@@ -71,8 +72,9 @@ def fixed_part(wish: GroupWish) -> dict[str, str]:
     return found
 
 
-def changing_part(wish: GroupWish, guards: tuple[str, ...]) -> dict[str, str]:
-    found = {GUARDS: json.dumps(guards), AZS: json.dumps(wish.azs)}
+def changing_part(wish: GroupWish, guards: tuple[str, ...], leaving: Iterable[str] = ()) -> dict[str, str]:
+    """`leaving`: security groups that members may still have from before; remembered until none of them has."""
+    found = {GUARDS: json.dumps(guards), LEAVING: json.dumps(sorted(leaving)), AZS: json.dumps(wish.azs)}
     if wish.name:
         found[NAME] = wish.name
     return found
@@ -90,6 +92,11 @@ def asked_policy(tags: Mapping[str, str]) -> str | None:
 def guards_in(tags: Mapping[str, str]) -> tuple[str, ...]:
     """Ids of the security groups that members get."""
     return tuple(json.loads(tags.get(GUARDS, "[]")))
+
+
+def guards_before(tags: Mapping[str, str]) -> set[str]:
+    """Ids of the security groups that members may have now, those among them that an unfinished update takes away."""
+    return {*guards_in(tags), *json.loads(tags.get(LEAVING, "[]"))}
 
 
 def materials(tags: Mapping[str, str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from coterie.cpi.sandbox.group_tags import (
     changing_part,
     fixed_part,
     fixed_tags,
+    guards_before,
     guards_in,
     materials,
     read_wish,
@@ -79,10 +80,12 @@ class Groups(Adoption, Joining, Guards):
         mark = read_mark(holder.tags)
         if mark is None:
             raise GroupMissing(f"server group {cid} has lost its mark", remedy="recreate the group")
-        guards = self.secure(wish.security_groups, cid, mark)
-        set_tags(self.account, holder.id, self.holder_kind, changing_part(wish, guards))
-        self._renew_members(cid, set(guards_in(holder.tags)), guards)
+        guards, old = self.secure(wish.security_groups, cid, mark), guards_before(holder.tags)
+        set_tags(self.account, holder.id, self.holder_kind, changing_part(wish, guards, old.difference(guards)))
+        self._renew_members(cid, old, guards)
         self.let_go(cid, keep=guards)
+        if old.difference(guards):
+            set_tags(self.account, holder.id, self.holder_kind, changing_part(wish, guards))
 
     @cloud_call
     def delete_server_group(self, cid: str) -> None:
@@ -117,6 +120,8 @@ class Groups(Adoption, Joining, Guards):
                 self.remove_holder(holder)
         except RevisionDiffers:
             return False
+        except NoSuch:
+            pass  # removed since we looked, perhaps by this very call, done twice
         if not holder or not self.zone_groups(cid):
             return True
         # on a cloud that reserves, a first join came in between: what was removed is put back

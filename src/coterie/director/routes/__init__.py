@@ -3,6 +3,7 @@
 from fastapi import APIRouter, FastAPI
 
 from coterie.director.routes import (
+    cleanups,
     cloud_config,
     clouds,
     conductors,
@@ -38,6 +39,7 @@ _NOUNS: tuple[APIRouter, ...] = (
     conductors.router,
     placement.router,
     explain.router,
+    cleanups.router,
 )
 
 

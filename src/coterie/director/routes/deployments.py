@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 
-from coterie.director import document, wishes
+from coterie.director import cleaning, document, wishes
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing, require_match, tag
@@ -83,6 +83,13 @@ def delete(
         return 202, {"task_id": wishes.delete(office, name, delete_disks, plan)}
 
     return once(office, request, key, None, work)
+
+
+@router.post("/{name}/abandon", status_code=204)
+def abandon(office: Here, name: Name) -> Response:
+    """Give it up without calling a cloud: its work ends, and what it has in clouds is left to cleanup."""
+    cleaning.abandon(office, name)
+    return Response(status_code=204)
 
 
 def _serial(office: Office, name: str) -> int:

@@ -5,6 +5,7 @@ from coterie.task.flows.disk import DeleteDisk
 from coterie.task.flows.group import CreateGroup, DeleteGroup, UpdateGroup
 from coterie.task.flows.look import Look
 from coterie.task.flows.node import CreateNode, DeleteNode, RecreateNode, UpdateNode
+from coterie.task.flows.reclaim import ReclaimNode
 from coterie.task.flows.stemcell import DeleteStemcell, UploadStemcell
 
 _ALL: tuple[Flow, ...] = (
@@ -17,6 +18,7 @@ _ALL: tuple[Flow, ...] = (
     RecreateNode(),
     UpdateNode(),
     DeleteNode(),
+    ReclaimNode(),
     DeleteDisk(),
     Look(),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import VMCreationFailed
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, NotFound
 from coterie.ledger import groups, nodes, objects
 from coterie.task.create import Landed, Lost, clear, close_failed, create_once
 from coterie.task.flow import Done, Flow, Move, Next, Wait, Work
@@ -31,7 +31,15 @@ class _MakesVm(DiskLabels):
                 intent, "vm", node.cloud, az=node.az, deployment=node.deployment, node=node.uuid, ref=node.name
             ),
             # The group is written with the intent: from now on there may be a VM in it.
-            nodes.change(node.uuid, vm_intent=intent, vm_cid=None, server_group=work.data.get("server_group")),
+            nodes.change(
+                node.uuid,
+                az=node.az,
+                addresses=dict(node.addresses),
+                vm_intent=intent,
+                vm_cid=None,
+                server_group=work.data.get("server_group"),
+            ),
+            *nodes.leave_addresses(work.data.pop("leaves", {})),
         )
         work.data.update(vm=intent, agent_id=work.ids.uuid())
         clear(work, intent)
@@ -59,9 +67,8 @@ class _MakesVm(DiskLabels):
         work.cpi.set_vm_metadata(work.data["cid"], labels)
         if work.data["wish"]["disk"] is not None:
             return self.want_disk(work, node)
-        if self.may_have_disk(work):
-            keep_disk(work)
-        return self.await_up(work)
+        doubt = keep_disk(work, "describe") if self.may_have_disk(work) else None
+        return doubt or self.await_up(work)
 
     def may_have_disk(self, work: Work) -> bool:
         return True
@@ -167,8 +174,10 @@ def _uuid(work: Work) -> str:
 
 def _image(work: Work, stemcell: str) -> str | None:
     with work.ledger.read() as tx:
-        rows = objects.images(tx, [stemcell])
-    return next((row.cid for row in rows if row.cloud == work.claim.cloud and row.state == "live"), None)
+        rows = [row for row in objects.images(tx, [stemcell]) if row.cloud == work.claim.cloud]
+    if not rows:
+        raise NotFound(f"stemcell {stemcell} is not in {work.claim.cloud}, nor on its way there", remedy="deploy again")
+    return next((row.cid for row in rows if row.state == "live"), None)
 
 
 def _group_cid(work: Work, intent: str) -> str | None:

@@ -75,9 +75,11 @@ class DiskLabels(UpLabels):
         row, wanted = _disk(work), work.data["wish"]["disk"]
         if row is None:
             return self.want_disk(work, subject(work)) if wanted else Next("describe")
+        if row.cid is None:
+            return _settle(work, row, "change_disk")
         _detach(work, row)
         if wanted is None:
-            keep_disk(work)
+            keep_disk(work, "change_disk")
         else:
             work.write(*_reshape(work, row, wanted))
         return Next("describe")
@@ -87,12 +89,16 @@ class DiskLabels(UpLabels):
             close_failed(work, work.data["disk"])
 
 
-def keep_disk(work: Work) -> None:
-    """The node wants no disk any more: the one it had is kept for the undo window."""
+def keep_disk(work: Work, label: str) -> Move | None:
+    """The node wants its disk no more: it is kept for the undo window. One in doubt is settled first, at `label`."""
     row = _disk(work)
-    if row is not None:
-        work.write(objects.kept(row.intent))
-        work.say("disk.kept", f"disk {row.cid} ({row.size_mb} MiB) is kept: coterie disks", cid=row.cid)
+    if row is None:
+        return None
+    if row.cid is None:
+        return _settle(work, row, label)
+    work.write(objects.kept(row.intent))
+    work.say("disk.kept", f"disk {row.cid} ({row.size_mb} MiB) is kept: coterie disks", cid=row.cid)
+    return None
 
 
 def release_disk(work: Work) -> Move | None:
@@ -101,9 +107,9 @@ def release_disk(work: Work) -> Move | None:
     if row is None:
         return None
     if row.cid is None:
-        return _settle(work, row)
+        return _settle(work, row, "release_disks")
     if not work.data["delete_disks"]:
-        keep_disk(work)
+        keep_disk(work, "release_disks")
         return Next("release_disks")
     if row.state != "deleting":
         work.write(objects.deleting(row.intent, row.cid))
@@ -116,9 +122,9 @@ def release_disk(work: Work) -> Move | None:
     return Next("release_disks")
 
 
-def _settle(work: Work, row: ObjectRow) -> Move:
+def _settle(work: Work, row: ObjectRow, label: str) -> Move:
     settled = settle(work, "disk", row.intent)
-    return Next("release_disks") if isinstance(settled, Landed | Lost) else settled
+    return Next(label) if isinstance(settled, Landed | Lost) else settled
 
 
 def _reshape(work: Work, row: ObjectRow, wanted: dict[str, Any]) -> list[Any]:

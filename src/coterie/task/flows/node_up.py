@@ -48,6 +48,7 @@ class UpLabels(Flow):
                 f"the VM of {work.claim.subject} came up in state {state} {_VM_TRIES} times",
                 remedy="look at the cloud's own log of that VM; the last one is kept for you to see",
             )
+        work.data.pop("up_by", None)
         work.say("vm.broken", f"VM {work.data['cid']} is in state {state}; replacing it")
         return Next("retire")
 

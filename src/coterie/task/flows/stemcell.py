@@ -21,8 +21,9 @@ class UploadStemcell(Flow):
     name: ClassVar[str] = "stemcell.upload"
 
     def begin(self, work: Work) -> Move:
-        """The intent is in the ledger already; from here on it is ours to call."""
-        clear(work, work.data["intent"])
+        """The intent is in the ledger already. Only a new one is ours to call; an old one has to be settled first."""
+        if not work.data["again"]:
+            clear(work, work.data["intent"])
         return Next("upload")
 
     def upload(self, work: Work) -> Move:
@@ -65,6 +66,11 @@ class DeleteStemcell(Flow):
         with work.ledger.read() as tx:
             row = objects.get(tx, work.data["intent"])
         if row is None or row.state == "gone":
+            return Done()
+        with work.ledger.read() as tx:
+            users = objects.stemcell_users(tx, row.cloud, row.ref or "")
+        if users:
+            work.say("stemcell.kept", f"{row.ref} stays in {row.cloud}: {users} nodes have come to use it")
             return Done()
         if row.cid is None:
             settled = settle(work, "image", row.intent)

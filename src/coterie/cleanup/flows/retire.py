@@ -1,0 +1,31 @@
+"""Begins the undo window of a disk that nobody uses: from now on it is kept, and `cleanup undo` saves it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from coterie.cleanup.flows.target import Target, enter, inspect
+from coterie.ledger import cleanups, suspects
+from coterie.ledger.writes import update
+from coterie.task.flow import Done, Move, Work
+
+
+class RetireDisk(Target):
+    """data: as Target. Touches no cloud; undone by `cleanup undo`."""
+
+    name: ClassVar[str] = "cleanup.retire"
+
+    def begin(self, work: Work) -> Move:
+        rest = enter(work)
+        if rest is not None:
+            return rest
+        found = inspect(work)
+        if not isinstance(found, tuple):
+            return found
+        thing, record = found
+        kept = {"state": "kept", "node": None, "cid": thing.cid, "tombstone": False, "ended_at": None}
+        work.write(update("objects", {"intent": record.intent}, **kept))
+        work.write(suspects.doom(work.claim.cloud or "", thing.kind, thing.cid))
+        work.write(cleanups.became(work.data["finding"], "retired"))
+        work.say("cleanup.retired", f"disk {thing.cid} is kept for undo: coterie cleanup undo", cid=thing.cid)
+        return Done()

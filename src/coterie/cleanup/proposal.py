@@ -1,0 +1,168 @@
+"""The plan of a cleanup: which findings are acted on, in which order, and why the others are not. Pure.
+
+It is bound to the id, creation time and mark of each object, and to the run that found them; its id is its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from coterie.cleanup.options import Options
+from coterie.cleanup.scope import Row, left_out, retires, unripe
+from coterie.cleanup.sweep import ORDER
+
+FEW = 5  # deletes of a kind that are never too large a share
+_BOUND = ("finding", "cloud", "kind", "cid", "name", "created_at", "etag", "intent", "action", "reason", "evidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """`items`: what would be done, in order. `rest`: every other finding, with the reason why it is left alone."""
+
+    cleanup: int
+    director: str
+    made_at: float
+    expires_at: float
+    items: tuple[Row, ...]
+    rest: tuple[Row, ...]
+    stopped: tuple[Row, ...]
+
+    @property
+    def id(self) -> str:
+        bound = [[item[name] for name in _BOUND] for item in self.items]
+        text = json.dumps([self.cleanup, self.director, self.expires_at, bound], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+    def wire(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "cleanup": self.cleanup,
+            "director": self.director,
+            "made_at": self.made_at,
+            "expires_at": self.expires_at,
+            "items": [{name: item[name] for name in _BOUND} for item in self.items],
+            "stopped": list(self.stopped),
+        }
+
+
+def propose(
+    cleanup: int,
+    director: str,
+    made_at: float,
+    options: Options,
+    findings: Iterable[Row],
+    surveys: Sequence[Row],
+    pinned: frozenset[tuple[str, str, str]] = frozenset(),
+) -> Proposal:
+    """`made_at`: when the survey ended, by the database's clock. `pinned`: (cloud, kind, cid) that undo has saved."""
+    rows = [{**row, "finding": row["id"]} for row in findings]
+    chosen: list[Row] = []
+    rest: list[Row] = []
+    whole = {(survey["cloud"], survey["kind"]) for survey in surveys if survey["state"] == "done"}
+    for row in rows:
+        half = None if (row["cloud"], row["kind"]) in whole else "the survey of its kind stopped half-way"
+        reason = half or _refusal(row, options, made_at, pinned)
+        (rest if reason else chosen).append({**row, **({"action": "none", "reason": reason} if reason else {})})
+    draft = _Draft(options, surveys)
+    draft.add(chosen)
+    stopped = tuple(
+        {name: survey[name] for name in ("cloud", "kind", "reason")}
+        for survey in surveys
+        if survey["state"] == "stopped"
+    )
+    expires = made_at + options.expires_s
+    return Proposal(cleanup, director, made_at, expires, tuple(draft.items), (*rest, *draft.rest), stopped)
+
+
+class _Draft:
+    """Kind after kind, so that what stands on something doomed is doomed with it."""
+
+    def __init__(self, options: Options, surveys: Sequence[Row]) -> None:
+        self._options = options
+        self._ours = {(row["cloud"], row["kind"]): _ours(row) for row in surveys}
+        self._doomed: set[tuple[str, str]] = set()
+        self.items: list[Row] = []
+        self.rest: list[Row] = []
+
+    def add(self, rows: list[Row]) -> None:
+        self.items += [row for row in rows if row["action"] in ("reclaim", "close")]
+        by_kind: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in rows:
+            if row["action"] == "delete":
+                by_kind[row["kind"], row["cloud"]].append(row)
+        for kind, cloud in sorted(by_kind, key=lambda key: (ORDER.index(key[0]), key[1])):
+            self._add_kind(cloud, kind, self._spared(by_kind[kind, cloud]))
+
+    def _add_kind(self, cloud: str, kind: str, rows: list[Row]) -> None:
+        free = [row for row in rows if not self._users(row)]
+        self.rest += [_kept(row, f"used by {', '.join(self._users(row))}") for row in rows if self._users(row)]
+        too_many = self._cap(cloud, kind, len(free))
+        if too_many:
+            self.rest += [_kept(row, too_many) for row in free]
+            return
+        self._doomed |= {(cloud, row["cid"]) for row in free}
+        self.items += [{**row, "action": "retire" if retires(row, self._options) else "delete"} for row in free]
+
+    def _users(self, row: Row) -> list[str]:
+        return [user for user in row["used_by"] or () if (row["cloud"], user) not in self._doomed]
+
+    def _spared(self, rows: list[Row]) -> list[Row]:
+        """The newest unused stemcells of each name stay: somebody is about to need one of them."""
+        count: dict[str, int] = defaultdict(int)
+        found = []
+        for row in sorted(rows, key=_newness, reverse=True):
+            name = str(row["ref"]).rpartition("/")[0]
+            if row["kind"] == "image" and row["ledger_state"] == "live" and count[name] < self._options.keep_stemcells:
+                count[name] += 1
+                self.rest.append(_kept(row, f"one of the {self._options.keep_stemcells} newest unused of {name}"))
+            else:
+                found.append(row)
+        return sorted(found, key=lambda row: row["finding"])
+
+    def _cap(self, cloud: str, kind: str, count: int) -> str | None:
+        options, ours = self._options, max(self._ours.get((cloud, kind), 0), 1)
+        share = 100.0 * count / ours
+        if count <= options.cap and (count <= FEW or share <= options.cap_percent):
+            return None
+        return (
+            f"{count} of {ours} would go, more than the cap of {options.cap} or {options.cap_percent:g} %: "
+            "look at them, then raise --cap and --cap-percent"
+        )
+
+
+def _refusal(row: Row, options: Options, now: float, pinned: frozenset[tuple[str, str, str]]) -> str | None:
+    if row["action"] == "none":
+        return str(row["reason"])
+    if (row["cloud"], row["kind"], row["cid"]) in pinned:
+        return "undo has saved it; delete it by name when it may go"
+    out = left_out(row, options, now)
+    if out or row["action"] != "delete":
+        return out
+    until = unripe(row, options, now)
+    return f"{row['reason']}; it may go after {_day(until)}" if until else None
+
+
+def _newness(row: Row) -> tuple[list[tuple[int, str]], str]:
+    """By version, number by number; where the versions are the same, by when it was intended."""
+    parts = re.split(r"[^A-Za-z0-9]+", str(row["ref"]).rpartition("/")[2])
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], row["intent"]
+
+
+def _kept(row: Row, reason: str) -> Row:
+    return {**row, "action": "none", "reason": reason}
+
+
+def _ours(survey: Row) -> int:
+    counts = survey["counts"] or {}
+    return sum(count for verdict, count in counts.items() if verdict not in ("foreign", "missing"))
+
+
+def _day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

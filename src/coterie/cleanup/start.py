@@ -1,0 +1,129 @@
+"""Starts surveys and sweeps as tasks, one at a time, and saves what undo is asked to save."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from coterie.cleanup.options import Options
+from coterie.cleanup.proposal import Proposal, propose
+from coterie.cleanup.stages import reclaims, sweep_stages
+from coterie.cleanup.sweep import ORDER
+from coterie.errors import Conflict, NotFound, StalePlan
+from coterie.ledger import cleanups, clouds, identity, objects, suspects, tasks
+from coterie.ledger.cleanups import CleanupRow
+from coterie.ledger.store import Ledger, Tx, time
+from coterie.ledger.tasks import NewStage, NewStep, NewTask
+
+_REMEMBERED = 50  # runs
+
+
+def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
+    """(cleanup, task). Lists every kind of every cloud that is meant; changes none of them."""
+    with ledger.write() as tx:
+        cleanups.alone(tx)
+        cleanups.forget_old(tx, _REMEMBERED)
+        number = cleanups.add(tx, options.wire(), by)
+        steps = []
+        for name, cloud in _meant(tx, options).items():
+            for kind in ORDER:
+                if kind in (options.kinds or ORDER) and kind not in options.not_kinds:
+                    cleanups.start_survey(tx, number, name, kind)
+                    data = {"cleanup": number, "kind": kind}
+                    where = (name, cloud.driver, cloud.conductor_group)
+                    steps.append(NewStep("cleanup.survey", "begin", f"{kind}@{name}", data, None, *where))
+        stage = NewStage("survey", steps, max_in_flight=8)
+        task = tasks.create(tx, NewTask("survey", None, [stage], requested_by=by, opening=f"cleanup {number}"))
+        cleanups.set_task(tx, number, survey_task=task)
+        return number, task
+
+
+def proposal(ledger: Ledger, cleanup: int) -> Proposal:
+    with ledger.read() as tx:
+        return _proposal(tx, cleanups.get(tx, cleanup))
+
+
+def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
+    """The task that carries out the plan of this run, if it is the very plan that was looked at."""
+    with ledger.write() as tx:
+        row = cleanups.get(tx, cleanup)
+        if row.sweep_task is not None:
+            raise Conflict(
+                f"cleanup {cleanup} was applied already, by task {row.sweep_task}",
+                remedy="run a new one: coterie cleanup --save FILE",
+                details={"task_id": row.sweep_task},
+            )
+        cleanups.alone(tx)
+        made = _proposal(tx, row)
+        _refuse_stale(made, plan, time(tx))
+        options = Options.of_wire(row.options)
+        started = reclaims(tx, made.items, by)
+        new = NewTask(
+            "sweep",
+            None,
+            sweep_stages(tx, made.items, options, started),
+            plan={"cleanup": cleanup, "plan": made.id},
+            requested_by=by,
+            opening=f"cleanup {cleanup}: {len(made.items)} to do",
+        )
+        task = tasks.create(tx, new)
+        cleanups.set_task(tx, cleanup, sweep_task=task)
+        return task
+
+
+def undo(ledger: Ledger, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Save disks and snapshots from their undo window: those named by CID or intent, or (none named) all of them."""
+    with ledger.write() as tx:
+        kept = objects.kept_ones(tx)
+        chosen = [row for row in kept if not names or row.cid in names or row.intent in names]
+        unknown = sorted(set(names) - {row.cid for row in chosen} - {row.intent for row in chosen})
+        if unknown:
+            raise NotFound(
+                f"{unknown[0]} is not kept for undo",
+                why="it is in use, gone, or no disk of ours",
+                remedy="see `coterie cleanup status` and `coterie disks --state kept`",
+            )
+        for row in chosen:
+            suspects.pin(tx, row.cloud, row.kind, row.cid or "", intent=row.intent)
+        return [{"intent": row.intent, "cid": row.cid, "kind": row.kind, "cloud": row.cloud} for row in chosen]
+
+
+def _meant(tx: Tx, options: Options) -> dict[str, clouds.CloudRow]:
+    present = clouds.all_clouds(tx)
+    unknown = sorted((set(options.clouds) | set(options.not_clouds)) - present.keys())
+    if unknown:
+        raise NotFound(f"no cloud {unknown[0]!r}", remedy="list them with `coterie clouds`")
+    return {
+        name: row
+        for name, row in present.items()
+        if name in (options.clouds or present) and name not in options.not_clouds
+    }
+
+
+def _proposal(tx: Tx, row: CleanupRow) -> Proposal:
+    state, at = cleanups.ended_at(tx, row.survey_task)
+    if state in ("running", "cancelling"):
+        raise Conflict(
+            f"cleanup {row.id} is still surveying",
+            remedy=f"wait for it: coterie tasks watch {row.survey_task}",
+            retryable=True,
+        )
+    pinned = frozenset((s["cloud"], s["kind"], s["cid"]) for s in suspects.listed(tx) if s["pinned"])
+    found, surveys = cleanups.all_findings(tx, row.id), cleanups.all_surveys(tx, row.id)
+    director = identity.director(tx).uuid
+    return propose(row.id, director, at, Options.of_wire(row.options), found, surveys, pinned)
+
+
+def _refuse_stale(made: Proposal, plan: str, now: float) -> None:
+    if made.id != plan:
+        raise StalePlan(
+            f"this is not the plan of cleanup {made.cleanup}",
+            why=f"its plan is {made.id} now: the file was edited, or undo has saved something since",
+            remedy="make a new one: coterie cleanup --save FILE",
+        )
+    if now > made.expires_at:
+        raise StalePlan(
+            f"the plan of cleanup {made.cleanup} has expired",
+            why=f"it was good until {made.expires_at:.0f} s since 1970",
+            remedy="make a new one: coterie cleanup --save FILE",
+        )

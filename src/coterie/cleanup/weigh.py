@@ -1,0 +1,138 @@
+"""Weighs what a survey sees, and what it does not see, against the ledger; writes findings down and marks orphans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+from coterie.cleanup.findings import Finding, judge, judge_absent
+from coterie.cpi.contract import CloudObject, Kind, Mark
+from coterie.ledger import evidence, suspects
+from coterie.ledger.objects import OPEN
+from coterie.ledger.record import Record, Suspect
+from coterie.ledger.writes import insert
+from coterie.task.flow import Work
+
+BATCH = 500
+_CONFIRMED = 100  # missing objects that are asked for one by one
+
+
+def where(work: Work) -> tuple[int, str, str]:
+    return work.data["cleanup"], work.data["kind"], work.claim.cloud or ""
+
+
+def weigh(work: Work, found: Sequence[CloudObject]) -> None:
+    for begin in range(0, len(found), BATCH):
+        batch = found[begin : begin + BATCH]
+        cleanup, kind, cloud = where(work)
+        intents = [thing.mark.intent for thing in batch if thing.mark]
+        with work.ledger.read() as tx:
+            records = evidence.records(tx, cloud, intents)
+            marked = suspects.of_page(tx, cloud, kind, [thing.cid for thing in batch])
+            seen = evidence.sighted(tx, cleanup, cloud, kind, intents)
+        now = work.moment
+        for thing in batch:
+            record = records.get(thing.mark.intent) if thing.mark else None
+            verdict = judge(thing, record, work.director_uuid, cloud, now)
+            _note(work, thing, record, verdict, marked.get(thing.cid), now)
+        for intent in _seen(kind, cloud, records.values()):
+            if intent not in seen:
+                work.write(insert("sightings", cleanup=cleanup, cloud=cloud, kind=kind, intent=intent))
+
+
+def _seen(kind: str, cloud: str, records: Iterable[Record]) -> Iterator[str]:
+    for record in records:
+        if (record.kind, record.cloud) == (kind, cloud) and (record.state in OPEN or record.state == "missing"):
+            yield record.intent
+
+
+def _note(
+    work: Work, thing: CloudObject, record: Record | None, finding: Finding, mark: Suspect | None, now: float
+) -> None:
+    _count(work, finding)
+    if finding.verdict in ("in_use", "foreign"):
+        return
+    since = _mark(work, thing, finding, mark, now)
+    _found(work, finding, record, thing, since=since, doomed=bool(mark and mark.doomed))
+
+
+def _mark(work: Work, thing: CloudObject, finding: Finding, mark: Suspect | None, now: float) -> float | None:
+    """Since when it has been unused. Only what may be deleted is marked; what undo has saved stays so."""
+    cleanup, kind, cloud = where(work)
+    if finding.action != "delete":
+        if mark and mark.pinned:
+            work.write(suspects.seen(cloud, kind, thing.cid, cleanup))
+        return None
+    if mark is None:
+        intent = thing.mark.intent if thing.mark else ""
+        values = {"intent": intent, "created_at": thing.created_at, "cleanup": cleanup}
+        work.write(suspects.mark(cloud, kind, thing.cid, **values))  # type: ignore[arg-type]  # one dict for three
+        work.say("cleanup.marked", f"{kind} {thing.cid}: {finding.reason}", cid=thing.cid)
+        return now
+    if mark.created_at is not None and mark.created_at != thing.created_at:
+        work.write(suspects.restart(cloud, kind, thing.cid, created_at=thing.created_at, cleanup=cleanup))
+        return now
+    work.write(suspects.seen(cloud, kind, thing.cid, cleanup))
+    return mark.since
+
+
+def weigh_absent(work: Work, record: Record) -> None:
+    finding = judge_absent(record)
+    if finding.verdict == "in_use":
+        return
+    if finding.verdict == "missing" and not _confirmed(work, record):
+        return
+    _count(work, finding)
+    _found(work, finding, record, None)
+
+
+def _confirmed(work: Work, record: Record) -> bool:
+    """A row may have been filled in while the list was read; so the cloud is asked once more, but not for ever."""
+    work.data["asked"] = work.data.get("asked", 0) + 1
+    if work.data["asked"] > _CONFIRMED:
+        return True
+    work.data["calls"] += 1
+    return work.cpi.find(cast(Kind, work.data["kind"]), Mark(work.director_uuid, record.intent)) is None
+
+
+def _count(work: Work, finding: Finding) -> None:
+    counts = work.data["counts"]
+    counts[finding.verdict] = counts.get(finding.verdict, 0) + 1
+
+
+def _found(
+    work: Work,
+    finding: Finding,
+    record: Record | None,
+    thing: CloudObject | None,
+    *,
+    since: float | None = None,
+    doomed: bool = False,
+) -> None:
+    cleanup, kind, cloud = where(work)
+    intent = record.intent if record else thing.mark.intent if thing and thing.mark else None
+    work.write(
+        insert(
+            "findings",
+            cleanup=cleanup,
+            cloud=cloud,
+            kind=kind,
+            cid=thing.cid if thing else record.cid if record else None,
+            name=thing.name if thing else None,
+            az=thing.az if thing else None,
+            created_at=thing.created_at if thing else None,
+            etag=thing.etag if thing else None,
+            intent=intent,
+            deployment=record.deployment if record else None,
+            node=record.node if record else None,
+            ref=record.ref if record else None,
+            ledger_state=record.state if record else None,
+            verdict=finding.verdict,
+            action=finding.action,
+            reason=finding.reason,
+            evidence=list(finding.evidence),
+            used_by=list(thing.in_use_by or ()) if thing else [],
+            since=since,
+            doomed=doomed,
+        )
+    )

@@ -1,0 +1,140 @@
+"""Runs of cleanup: their surveys, what they found, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.errors import Conflict, NotFound
+from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import cleanups, directors, findings, sightings, surveys, tallies, tasks
+from coterie.ledger.writes import NOW, Write, update
+
+KINDS_OF_TASK = ("survey", "sweep")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupRow:
+    id: int
+    options: dict[str, Any]
+    requested_by: str | None
+    survey_task: int | None
+    sweep_task: int | None
+    created_at: float
+    notified: str
+    notices: int
+
+
+_ROW = tuple(cleanups.c[name] for name in CleanupRow.__slots__)
+
+
+def alone(tx: Tx) -> None:
+    """One cleanup at a time: the Director's row is the lease, a task that has not ended its holder."""
+    tx.execute(sa.select(directors.c.uuid).with_for_update()).all()
+    query = sa.select(tasks.c.id, tasks.c.kind).where(
+        tasks.c.kind.in_(KINDS_OF_TASK), tasks.c.state.in_(("running", "cancelling"))
+    )
+    running = tx.execute(query.limit(1)).first()
+    if running is not None:
+        raise Conflict(
+            f"a cleanup is at work already: task {running.id} ({running.kind})",
+            remedy=f"follow it with `coterie tasks watch {running.id}`, or end it with `coterie tasks cancel`",
+            details={"task_id": running.id},
+        )
+
+
+def add(tx: Tx, options: dict[str, Any], by: str | None) -> int:
+    made = cleanups.insert().values(options=options, requested_by=by, created_at=now()).returning(cleanups.c.id)
+    number: int = tx.execute(made).scalar_one()
+    return number
+
+
+def set_task(tx: Tx, cleanup: int, **task: int) -> None:
+    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(**task))
+
+
+def get(tx: Tx, cleanup: int) -> CleanupRow:
+    row = tx.execute(sa.select(*_ROW).where(cleanups.c.id == cleanup)).first()
+    if row is None:
+        raise NotFound(f"there is no cleanup {cleanup}", remedy="see `coterie cleanup status`; old ones are forgotten")
+    return CleanupRow(*row)
+
+
+def last(tx: Tx, by: str | None = None) -> CleanupRow | None:
+    query = sa.select(*_ROW).order_by(cleanups.c.id.desc()).limit(1)
+    row = tx.execute(query if by is None else query.where(cleanups.c.requested_by == by)).first()
+    return CleanupRow(*row) if row else None
+
+
+def unnoticed(tx: Tx, tries: int) -> list[CleanupRow]:
+    """Those whose last word has not been told to the hook, and may still be."""
+    due = sa.or_(
+        (cleanups.c.notified == "") & cleanups.c.survey_task.is_not(None),
+        (cleanups.c.notified != "swept") & cleanups.c.sweep_task.is_not(None),
+    )
+    query = sa.select(*_ROW).where(due, cleanups.c.notices < tries).order_by(cleanups.c.id)
+    return [CleanupRow(*row) for row in tx.execute(query)]
+
+
+def noticed(tx: Tx, cleanup: int, **values: Any) -> None:
+    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(**values))
+
+
+# -- surveys and findings --
+
+
+def start_survey(tx: Tx, cleanup: int, cloud: str, kind: str) -> None:
+    tx.execute(surveys.insert().values(cleanup=cleanup, cloud=cloud, kind=kind, state="listing"))
+
+
+def surveyed(cleanup: int, cloud: str, kind: str, state: str, **values: Any) -> Write:
+    key = {"cleanup": cleanup, "cloud": cloud, "kind": kind}
+    return update("surveys", key, state=state, at=NOW, **values)
+
+
+def all_surveys(tx: Tx, cleanup: int) -> list[dict[str, Any]]:
+    query = sa.select(surveys).where(surveys.c.cleanup == cleanup).order_by(surveys.c.cloud, surveys.c.kind)
+    return [dict(row._mapping) for row in tx.execute(query)]
+
+
+def all_findings(tx: Tx, cleanup: int) -> list[dict[str, Any]]:
+    query = sa.select(findings).where(findings.c.cleanup == cleanup).order_by(findings.c.id)
+    return [dict(row._mapping) for row in tx.execute(query)]
+
+
+def became(finding: int, outcome: str, told: Any = None) -> Write:
+    return update("findings", {"id": finding}, outcome=outcome, told=told, ended_at=NOW)
+
+
+def forget_sightings(tx: Tx, cleanup: int, cloud: str, kind: str) -> None:
+    tx.execute(
+        sightings.delete().where(sightings.c.cleanup == cleanup, sightings.c.cloud == cloud, sightings.c.kind == kind)
+    )
+
+
+def forget_old(tx: Tx, keep: int) -> None:
+    """Drop all but the newest runs; how much they removed stays counted."""
+    old = list(tx.execute(sa.select(cleanups.c.id).order_by(cleanups.c.id.desc()).offset(keep)).scalars())
+    if not old:
+        return
+    mine = findings.c.cleanup.in_(old)
+    removed = sa.select(findings.c.cloud, findings.c.kind, sa.func.count()).where(mine, findings.c.outcome == "deleted")
+    for cloud, kind, count in tx.execute(removed.group_by(findings.c.cloud, findings.c.kind)).all():
+        _count(tx, cloud, kind, count)
+    for table, column in ((findings, findings.c.cleanup), (surveys, surveys.c.cleanup), (cleanups, cleanups.c.id)):
+        tx.execute(table.delete().where(column.in_(old)))
+
+
+def _count(tx: Tx, cloud: str, kind: str, count: int) -> None:
+    here = (tallies.c.cloud == cloud, tallies.c.kind == kind)
+    raised = tx.execute(tallies.update().where(*here).values(cleaned=tallies.c.cleaned + count))
+    if raised.rowcount == 0:
+        tx.execute(tallies.insert().values(cloud=cloud, kind=kind, cleaned=count))
+
+
+def ended_at(tx: Tx, task: int | None) -> tuple[str | None, float]:
+    """State of a task, and when it ended (now, if it has not)."""
+    row = tx.execute(sa.select(tasks.c.state, tasks.c.ended_at).where(tasks.c.id == task)).first()
+    return (row.state, row.ended_at or time(tx)) if row else (None, time(tx))

@@ -1,0 +1,73 @@
+"""Leases that a deletion shares with creation: who is about to use a thing, and who is about to remove it.
+
+Both sides lock the same row, so that exactly one of them sees the other. A hold counts as long as the task that took
+it has not ended, and for no longer than its lease.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from coterie.errors import Conflict
+from coterie.ledger.store import Tx, now
+from coterie.ledger.tables import domains, tasks
+from coterie.ledger.upsert import insert_or_leave
+
+STEMCELLS = "stemcells"  # of all clouds: any deployment may be about to use one
+_UNFINISHED = ("running", "cancelling")
+
+
+def of_deployment(name: str) -> str:
+    return f"deployment {name}"
+
+
+def take(tx: Tx, name: str, task: int, lease_s: float) -> int | None:
+    """Hold it for the deletions of `task`; the other task that is at work there, or None when it is ours."""
+    domain = f"hold:{name}"
+    insert_or_leave(tx, domains, {"domain": domain})
+    held = domains.update().where(domains.c.domain == domain)
+    tx.execute(held.values(holder=str(task), epoch=domains.c.epoch + 1, expires=now() + lease_s))
+    busy = _at_work(tx, name)
+    if busy is not None:
+        tx.execute(held.values(holder=None))
+    return busy
+
+
+def refuse_held(tx: Tx, name: str) -> None:
+    """Called by whoever is about to use it, in the transaction that says so."""
+    domain = f"hold:{name}"
+    insert_or_leave(tx, domains, {"domain": domain})
+    held = domains.c.holder.is_not(None) & (domains.c.expires >= now())
+    query = sa.select(domains.c.holder, held).where(domains.c.domain == domain).with_for_update()
+    holder, fresh = tx.execute(query).one()
+    if fresh and _unfinished(tx, int(holder)):
+        raise Conflict(
+            f"{name}: a cleanup is deleting something of it at this moment",
+            why=f"task {holder} holds it",
+            remedy=f"repeat when it is over: coterie tasks watch {holder}",
+            retryable=True,
+            details={"task_id": int(holder)},
+        )
+
+
+def pace(tx: Tx, cloud: str, every_s: float) -> float:
+    """Reserve the next moment at which this cloud may be asked for a deletion; how many seconds from now it is."""
+    domain = f"pace:{cloud}"
+    insert_or_leave(tx, domains, {"domain": domain})
+    query = sa.select(now(), domains.c.expires).where(domains.c.domain == domain).with_for_update()
+    at, free = tx.execute(query).one()
+    mine: float = max(at, free or at)
+    tx.execute(domains.update().where(domains.c.domain == domain).values(expires=mine + every_s))
+    return mine - float(at)
+
+
+def _at_work(tx: Tx, name: str) -> int | None:
+    query = sa.select(sa.func.max(tasks.c.id)).where(tasks.c.state.in_(_UNFINISHED))
+    if name == STEMCELLS:
+        return tx.execute(query.where(tasks.c.deployment.is_not(None))).scalar()
+    return tx.execute(query.where(tasks.c.deployment == name.partition(" ")[2])).scalar()
+
+
+def _unfinished(tx: Tx, task: int) -> bool:
+    query = sa.select(tasks.c.id).where(tasks.c.id == task, tasks.c.state.in_(_UNFINISHED))
+    return tx.execute(query).first() is not None

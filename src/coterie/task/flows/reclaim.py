@@ -1,0 +1,40 @@
+"""A VM whose creation was thought failed, and whose node still needs one, becomes that node's VM."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from coterie.errors import CoterieError
+from coterie.ledger import cleanups, nodes
+from coterie.task.create import Landed, Lost, settle
+from coterie.task.flow import Done, Move, Next, Work
+from coterie.task.flows.node import UpdateNode
+
+
+class ReclaimNode(UpdateNode):
+    """data: as of the step that lost the VM, `vm`, `finding`. Goes on where that step would have gone on.
+
+    No undo: a node that is up is what was wished for.
+    """
+
+    name: ClassVar[str] = "node.reclaim"
+
+    def begin(self, work: Work) -> Move:
+        settled = settle(work, "vm", work.data["vm"])
+        match settled:
+            case Landed(cid):
+                work.data["cid"] = cid
+                work.write(nodes.change(work.claim.node or "", vm_cid=cid, state="changing", problem=None))
+                work.write(cleanups.became(work.data["finding"], "reclaimed"))
+                return Next("describe")
+            case Lost():
+                work.write(nodes.change(work.claim.node or "", vm_intent=None, vm_cid=None, server_group=None))
+                work.write(cleanups.became(work.data["finding"], "gone"))
+                work.say("node.not_reclaimed", "its VM is not there any more; deploy again to make it anew")
+                return Done()
+        return settled
+
+    def failed(self, work: Work, error: CoterieError) -> None:
+        super().failed(work, error)
+        if "cid" not in work.data:
+            work.write(cleanups.became(work.data["finding"], "failed", error.facts()))

@@ -1,0 +1,37 @@
+"""Kill a deployment at every step, never resume it, clean up: nothing of ours is left, and nobody else lost a thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cleanup.leaks import FOREIGN, Leaks
+from tests.kill.nursery import Nursery
+from tests.kill.points import Point
+
+# The moments at which something is in the cloud that the ledger does not know of, or the other way round.
+_DELICATE = ("call ", "cloud ", "commit task.committer")
+
+
+def _run(folder: Path, wanted: str) -> None:
+    with Nursery() as nursery:
+        leaks = Leaks(nursery, folder)
+        assert len(leaks.foreign) >= FOREIGN
+        points = [point for point in leaks.points() if wanted == "all" or _delicate(point)]
+        assert len(points) > 20
+        wrong = {str(point): found for point in points if (found := leaks.die_and_clean(point))}
+    assert wrong == {}
+
+
+def _delicate(point: Point) -> bool:
+    return point.side == "after" and point.kind.startswith(_DELICATE)
+
+
+def test_a_deployment_that_died_after_any_call_or_commit_leaves_nothing(tmp_path: Path) -> None:
+    _run(tmp_path, "delicate")
+
+
+@pytest.mark.full
+def test_a_deployment_that_died_anywhere_leaves_nothing(tmp_path: Path) -> None:
+    _run(tmp_path, "all")
