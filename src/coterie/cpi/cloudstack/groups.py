@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
+from coterie.cpi.cloudstack.adoption import Adoption, refuse_guards
 from coterie.cpi.cloudstack.affinity import group_missing, policy_of
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.marking import GROUP
-from coterie.cpi.cloudstack.members import Members
 from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal, translate
 from coterie.cpi.contract import (
-    ADOPTED_PREFIX,
     CpiError,
     GroupInUse,
     GroupMetadata,
-    GroupMissing,
     InvalidCall,
     Mark,
     NameTaken,
@@ -29,12 +27,12 @@ from coterie.cpi.contract import (
 _OPTIONS = ("name", "adopt")
 
 
-class Groups(Members):
+class Groups(Adoption):
     @cloud_call
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
         self._check_group(metadata)
         if metadata.options.get("adopt"):
-            return self._adopted(metadata)
+            return self.adopted(metadata)
         name = metadata.options.get("name")
         if name and self.affinity_named(str(name)):
             raise NameTaken(
@@ -53,7 +51,7 @@ class Groups(Members):
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
         self._check_group(metadata)
         if is_adopted(cid):
-            _refuse_guards(metadata)
+            refuse_guards(metadata)
             return
         old = self.memos().get(cid)
         group = self.affinity_named(cid)
@@ -109,24 +107,6 @@ class Groups(Members):
         rows = self.api.every("listSecurityGroups")
         return [row for row in rows if (mark := self.guard_mark(row)) and mark.intent == intent]
 
-    def _adopted(self, metadata: GroupMetadata) -> str:
-        _refuse_guards(metadata)
-        name = metadata.options.get("name")
-        if not name:
-            raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
-        found = self.affinity_named(str(name))
-        if found is None:
-            raise GroupMissing(
-                f"there is no affinity group {name!r} to adopt",
-                remedy="have the operator create it, or leave adopt out to make one of our own",
-            )
-        if policy_of(found) != metadata.policy:
-            raise InvalidCall(
-                f"affinity group {name!r} is of type {found['type']}, which is not {metadata.policy}",
-                remedy=f"say placement.policy: {policy_of(found)}, or adopt another group",
-            )
-        return f"{ADOPTED_PREFIX}{found['id']}"
-
     def _require_empty(self, cid: str, group: Row | None) -> None:
         """A VM that is destroyed but not expunged is a member still: deleting its group would be silent and final."""
         left = list((group or {}).get("virtualmachineIds") or ()) or [
@@ -180,11 +160,3 @@ def group_tag(cid: str) -> Mapping[str, str]:
 def _description(metadata: GroupMetadata, mark: Mark) -> str:
     """The owner's whole uuid first: with the name it proves whose the group is."""
     return f"{mark.director} {metadata.policy} {metadata.deployment}/{metadata.instance_group}"
-
-
-def _refuse_guards(metadata: GroupMetadata) -> None:
-    if metadata.security_groups:
-        raise InvalidCall(
-            "an adopted server group is never changed, so it takes no security groups",
-            remedy="name them in the VM's cloud_properties.security_groups",
-        )

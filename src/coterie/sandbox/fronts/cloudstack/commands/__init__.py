@@ -10,6 +10,7 @@ from coterie.sandbox.fronts.cloudstack.commands import (  # noqa: F401 # importi
     jobs,
     keypairs,
     limits,
+    machine_lists,
     machines,
     networks,
     offerings,

@@ -1,4 +1,4 @@
-"""Deploying and listing VMs. A deploy has two phases: the VM is made with its addresses in the request, and started by
+"""Deploying VMs. A deploy has two phases: the VM is made with its addresses in the request, and started by
 the job; one that cannot be started stays, in state Error, with everything it holds."""
 
 from __future__ import annotations
@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
 
 from coterie.sandbox import disks, membership, records, vms
 from coterie.sandbox.api import work_of
@@ -16,10 +15,10 @@ from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.commands.power import start
 from coterie.sandbox.fronts.cloudstack.commands.templates import ready_in
 from coterie.sandbox.fronts.cloudstack.commands.volumes import add_volume
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
+from coterie.sandbox.fronts.cloudstack.desk import job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
-from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row, nic_rows
+from coterie.sandbox.fronts.cloudstack.listing import Row
+from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row
 from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
 from coterie.sandbox.fronts.cloudstack.wishes import groups, guards, nics, offering, size_of
 from coterie.sandbox.twist import Tx
@@ -27,7 +26,6 @@ from coterie.sandbox.vm_shape import SHAPE, Vm
 
 _HOST_NAME = re.compile(r"^[a-zA-Z]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$")
 _GET_USERDATA = 4096
-_FIELDS = ("id", "zoneid", "templateid", "serviceofferingid", "hostid", "state", "hypervisor")
 
 
 def _begin(call: Call) -> str:
@@ -69,55 +67,8 @@ def deploy(call: Call, wanted: str) -> Row:
     return row_of(call.tx, wanted)
 
 
-@answers("listVirtualMachines")
-def list_machines(call: Call) -> Iterator[Row]:
-    sees_destroyed = call.caller.admin or call.flag("allow.user.view.destroyed.vm")
-    rows = gathered(call, lambda tx: (machine_row(tx, vm) for vm in _some(call, tx)))
-    rows = (row for row in rows if sees_destroyed or row["state"] not in ("Destroyed", "Expunging"))
-    rows = (row for row in rows if _member(call, row))
-    # the vendor matches a part of the name here, unlike in its other lists
-    part = str(call.get("name") or "").lower()
-    rows = (row for row in rows if part in row["name"].lower())
-    return sifted(call, rows, *_FIELDS, like=("name", "displayname", "state"))
-
-
-@answers("listNics")
-def list_nics(call: Call) -> Iterator[Row]:
-    found = records.fetch(call.tx, SHAPE, inner_id("vm", call.params["virtualmachineid"]))
-    return sifted(call, nic_rows(call.tx, found), "networkid")
-
-
-@answers("getVirtualMachineUserData")
-def userdata(call: Call) -> Row:
-    wanted = call.params["virtualmachineid"]
-    found = records.fetch(call.tx, SHAPE, inner_id("vm", wanted))
-    row = call.tx.db.execute("SELECT user_data FROM vms WHERE object = ?", (found.seq,)).fetchone()
-    return {"virtualmachineid": wanted, "userdata": row[0]}
-
-
 def row_of(tx: Tx, wanted: str) -> Row:
     return machine_row(tx, records.fetch(tx, SHAPE, inner_id("vm", wanted)))
-
-
-def _some(call: Call, tx: Tx) -> Iterator[Vm]:
-    """One VM is looked up, many are listed: the answer is the same, the work is not."""
-    if "id" not in call.params:
-        return records_of(tx, SHAPE)
-    visible = tx.db.execute(
-        "SELECT 1 FROM objects WHERE id = ? AND account = ? AND visible_at <= ?",
-        (inner_id("vm", call.params["id"]), tx.account, tx.now),
-    ).fetchone()
-    return iter([records.fetch(tx, SHAPE, inner_id("vm", call.params["id"]))] if visible else [])
-
-
-def _member(call: Call, row: Row) -> bool:
-    for name, field in (("affinitygroupid", "affinitygroup"), ("securitygroupid", "securitygroup")):
-        if name in call.params and call.params[name] not in [one["id"] for one in row[field]]:
-            return False
-    if call.get("keypair", row["keypairs"]) != row["keypairs"]:
-        return False
-    network = call.get("networkid")
-    return not network or network in [nic["networkid"] for nic in row["nic"]]
 
 
 def _template(call: Call, zone: str) -> str:
