@@ -25,6 +25,10 @@ class Booked:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.desk.driver, name)
 
+    def info(self) -> Json:
+        told, formats = self.desk.driver.info(), self.desk.config.stemcell_formats
+        return {**told, "stemcell_formats": formats} if formats else told
+
     # -- creates --
 
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
