@@ -19,7 +19,7 @@ _ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One call of the program; its answer goes to the file `answer`. With a `trace` it is watched, at `target` killed."""
+    """One call of the program; its answer goes to a file. With a `trace` it is watched, at `target` killed."""
 
     config: str
     request: str

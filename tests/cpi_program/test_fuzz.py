@@ -1,4 +1,4 @@
-"""Whatever comes in on stdin, exactly one valid envelope goes out: the program's own code path, and the real process."""
+"""Whatever comes in on stdin, exactly one valid envelope goes out: by the program's code path, by the real process."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_info_imports_neither_driver_nor_database_nor_contract(shop: Shop) -> No
     words = (
         "import sys; sys.path.insert(0, sys.argv[1]); from coterie.cpi_program.alone import respond;"
         "respond(sys.argv[2].encode(), sys.argv[3]);"
-        "print([name for name in sys.modules if name.startswith(('coterie.cpi.', 'coterie.ledger', 'dataclasses'))])"
+        "print([name for name in sys.modules if name.startswith(('coterie.cpi.', 'coterie.ledger', 'dataclasses', 'typing'))])"
     )
     source = quick.__file__.split("/coterie/")[0]
     told = subprocess.run(

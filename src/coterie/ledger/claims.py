@@ -19,8 +19,9 @@ def take(tx: Tx, key: str, holder: str, lease_s: float) -> bool:
         insert(claims)
         .values(key=key, **values)
         .on_conflict_do_update(index_elements=["key"], set_=values, where=claims.c.expires < now())
+        .returning(claims.c.key)
     )
-    return tx.execute(wanted).rowcount == 1
+    return tx.execute(wanted).first() is not None
 
 
 def renew(tx: Tx, key: str, holder: str, lease_s: float) -> None:
