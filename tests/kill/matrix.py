@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import itertools
 import signal
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from tests.kill.director import LEASE_LOST
 from tests.kill.foreign import plant
 from tests.kill.invariants import tasks_of, violations
 from tests.kill.nursery import Nursery
 from tests.kill.order import Order
 from tests.kill.points import SIDES, Point, read_trace
-from tests.kill.scenario import Phase, cloud_config, phases
+from tests.kill.recording import Recording, Start
+from tests.kill.scenario import cloud_config, phases
 from tests.kill.truth import Book, last_events, read_book, read_cloud
 from tests.kill.world import World, new_world
 
@@ -27,36 +30,6 @@ class Failure(AssertionError):
     """A run that did not end well, with everything that is needed to see why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The world as it was when a phase began. `book` None: before the first start of a Director."""
-
-    phase: Phase
-    world: World
-    book: Book | None
-
-    @property
-    def since(self) -> int:
-        return max((task.id for task in self.book.tasks), default=0) if self.book else 0
-
-
-@dataclass(slots=True)
-class Recording:
-    """What a run without a death passed through, phase by phase."""
-
-    starts: dict[str, Start] = field(default_factory=dict)
-    points: dict[str, list[Point]] = field(default_factory=dict)
-    foreign: dict[str, object] = field(default_factory=dict)
-
-    def kinds(self) -> dict[str, str]:
-        """Every kind of point, with the phase that reaches it first."""
-        found: dict[str, str] = {}
-        for phase, points in self.points.items():
-            for point in points:
-                found.setdefault(point.kind, phase)
-        return found
-
-
 class Matrix:
     def __init__(self, nursery: Nursery, folder: Path, server: str | None) -> None:
         self._nursery = nursery
@@ -64,26 +37,41 @@ class Matrix:
         self._server = server
         self._numbers = itertools.count()
         self.recording = Recording()
-        self.killed: set[tuple[str, str]] = set()  # kind, side
+        self.killed: set[Point] = set()
         self.seen: set[str] = set()  # kinds
 
-    def record(self) -> Recording:
+    @property
+    def on_sqlite(self) -> bool:
+        return self._server is None
+
+    def record(self) -> None:
         """The whole scenario without a death; the world of each phase's beginning is kept."""
         world = new_world(self._folder / "recording", self._server)
         with world.operator() as account:
             plant(account)
         self.recording.foreign = read_cloud(world, "nobody").foreign
         book: Book | None = None
-        for phase in phases():
+        for number, phase in enumerate(phases()):
             start = Start(phase, world.copy(self._folder / f"before-{phase.name}"), book)
             self.recording.starts[phase.name] = start
-            order = self._order(start, world, 0)
-            self._finish(start, world, order, ())
-            self.recording.points[phase.name] = self._reached(order)
+            order = self._order(start, world, number)
+            self._finish(start, world, order, "without a death")
+            self.recording.points[phase.name] = read_trace(order.trace)
             with world.ledger() as ledger:
                 book = read_book(ledger)
+        self.seen |= self.recording.kinds().keys()
         world.destroy()
-        return self.recording
+
+    def kill_all(self, phase: str, points: Iterable[Point]) -> None:
+        """Kill at each, and at everything that only the recovery from such a death passes through."""
+        waiting = [(point,) for point in points]
+        while waiting:
+            deaths = waiting.pop(0)
+            fresh = {point.kind for point in self.kill(phase, *deaths)} - self.seen
+            self.seen |= fresh
+            if fresh and len(deaths) == _DEEPEST:
+                raise Failure(f"{phase}: after {_DEEPEST} deaths there is still something new: {sorted(fresh)}")
+            waiting += [(*deaths, Point(kind, side)) for kind in sorted(fresh) for side in SIDES]
 
     def kill(self, phase: str, *deaths: Point) -> list[Point]:
         """Die at each of these in turn, then live; what the last life passed through. A miss is tried again."""
@@ -91,18 +79,7 @@ class Matrix:
             reached = self._try(self.recording.starts[phase], deaths)
             if reached is not None:
                 return reached
-        raise Failure(f"{phase}: never reached {', then '.join(map(str, deaths))}")
-
-    def kill_all(self, wanted: list[tuple[str, Point]]) -> None:
-        """Kill at each, and at everything that only the recovery from such a death passes through."""
-        waiting = [(phase, (point,)) for phase, point in wanted]
-        while waiting:
-            phase, deaths = waiting.pop(0)
-            fresh = {point.kind for point in self.kill(phase, *deaths)} - self.seen
-            self.seen |= fresh
-            if fresh and len(deaths) == _DEEPEST:
-                raise Failure(f"{phase}: after {_DEEPEST} deaths there is still something new: {sorted(fresh)}")
-            waiting += [(phase, (*deaths, Point(kind, side))) for kind in sorted(fresh) for side in SIDES]
+        raise Failure(f"{phase}: never reached {_story(deaths)}")
 
     def close(self) -> None:
         for start in self.recording.starts.values():
@@ -115,29 +92,34 @@ class Matrix:
                 order = replace(self._order(start, world, number), target=death)
                 if self._nursery.run(order) != -signal.SIGKILL:
                     return None
-                self.killed.add((death.kind, death.side))
+                self.killed.add(death)
             last = self._order(start, world, len(deaths))
-            self._finish(start, world, last, deaths)
-            return self._reached(last)
+            self._finish(start, world, last, f"killed {_story(deaths)}")
+            return read_trace(last.trace)
         finally:
             world.destroy()
 
     def _order(self, start: Start, world: World, run: int) -> Order:
-        phase = start.phase.name
-        return Order("director", world.url, str(world.folder), cloud_config(), phase=phase, since=start.since, run=run)
+        return Order(
+            "director",
+            world.url,
+            str(world.folder),
+            cloud_config(),
+            phase=start.phase.name,
+            since=start.since,
+            run=run,
+        )
 
-    def _reached(self, order: Order) -> list[Point]:
-        return read_trace(order.trace)
-
-    def _finish(self, start: Start, world: World, order: Order, deaths: tuple[Point, ...]) -> None:
+    def _finish(self, start: Start, world: World, order: Order, story: str) -> None:
         """Let a Director live to the end of the phase, and look at what it leaves behind."""
-        story = f"{start.phase.name}, killed {', then '.join(map(str, deaths)) or 'nowhere'}"
         status = self._nursery.run(order)
+        if status == LEASE_LOST:  # starved by its neighbours on this machine: whoever runs it starts another
+            status = self._nursery.run(order)
         with world.ledger() as ledger:
             found = self._judge(start, world, order, status, read_book(ledger))
             if found:
-                events = "\n".join(last_events(ledger))
-                raise Failure(f"{story}:\n  " + "\n  ".join(found) + f"\nlast events:\n{events}")
+                told = ["", *found, "last events:", *last_events(ledger)]
+                raise Failure(f"{start.phase.name}, {story}:" + "\n  ".join(told))
 
     def _judge(self, start: Start, world: World, order: Order, status: int, book: Book) -> list[str]:
         if status != 0:
@@ -150,3 +132,7 @@ class Matrix:
         if cloud.foreign != self.recording.foreign:
             found.append("objects of others were touched")
         return found + [f"another plan would {change}" for change in order.left()]
+
+
+def _story(deaths: tuple[Point, ...]) -> str:
+    return ", then ".join(map(str, deaths))

@@ -23,7 +23,7 @@ class Phase:
 
     name: str
     manifest: Json
-    ask: Literal["deploy", "delete", "look", "dispose"] = "deploy"
+    ask: Literal["nothing", "deploy", "delete", "look", "dispose"] = "deploy"
     tasks: int = 1
 
     @property
@@ -33,7 +33,7 @@ class Phase:
     @property
     def groups(self) -> list[Json]:
         """The instance groups that are there when the phase is over."""
-        return [] if self.ask in ("delete", "dispose") else list(self.manifest["instance_groups"])
+        return list(self.manifest["instance_groups"]) if self.ask in ("deploy", "look") else []
 
 
 def zone() -> Json:
@@ -79,9 +79,9 @@ def manifest(*groups: Json, **more: Any) -> Json:
 
 
 def phases() -> tuple[Phase, ...]:
-    """Created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, deleted, disposed of."""
+    """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, deleted."""
     now = _first()
-    found = [Phase("create", now)]
+    found = [Phase("begin", now, "nothing", 0), Phase("create", now)]
     for name, change in _CHANGES.items():
         now = copy.deepcopy(now)
         change(now, {wanted["name"]: wanted for wanted in now["instance_groups"]})

@@ -100,7 +100,7 @@ def test_a_late_result_leaves_no_trace(ledger: Ledger) -> None:
     create(ledger, NewStage("s", new_steps(1)))
     (mine,) = claim(ledger, owner="a#1")
     with ledger.write() as tx:
-        assert steps.hand_back_all(tx, ["a#1"]) == [mine.task]
+        assert steps.hand_back_all(tx, "a#1") == [mine.task]
     (theirs,) = claim(ledger, owner="b#1")
     late = Outcome(mine, "done", "begin", {}, writes=[objects.intend("i" * 26, "vm", "c")])
     with ledger.write() as tx:
@@ -138,6 +138,15 @@ def test_a_silent_conductor_loses_its_steps_and_a_live_one_keeps_them(ledger: Le
     assert end(ledger, kept) == {kept.id}
 
 
+def test_a_step_whose_owner_is_nobody_goes_back(ledger: Ledger) -> None:
+    create(ledger, NewStage("s", new_steps(1)))
+    (lost,) = claim(ledger, owner="left#1")
+    with ledger.write() as tx:
+        assert conductors.reap(tx, 10.0) == [lost.task]
+    (again,) = claim(ledger, owner="b#1")
+    assert again.epoch > lost.epoch
+
+
 def test_unknown_flows_are_left_for_a_newer_release(ledger: Ledger) -> None:
     create(ledger, NewStage("s", [NewStep("from.the.future", "begin", "x", {})]))
     assert claim(ledger) == []
@@ -161,7 +170,7 @@ def test_cancel_is_seen_by_a_step_that_was_handed_over(ledger: Ledger) -> None:
     claim(ledger, owner="dead#1")
     with ledger.write() as tx:
         tasks.cancel(tx, task)
-        steps.hand_back_all(tx, ["dead#1"])
+        steps.hand_back_all(tx, "dead#1")
     (again,) = claim(ledger, owner="b#1")
     with ledger.write() as tx:
         steps.commit(tx, [Outcome(again, "wait", "begin", {}, delay_s=0.0)])

@@ -10,6 +10,7 @@ from coterie.ledger.tables import server_group_users, server_groups
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
 from coterie.sandbox.server_groups import create_server_group, delete_server_group
+from coterie.task import start
 from coterie.task.audit import placement_audit
 from tests.task.site import Site, group, manifest
 
@@ -140,6 +141,10 @@ def test_a_missing_group_is_reported_and_the_next_deploy_mends_it(local: Site) -
     assert local.cpi().inspect_server_group(cid).state == "missing"
     (found,) = placement_audit(local.ledger, "dep")["groups"]
     assert (found["state"], found["holds"]) == ("missing", False)
+    task = start.look(local.ledger)
+    local.wait(task or 0)
+    assert group_rows(local) == [("data", "lab", "missing")]
+    assert "group.missing" in local.kinds(task or 0)
     plan = local.plan(manifest(group("a", 3, SOFT)))
     assert any("behind our back" in change.reason for change in plan.changes)
     local.deploy(manifest(group("a", 3, SOFT)))

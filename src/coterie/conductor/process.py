@@ -179,7 +179,7 @@ class Conductor:
     def _claim(self) -> float:
         """Take what is ready; how long to rest before the next look, unless something is written meanwhile."""
         room = 2 * self._workers - len(self._in_hand)
-        if room < self._workers // 2 or not self._lease.held:
+        if room < self._workers // 2 or not self._lease.held or self._stopping.is_set():
             return _POLL_S
         with self._ledger.read() as tx:
             due = steps.next_due(tx)

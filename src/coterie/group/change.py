@@ -11,10 +11,10 @@ Fate = Literal["keep", "update", "replace"]
 
 # state → states it may move to; the rows in the ledger say what each one means
 LIFE: Mapping[str, frozenset[str]] = {
-    "intended": frozenset({"live", "gone"}),
-    "live": frozenset({"missing", "deleting", "gone"}),
-    "missing": frozenset({"live", "deleting", "gone"}),
-    "deleting": frozenset({"live", "gone"}),
+    "intended": frozenset({"live", "deleting"}),
+    "live": frozenset({"live", "missing", "deleting"}),
+    "missing": frozenset({"live", "deleting"}),
+    "deleting": frozenset({"deleting", "live", "gone"}),
     "gone": frozenset(),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from coterie.ledger import steps
+from coterie.ledger import facts, steps
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import conductors, domains
 
@@ -26,7 +26,7 @@ def register(tx: Tx, name: str, incarnation: str, *, group: str, drivers: Sequen
             heartbeat=now(),
         )
     )
-    return steps.hand_back_all(tx, [owner(name, old)]) if old else []
+    return _hand_over(tx, owner(name, old)) if old else []
 
 
 def owner(name: str, incarnation: str) -> str:
@@ -44,14 +44,17 @@ def beat(tx: Tx, name: str, incarnation: str) -> bool:
 
 
 def reap(tx: Tx, ttl_s: float) -> list[int]:
-    """Strike out conductors that have been silent for longer than `ttl_s`; the tasks whose steps they held."""
+    """Strike out conductors that have been silent for longer than `ttl_s`; the tasks whose steps went back.
+
+    Every running step must have a living owner: what a conductor claimed in the moment of its leaving goes back too.
+    """
     dead = (
         conductors.delete()
         .where(conductors.c.heartbeat < now() - ttl_s)
         .returning(conductors.c.name, conductors.c.incarnation)
     )
-    owners = [owner(name, incarnation) for name, incarnation in tx.execute(dead)]
-    return steps.hand_back_all(tx, owners) if owners else []
+    facts.release(tx, [owner(name, incarnation) for name, incarnation in tx.execute(dead)])
+    return steps.hand_back_orphans(tx)
 
 
 def leave(tx: Tx, name: str, incarnation: str) -> None:
@@ -59,4 +62,9 @@ def leave(tx: Tx, name: str, incarnation: str) -> None:
     me = owner(name, incarnation)
     # Only who leaves in good order gives its domains back; after a death their leases have to run out.
     tx.execute(domains.update().where(domains.c.holder == me).values(holder=None))
-    steps.hand_back_all(tx, [me])
+    _hand_over(tx, me)
+
+
+def _hand_over(tx: Tx, gone: str) -> list[int]:
+    facts.release(tx, [gone])
+    return steps.hand_back_all(tx, gone)

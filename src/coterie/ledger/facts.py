@@ -79,11 +79,19 @@ def claim(
 
 def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, error: dict[str, Any] | None) -> None:
     """`asked_at`: the database's time before the cloud was asked, so that no answer looks fresher than it is."""
+    # Who asked again meanwhile is not answered by this, and its next answer needs the properties still.
+    kept = sa.case((facts.c.wanted_at > asked_at, facts.c.properties), else_=sa.null())
     tx.execute(
         facts.update()
         .where(facts.c.cloud == wanted.cloud, facts.c.what == wanted.what, facts.c.holder == holder)
-        .values(at=asked_at, data=data, error=error, holder=None, held_until=None, properties=None)
+        .values(at=asked_at, data=data, error=error, holder=None, held_until=None, properties=kept)
     )
+
+
+def release(tx: Tx, holders: Iterable[str]) -> None:
+    """The questions that these conductors took and will not answer are open again."""
+    held = facts.update().where(facts.c.holder.in_(sorted(holders)))
+    tx.execute(held.values(holder=None, held_until=None))
 
 
 def get(tx: Tx, cloud: str, what: str) -> Fact | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.group.change import require_move
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import instance_groups, server_group_users, server_groups
 from coterie.ledger.writes import NOW, Write, update
@@ -89,8 +90,12 @@ def _instance_group_ids(tx: Tx, deployment: str) -> dict[str, int]:
 
 
 def change(intent: str, **values: Any) -> Write:
+    """Anything but the state, which only `move` changes."""
     return update("server_groups", {"intent": intent}, **values)
 
 
-def gone(intent: str) -> Write:
-    return update("server_groups", {"intent": intent}, state="gone", ended_at=NOW)
+def move(seen: GroupRow, state: str, **values: Any) -> Write:
+    """Take a group on in its life; applied only if it is still in the state that was seen."""
+    require_move(seen.state, state)
+    ended = {"ended_at": NOW} if state == "gone" else {}
+    return update("server_groups", {"intent": seen.intent, "state": seen.state}, state=state, **values, **ended)

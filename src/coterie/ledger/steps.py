@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from coterie.ledger import events, stages, tasks, writes
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import steps
+from coterie.ledger.tables import conductors, steps
 from coterie.ledger.writes import NOW, After, Write
 
 
@@ -196,15 +196,25 @@ def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
     return tx.execute(returned).rowcount == 1
 
 
-def hand_back_all(tx: Tx, owners: Iterable[str]) -> list[int]:
-    """Return every running step of these owners; the tasks they belong to.
+def hand_back_all(tx: Tx, owner: str) -> list[int]:
+    """Return every running step of this owner; the tasks they belong to.
 
-    A task that is being cancelled takes them back too: what the dead owner left in doubt is settled first, and the
-    step ends as cancelled at its next rest.
+    A task that is being cancelled takes them back too: what the owner left in doubt is settled first, and the step
+    ends as cancelled at its next rest.
     """
+    return _return(tx, steps.c.owner == owner)
+
+
+def hand_back_orphans(tx: Tx) -> list[int]:
+    """Return every running step whose owner is no living conductor."""
+    alive = sa.select(conductors.c.name + "#" + conductors.c.incarnation)
+    return _return(tx, steps.c.owner.not_in(alive))
+
+
+def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
     returned = (
         steps.update()
-        .where(steps.c.owner.in_(sorted(owners)), steps.c.state == "running")
+        .where(steps.c.state == "running", condition)
         .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
         .returning(steps.c.task)
     )

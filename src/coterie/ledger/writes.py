@@ -7,7 +7,7 @@ count on another order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -60,7 +60,14 @@ def apply(tx: Tx, writes: Iterable[Write], at: float) -> None:
             row[f"v_{name}"] = at + value.seconds if type(value) is After else value
         shapes.setdefault(shape, []).append(row)
     for shape in sorted(shapes):
+        # Rows are locked in the order of their keys, whoever commits: two conductors cannot wait for each other.
+        key = [f"k_{name}" for name in shape[2]]
+        shapes[shape].sort(key=partial(_key_of, key))
         tx.execute(_statement(*shape), shapes[shape])
+
+
+def _key_of(names: list[str], row: dict[str, Any]) -> list[str]:
+    return [str(row[name]) for name in names]
 
 
 @cache

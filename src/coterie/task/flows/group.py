@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from coterie.cpi.contract import GroupInUse, GroupMetadata, Mark
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, NotFound
 from coterie.ledger import groups, nodes
-from coterie.task.flow import Done, Flow, Move, Wait, Work
+from coterie.ledger.groups import GroupRow
+from coterie.task.flow import Done, Flow, Move, Next, Wait, Work
 
 _IN_USE_TRIES = 20
 
@@ -21,10 +22,10 @@ class CreateGroup(Flow):
     name: ClassVar[str] = "group.create"
 
     def begin(self, work: Work) -> Move:
-        intent = work.data["intent"]
+        row = _row(work)
         metadata = GroupMetadata.of_wire(work.data["metadata"])
-        cid = work.cpi.create_server_group(metadata, mark=Mark(work.director_uuid, intent))
-        work.write(groups.change(intent, cid=cid, state="live"))
+        cid = work.cpi.create_server_group(metadata, mark=Mark(work.director_uuid, row.intent))
+        work.write(groups.move(row, "live", cid=cid))
         work.say("group.ready", f"server group {cid} ({metadata.policy or 'security groups only'})", cid=cid)
         return Done()
 
@@ -43,26 +44,28 @@ class UpdateGroup(Flow):
 
 
 class DeleteGroup(Flow):
-    """data: intent, cid. The ledger and the cloud must both show it empty. Nothing to undo: it held nobody."""
+    """data: intent. The ledger and the cloud must both show it empty. Nothing to undo: it held nobody."""
 
     name: ClassVar[str] = "group.delete"
 
     def begin(self, work: Work) -> Move:
-        intent = work.data["intent"]
-        with work.ledger.read() as tx:
-            row, members = groups.get(tx, intent), nodes.in_group(tx, intent)
-        if row is None or row.state == "gone":
+        row = _row(work)
+        if row.state == "gone":
             return Done()
+        with work.ledger.read() as tx:
+            members = nodes.in_group(tx, row.intent)
         if members:
             raise GroupInUse(
                 f"server group {work.claim.subject} is kept",
                 why=f"{members} of our nodes still have a VM in it",
                 remedy="mend or remove those nodes, then deploy again",
             )
-        return self._delete(work, row.cid or Mark(work.director_uuid, intent).group_cid)
+        work.write(groups.move(row, "deleting"))
+        return Next("delete")
 
-    def _delete(self, work: Work, cid: str) -> Move:
-        intent = work.data["intent"]
+    def delete(self, work: Work) -> Move:
+        row = _row(work)
+        cid = row.cid or Mark(work.director_uuid, row.intent).group_cid
         try:
             work.cpi.delete_server_group(cid)
         except GroupInUse as busy:
@@ -71,9 +74,19 @@ class DeleteGroup(Flow):
             if work.data["busy"] >= _IN_USE_TRIES:
                 raise
             return Wait(1.0, str(busy))
-        work.write(groups.gone(intent))
+        work.write(groups.move(row, "gone"))
         work.say("group.deleted", f"server group {cid}")
         return Done()
 
     def failed(self, work: Work, error: CoterieError) -> None:
-        work.write(groups.change(work.data["intent"], state="live"))
+        row = _row(work)
+        if row.state == "deleting":
+            work.write(groups.move(row, "live"))
+
+
+def _row(work: Work) -> GroupRow:
+    with work.ledger.read() as tx:
+        row = groups.get(tx, work.data["intent"])
+    if row is None:
+        raise NotFound(f"server group {work.claim.subject} is no longer in the ledger")
+    return row

@@ -1,11 +1,11 @@
-"""The periodic look: which VMs of ours run, stand still or are gone, in O(pages) calls per cloud."""
+"""The periodic look: which VMs and groups of ours are there, in O(pages) calls per cloud and one per group."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from coterie.cpi.contract import CloudObject
-from coterie.ledger import nodes
+from coterie.ledger import groups, nodes
 from coterie.ledger.nodes import NodeRow
 from coterie.task.flow import Done, Flow, Move, Work
 
@@ -32,6 +32,7 @@ class Look(Flow):
         for cid, node in _watched(work).items():
             if cid in known:
                 _judge(work, node, states.get(cid))
+        _look_at_groups(work)
         return Done()
 
 
@@ -61,3 +62,18 @@ def _judge(work: Work, node: NodeRow, state: str | None) -> None:
     problem = None if now == "up" else {"code": f"vm_{now}", "what": f"VM {node.vm_cid} is {state or 'not there'}"}
     work.write(nodes.change_if(node, state=now, problem=problem))
     work.say(f"node.{now}", f"{node.deployment}: {node.name} is {now}", node=node.uuid, deployment=node.deployment)
+
+
+def _look_at_groups(work: Work) -> None:
+    """A group that was deleted behind our back is missing; one that is back is live again."""
+    if "inspect_server_group" in work.cpi.capabilities().unsupported:
+        return
+    with work.ledger.read() as tx:
+        rows = groups.of_cloud(tx, work.claim.cloud or "")
+    for row in rows:
+        gone = work.cpi.inspect_server_group(row.cid or "").state == "missing"
+        if gone == (row.state == "missing"):
+            continue
+        work.write(groups.move(row, "missing" if gone else "live"))
+        kind, remedy = ("group.missing", ": deploy again, which makes it anew") if gone else ("group.live", "")
+        work.say(kind, f"{row.deployment}: server group {row.name}{remedy}", cid=row.cid)

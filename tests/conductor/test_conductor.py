@@ -1,0 +1,109 @@
+"""A conductor's life: it is superseded, it drains, it gives up calls that hang, it answers questions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from coterie.conductor.answers import answer
+from coterie.conductor.process import Conductor
+from coterie.ledger import conductors
+from coterie.ledger.store import Ledger
+from coterie.ledger.tables import steps
+from coterie.sandbox import faults
+from coterie.sandbox.datacenter import open_datacenter
+from coterie.task import start
+from tests.task.site import group, manifest, site
+
+
+def until(reached: object) -> None:
+    give_up = time.monotonic() + 30
+    while not reached():  # type: ignore[operator] # a callable
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_a_successor_of_the_same_name_ends_the_first(ledger: Ledger, tmp_path: Path) -> None:
+    ended = threading.Event()
+    with site(ledger, tmp_path) as here:
+        first = Conductor(ledger, "twin", state_folder=tmp_path, ttl_s=0.5, on_lost=ended.set)
+        first.start()
+        second = Conductor(ledger, "twin", state_folder=tmp_path, ttl_s=0.5)
+        second.start()
+        assert ended.wait(10)
+        assert here.deploy(manifest(group("a", 1)))
+        second.drain(5.0)
+
+
+def test_it_resumes_what_its_predecessor_left(ledger: Ledger, tmp_path: Path) -> None:
+    with site(ledger, tmp_path) as here:
+        here.cpi().check()
+        faults.add(open_datacenter(tmp_path / "sandbox.db").store, "create_vm", "latency", ms=300)
+        task = start.deploy(ledger, here.request(manifest(group("a", 6))), None, None)
+        until(lambda: "group.ready" in here.kinds(task) or "stemcell.ready" in here.kinds(task))
+        here.conductor.drain(0.0)
+        here.conductor = here.new_conductor()
+        here.conductor.start()
+        assert here.conductor.resumed == [task]
+        here.wait(task)
+        assert len(here.held("vm")) == 6
+
+
+def test_a_drained_conductor_holds_no_step(ledger: Ledger, tmp_path: Path) -> None:
+    with site(ledger, tmp_path) as here:
+        here.deploy(manifest(group("a", 3)))
+        other = here.new_conductor("other")
+        other.start()
+        other.drain(5.0)
+        with ledger.read() as tx:
+            owned = tx.execute(sa.select(steps.c.id).where(steps.c.owner.is_not(None))).all()
+            assert owned == []
+            rows = tx.execute(sa.text("SELECT name FROM conductors")).scalars().all()
+        assert rows == ["c"]
+
+
+def test_a_call_that_hangs_is_given_up_and_done_by_another_thread(tmp_path: Path) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    with site(ledger, tmp_path) as here:
+        here.conductor.drain(5.0)
+        here.conductor = Conductor(ledger, "c", state_folder=tmp_path, workers=2, ttl_s=1.0, call_timeout_s=0.5)
+        here.conductor.start()
+        here.cpi().check()
+        store = open_datacenter(tmp_path / "sandbox.db").store
+        faults.add(store, "create_vm", "hang", times=1, ms=4000)
+        here.deploy(manifest(group("a", 1)))
+        assert len(here.held("vm")) == 1
+        faults.clear(store)
+    ledger.close()
+
+
+def test_questions_of_a_newer_release_are_refused_with_a_remedy(tmp_path: Path) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    with site(ledger, tmp_path) as here:
+        data, error = answer(here.cpi(), "from-the-future:x", None)
+    assert data is None
+    assert error is not None
+    assert "upgrade" in error["remedy"]
+    ledger.close()
+
+
+@pytest.mark.parametrize("silence", [0.0, 100.0])
+def test_only_the_silent_are_struck_out(ledger: Ledger, silence: float) -> None:
+    with ledger.write() as tx:
+        conductors.register(tx, "x", "1", group="", drivers=[], release="0")
+        tx.execute(sa.text(f"UPDATE conductors SET heartbeat = heartbeat - {silence}"))
+        conductors.reap(tx, 10.0)
+        assert conductors.beat(tx, "x", "1") is (silence < 10.0)
+
+
+def test_two_conductors_share_the_work(ledger: Ledger, tmp_path: Path) -> None:
+    with site(ledger, tmp_path) as here:
+        other = here.new_conductor("d")
+        other.start()
+        here.deploy(manifest(group("a", 40)))
+        assert len(here.held("vm")) == 40
+        other.drain(5.0)

@@ -1,0 +1,87 @@
+"""Promises and verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from coterie.cpi.contract import POLICIES
+from coterie.errors import CoterieError
+from coterie.group.audit import Host, Member, audit
+from coterie.group.change import LIFE, fate, require_move
+from coterie.group.policy import PROMISES, judge
+
+
+def test_every_policy_of_the_contract_has_a_promise() -> None:
+    assert set(PROMISES) == set(POLICIES)
+
+
+@pytest.mark.parametrize(
+    ("policy", "hosts", "available", "holds"),
+    [
+        ("anti-affinity", ["a", "b", "c"], 3, True),
+        ("anti-affinity", ["a", "b", "b"], 3, False),
+        ("soft-anti-affinity", ["a", "b", "c"], 3, True),
+        ("soft-anti-affinity", ["a", "a", "b", "b"], 2, True),
+        ("soft-anti-affinity", ["a", "a", "b"], 3, False),
+        ("soft-anti-affinity", ["a", "a"], None, True),
+        ("soft-anti-affinity", [], 3, True),
+        ("affinity", ["a", "a"], 3, True),
+        ("affinity", ["a", "b"], 3, False),
+        ("soft-affinity", ["a", "b"], 3, True),
+        ("host-affinity", ["a", "b"], 3, True),
+        (None, ["a", "a"], 3, True),
+    ],
+)
+def test_verdicts(policy: str | None, hosts: list[str], available: int | None, holds: bool) -> None:
+    assert judge(policy, hosts, available).holds is holds
+
+
+HOSTS = [Host("h1", "z1", "r1"), Host("h2", "z1", "r1"), Host("h3", "z1", "r2"), Host("x", "z9", "r9")]
+
+
+def test_an_audit_names_the_worst_failure() -> None:
+    members = [Member("a/0", "h1"), Member("a/1", "h2"), Member("a/2", "h3")]
+    found = audit("anti-affinity", members, HOSTS, ["z1"])
+    assert found["holds"] is True
+    assert found["worst_host"] == {"name": "h1", "nodes": ["a/0"]}
+    assert found["worst_rack"] == {"name": "r1", "nodes": ["a/0", "a/1"]}
+
+
+def test_what_the_cloud_does_not_say_is_not_claimed() -> None:
+    found = audit("anti-affinity", [Member("a/0", "h1"), Member("a/1", None)], HOSTS, ["z1"])
+    assert found["holds"] is None
+    assert "a/1" in found["why"]
+
+
+def test_a_broken_promise_is_broken_even_if_some_are_unseen() -> None:
+    members = [Member("a/0", "h1"), Member("a/1", "h1"), Member("a/2", None)]
+    assert audit("anti-affinity", members, HOSTS, ["z1"])["holds"] is False
+
+
+NOW = {"policy": "anti-affinity", "azs": ["z1"], "security_groups": [], "options": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, "keep"),
+        ({"azs": ["z1", "z2"]}, "update"),
+        ({"security_groups": [{"name": "s", "rules": []}]}, "update"),
+        ({"policy": "affinity"}, "replace"),
+        ({"options": {"host_group": "h"}}, "replace"),
+        ({"options": {"adopt": False}}, "keep"),
+        ({"policy": None, "azs": []}, "replace"),
+    ],
+)
+def test_the_fate_of_a_group(change: dict[str, object], expected: str) -> None:
+    assert fate(NOW, {**NOW, **change})[0] == expected
+
+
+def test_illegal_moves_cannot_be_written() -> None:
+    for old, allowed in LIFE.items():
+        for new in LIFE:
+            if new in allowed:
+                require_move(old, new)
+            else:
+                with pytest.raises(CoterieError, match=f"from {old} to {new}"):
+                    require_move(old, new)

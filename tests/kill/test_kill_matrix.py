@@ -1,0 +1,53 @@
+"""A Director is killed before and after every commit and every cloud call; whoever starts it again loses nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.kill.matrix import Matrix
+from tests.kill.points import SIDES, Point
+from tests.kill.scenario import phases
+
+PHASES = [phase.name for phase in phases()]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("phase", PHASES)
+def test_killed_once_at_each_kind_of_point(matrix: Matrix, phase: str) -> None:
+    known = set(matrix.seen)
+    points = [point for point in matrix.recording.first_of_each(phase) if _depends_on_database(matrix, point)]
+    matrix.kill_all(phase, points)
+    discovered = {point.kind for point in points} | (matrix.seen - known)
+    _assert_all_killed(matrix, {Point(kind, side) for kind in discovered for side in SIDES})
+
+
+def _depends_on_database(matrix: Matrix, point: Point) -> bool:
+    """What happens inside the cloud is the same whatever our database is: once is enough here, `full` does both."""
+    return matrix.on_sqlite or not point.kind.startswith("cloud ")
+
+
+def _assert_all_killed(matrix: Matrix, points: set[Point]) -> None:
+    missed = sorted(map(str, points - matrix.killed))
+    assert not missed, f"discovered, but nobody was killed there: {missed}"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("phase", PHASES)
+def test_killed_at_every_single_point(matrix: Matrix, phase: str) -> None:
+    points = matrix.recording.all_of(phase)
+    matrix.kill_all(phase, points)
+    _assert_all_killed(matrix, set(points))
+
+
+def test_commits_calls_and_changes_of_the_cloud_are_all_seen(matrix: Matrix) -> None:
+    """The interception itself: with one of its parts gone, the matrix above would be empty and green."""
+    kinds = matrix.recording.kinds()
+    counted = Counter(kind.split()[0] for kind in kinds)
+    assert counted.keys() == {"commit", "call", "cloud"}
+    for made in ("create_stemcell", "create_server_group", "create_vm", "create_disk"):
+        assert f"call {made}" in kinds
+    assert "commit conductor.process.Conductor.start" in kinds
+    assert "commit task.start._Draft.accept deploy" in kinds
