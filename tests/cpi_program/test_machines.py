@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from coterie.cpi_program.marks import vm_mark
 from coterie.ledger import claims, intents
+from coterie.ledger.store import Tx
 from coterie.sandbox import faults, vms
 from coterie.sandbox.vm_shape import get_vm
-from tests.cpi_program.shop import DIRECTOR, CpiFailure, Shop
+from tests.cpi_program.shop import DIRECTOR, CpiFailure, Shop, heard, result
 
 
 def bend(shop: Shop, method: str, mode: str, **more: object) -> None:
@@ -108,6 +111,31 @@ def test_who_died_over_a_machine_is_waited_for_and_then_replaced(shop: Shop) -> 
     with shop.ledger() as ledger, ledger.read() as tx:
         states = [row.state for row in intents.of_agent(tx, "lab", DIRECTOR, "agent-1")]
     assert states == ["gone", "live"]
+
+
+def test_a_machine_that_comes_after_its_lease_was_taken_over_is_removed(shop: Shop) -> None:
+    """The process sleeps over its call; meanwhile its claim ends, and another call gives its intent up."""
+    stemcell = shop.stemcell()
+    store = shop.account.datacenter.store
+    faults.add(store, "create_vm", "hang", times=1)
+    late = shop.start(shop.vm_request("agent-1", stemcell))
+    give_up = time.monotonic() + 30
+    while not any(fault.times == 0 for fault in faults.listed(store)):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    with shop.ledger() as ledger, ledger.write() as tx:
+        claims.release(tx, f"vm/lab/{DIRECTOR}/agent-1", _holder(tx))
+        intents.gone(tx, vm_mark(DIRECTOR, "agent-1", 0).intent, tombstone=True)
+    successor = shop.create_vm("agent-1", stemcell)
+    faults.clear(store)
+    with pytest.raises(CpiFailure, match="came too late and was removed again"):
+        result(heard(late))
+    assert shop.inventory()["vm"] == [successor]
+
+
+def _holder(tx: Tx) -> str:
+    holder: str = tx.exec_driver_sql("SELECT holder FROM claims WHERE key LIKE 'vm/%'").scalar_one()
+    return holder
 
 
 def test_no_secret_of_a_machine_is_in_the_ledger(shop: Shop) -> None:

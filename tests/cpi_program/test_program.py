@@ -31,13 +31,24 @@ def test_info_imports_neither_driver_nor_database_nor_contract(shop: Shop) -> No
     words = (
         "import sys; sys.path.insert(0, sys.argv[1]); from coterie.cpi_program.alone import respond;"
         "respond(sys.argv[2].encode(), sys.argv[3]);"
-        "print([name for name in sys.modules if name.startswith(('coterie.cpi.', 'coterie.ledger', 'dataclasses', 'typing'))])"
+        "heavy = ('coterie.cpi.', 'coterie.ledger', 'dataclasses', 'typing');"
+        "print([name for name in sys.modules if name.startswith(heavy)])"
     )
     source = quick.__file__.split("/coterie/")[0]
     told = subprocess.run(
         [sys.executable, "-IS", "-c", words, source, INFO.decode(), str(shop.config)], capture_output=True, check=True
     )
     assert told.stdout.decode().strip() == "[]"
+
+
+def test_a_call_that_changes_nothing_imports_no_database(shop: Shop) -> None:
+    words = (
+        "import sys; from coterie.cpi_program.alone import respond;"
+        "respond(sys.argv[1].encode(), sys.argv[2]); print('sqlalchemy' in sys.modules)"
+    )
+    env = {"PYTHONPATH": quick.__file__.split("/coterie/")[0]}
+    command = [sys.executable, "-c", words, shop.request("has_vm", "i-1").decode(), str(shop.config)]
+    assert subprocess.run(command, env=env, capture_output=True, check=True).stdout.strip() == b"False"
 
 
 @pytest.mark.parametrize("driver", sorted(quick.FORMATS))

@@ -124,9 +124,25 @@ def _call(desk: Desk, order: Order, intent: str, group: str | None, noted: Json)
     except CpiError as error:
         raise _failure(error) from error
     agent_settings.announce(desk, intent, order.agent_id, made, env)
-    with desk.book.ledger.write() as tx:
-        intents.landed(tx, intent, made.cid, {**noted, "answer": [made.cid, dict(made.networks)]})
+    _land(desk, order.agent_id, intent, made, noted)
     return made
+
+
+def _land(desk: Desk, agent_id: str, intent: str, made: VmCreated, noted: Json) -> None:
+    """Write it down, unless another call took over while this process was paused and gave the intent up."""
+    with desk.book.ledger.write() as tx:
+        mine = claims.holds(tx, desk.claim_of("vm", "", agent_id), desk.holder)
+        if mine or any(row.intent == intent for row in intents.open_of_agent(tx, desk.cloud, desk.director, agent_id)):
+            intents.landed(tx, intent, made.cid, {**noted, "answer": [made.cid, dict(made.networks)]})
+            return
+    with suppress(VMNotFound):
+        desk.driver.delete_vm(made.cid)
+    raise VMCreationFailed(
+        f"machine {made.cid} came too late and was removed again",
+        why="this process was paused for longer than its lease, and another call took over",
+        remedy="repeat: the machine of the other call is answered",
+        retryable=True,
+    )
 
 
 def _failure(error: CpiError) -> CpiError:

@@ -60,7 +60,9 @@ class Office:
             book.close()
 
     def _driver(self, config: Config, who: Caller, book: Book) -> Cpi:
-        key = json.dumps([config.driver, config.cloud, config.properties, who.director_uuid], sort_keys=True)
+        key = json.dumps(
+            [config.driver, config.cloud, config.properties, who.director_uuid], sort_keys=True, default=str
+        )
         with self._turn:
             if key not in self._drivers:
                 if len(self._drivers) >= _OPEN_DRIVERS:

@@ -33,6 +33,12 @@ def release(tx: Tx, key: str, holder: str) -> None:
     tx.execute(claims.delete().where(claims.c.key == key, claims.c.holder == holder))
 
 
+def holds(tx: Tx, key: str, holder: str) -> bool:
+    """Whether nobody took it over meanwhile."""
+    query = sa.select(claims.c.key).where(claims.c.key == key, claims.c.holder == holder)
+    return tx.execute(query.with_for_update()).first() is not None
+
+
 def living(tx: Tx) -> frozenset[str]:
     """Keys of all work that is under way now."""
     return frozenset(tx.execute(sa.select(claims.c.key).where(claims.c.expires >= now())).scalars())

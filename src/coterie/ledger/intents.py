@@ -88,6 +88,11 @@ def of_agent(tx: Tx, cloud: str, director: str, agent_id: str) -> list[Intent]:
     return [Intent(*row) for row in tx.execute(query)]
 
 
+def open_of_agent(tx: Tx, cloud: str, director: str, agent_id: str) -> list[Intent]:
+    """Those that may be in the cloud."""
+    return [row for row in of_agent(tx, cloud, director, agent_id) if row.state in OPEN]
+
+
 def by_cid(tx: Tx, kind: Kind, cloud: str, director: str, cid: str) -> Intent | None:
     query = sa.select(*_ROW).where(objects.c.cid == cid, objects.c.kind == kind, objects.c.cloud == cloud)
     open_ones = objects.c.director == director, objects.c.state.in_(OPEN)
