@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from coterie.cpi_program.alone import respond
+from coterie.cpi_program.config import load
+from coterie.cpi_program.office import _handed
 from coterie.sandbox import faults
 from coterie.sandbox.calls import counts, switch_log
 from tests.cpi_program.shop import Shop, heard, result
@@ -108,6 +111,16 @@ def test_the_core_ends_after_what_is_under_way(shop: Shop) -> None:
     assert shop.inventory()["vm"] == [cid]
 
 
+def test_clients_of_a_core_that_ends_lose_nothing(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    with shop.core() as core:
+        clients = [shop.start(shop.vm_request(f"agent-{n}", stemcell, group="g-web")) for n in range(6)]
+        core.send_signal(signal.SIGTERM)
+        made = {result(heard(client))[0] for client in clients}
+    assert set(shop.inventory()["vm"]) == made
+    assert (len(made), len(shop.inventory()["server_group"])) == (6, 1)
+
+
 def test_a_machine_whose_core_was_killed_is_made_by_the_client_itself(shop: Shop) -> None:
     shop.configure(lease_s=0.3)
     stemcell = shop.stemcell()
@@ -157,6 +170,35 @@ def test_rubbish_on_the_socket_is_answered(shop: Shop, rubbish: bytes) -> None:
         link.shutdown(socket.SHUT_WR)
         with link.makefile("rb") as answer:
             assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::")
+
+
+def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    section = {"listen": address, "url": f"http://{address}", "user": "us", "password": "pw"}
+    shop.configure(publish_server={**section, "folder": str(shop.folder / "shelf")})
+    with shop.core():
+        link = http.client.HTTPConnection(address, timeout=30)
+        link.request("PUT", "/images/a.qcow2", b"image", {"Authorization": "Basic dXM6cHc="})
+        told = json.loads(link.getresponse().read())
+        link.request("GET", told["url"].removeprefix(f"http://{address}"))
+        assert link.getresponse().read() == b"image"
+        link.close()
+
+
+def test_a_driver_that_publishes_through_us_is_told_where(shop: Shop) -> None:
+    section = {"listen": "127.0.0.1:1", "url": "http://u", "user": "us", "password": "pw", "folder": "/f"}
+    shop.configure(publish_server=section, properties={"publish_mode": "server", "publish_user": "own"})
+    handed = _handed(load(str(shop.config)))
+    assert handed == {
+        "publish_mode": "server",
+        "publish_url": "http://u",
+        "publish_user": "own",
+        "publish_password": "pw",
+    }
+    shop.configure(publish_server=section, properties={"publish_mode": "native"})
+    assert _handed(load(str(shop.config))) == {"publish_mode": "native"}
 
 
 def test_a_machine_costs_few_calls_of_the_cloud(shop: Shop) -> None:

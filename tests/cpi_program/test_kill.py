@@ -5,7 +5,6 @@ The points are discovered by a run without a death. A repeat of the call, as a D
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import signal
 import time
@@ -68,10 +67,15 @@ def _delete_vm(shop: Shop) -> World:
     return World(shop, shop.request("delete_vm", cid), stemcell)
 
 
-def _create_disk(shop: Shop) -> World:
-    shop.call("has_disk", "none")  # opens the cloud, so that its own beginning is no point to die at
+def _begun(shop: Shop) -> None:
+    """Cloud and ledger are there already, so that their own beginning is no point to die at."""
+    shop.call("has_disk", "none")
     with shop.ledger():
-        pass  # nor the ledger's: the stemcell, which comes first everywhere, dies there
+        pass
+
+
+def _create_disk(shop: Shop) -> World:
+    _begun(shop)
     return World(shop, shop.request("create_disk", 1024, {"zone": "z1"}, None, version=1), None)
 
 
@@ -81,7 +85,7 @@ def _delete_disk(shop: Shop) -> World:
 
 
 def _create_stemcell(shop: Shop) -> World:
-    shop.call("has_disk", "none")
+    _begun(shop)
     return World(shop, shop.request("create_stemcell", str(shop.image), {}), None)
 
 
@@ -109,7 +113,19 @@ def test_killed_anywhere_cleanup_leaves_nothing(name: str, nursery: Nursery, tmp
     (tmp_path / "before").mkdir()
     world = WORLDS[name](Shop(tmp_path / "before"))
     points = _points(world, nursery, tmp_path)
-    for number, point in zip(itertools.count(), points):
+    for number, point in enumerate(points):
+        died = _died(world.copy(tmp_path / f"run-{number}"), point, nursery)
+        _swept(died, point)
+
+
+def test_killed_over_the_first_opening_of_the_ledger(nursery: Nursery, tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    shop = Shop(tmp_path / "before")
+    shop.call("has_disk", "none")
+    world = World(shop, shop.request("create_stemcell", str(shop.image), {}), None)
+    opening = [point for point in _points(world, nursery, tmp_path) if "schema" in point.kind]
+    assert {point.side for point in opening} == {"before", "after"}
+    for number, point in enumerate(opening):
         died = _died(world.copy(tmp_path / f"run-{number}"), point, nursery)
         _swept(died, point)
 
@@ -120,7 +136,7 @@ def test_killed_anywhere_a_repeat_ends_as_if_nothing_had_happened(name: str, nur
     world = WORLDS[name](Shop(tmp_path / "before"))
     points = _points(world, nursery, tmp_path)
     machines = 0 if name.startswith("delete") else 1
-    for number, point in zip(itertools.count(), points):
+    for number, point in enumerate(points):
         died = _died(world.copy(tmp_path / f"run-{number}"), point, nursery)
         assert nursery.run(died.order(watched=False)) == [0]
         answer = result((died.shop.folder / "answer").read_bytes())

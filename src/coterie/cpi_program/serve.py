@@ -18,6 +18,7 @@ from coterie.cpi_program.shopfront import Shopfront
 from coterie.errors import Conflict, CoterieError
 
 log = logging.getLogger("coterie-cpi")
+_STALLED_S = 60.0  # a client that neither sends nor reads for so long must not keep the core from ending
 
 
 def serve(config: str) -> None:
@@ -65,6 +66,7 @@ class Core(socketserver.ThreadingUnixStreamServer):
 
 class _Handler(socketserver.StreamRequestHandler):
     server: Core
+    timeout = _STALLED_S
 
     def handle(self) -> None:
         request = self.rfile.read(MAX_BYTES + 1)

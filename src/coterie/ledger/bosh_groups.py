@@ -52,6 +52,13 @@ def claim(tx: Tx, key: Key, intent: str, holder: str, lease_s: float) -> BoshGro
     return BoshGroup(*tx.execute(sa.select(*_ROW).where(_is(key))).one())
 
 
+def look(tx: Tx, key: Key) -> tuple[BoshGroup, bool] | None:
+    """The row, and whether `claim` would leave it as it is: it lives, or its holder does."""
+    settled = sa.or_(bosh_groups.c.state == "live", bosh_groups.c.expires >= now())
+    row = tx.execute(sa.select(*_ROW, settled).where(_is(key))).first()
+    return (BoshGroup(*row[:-1]), bool(row[-1])) if row else None
+
+
 def of_caller(tx: Tx, cloud: str, director: str) -> list[BoshGroup]:
     query = sa.select(*_ROW).where(bosh_groups.c.cloud == cloud, bosh_groups.c.director == director)
     return [BoshGroup(*row) for row in tx.execute(query.order_by(bosh_groups.c.name))]
