@@ -19,25 +19,25 @@ class Watchdog:
         self._ledger = ledger
         self._limit_s = limit_s
         self._replace = replace
-        # By id and epoch: a step that rested shortly may run again before the thread of its last claim has left.
+        # By claim, not by step: a step that rested shortly may run again before the thread of its last claim has left.
         self._running: dict[tuple[int, int], tuple[float, Claim]] = {}
         self._turn = threading.Lock()
 
     def enter(self, claim: Claim) -> None:
         with self._turn:
-            self._running[claim.id, claim.epoch] = (time.monotonic(), claim)
+            self._running[claim.key] = (time.monotonic(), claim)
 
     def leave(self, claim: Claim) -> bool:
         """True if the step was given up meanwhile, and its thread has a successor."""
         with self._turn:
-            return self._running.pop((claim.id, claim.epoch), None) is None
+            return self._running.pop(claim.key, None) is None
 
     def look(self) -> None:
         late = time.monotonic() - self._limit_s
         with self._turn:
             hanging = [claim for since, claim in self._running.values() if since < late]
             for claim in hanging:
-                del self._running[claim.id, claim.epoch]
+                del self._running[claim.key]
         for claim in hanging:
             log.warning("step %s (%s, %s) hangs; it is tried again", claim.id, claim.subject, claim.label)
             with self._ledger.write() as tx:

@@ -37,6 +37,11 @@ class Claim:
     data: dict[str, Any]
     owner: str
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """No two claims have the same, not even of one step: every claim and every hand-over raises the epoch."""
+        return self.id, self.epoch
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -123,11 +128,14 @@ def next_due(tx: Tx) -> float | None:
 _NEXT_DUE = sa.select(sa.func.min(steps.c.not_before) - now()).where(steps.c.state == "ready")
 
 
-def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
-    """Apply the outcomes whose claims still hold; the ids of those. The others leave no trace."""
+def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
+    """Apply the outcomes whose claims still hold; the keys of those. The others leave no trace.
+
+    A late outcome may stand beside one of the claim that took its step over: only the latter counts.
+    """
     stopping = tasks.hold(tx, {outcome.claim.task for outcome in outcomes})
     held = _held(tx, outcomes)
-    valid = [outcome for outcome in outcomes if outcome.claim.id in held]
+    valid = [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) in held]
     if not valid:
         return set()
     at = time(tx)
@@ -140,13 +148,13 @@ def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
     writes.apply(tx, changed, at)
     events.append(tx, happened, at)
     _advance(tx, valid, stopping)
-    return {outcome.claim.id for outcome in valid}
+    return {outcome.claim.key for outcome in valid}
 
 
-def _held(tx: Tx, outcomes: Sequence[Outcome]) -> set[int]:
-    claims = {outcome.claim.id: outcome.claim for outcome in outcomes}
-    rows = tx.execute(_HELD, {"b_ids": sorted(claims)}).all()
-    return {row.id for row in rows if (row.owner, row.epoch) == (claims[row.id].owner, claims[row.id].epoch)}
+def _held(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int, str]]:
+    """Who holds the steps of these outcomes now: id, epoch, owner."""
+    rows = tx.execute(_HELD, {"b_ids": sorted({outcome.claim.id for outcome in outcomes})})
+    return {(row.id, row.epoch, row.owner) for row in rows}
 
 
 def _step_write(outcome: Outcome, stopping: set[int]) -> Write:

@@ -49,7 +49,7 @@ class Committer:
             batch[0][1].set_exception(error)
             return
         for outcome, promise in batch:
-            promise.set_result(outcome.claim.id in applied)
+            promise.set_result(outcome.claim.key in applied)
 
     def _gather(self) -> list[tuple[Outcome, Future[bool]]]:
         first = self._queue.get()
