@@ -78,7 +78,7 @@ class Conductor:
         self._committer = Committer(ledger)
         self._runner = Runner(FLOWS, self._committer, self._open_work, retry or Retry())
         self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
-        self._in_hand: dict[int, Claim] = {}
+        self._in_hand: dict[tuple[int, int], Claim] = {}  # by id and epoch
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -164,7 +164,7 @@ class Conductor:
                 self._hand_back(claim)
             finally:
                 abandoned = self._watchdog.leave(claim)
-                self._in_hand.pop(claim.id, None)
+                self._in_hand.pop((claim.id, claim.epoch), None)
                 self._ledger.nudge()  # there is room for another claim
             if abandoned:
                 return
@@ -198,7 +198,7 @@ class Conductor:
         self._clouds.refresh()
         self._forget_ended_tasks()
         for claim in claims:
-            self._in_hand[claim.id] = claim
+            self._in_hand[claim.id, claim.epoch] = claim
             self._inbox.put(claim)
         return 0.0
 
@@ -245,7 +245,7 @@ class Conductor:
 
     def _replace_worker(self, claim: Claim) -> None:
         """A call hangs: its thread is written off, and another takes its place."""
-        self._in_hand.pop(claim.id, None)
+        self._in_hand.pop((claim.id, claim.epoch), None)
         self._spawn(self._work)
 
     def _lose(self) -> None:

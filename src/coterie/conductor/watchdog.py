@@ -19,28 +19,25 @@ class Watchdog:
         self._ledger = ledger
         self._limit_s = limit_s
         self._replace = replace
-        self._running: dict[int, tuple[float, Claim]] = {}
+        # By id and epoch: a step that rested shortly may run again before the thread of its last claim has left.
+        self._running: dict[tuple[int, int], tuple[float, Claim]] = {}
         self._turn = threading.Lock()
 
     def enter(self, claim: Claim) -> None:
         with self._turn:
-            self._running[claim.id] = (time.monotonic(), claim)
+            self._running[claim.id, claim.epoch] = (time.monotonic(), claim)
 
     def leave(self, claim: Claim) -> bool:
         """True if the step was given up meanwhile, and its thread has a successor."""
         with self._turn:
-            present = self._running.get(claim.id)
-            if present is None or present[1] is not claim:
-                return True
-            del self._running[claim.id]
-            return False
+            return self._running.pop((claim.id, claim.epoch), None) is None
 
     def look(self) -> None:
         late = time.monotonic() - self._limit_s
         with self._turn:
             hanging = [claim for since, claim in self._running.values() if since < late]
             for claim in hanging:
-                del self._running[claim.id]
+                del self._running[claim.id, claim.epoch]
         for claim in hanging:
             log.warning("step %s (%s, %s) hangs; it is tried again", claim.id, claim.subject, claim.label)
             with self._ledger.write() as tx:

@@ -13,11 +13,6 @@ PROMISES: Mapping[str, str] = {
     "soft-affinity": "on as few hosts as capacity allows",
     "host-affinity": "only on the hosts that the administrator named",
 }
-STRICT = frozenset({"anti-affinity", "affinity", "host-affinity"})
-
-
-def spreads(policy: str | None) -> bool:
-    return policy in ("anti-affinity", "soft-anti-affinity")
 
 
 def hosts_needed(policy: str | None, members: int) -> int:

@@ -70,7 +70,7 @@ deployments = _table(
     _key(),
     _text("manifest"),
     _number("config_id"),
-    _number("serial", 1),  # +1 with every change of the wish or of a node: what a plan was made from
+    _number("serial", 1),  # +1 with every accepted wish
     _flag("resurrection"),
     _time("created_at", null=False),
     _time("updated_at", null=False),
@@ -105,7 +105,6 @@ server_groups = _table(
     _time("ended_at"),
     sa.Index("server_groups_by_deployment", "deployment", "name", "cloud"),
 )
-# One logical group has one living row per cloud; while its policy changes, the successor is told by `replaces`.
 
 server_group_users = _table(
     "server_group_users",
