@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from coterie.cleanup import start
 from coterie.cleanup.options import Options
@@ -20,7 +21,8 @@ from coterie.cpi.sandbox.driver import SandboxCpi
 from coterie.cpi.sandbox.marking import DIRECTOR, GROUP
 from coterie.errors import Conflict, UsageError
 from coterie.ledger.store import Ledger
-from coterie.sandbox import faults, server_groups
+from coterie.ledger.tables import domains
+from coterie.sandbox import disks, faults, server_groups
 from coterie.sandbox.pages import Filter
 from coterie.sandbox.tags import set_tags
 from coterie.task import start as work
@@ -152,8 +154,6 @@ def test_two_groups_that_answer_to_one_cid_are_both_kept(yard: Yard) -> None:
 
 def test_a_copy_that_carries_our_mark_is_kept(yard: Yard) -> None:
     """Clouds copy tags when somebody clones a disk; the ledger knows which of the two is ours."""
-    from coterie.sandbox import disks
-
     yard.leave()
     account = yard.operator()
     ours = disks.list_disks(account).items[0]
@@ -166,7 +166,7 @@ def test_a_copy_that_carries_our_mark_is_kept(yard: Yard) -> None:
 
 def test_partial_page(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.leave()
-    disks = yard.held()["disk"]
+    held = yard.held()["disk"]
 
     def partial(cpi: Any, kind: str, director: str, cursor: str | None, survey: Any) -> SurveyPage:
         return replace(survey(kind, director, cursor), complete=kind != "disk")
@@ -174,7 +174,7 @@ def test_partial_page(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     bend(monkeypatch, partial)
     plan = yard.clean()
     assert "incomplete" in reason(plan, "disk")
-    assert yard.held() == {"disk": disks}
+    assert yard.held() == {"disk": held}
 
 
 def test_clock_skew(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,10 +299,6 @@ def test_cap_exceeded(yard: Yard, caps: dict[str, Any], exceeded: bool) -> None:
 
 
 def _holds(yard: Yard) -> bool:
-    import sqlalchemy as sa
-
-    from coterie.ledger.tables import domains
-
     held = sa.select(domains.c.domain).where(domains.c.domain.like("hold:%"), domains.c.holder.is_not(None))
     with yard.ledger.read() as tx:
         return tx.execute(held).first() is not None

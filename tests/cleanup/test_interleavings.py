@@ -23,6 +23,7 @@ from coterie.ledger.tables import deployments, server_groups
 from coterie.ledger.tables import objects as objects_table
 from coterie.sandbox import disks, faults, images, security_groups, vm_shape, vms
 from coterie.sandbox import server_groups as cloud_groups
+from coterie.sandbox.fit import Demand
 from coterie.task import start as work
 from coterie.task.abandon import abandon
 from tests.cleanup.yard import KINDS, Yard
@@ -123,8 +124,6 @@ class Interleavings(RuleBasedStateMachine):
             security_groups.create_security_group(account, name=f"x{self.count}")
         else:
             image = images.create_image(account, name=f"x{self.count}").id
-            from coterie.sandbox.fit import Demand
-
             vms.create_vm(account, name="web/0", size=Demand(1, 1, 0, "z1"), image=image, start=False)
         self.foreign = self.yard.foreign()
 

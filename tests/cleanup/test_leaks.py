@@ -11,7 +11,7 @@ from tests.kill.nursery import Nursery
 from tests.kill.points import Point
 
 # The moments at which something is in the cloud that the ledger does not know of, or the other way round.
-_DELICATE = ("call ", "cloud ", "commit task.committer")
+_DELICATE = ("call create", "cloud ", "commit task.committer")
 
 
 def _run(folder: Path, wanted: str) -> None:

@@ -11,7 +11,7 @@ from coterie.cleanup import start
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ledger import objects, writes
 from coterie.ledger.store import time
-from coterie.ledger.tables import addresses, suspects
+from coterie.ledger.tables import addresses, suspects, tasks
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.sandbox import disks, faults, vms
@@ -262,8 +262,6 @@ def _forget_answer(yard: Yard, node: str) -> None:
 
 
 def _wait_for_reclaim(yard: Yard) -> None:
-    from coterie.ledger.tables import tasks
-
     with yard.ledger.read() as tx:
         for task in tx.execute(sa.select(tasks.c.id).where(tasks.c.kind == "reclaim")).scalars():
             yard.site.wait(task)

@@ -14,7 +14,7 @@ from coterie.ledger.writes import Write, delete, update
 from coterie.task.flow import Done, Flow, Move, Wait, Work
 
 HOLD_S = 900.0  # longer than any call may take
-_PATIENCE = 30
+_PATIENCE = 12
 
 
 class Target(Flow):
@@ -139,4 +139,4 @@ def _used(work: Work, users: tuple[str, ...]) -> Move:
     work.data["used"] = work.data.get("used", 0) + 1
     if work.data["used"] > _PATIENCE:
         return skip(work, f"used by {', '.join(users)}")
-    return Wait(min(0.1 * work.data["used"], 2.0), f"used by {', '.join(users)}", "begin")
+    return Wait(0.1 * work.data["used"], f"used by {', '.join(users)}", "begin")
