@@ -11,6 +11,7 @@ from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ids import Ids
 from coterie.ledger import clouds, deployments, groups, identity, nodes, objects, snapshot, tasks, writes
 from coterie.ledger.nodes import NodeRow
+from coterie.ledger.objects import ObjectRow
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.manifest import GroupWish, load_cloud_config
@@ -110,7 +111,7 @@ def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
         row = objects.get(tx, intent)
         if row is None or row.kind != "disk":
             raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
-        if row.state != "kept" or row.cid is None:
+        if row.cid is None or not (row.state == "kept" or _given_up(tx, row)):
             raise Conflict(
                 f"disk {intent} is {row.state}, not kept",
                 why=f"it belongs to {row.ref}" if row.node else "",
@@ -124,6 +125,11 @@ def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
         step = NewStep("disk.delete", "begin", row.ref or intent, data, None, row.cloud, cloud.driver)
         step = replace(step, conductor_group=cloud.conductor_group)
         return tasks.create(tx, NewTask("delete-disk", None, [NewStage("disk", [step])], requested_by=by))
+
+
+def _given_up(tx: Tx, disk: ObjectRow) -> bool:
+    """Whether its deletion was asked for before, and cancelled or failed on the way."""
+    return disk.state == "deleting" and disk.node is None and not tasks.running(tx, "delete-disk")
 
 
 def settle_object(ledger: Ledger, intent: str, cid: str | None) -> None:
