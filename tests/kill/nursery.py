@@ -23,7 +23,7 @@ from coterie.task import request
 from tests.kill import scenario
 from tests.kill.order import Order
 
-ROLES = {"director": "tests.kill.director"}
+ROLES = {"director": "tests.kill.director", "conductor": "tests.kill.lone_conductor", "creator": "tests.faults.creator"}
 _ROOT = Path(__file__).parents[2]
 FAILED = 1
 

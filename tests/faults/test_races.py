@@ -1,0 +1,149 @@
+"""Races that the matrices once met by chance, each brought about on purpose."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from coterie.conductor.watchdog import Watchdog
+from coterie.errors import Conflict
+from coterie.ids import Ids
+from coterie.ledger import clouds, conductors, facts, objects, steps, tasks, writes
+from coterie.ledger.clouds import CloudRow
+from coterie.ledger.steps import Claim, Outcome
+from coterie.ledger.store import Ledger
+from coterie.ledger.store import time as moment
+from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.task import start
+from coterie.task.committer import Committer
+
+LAB = CloudRow("lab", "sandbox", {"account": "a"}, "")
+
+
+@pytest.mark.parametrize("late_first", [True, False])
+def test_a_late_outcome_beside_the_valid_one_of_its_step_changes_nothing(ledger: Ledger, late_first: bool) -> None:
+    late, valid = _handed_over(ledger)
+    batch = [_done(late, "late"), _done(valid, "valid")]
+    with ledger.write() as tx:
+        applied = steps.commit(tx, batch if late_first else batch[::-1])
+        made = {row.ref for row in (objects.get(tx, _intent(name)) for name in ("late", "valid")) if row}
+    assert applied == {valid.key}
+    assert made == {"valid"}
+
+
+def test_an_outcome_that_cannot_be_committed_does_not_take_others_with_it(ledger: Ledger) -> None:
+    good, bad = _claims(ledger, 2)
+    committer = Committer(ledger)
+    batch: list[tuple[Outcome, Future[bool]]] = [(_done(good, "good"), Future()), (_done(bad, "bad"), Future())]
+    batch[1][0].writes.append(writes.update("objects", {"no such column": 1}, state="live"))
+    committer._apply(batch)
+    committer.close()
+    assert batch[0][1].result(0) is True
+    assert batch[1][1].exception(0) is not None
+
+
+def test_a_lone_outcome_is_committed_without_waiting_for_another(ledger: Ledger) -> None:
+    committer = Committer(ledger)
+    for claim in _claims(ledger, 200):
+        assert _in_time(lambda claim=claim: committer.commit(_done(claim, str(claim.id)))) is True
+    committer.close()
+
+
+def test_a_thread_that_leaves_a_step_already_claimed_again_has_not_been_replaced(ledger: Ledger) -> None:
+    """Otherwise a step that rests shortly costs a worker each time, until none is left."""
+    first, second = _handed_over(ledger)
+    watchdog = Watchdog(ledger, 600.0, lambda claim: None)
+    watchdog.enter(first)
+    watchdog.enter(second)
+    assert watchdog.leave(first) is False
+    assert watchdog.leave(second) is False
+
+
+def test_a_question_asked_again_while_it_is_answered_keeps_what_the_next_answer_needs(ledger: Ledger) -> None:
+    (taken,), asked_at = _ask_and_take(ledger, "a#1")
+    with ledger.write() as tx:
+        facts.want(tx, LAB, "check", {})
+        facts.answer(tx, "a#1", taken, asked_at, {"old": True}, None)
+    (again,), asked_at = _take(ledger, "a#1")
+    assert again.properties == LAB.properties
+    with ledger.write() as tx:
+        facts.answer(tx, "a#1", again, asked_at, {"new": True}, None)
+        assert not facts.open_questions(tx)
+    assert _take(ledger, "a#1")[0] == []
+
+
+def test_a_question_that_a_dead_conductor_took_is_open_for_its_successor(ledger: Ledger) -> None:
+    with ledger.write() as tx:
+        conductors.register(tx, "a", "1", group="", drivers=["sandbox"], release="1")
+    _ask_and_take(ledger, "a#1")
+    assert _take(ledger, "a#2")[0] == []
+    with ledger.write() as tx:
+        conductors.register(tx, "a", "2", group="", drivers=["sandbox"], release="1")
+    assert [question.what for question in _take(ledger, "a#2")[0]] == ["check"]
+
+
+def test_a_kept_disk_whose_deletion_was_cancelled_can_be_deleted_still(ledger: Ledger) -> None:
+    intent = _kept_disk(ledger)
+    first = start.delete_kept_disk(ledger, intent, None)
+    with pytest.raises(Conflict):
+        start.delete_kept_disk(ledger, intent, None)
+    start.cancel(ledger, first)
+    assert start.delete_kept_disk(ledger, intent, None) > first
+
+
+def _kept_disk(ledger: Ledger) -> str:
+    intent = Ids().intent()
+    with ledger.write() as tx:
+        clouds.set_config(tx, "clouds", [LAB])
+        writes.apply(tx, [objects.intend(intent, "disk", "lab")], moment(tx))
+        writes.apply(tx, [objects.landed(intent, "disk-1")], moment(tx))
+        writes.apply(tx, [objects.kept(intent)], moment(tx))
+    return intent
+
+
+def _claims(ledger: Ledger, count: int) -> list[Claim]:
+    new = [NewStep("flow", "begin", f"n{number}", {}) for number in range(count)]
+    with ledger.write() as tx:
+        tasks.create(tx, NewTask("test", "d", [NewStage("s", new)]))
+        return steps.claim(tx, "a#1", count, flows=("flow",), group=None, drivers=())
+
+
+def _handed_over(ledger: Ledger) -> tuple[Claim, Claim]:
+    """Two claims of one step, of which the second holds."""
+    (first,) = _claims(ledger, 1)
+    with ledger.write() as tx:
+        steps.hand_back(tx, first)
+        (second,) = steps.claim(tx, "a#1", 1, flows=("flow",), group=None, drivers=())
+    return first, second
+
+
+def _done(claim: Claim, name: str) -> Outcome:
+    made = objects.intend(_intent(name), "vm", "lab", ref=name)
+    return Outcome(claim, "done", claim.label, claim.data, writes=[made])
+
+
+def _intent(name: str) -> str:
+    return name.rjust(26, "0")
+
+
+def _ask_and_take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], float]:
+    with ledger.write() as tx:
+        facts.want(tx, LAB, "check", {})
+    return _take(ledger, holder)
+
+
+def _take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], float]:
+    with ledger.write() as tx:
+        return facts.claim(tx, holder, 600.0, group=None, drivers=["sandbox"], limit=8), moment(tx)
+
+
+def _in_time(work: Any) -> Any:
+    """What `work` answers, or None where it is still not done after a minute."""
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(work()), daemon=True)
+    thread.start()
+    thread.join(60)
+    return answers[0] if answers else None
