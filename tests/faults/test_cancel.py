@@ -8,7 +8,8 @@ from tests.kill.bench import Bench, Failure
 from tests.kill.points import Point, read_trace
 from tests.kill.scenario import phases
 
-PHASES = [phase.name for phase in phases() if phase.ask != "nothing"]
+# Not `dispose`: what becomes of a kept disk's deletion that was cancelled is up to a person, not to the next deploy.
+PHASES = [phase.name for phase in phases() if phase.ask != "nothing" and phase.name != "dispose"]
 
 
 @pytest.mark.timeout(900)
