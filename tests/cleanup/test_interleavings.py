@@ -220,5 +220,6 @@ Long.TestCase.settings = settings(
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1800)
 class TestLong(Long.TestCase):  # type: ignore[misc,name-defined]  # made by hypothesis
     pass

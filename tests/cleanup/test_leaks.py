@@ -33,5 +33,6 @@ def test_a_deployment_that_died_after_any_call_or_commit_leaves_nothing(tmp_path
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1800)
 def test_a_deployment_that_died_anywhere_leaves_nothing(tmp_path: Path) -> None:
     _run(tmp_path, "all")
