@@ -96,7 +96,7 @@ def test_only_the_silent_are_struck_out(ledger: Ledger, silence: float) -> None:
     with ledger.write() as tx:
         conductors.register(tx, "x", "1", group="", drivers=[], release="0")
         tx.execute(sa.text(f"UPDATE conductors SET heartbeat = heartbeat - {silence}"))
-        conductors.reap(tx, 10.0)
+        conductors.reap(tx)
         assert conductors.beat(tx, "x", "1") is (silence < 10.0)
 
 

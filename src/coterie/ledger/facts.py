@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
+from coterie.ledger.share import Share
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import facts
 from coterie.ledger.upsert import insert_or_update
@@ -50,26 +51,21 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
     return at
 
 
-def claim(
-    tx: Tx, holder: str, lease_s: float, *, group: str | None, drivers: Iterable[str], limit: int
-) -> list[Wanted]:
-    """Take unanswered questions about clouds that this conductor serves."""
-    waiting = (
-        sa.select(facts.c.cloud, facts.c.what)
-        .where(
-            sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at),
-            sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now()),
-            facts.c.driver.in_(sorted(drivers)),
-        )
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    if group is not None:
-        waiting = waiting.where(facts.c.conductor_group == group)
-    chosen = waiting.cte("chosen")
+def claim(tx: Tx, holder: str, lease_s: float, share: Share, limit: int) -> list[Wanted]:
+    """Take unanswered questions about clouds that the ring gives to this conductor."""
+    free = sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now())
+    waiting = sa.select(facts.c.cloud, facts.c.what, facts.c.conductor_group, facts.c.driver)
+    open_now = waiting.where(_UNANSWERED, free, share.reach(facts)).order_by(facts.c.wanted_at)
+    mine = [
+        (row.cloud, row.what)
+        for row in tx.execute(open_now.with_for_update(skip_locked=True))
+        if share.whole or share.holds(row.conductor_group, row.driver, row.cloud)
+    ]
+    if not mine:
+        return []
     taken = (
         facts.update()
-        .where(sa.tuple_(facts.c.cloud, facts.c.what).in_(sa.select(chosen.c.cloud, chosen.c.what)))
+        .where(sa.tuple_(facts.c.cloud, facts.c.what).in_(mine[:limit]))
         .values(holder=holder, held_until=now() + lease_s)
         .returning(facts.c.cloud, facts.c.what, facts.c.question, facts.c.driver, facts.c.properties)
     )
@@ -99,7 +95,10 @@ def get(tx: Tx, cloud: str, what: str) -> Fact | None:
     return Fact(*row) if row else None
 
 
-def open_questions(tx: Tx) -> bool:
-    """Whether anything waits for an answer: a cheap look before a write transaction."""
-    unanswered = sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at)
-    return tx.execute(sa.select(facts.c.cloud).where(unanswered).limit(1)).first() is not None
+def open_questions(tx: Tx, share: Share) -> bool:
+    """Whether anything in our reach waits for an answer: a cheap look before a write transaction."""
+    asked = sa.select(facts.c.cloud).where(_UNANSWERED, share.reach(facts)).limit(1)
+    return tx.execute(asked).first() is not None
+
+
+_UNANSWERED = sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at)
