@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cs import CloudStack, CloudStackApiException
+from tests.peers.cloudstack_witness import Witness
 
 from coterie.cpi.cloudstack.driver import CloudstackCpi
 from coterie.cpi.conformance.bed import Inventory
@@ -57,6 +58,7 @@ class CloudstackBed(SmallBed):
         super().__init__(folder)
         self.datacenter = open_datacenter(folder / "sandbox.db")
         self.server = Server(self.datacenter)
+        self.witness = Witness(self.server)
         self.server.start()
         self.set("coterie.security.groups", "true")
         self._keys = {keys.account: keys for keys in self.server.front.keys}
@@ -126,6 +128,7 @@ class CloudstackBed(SmallBed):
 
     def close(self) -> None:
         self.server.close()
+        assert self.witness.mistakes == []
 
 
 class CloudstackUserBed(CloudstackBed):
@@ -216,8 +219,8 @@ class CloudstackOperator(Operator):
 def _image(account: Account) -> str:
     """Made past the API, so that no test pays for an upload."""
     made = outer_id(images.create_image(account, name="operators-image").id)
-    zones = {zone: {"status": "Download Complete", "ready": True} for zone in ("z1", "z2", "z3")}
-    doc = {"format": "QCOW2", "hypervisor": "KVM", "displaytext": "", "public": False, "zones": zones, "settled": True}
+    zones = {zone: {"status": "Download Complete", "ready": True, "settled": True} for zone in ("z1", "z2", "z3")}
+    doc = {"format": "QCOW2", "hypervisor": "KVM", "displaytext": "", "public": False, "zones": zones}
     with account.datacenter.store.writing() as db:
         tx = Tx(db, account.name, account.datacenter.clock(), account.datacenter.ids)
         shelf.put(tx, "template", "operators-image", doc, made)

@@ -4,42 +4,32 @@ transaction. Knows no HTTP beyond status numbers."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from coterie.sandbox import calls, faults
 from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.errors import SandboxError
-from coterie.sandbox.faults import Fault
 from coterie.sandbox.fronts.cloudstack import (
     commands as _published,  # noqa: F401 # importing it publishes the commands
 )
 from coterie.sandbox.fronts.cloudstack import configuration, downloads, entities, jobs, parameters, reply, signature
+from coterie.sandbox.fronts.cloudstack.bending import Reply, bent
 from coterie.sandbox.fronts.cloudstack.call import Call, Caller
 from coterie.sandbox.fronts.cloudstack.definition import Command, commands
 from coterie.sandbox.fronts.cloudstack.desk import DESKS, Desk
 from coterie.sandbox.fronts.cloudstack.furnish import Keys, furnish
 from coterie.sandbox.fronts.cloudstack.refusals import (
     INTERNAL,
-    THROTTLED,
     UNAUTHORIZED,
     UNSUPPORTED,
     ApiError,
     translate,
 )
 from coterie.sandbox.fronts.cloudstack.worker import Worker
-from coterie.sandbox.twist import STRAIGHT, Twist, Tx
+from coterie.sandbox.twist import Twist, Tx
 
 # The definition counts them among the administrators' commands, but a setting opens them to users.
 _OPEN_BY_SETTING = {"expungevirtualmachine", "recovervirtualmachine", "getvirtualmachineuserdata"}
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """`status` None: the answer is lost on the way."""
-
-    status: int | None
-    body: dict[str, Any]
 
 
 class Front:
@@ -61,7 +51,8 @@ class Front:
         try:
             caller = self._caller(raw, asked)
             command, desk = _desk(command, asked, caller)
-            return self._bent(command, desk, caller, asked, origin, post)
+            work = partial(self._done, command, desk, caller, asked, origin, post)
+            return bent(self.datacenter, command.name, asked, work)
         except ApiError as error:
             return _refused(error, command, caller)
         except SandboxError as error:
@@ -76,20 +67,6 @@ class Front:
                 signature.verify(raw, keys.secret_key, self.datacenter.clock())
                 return Caller(keys.account, keys.admin, keys.account)
         raise ApiError(UNAUTHORIZED, "unable to verify user credentials and/or request signature")
-
-    def _bent(
-        self, command: Command, desk: Desk, caller: Caller, asked: Mapping[str, str], origin: str, post: bool
-    ) -> Reply:
-        taken = self._faults(command, asked)
-        for fault in taken:
-            self._before(fault)
-        modes = {fault.mode for fault in taken}
-        if "timeout-before-commit" in modes:
-            return Reply(None, {})
-        late = max((fault.ms or 0 for fault in taken if fault.mode == "late-visibility"), default=0) / 1000
-        twist = Twist(late_s=late, broken_vm="vm-error-state" in modes) if modes else STRAIGHT
-        body = self._done(command, desk, caller, asked, origin, post, twist)
-        return Reply(None if "timeout-after-commit" in modes else 200, body)
 
     def _done(
         self,
@@ -120,20 +97,6 @@ class Front:
         for work in call.after:
             self.worker.soon(work)
         return body
-
-    def _faults(self, command: Command, asked: Mapping[str, str]) -> list[Fault]:
-        with self.datacenter.store.reading() as db:
-            if not calls.switches(db).faults:
-                return []
-        return faults.take(self.datacenter.store, command.name, lambda db: "\n".join(asked.values()))
-
-    def _before(self, fault: Fault) -> None:
-        if fault.mode == "latency":
-            self.datacenter.sleep((fault.ms or 0) / 1000)
-        elif fault.mode == "throttle":
-            raise ApiError(THROTTLED, "The given user has reached his/her account api limit, please retry later.")
-        elif fault.mode == "error":
-            raise ApiError(INTERNAL, "an injected fault")
 
 
 def _desk(command: Command | None, asked: Mapping[str, str], caller: Caller) -> tuple[Command, Desk]:
