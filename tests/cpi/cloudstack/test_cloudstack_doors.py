@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from peers.cloudstack_bed import CloudstackBed
+from tests.cpi.cloudstack.doors import Authority, Proxy
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, Unavailable
 from coterie.sandbox.fronts.cloudstack.server import Server
-from tests.cpi.cloudstack.doors import Authority, Proxy
 
 NOBODY = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
 

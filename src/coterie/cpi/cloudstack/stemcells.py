@@ -40,10 +40,10 @@ class Stemcells(ImageSources, Election):
         path = Path(image_path)
         if not {"url", "template"} & set(wish) and not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
-        found = self._elected(mark) or self._registered(
-            wish, path, zones, mark, users_tags((env or {}).get("tags") or {})
-        )
-        self.await_template(found, zones)
+        found = self._elected(mark)
+        if found is None:
+            return self._registered(wish, path, zones, mark, users_tags((env or {}).get("tags") or {}))
+        self._spread(found, zones)
         return found
 
     @cloud_call
@@ -94,24 +94,30 @@ class Stemcells(ImageSources, Election):
             winner = self.elect(mark, "Template", made, tags, lambda: self._elected(mark))
             if winner != made:
                 self.delete_template(made)
-                return winner
-            if permit:
-                self._uploaded(path, permit, made, zones)
-            self.await_template(made, zones)
+            elif permit:
+                upload(path, permit, self.settings)
+            self._spread(winner, zones)
         except (Refusal, CpiError) as error:
             if not isinstance(error, OutcomeUnknown):
                 with suppress(Refusal, CpiError):  # the first error is the one to tell; the survey finds what is left
                     self.delete_template(made)
             raise
-        return made
+        return winner
 
-    def _uploaded(self, path: Path, permit: Row, made: str, zones: list[Row]) -> None:
-        """Into the first zone, and from there into the others."""
-        upload(path, permit, self.settings)
-        self.await_template(made, zones[:1])
-        if zones[1:]:
-            others = [zone["id"] for zone in zones[1:]]
-            self.api.run("copyTemplate", id=made, sourcezoneid=zones[0]["id"], destzoneids=others)
+    def _spread(self, made: str, zones: list[Row]) -> None:
+        """Ready in all these zones, copied from where it is into those that know nothing of it. Whoever began it may
+        have died before, or be at it now."""
+        rows = self.rows_by_zone(made)
+        known = [zone for zone in self.zones() if zone["id"] in rows]
+        others = [zone["id"] for zone in zones if zone["id"] not in rows]
+        self.await_template(made, known)
+        if others:
+            try:
+                self.api.run("copyTemplate", id=made, sourcezoneid=known[0]["id"], destzoneids=others)
+            except Refusal:
+                if not set(others) <= set(self.rows_by_zone(made)):
+                    raise
+        self.await_template(made, zones)
 
     def _parameters(self, wish: Json, mark: Mark) -> dict[str, Any]:
         settings = self.settings

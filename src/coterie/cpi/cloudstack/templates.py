@@ -69,12 +69,21 @@ class Templates(Lookups):
         answer = self.api.run("extractTemplate", id=found, mode="HTTP_DOWNLOAD", zoneid=zone)["template"]
         return str(answer["url"])
 
+    def rows_by_zone(self, wanted: str) -> dict[str, Row]:
+        """One row per zone that knows of it. What was just made may show up late; what does not is gone."""
+        deadline = time.monotonic() + self.settings.settle_s
+        while not (rows := self.template_rows(wanted)):
+            if time.monotonic() >= deadline:
+                raise CpiError(f"template {wanted} is gone", why="somebody deleted it", remedy="repeat", retryable=True)
+            time.sleep(self.settings.poll_s)
+        return {str(row.get("zoneid")): row for row in rows}
+
     def await_template(self, wanted: str, zones: Sequence[Row]) -> None:
         """Return when all these zones have it; a status that is an error ends the wait."""
         limit = self.settings.state_timeout
         deadline, rest = time.monotonic() + limit, self.settings.poll_s
         while True:
-            rows = {row.get("zoneid"): row for row in self.template_rows(wanted)}
+            rows = self.rows_by_zone(wanted)
             here = [rows.get(zone["id"], {}) for zone in zones]
             for row in here:
                 _require_no_error(wanted, row)
