@@ -45,7 +45,7 @@ class Front:
 
     def ask(self, raw: Mapping[str, str], *, origin: str, post: bool) -> Reply:
         """One request, whatever comes of it."""
-        asked = {name.lower(): value for name, value in raw.items()}
+        asked = {_plain(name): value for name, value in raw.items()}
         command = commands().get(asked.get("command", "").lower())
         caller = None
         try:
@@ -97,6 +97,12 @@ class Front:
         for work in call.after:
             self.worker.soon(work)
         return body
+
+
+def _plain(name: str) -> str:
+    """The case of a parameter's name does not matter, that of a key inside a map does."""
+    word, bracket, rest = name.partition("[")
+    return word.lower() + bracket + rest
 
 
 def _desk(command: Command | None, asked: Mapping[str, str], caller: Caller) -> tuple[Command, Desk]:
