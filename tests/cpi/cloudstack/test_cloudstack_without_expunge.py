@@ -81,12 +81,6 @@ def test_waiting_for_the_expunge_can_be_asked_for(user_bed: CloudstackUserBed, l
     assert user_bed.client().listVirtualMachines() == {}
 
 
-def test_check_says_so(lab: Lab) -> None:
-    (item,) = [one for one in lab.cpi.check() if one.what == "expunge"]
-    assert "expunge.delay" in item.detail
-    assert item.remedy
-
-
 def test_a_disk_on_local_storage_is_refused_before_anything_is_made(user_bed: CloudstackUserBed, lab: Lab) -> None:
     vm, disk = lab.vm(), lab.cpi.create_disk(1024, {"disk_offering": "local"}, mark=lab.mark())
     lab.cpi.attach_disk(vm, disk)
