@@ -106,17 +106,17 @@ def _plain(name: str) -> str:
 
 
 def _desk(command: Command | None, asked: Mapping[str, str], caller: Caller) -> tuple[Command, Desk]:
-    wanted = asked.get("command", "")
-    if command is None:
-        raise ApiError(UNSUPPORTED, f"The given command:{wanted} does not exist or it is not available for user")
-    if command.admin and not caller.admin and command.name.lower() not in _OPEN_BY_SETTING:
+    desk = DESKS.get(command.name.lower()) if command else None
+    if command is None or desk is None or not _open_to(command, caller):
+        wanted = asked.get("command", "")
         raise ApiError(UNSUPPORTED, f"The given command:{wanted} does not exist or it is not available for user")
     if asked.get("response", "xml").lower() != "json":
         raise ApiError(UNSUPPORTED, "this server answers in JSON only: send response=json")
-    desk = DESKS.get(command.name.lower())
-    if desk is None:
-        raise ApiError(UNSUPPORTED, f"{command.name} is not simulated")
     return command, desk
+
+
+def _open_to(command: Command, caller: Caller) -> bool:
+    return caller.admin or not command.admin or command.name.lower() in _OPEN_BY_SETTING
 
 
 def _refused(error: ApiError, command: Command | None, caller: Caller | None) -> Reply:

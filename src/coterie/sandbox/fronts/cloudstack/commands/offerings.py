@@ -9,6 +9,7 @@ from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.desk import answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, sifted, time_words
 from coterie.sandbox.fronts.cloudstack.network_rows import ROUTER, services
+from coterie.sandbox.fronts.cloudstack.places import named_id
 from coterie.sandbox.fronts.cloudstack.shelf import Thing
 
 
@@ -68,4 +69,5 @@ def _network(thing: Thing) -> Row:
         "isdefault": thing.doc["userdata"] == ROUTER,
         "service": services(thing.doc),
         "specifyvlan": thing.doc["guest"] == "Shared",
+        "serviceofferingid": named_id("systemoffering", "router"),
     }
