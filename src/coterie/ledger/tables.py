@@ -25,6 +25,10 @@ def _number(name: str, default: int = 0) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False, default=default, server_default=str(default))
 
 
+def _real(name: str, default: float) -> sa.Column[float]:
+    return sa.Column(name, sa.Double, nullable=False, default=default, server_default=str(default))
+
+
 def _flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False, default=False, server_default=sa.false())
 
@@ -281,6 +285,13 @@ conductors = _table(
     _text("release"),
     _time("started_at", null=False),
     _time("heartbeat", null=False),
+    _text("speaks", null=True),  # the release it behaves as, while pinned; null: its own
+    _flag("every_group"),  # stands in wherever a group has no conductor of its own
+    _flag("draining"),  # takes nothing new
+    _real("weight", 1.0),
+    _real("ttl_s", 10.0),  # given up after so much silence
+    _text("ring", default="probed"),
+    _json("flows"),  # what its release can run; null: it does not say
 )
 
 # -- single-writer domains --
