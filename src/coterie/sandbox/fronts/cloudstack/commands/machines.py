@@ -25,7 +25,7 @@ from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm
 
 _HOST_NAME = re.compile(r"^[a-zA-Z]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$")
-_GET_USERDATA, _POST_USERDATA = 4096, 2**20
+_GET_USERDATA = 4096  # of a POST, the definition tells the limit
 
 
 def _begin(call: Call) -> str:
@@ -97,9 +97,8 @@ def _name(call: Call, networks: list[str]) -> str:
 
 def _check_userdata(call: Call) -> None:
     text = str(call.get("userdata") or "")
-    most = _POST_USERDATA if call.post else _GET_USERDATA
-    if len(text) > most:
-        raise refuse(f"User data is too long for this kind of http request: at most {most} characters")
+    if not call.post and len(text) > _GET_USERDATA:
+        raise refuse(f"User data is too long for an http GET request: at most {_GET_USERDATA} characters")
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
