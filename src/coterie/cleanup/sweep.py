@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from coterie.cleanup.known import Finding, judge
-from coterie.cpi.contract import Cpi, CpiError, Expected, InvalidCall, Kind
+from coterie.cpi.contract import CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind
+
+Spare = Callable[[CloudObject], str | None]  # a reason to keep what else would be an orphan
 
 # What stands on something else goes first.
 ORDER: tuple[Kind, ...] = (
@@ -59,17 +61,26 @@ def answer_cleanup(
 
 
 def cleanup(
-    cpi: Cpi, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Options
+    cpi: Cpi,
+    director_uuid: str,
+    known: Mapping[str, Collection[str]] | None,
+    options: Options,
+    spare: Spare = lambda found: None,
 ) -> dict[str, Any]:
     """{kind: {"found": [...], "deleted": [...], "failed": [...], "stopped": reason | null, "calls": n}}.
 
     Without `known` it lists and explains, and deletes nothing.
     """
-    return {kind: _kind(cpi, kind, director_uuid, known, options) for kind in options.kinds}
+    return {kind: _kind(cpi, kind, director_uuid, known, options, spare) for kind in options.kinds}
 
 
 def _kind(
-    cpi: Cpi, kind: Kind, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Options
+    cpi: Cpi,
+    kind: Kind,
+    director_uuid: str,
+    known: Mapping[str, Collection[str]] | None,
+    options: Options,
+    spare: Spare,
 ) -> dict[str, Any]:
     report: dict[str, Any] = {"found": [], "deleted": [], "failed": [], "stopped": None, "calls": 0}
     if "survey" in cpi.capabilities().unsupported:
@@ -77,7 +88,7 @@ def _kind(
         return report
     # A kind that the caller says nothing about is a kind without evidence, not one of which nothing is in use.
     evidence = frozenset(known[kind]) if known is not None and kind in known else None
-    findings = _survey(cpi, kind, director_uuid, evidence, options, report)
+    findings = _survey(cpi, kind, director_uuid, evidence, options, spare, report)
     orphans = [finding for finding in findings if finding.verdict == "orphan"]
     if len(orphans) > options.cap:
         report["stopped"] = f"{len(orphans)} orphans exceed the cap of {options.cap}; look at them, then raise the cap"
@@ -94,6 +105,7 @@ def _survey(
     director_uuid: str,
     known: Collection[str] | None,
     options: Options,
+    spare: Spare,
     report: dict[str, Any],
 ) -> list[Finding]:
     findings: list[Finding] = []
@@ -105,12 +117,20 @@ def _survey(
             report["stopped"] = "the cloud's list is incomplete, so nothing is concluded from it"
             return []
         now = time.time()
-        judged = [judge(found, director_uuid, known, now=now, grace_s=options.grace_s) for found in page.objects]
+        judged = [
+            _spared(judge(found, director_uuid, known, now=now, grace_s=options.grace_s), spare)
+            for found in page.objects
+        ]
         findings += [finding for finding in judged if finding.verdict not in ("in_use", "foreign")]
         report["found"] += [_told(finding) for finding in judged if finding.verdict not in ("in_use", "foreign")]
         cursor = page.next
         if cursor is None:
             return findings
+
+
+def _spared(finding: Finding, spare: Spare) -> Finding:
+    reason = spare(finding.object) if finding.verdict in ("orphan", "young") else None
+    return Finding(finding.object, "keep", reason) if reason else finding
 
 
 def _delete(cpi: Cpi, finding: Finding, report: dict[str, Any]) -> None:
