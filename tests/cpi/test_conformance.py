@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
 from peers.tiny_bed import TinyBed
@@ -20,6 +21,8 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "exec-v2": ServedV2Bed,
     "exec-v3": ServedBed,
     "exec-tiny": TinyBed,
+    "cloudstack": CloudstackBed,
+    "cloudstack-user": CloudstackUserBed,
 }
 
 

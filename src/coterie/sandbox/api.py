@@ -46,6 +46,12 @@ def api(
     return publish
 
 
+def work_of(call: Callable[Concatenate[Account, P], R]) -> Callable[Concatenate[Tx, P], R]:
+    """The work behind a call, for a front that does several in one transaction and bends its own calls itself."""
+    work: Callable[Concatenate[Tx, P], R] = call.__wrapped__  # type: ignore[attr-defined] # left there by wraps
+    return work
+
+
 class _Watched(Exception):
     """Some fault is set or the log is on: the call was left untouched and must go the long way."""
 

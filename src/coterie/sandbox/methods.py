@@ -37,14 +37,22 @@ SYNONYMS = {
 
 
 def names() -> list[str]:
-    return sorted(METHODS)
+    return sorted((*METHODS, *_front_methods()))
 
 
 def read_pattern(pattern: str) -> str:
     """The glob over calls that is meant; one that can never match is a mistake."""
     meant = SYNONYMS.get(pattern, pattern)
-    if any(fnmatchcase(method, meant) for method in METHODS):
+    known = names()
+    if any(fnmatchcase(method, meant) for method in known):
         return meant
-    near = get_close_matches(pattern, [*METHODS, *SYNONYMS], 3)
-    remedy = f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(names())}, or a glob"
+    near = get_close_matches(pattern, [*known, *SYNONYMS], 3)
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(known)}, or a glob"
     raise BadRequest(f"no call is named {pattern!r}", remedy=remedy)
+
+
+def _front_methods() -> list[str]:
+    """Commands of fronts are bent by their own names."""
+    from coterie.sandbox.fronts.cloudstack.definition import commands  # a large document: only who names faults pays
+
+    return [command.name for command in commands().values()]

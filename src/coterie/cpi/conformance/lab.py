@@ -63,6 +63,15 @@ class Lab(Claims):
         self.undo(self.cpi.delete_disk, cid)
         return cid
 
+    def written_disk(self) -> str:
+        """A disk that has something to copy."""
+        cid = self.disk()
+        if self.bed.lazy_disks:
+            vm = self.vm()
+            self.cpi.attach_disk(vm, cid)
+            self.cpi.detach_disk(vm, cid)
+        return cid
+
     def group(self, policy: str | None = None, mark: Mark | None = None, **fields: Any) -> str:
         cid = self.cpi.create_server_group(self.metadata(policy, **fields), mark=mark or self.mark())
         self.undo(self.cpi.delete_server_group, cid)

@@ -15,7 +15,7 @@ MAKERS: dict[Kind, Callable[[Lab, Mark], object]] = {
     "vm": lambda lab, mark: lab.vm(mark=mark),
     "disk": lambda lab, mark: lab.disk(mark=mark),
     "image": lambda lab, mark: stemcells.make(lab, mark),
-    "snapshot": lambda lab, mark: snapshots.make(lab, lab.disk(), mark),
+    "snapshot": lambda lab, mark: snapshots.make(lab, lab.written_disk(), mark),
     "network": lambda lab, mark: networks.make(lab, mark).cid,
     "server_group": lambda lab, mark: lab.vm(group=lab.group(mark=mark)),
 }

@@ -19,7 +19,7 @@ def make(lab: Lab, disk: str, mark: Mark | None = None) -> str:
 @proves("snapshot_disk", "delete_snapshot")
 def test_a_snapshot_is_made_and_deleted(lab: Lab) -> None:
     lab.needs("snapshot_disk", "delete_snapshot")
-    disk = lab.disk()
+    disk = lab.written_disk()
     before = lab.inventory()
     cid = make(lab, disk)
     assert lab.inventory() != before
@@ -31,7 +31,7 @@ def test_a_snapshot_is_made_and_deleted(lab: Lab) -> None:
 @proves("delete_snapshot")
 def test_a_snapshot_that_is_gone_can_be_deleted_again(lab: Lab) -> None:
     lab.needs("snapshot_disk", "delete_snapshot")
-    cid = make(lab, lab.disk())
+    cid = make(lab, lab.written_disk())
     lab.cpi.delete_snapshot(cid)
     gone(DiskNotFound, lambda: lab.cpi.delete_snapshot(cid))
     gone(DiskNotFound, lambda: lab.cpi.delete_snapshot("no-such-snapshot"))
@@ -46,7 +46,7 @@ def test_a_disk_that_is_not_there_has_no_snapshot(lab: Lab) -> None:
 @proves("snapshot_disk")
 def test_a_disk_has_several_snapshots_and_one_per_mark(lab: Lab) -> None:
     lab.needs("snapshot_disk", "find")
-    disk, mark = lab.disk(), lab.mark()
+    disk, mark = lab.written_disk(), lab.mark()
     first = make(lab, disk, mark)
     assert make(lab, disk, mark) == first
     assert make(lab, disk) != first

@@ -1,0 +1,80 @@
+"""`coterie sandbox serve`: the simulated datacenter behind a real cloud's API, for clients that know only that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from coterie.cli.frame.session import Session
+from coterie.cli.sandbox.noun import at_state, open_state, sandbox
+from coterie.cli.show.data import as_json
+from coterie.errors import UsageError
+
+if TYPE_CHECKING:
+    from coterie.sandbox.datacenter import Datacenter
+    from coterie.sandbox.fronts.cloudstack.server import Server
+
+
+@sandbox.verb("serve")
+@at_state
+@click.option("--api", type=click.Choice(["cloudstack"]), default="cloudstack", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="On loopback; default: any free one.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A global setting, such as expunge.delay=60."
+)
+def serve(session: Session, api: str, port: int, settings: tuple[str, ...]) -> None:
+    """Serve until interrupted. Prints the endpoint, and the keys of an administrator and of a user.
+
+    `listConfigurations`, asked as the administrator, shows all settings.
+    """
+    server = _opened(open_state(session), port, _read(settings))
+    try:
+        _tell(session, server)
+        server.serve_forever()
+    except KeyboardInterrupt:
+        session.say("stopped; what was made is kept in the state file")
+    finally:
+        server.server_close()
+        server.front.close()
+
+
+def _opened(datacenter: Datacenter, port: int, settings: Mapping[str, str]) -> Server:
+    from coterie.sandbox.fronts.cloudstack.configuration import KNOWN, change
+    from coterie.sandbox.fronts.cloudstack.server import Server
+
+    for name in settings:
+        if name not in KNOWN:
+            raise UsageError(f"--set {name}: there is no such setting", remedy=f"use one of: {', '.join(KNOWN)}")
+    try:
+        server = Server(datacenter, port)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"port {port} cannot be had", why=why, remedy="choose another, or 0") from error
+    with datacenter.store.writing() as db:
+        for name, value in settings.items():
+            change(db, name, value)
+    return server
+
+
+def _read(settings: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for one in settings:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise UsageError(f"--set {one!r} has no value", remedy="write --set NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _tell(session: Session, server: Server) -> None:
+    keys = server.front.keys
+    if session.json:
+        pairs = {one.account: {"api_key": one.api_key, "secret_key": one.secret_key} for one in keys}
+        session.data(as_json({"endpoint": server.endpoint, "accounts": pairs}))
+        return
+    lines = [f"endpoint    {server.endpoint}"]
+    for one in keys:
+        lines += ["", f"account     {one.account}", f"api key     {one.api_key}", f"secret key  {one.secret_key}"]
+    session.data("\n".join(lines))

@@ -1,0 +1,13 @@
+"""The driver of CloudStack clouds, put together from its parts; entry point `cloudstack`."""
+
+from __future__ import annotations
+
+from coterie.cpi.cloudstack.checks import Checks
+from coterie.cpi.cloudstack.inspection import Inspection
+from coterie.cpi.cloudstack.networks import NetworkCalls
+from coterie.cpi.cloudstack.objects import Objects
+from coterie.cpi.cloudstack.sizes import Sizes
+
+
+class CloudstackCpi(Checks, Objects, Inspection, NetworkCalls, Sizes):
+    """Apache CloudStack, advanced zones. Its properties are those of `properties.Settings`."""

@@ -1,0 +1,89 @@
+"""Security groups of server groups: used if they exist, made if not, and removed by us only if we made them and no
+server group and no VM uses them any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from coterie.cpi.cloudstack.api import Row
+from coterie.cpi.cloudstack.marking import mark_of
+from coterie.cpi.cloudstack.memos import Memos
+from coterie.cpi.cloudstack.refusals import IN_USE, PARAMETER, Refusal
+from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityGroup
+
+_DIRECTIONS = {"in": "authorizeSecurityGroupIngress", "out": "authorizeSecurityGroupEgress"}
+
+
+class Guards(Memos):
+    def guard_named(self, name: str) -> Row | None:
+        rows, _ = self.api.page("listSecurityGroups", 1, securitygroupname=name)
+        return rows[0] if rows else None
+
+    def secure(self, wanted: Iterable[SecurityGroup], mark: Mark) -> tuple[str, ...]:
+        """Ids of security groups with these names; what is missing is made, with its rules."""
+        return tuple(sorted(str(self._secured(one, mark)["id"]) for one in wanted))
+
+    def existing_guards(self, names: Iterable[str]) -> list[str]:
+        found = []
+        for name in dict.fromkeys(names):
+            row = self.guard_named(name)
+            if row is None:
+                raise CpiError(f"there is no security group {name!r}", remedy="create it, or name one that exists")
+            found.append(str(row["id"]))
+        return found
+
+    def release(self, guards: Iterable[str]) -> None:
+        """Remove those of these that we made and nobody uses."""
+        used = {guard for memo in self.memos().values() for guard in memo.guards}
+        for guard in guards:
+            row = self.row("listSecurityGroups", guard)
+            if row is None or guard in used or not self.our_guard(row):
+                continue
+            try:
+                self.api.call("deleteSecurityGroup", id=guard)
+            except Refusal as error:
+                if error.code not in (IN_USE, PARAMETER):  # a VM has it still, or it is gone already
+                    raise
+
+    def our_guard(self, row: Row) -> bool:
+        return self.guard_mark(row) is not None
+
+    def guard_mark(self, row: Row) -> Mark | None:
+        """Its name is the user's word, so the mark is the first word of its description."""
+        words = str(row.get("description") or "").split()
+        return mark_of(row, self.runtime.director_uuid, words[0]) if words else None
+
+    def _secured(self, wanted: SecurityGroup, mark: Mark) -> Row:
+        found = self.guard_named(wanted.name)
+        if found:
+            return found
+        try:
+            made = self.api.call("createSecurityGroup", name=wanted.name, description=f"{mark.name()} {mark.director}")[
+                "securitygroup"
+            ]
+        except Refusal:
+            found = self.guard_named(wanted.name)
+            if found is None:
+                raise
+            return found
+        try:
+            for rule in wanted.rules:
+                command, parameters = _rule(made["id"], rule)
+                self.api.run(command, **parameters)
+        except (Refusal, CpiError):
+            self.api.call("deleteSecurityGroup", id=made["id"])
+            raise
+        row: Row = made
+        return row
+
+
+def _rule(guard: str, rule: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    direction = str(rule.get("direction", "in"))
+    if direction not in _DIRECTIONS:
+        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use in or out")
+    low, _, high = str(rule.get("ports") or "1-65535").partition("-")
+    protocol = str(rule.get("protocol") or "tcp").lower()
+    ports = {"startport": int(low), "endport": int(high or low)} if protocol in ("tcp", "udp") else {}
+    cidr = str(rule.get("cidr") or "0.0.0.0/0")
+    return _DIRECTIONS[direction], {"securitygroupid": guard, "protocol": protocol, "cidrlist": [cidr], **ports}

@@ -1,0 +1,50 @@
+"""Which offerings fit what a VM needs: the smallest, or a clear error; never the largest in its stead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coterie.cpi.cloudstack.api import Row
+from coterie.cpi.cloudstack.calls import cloud_call
+from coterie.cpi.cloudstack.lookups import Lookups
+from coterie.cpi.contract import CpiError, InvalidCall, Json
+
+_NEEDED = ("cpu", "ram", "ephemeral_disk_size")
+
+
+class Sizes(Lookups):
+    @cloud_call
+    def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
+        for key in _NEEDED:
+            if not isinstance(requirements.get(key), int):
+                raise InvalidCall(f"requirements.{key} is missing or no number", remedy="give cpu, ram and disk size")
+        cpu, ram, disk = (int(requirements[key]) for key in _NEEDED)
+        rows = self.remembered("listServiceOfferings")
+        fixed = sorted((row for row in rows if _fits(row, cpu, ram)), key=_size)
+        free = [row for row in rows if _stretches(row, cpu, ram)]
+        if fixed:
+            size: Json = {"compute_offering": fixed[0]["name"]}
+        elif free:
+            size = {"compute_offering": free[0]["name"], "cpu": cpu, "ram_mb": ram}
+        else:
+            raise CpiError(
+                f"no compute offering has {cpu} cpu and {ram} MB ram",
+                why=", ".join(sorted(f"{row['name']}: {_size(row)[1]} cpu, {_size(row)[0]} MB" for row in rows)),
+                remedy="ask for less, or have an administrator add an offering",
+            )
+        return {**size, "ephemeral_disk_offering": self.disk_offering(None)["name"], "disk": disk}
+
+
+def _fits(row: Row, cpu: int, ram: int) -> bool:
+    return not row.get("iscustomized") and int(row["cpunumber"]) >= cpu and int(row["memory"]) >= ram
+
+
+def _stretches(row: Row, cpu: int, ram: int) -> bool:
+    """A custom offering says its bounds, or is not relied upon."""
+    bounds = row.get("serviceofferingdetails") or {}
+    most_cpu, most_ram = int(bounds.get("maxcpunumber") or 0), int(bounds.get("maxmemory") or 0)
+    return bool(row.get("iscustomized")) and most_cpu >= cpu and most_ram >= ram
+
+
+def _size(row: Row) -> tuple[int, int, str]:
+    return int(row.get("memory") or 0), int(row.get("cpunumber") or 0), str(row["name"])

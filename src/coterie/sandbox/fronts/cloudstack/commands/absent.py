@@ -1,0 +1,22 @@
+"""Lists of what nobody can make here: always empty, and asked for by clients that look at everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.listing import Row
+
+
+@answers("listPortForwardingRules")
+@answers("listIpForwardingRules")
+@answers("listFirewallRules")
+@answers("listEgressFirewallRules")
+@answers("listLoadBalancerRules")
+@answers("listInstanceGroups")
+@answers("listVMSnapshot")
+@answers("listProjects")
+@answers("listVPCs")
+def nothing(call: Call) -> Iterator[Row]:
+    return iter(())

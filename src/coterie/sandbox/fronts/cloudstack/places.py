@@ -1,0 +1,48 @@
+"""The building in the vendor's words: zones, pods (racks) and hosts, with uuids that follow from their names."""
+
+from __future__ import annotations
+
+import uuid
+from functools import lru_cache
+
+from coterie.sandbox.fronts.cloudstack.refusals import refuse
+from coterie.sandbox.twist import Tx
+
+_SPACE = uuid.UUID("6f1f3f0e-6d7e-5f0e-9a3f-2c7a0a4c9b11")
+HYPERVISOR = "KVM"
+OS_TYPES = ("Other Linux (64-bit)", "Other PV (64-bit)", "Ubuntu 22.04 LTS", "Other (64-bit)")
+
+
+@lru_cache(maxsize=4096)
+def named_id(kind: str, name: str) -> str:
+    return str(uuid.uuid5(_SPACE, f"{kind}/{name}"))
+
+
+def zones(tx: Tx) -> list[str]:
+    return [row[0] for row in tx.db.execute("SELECT DISTINCT zone FROM hosts ORDER BY zone")]
+
+
+def hosts(tx: Tx) -> list[str]:
+    return [row[0] for row in tx.db.execute("SELECT name FROM hosts ORDER BY name")]
+
+
+def zone_named(tx: Tx, zone_id: str) -> str:
+    for zone in zones(tx):
+        if named_id("zone", zone) == zone_id:
+            return zone
+    raise refuse(f"Unable to find zone by id {zone_id}")
+
+
+def host_named(tx: Tx, host_id: str) -> str:
+    for host in hosts(tx):
+        if named_id("host", host) == host_id:
+            return host
+    raise refuse(f"Unable to find host by id {host_id}")
+
+
+def zone_words(zone: str | None) -> dict[str, str | None]:
+    return {"zoneid": named_id("zone", zone) if zone else None, "zonename": zone}
+
+
+def owner_words(account: str) -> dict[str, str]:
+    return {"account": account, "domain": "ROOT", "domainid": named_id("domain", "ROOT")}

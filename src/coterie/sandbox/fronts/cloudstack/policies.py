@@ -1,0 +1,11 @@
+"""Types of affinity groups, and the datacenter's policies that they stand for."""
+
+from __future__ import annotations
+
+TYPES: dict[str | None, str] = {
+    "anti-affinity": "host anti-affinity",
+    "affinity": "host affinity",
+    "soft-anti-affinity": "non-strict host anti-affinity",
+    "soft-affinity": "non-strict host affinity",
+}
+POLICIES = {kind: policy for policy, kind in TYPES.items()}

@@ -1,0 +1,100 @@
+"""HTTP around the front: the API under /client/api, uploads of templates under /upload/. Listens on loopback only."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from coterie.sandbox.datacenter import Datacenter
+from coterie.sandbox.fronts.cloudstack.commands.uploads import take_upload
+from coterie.sandbox.fronts.cloudstack.front import Front
+from coterie.sandbox.fronts.cloudstack.refusals import ApiError
+
+PATH = "/client/api"
+UPLOAD = "/upload/"
+_MOST = 4 * 2**20
+
+
+class Server(ThreadingHTTPServer):
+    """Serves until closed; `endpoint` is what clients are told."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, datacenter: Datacenter, port: int = 0, host: str = "127.0.0.1") -> None:
+        super().__init__((host, port), _Handler)
+        self.origin = f"http://{host}:{self.server_address[1]}"
+        self.endpoint = self.origin + PATH
+        self.front = Front(datacenter)
+
+    def start(self) -> None:
+        """Serve in a thread of its own."""
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+        self.front.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    server: Server
+
+    def do_GET(self) -> None:
+        self._api({}, post=False)
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length") or 0)
+        if self.path.startswith(UPLOAD):
+            self._upload(length)
+            return
+        if length > _MOST:
+            self._send(413, {})
+            return
+        body = self.rfile.read(length).decode("utf-8", "replace")
+        self._api(dict(parse_qsl(body, keep_blank_values=True)), post=True)
+
+    def _api(self, form: dict[str, str], *, post: bool) -> None:
+        where = urlsplit(self.path)
+        if where.path.rstrip("/") != PATH:
+            self._send(404, {})
+            return
+        asked = {**dict(parse_qsl(where.query, keep_blank_values=True)), **form}
+        reply = self.server.front.ask(asked, origin=self.server.origin, post=post)
+        if reply.status is None:
+            self.close_connection = True
+            return
+        self._send(reply.status, reply.body)
+
+    def _upload(self, length: int) -> None:
+        wanted = self.path.removeprefix(UPLOAD)
+        try:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            take_upload(self.server.front.datacenter, self.server.origin, wanted, headers, self.rfile, length)
+        except ApiError as error:
+            self.close_connection = True  # the rest of the body was not read
+            self._send(error.http, {"error": error.text})
+            return
+        self._send(200, {})
+
+    def _send(self, status: int, body: dict[str, Any]) -> None:
+        raw = json.dumps(body).encode()
+        with suppress(ConnectionError):
+            self.send_response(status)
+            self.send_header("content-type", "application/json; charset=UTF-8")
+            self.send_header("content-length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests carry api keys: nothing of them is written anywhere."""

@@ -1,0 +1,59 @@
+"""Server groups beyond the kit: what is not ours is never deleted, and no VM is restarted unasked."""
+
+from __future__ import annotations
+
+import pytest
+from peers.cloudstack_bed import CloudstackBed
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import CpiError, GroupInUse, NameTaken, NotSupported, SecurityGroup
+from coterie.sandbox import faults
+
+WEB = SecurityGroup("web", ({"protocol": "tcp", "ports": "80-90", "cidr": "127.0.0.0/8", "direction": "in"},))
+
+
+def test_a_group_of_our_name_and_another_type_is_left_alone(bed: CloudstackBed, lab: Lab) -> None:
+    mark = lab.mark()
+    theirs = bed.client().createAffinityGroup(name=mark.group_cid, type="host affinity")["affinitygroup"]["id"]
+    lab.undo(lab.bed.operator.delete, "server_group", theirs)  # type: ignore[union-attr] # this bed has one
+    with pytest.raises(NameTaken):
+        lab.cpi.create_server_group(lab.metadata("anti-affinity"), mark=mark)
+    with pytest.raises(GroupInUse, match="not ours"):
+        lab.cpi.delete_server_group(mark.group_cid)
+    assert bed.client().listAffinityGroups(id=theirs)
+
+
+def test_members_are_not_restarted_unless_the_settings_say_so(bed: CloudstackBed, lab: Lab) -> None:
+    cid = lab.group(security_groups=[WEB])
+    vm = lab.vm(group=cid)
+    before = lab.cpi.inspect_server_group(cid)
+    bed.more = {"security_group_change": "refuse"}
+    with pytest.raises(NotSupported, match="stopped VMs only"):
+        bed.open().update_server_group(cid, lab.metadata(security_groups=[]))
+    assert lab.cpi.inspect_server_group(cid) == before
+    assert bed.client().listVirtualMachines(id=vm)["virtualmachine"][0]["state"] == "Running"
+
+
+def test_rules_reach_the_security_group(bed: CloudstackBed, lab: Lab) -> None:
+    cid = lab.group(security_groups=[WEB])
+    (found,) = bed.client().listSecurityGroups(securitygroupname="web")["securitygroup"]
+    (rule,) = found["ingressrule"]
+    assert (rule["startport"], rule["endport"], rule["cidr"]) == (80, 90, "127.0.0.0/8")
+    lab.cpi.delete_server_group(cid)
+    assert bed.client().listSecurityGroups(securitygroupname="web") == {}
+
+
+def test_a_failing_group_takes_its_security_groups_with_it(bed: CloudstackBed, lab: Lab) -> None:
+    faults.add(bed.datacenter.store, "createAffinityGroup", "error", times=1)
+    with pytest.raises(CpiError):
+        lab.cpi.create_server_group(lab.metadata(security_groups=[WEB]), mark=lab.mark())
+    assert bed.client().listSecurityGroups(securitygroupname="web") == {}
+
+
+def test_many_memos_stay_readable(lab: Lab) -> None:
+    groups = [lab.group(security_groups=[SecurityGroup(f"g{number}")]) for number in range(3)]
+    for cid in groups:
+        for names in (["a"], ["a", "b"], []):
+            lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SecurityGroup(name) for name in names]))
+            kinds = [one.kind for one in lab.cpi.inspect_server_group(cid).resources]
+            assert kinds.count("security_group") == len(names)

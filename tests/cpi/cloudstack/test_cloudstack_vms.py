@@ -1,0 +1,230 @@
+"""What the driver makes of an order: disks, cards, addresses, keys; and what is left of one that fails: nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from peers.cloudstack_bed import CloudstackBed
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import (
+    CpiError,
+    InvalidCall,
+    NoPlacement,
+    OutcomeUnknown,
+    VMCreationFailed,
+)
+from coterie.sandbox import faults, reshape
+from coterie.sandbox.fronts.cloudstack import shelf
+from coterie.sandbox.fronts.cloudstack.furnish import default_network
+from coterie.sandbox.twist import Tx
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA somebody"
+
+
+def ordered(lab: Lab, **properties: Any) -> dict[str, Any]:
+    return lab.vm_arguments(cloud_properties={**lab.bed.vm_properties(lab.az), **properties})
+
+
+def row(bed: CloudstackBed, vm: str) -> dict[str, Any]:
+    found: dict[str, Any] = bed.client().listVirtualMachines(id=vm)["virtualmachine"][0]
+    return found
+
+
+def made(lab: Lab, arguments: dict[str, Any]) -> str:
+    cid = lab.cpi.create_vm(**arguments).cid
+    lab.undo(lab.cpi.delete_vm, cid)
+    return cid
+
+
+def test_an_ephemeral_disk_comes_with_the_vm_and_goes_with_it(bed: CloudstackBed, lab: Lab) -> None:
+    arguments = ordered(lab, ephemeral_disk_offering="custom", disk=1500)
+    vm, disk = made(lab, arguments), lab.disk()
+    lab.cpi.attach_disk(vm, disk)
+    volumes = {one["name"]: one for one in bed.client().listVolumes(virtualmachineid=vm, type="DATADISK")["volume"]}
+    assert volumes[arguments["mark"].name("ephemeral")]["size"] == 2 * 2**30
+    assert lab.cpi.get_disks(vm) == [disk]
+    assert lab.cpi.find("disk", arguments["mark"]) is None
+    lab.cpi.delete_vm(vm)
+    assert [one["id"] for one in bed.client().listVolumes(type="DATADISK")["volume"]] == [disk]
+
+
+def test_an_ephemeral_disk_that_was_never_named_goes_with_its_vm_too(bed: CloudstackBed, lab: Lab) -> None:
+    vm = made(lab, ordered(lab, ephemeral_disk_offering="custom", disk=1024))
+    client = bed.client()
+    (volume,) = client.listVolumes(virtualmachineid=vm, type="DATADISK")["volume"]
+    client.updateVolume(id=volume["id"], name="DATA-77")
+    lab.cpi.delete_vm(vm)
+    assert client.listVolumes(type="DATADISK") == {}
+
+
+def test_sizes_are_rounded_up_and_custom_offerings_are_told_theirs(bed: CloudstackBed, lab: Lab) -> None:
+    with bed.datacenter.store.writing() as db:
+        shelf.put(Tx(db, "admin", 0.0, bed.datacenter.ids), "serviceoffering", "free", {"cpu": None, "ram_mb": None})
+    vm = made(lab, ordered(lab, compute_offering="free", cpu=3, ram_mb=700, root_disk_size=10241))
+    found = row(bed, vm)
+    assert (found["cpunumber"], found["memory"]) == (3, 700)
+    (root,) = bed.client().listVolumes(virtualmachineid=vm, type="ROOT")["volume"]
+    assert root["size"] == 11 * 2**30
+
+
+def test_a_vm_has_several_cards_the_routed_one_first(bed: CloudstackBed, lab: Lab) -> None:
+    other = lab.cpi.create_network(lab.bed.subnet(), mark=lab.mark())
+    lab.undo(lab.cpi.delete_network, other.cid)
+    networks = {
+        "inner": {"type": "manual", "ip": "10.99.0.9", "cloud_properties": other.cloud_properties},
+        "outer": {
+            "type": "dynamic",
+            "ip": "127.40.9.9",
+            "default": ["gateway"],
+            "cloud_properties": {"name": "net-z1"},
+        },
+    }
+    created = lab.cpi.create_vm(**lab.vm_arguments(networks=networks))
+    lab.undo(lab.cpi.delete_vm, created.cid)
+    nics = row(bed, created.cid)["nic"]
+    assert [nic["networkname"] == "net-z1" for nic in nics] == [True, False]
+    assert created.networks["inner"]["ip"] == "10.99.0.9"
+    assert created.networks["inner"]["mac"] == nics[1]["macaddress"]
+    assert created.networks["outer"]["ip"] == nics[0]["ipaddress"] != "127.40.9.9"
+
+
+def test_the_agent_is_told_everything_in_userdata(bed: CloudstackBed, lab: Lab) -> None:
+    bed.more = {"ssh_public_keys": [KEY], "agent": {"mbus": "nats://127.0.0.1", "ntp": ["127.0.0.1"]}}
+    arguments = {**lab.vm_arguments(), "env": {"bosh": {"password": "hash"}}}
+    vm = bed.open().create_vm(**arguments).cid
+    lab.undo(lab.cpi.delete_vm, vm)
+    data = bed.client().getVirtualMachineUserData(virtualmachineid=vm)["virtualmachineuserdata"]["userdata"]
+    told = json.loads(base64.b64decode(data))
+    assert told["agent_id"] == arguments["agent_id"]
+    assert told["env"]["bosh"] == {"password": "hash", "authorized_keys": [KEY]}
+    assert (told["mbus"], told["ntp"]) == ("nats://127.0.0.1", ["127.0.0.1"])
+    assert told["disks"]["system"] == "/dev/vda"
+    assert {"type": "http", "url": "http://127.40.0.1/latest/user-data"} in told["userdata_sources"]
+
+
+def test_userdata_that_is_too_long_is_refused_before_anything_is_made(lab: Lab) -> None:
+    arguments = {**lab.vm_arguments(), "env": {"long": "x" * 40000}}
+    with pytest.raises(InvalidCall, match="32768"):
+        lab.cpi.create_vm(**arguments)
+
+
+def test_a_vm_that_does_not_start_is_removed_and_may_be_repeated(bed: CloudstackBed, lab: Lab) -> None:
+    arguments = ordered(lab, ephemeral_disk_offering="custom", disk=1024)
+    faults.add(bed.datacenter.store, "deployVirtualMachine", "vm-error-state", times=1)
+    with pytest.raises(VMCreationFailed) as caught:
+        lab.cpi.create_vm(**arguments)
+    assert caught.value.retryable
+    made(lab, arguments)
+
+
+def test_a_failed_vm_that_cannot_be_removed_leaves_the_outcome_open(bed: CloudstackBed, lab: Lab) -> None:
+    arguments = lab.vm_arguments()
+    faults.add(bed.datacenter.store, "deployVirtualMachine", "vm-error-state", times=1)
+    faults.add(bed.datacenter.store, "destroyVirtualMachine", "error", times=1)
+    with pytest.raises(OutcomeUnknown, match="could not be removed"):
+        lab.cpi.create_vm(**arguments)
+    made(lab, arguments)  # the repeat removes the broken one first
+
+
+def test_a_job_that_outlasts_our_patience_is_found_later(bed: CloudstackBed, lab: Lab) -> None:
+    arguments = lab.vm_arguments()
+    bed.set("coterie.job.ms", "400")
+    bed.more = {"state_timeout": 0.05}
+    with pytest.raises(OutcomeUnknown):
+        bed.open().create_vm(**arguments)
+    bed.set("coterie.job.ms", "0")
+    bed.more = {}
+    made(lab, arguments)
+
+
+def test_a_server_that_is_away_for_a_while_does_not_fail_a_vm(bed: CloudstackBed, lab: Lab) -> None:
+    arguments = lab.vm_arguments()
+    faults.add(bed.datacenter.store, "queryAsyncJobResult", "timeout-after-commit", times=2)
+    faults.add(bed.datacenter.store, "listNetworks", "throttle", times=2)
+    made(lab, arguments)
+
+
+def test_a_public_address_is_mapped_and_given_back(bed: CloudstackBed, lab: Lab) -> None:
+    networks = {**lab.bed.networks(lab.az, lab.address()), "public": {"type": "vip", "ip": "127.200.0.20"}}
+    vm = made(lab, lab.vm_arguments(networks=networks))
+    assert row(bed, vm)["publicip"] == "127.200.0.20"
+    lab.cpi.delete_vm(vm)
+    assert bed.client().listPublicIpAddresses() == {}
+
+
+def test_an_operators_public_address_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> None:
+    client = bed.client()
+    network = client.listNetworks(name=default_network(lab.az))["network"][0]["id"]
+    theirs = client.associateIpAddress(networkid=network)["ipaddress"]
+    networks = {**lab.bed.networks(lab.az, lab.address()), "public": {"type": "vip", "ip": theirs["ipaddress"]}}
+    vm = made(lab, lab.vm_arguments(networks=networks))
+    other = {**lab.bed.networks(lab.az, lab.address()), "public": networks["public"]}
+    with pytest.raises(CpiError, match="another VM"):
+        lab.cpi.create_vm(**lab.vm_arguments(networks=other))
+    lab.cpi.delete_vm(vm)
+    assert client.listPublicIpAddresses(id=theirs["id"])["publicipaddress"][0]["isstaticnat"] is False
+    client.disassociateIpAddress(id=theirs["id"])
+
+
+def test_a_taken_address_is_told_with_its_holder_before_the_deploy(bed: CloudstackBed, lab: Lab) -> None:
+    networks = lab.bed.networks(lab.az, lab.address())
+    holder = lab.vm(networks=networks)
+    faults.add(bed.datacenter.store, "deployVirtualMachine", "error")  # would be another error, if it came so far
+    with pytest.raises(VMCreationFailed, match=holder):
+        lab.cpi.create_vm(**lab.vm_arguments(networks=networks))
+
+
+def test_a_vm_follows_its_disk_on_local_storage(bed: CloudstackBed, lab: Lab) -> None:
+    first, disk = lab.vm(), lab.cpi.create_disk(1024, {"disk_offering": "local"}, mark=lab.mark())
+    lab.undo(lab.cpi.delete_disk, disk)
+    lab.cpi.attach_disk(first, disk)
+    lab.cpi.detach_disk(first, disk)
+    elsewhere = lab.vm()
+    assert row(bed, elsewhere)["hostid"] != row(bed, first)["hostid"]
+    with pytest.raises(CpiError, match="another host"):
+        lab.cpi.attach_disk(elsewhere, disk)
+    successor = lab.vm(disk_cids=[disk])
+    assert row(bed, successor)["hostid"] == row(bed, first)["hostid"]
+    assert lab.cpi.attach_disk(successor, disk)
+    lab.cpi.detach_disk(successor, disk)
+
+
+def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: CloudstackBed, lab: Lab) -> None:
+    vms = [made(lab, ordered(lab, public_key=KEY)) for _ in range(2)]
+    (pair,) = lab.cpi.survey("keypair", bed.director_uuid).objects
+    assert {row(bed, vm)["keypairs"] for vm in vms} == {pair.name}
+    lab.cpi.delete_vm(vms[0])
+    assert lab.cpi.survey("keypair", bed.director_uuid).objects == (pair,)
+    lab.cpi.delete_vm(vms[1])
+    assert lab.cpi.survey("keypair", bed.director_uuid).objects == ()
+
+
+def test_an_operators_keypair_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> None:
+    bed.client().registerSSHKeyPair(name="theirs", publickey=KEY)
+    vm = made(lab, ordered(lab, key_name="theirs"))
+    assert row(bed, vm)["keypairs"] == "theirs"
+    lab.cpi.delete_vm(vm)
+    assert bed.client().listSSHKeyPairs(name="theirs")
+    bed.client().deleteSSHKeyPair(name="theirs")
+
+
+def test_a_broken_promise_of_a_strict_group_is_noticed(bed: CloudstackBed, lab: Lab) -> None:
+    """All hosts but one are down and the cloud forgets the group: both VMs would share that host."""
+    group = lab.group("anti-affinity")
+    lab.vm(group=group)
+    (member,) = lab.cpi.inspect_server_group(group).members
+    for host in bed.client().listHosts()["host"]:
+        if host["zonename"] == lab.az and host["name"] != member.host:
+            reshape.set_host(bed.datacenter, host["name"], up=False)
+    arguments = lab.vm_arguments(group=group)
+    with pytest.raises(NoPlacement):
+        lab.cpi.create_vm(**arguments)
+    bed.set("coterie.forget.affinity", "true")
+    with pytest.raises(VMCreationFailed, match="broke policy") as caught:
+        lab.cpi.create_vm(**arguments)
+    assert caught.value.retryable
+    assert len(lab.cpi.inspect_server_group(group).members) == 1

@@ -1,0 +1,95 @@
+"""An account that may not expunge: what is deleted holds on to its address, name and group until the cloud lets go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from peers.cloudstack_bed import CloudstackUserBed
+
+from coterie.cpi.conformance.expect import awaited
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import CpiError, GroupInUse, NoPlacement, VMCreationFailed
+
+
+@pytest.fixture
+def lab(user_bed: CloudstackUserBed) -> Lab:
+    return Lab(user_bed)  # not closed: what is destroyed stays in the inventory, which is what is tested here
+
+
+def done(call: Callable[[], object]) -> bool | None:
+    """True once the call is not refused any more."""
+    try:
+        call()
+    except CpiError:
+        return None
+    return True
+
+
+def test_an_address_is_free_when_the_cloud_expunges(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    networks = lab.bed.networks(lab.az, lab.address())
+    vm = lab.vm(networks=networks)
+    lab.cpi.delete_vm(vm)
+    assert lab.cpi.has_vm(vm) is False
+    with pytest.raises(VMCreationFailed) as caught:
+        user_bed.open().create_vm(**lab.vm_arguments(networks=networks))
+    assert "expunge" in caught.value.remedy
+    user_bed.set("expunge.delay", "0")
+    user_bed.set("expunge.interval", "0")
+    again = lab.vm_arguments(networks=networks)
+    assert awaited(lambda: done(lambda: user_bed.open().create_vm(**again)), 20)
+
+
+def test_a_group_is_kept_until_its_last_vm_is_expunged(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    group = lab.group()
+    vm = lab.vm(group=group)
+    lab.cpi.delete_vm(vm)
+    with pytest.raises(GroupInUse) as caught:
+        lab.cpi.delete_server_group(group)
+    assert vm in caught.value.why
+    view = lab.cpi.inspect_server_group(group)
+    assert view.state == "drifted"
+    assert any(vm in note and "expunge" in note for note in view.notes)
+    user_bed.set("expunge.delay", "0")
+    user_bed.set("expunge.interval", "0")
+    assert awaited(lambda: done(lambda: lab.cpi.delete_server_group(group)), 20)
+
+
+def test_a_failed_vm_does_not_block_its_own_repeat(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    arguments = lab.vm_arguments(cloud_properties=lab.bed.huge_vm_properties(lab.az))
+    dynamic = {"default": {"type": "dynamic", "cloud_properties": {"name": "net-z1"}}}
+    arguments |= {"networks": dynamic}
+    for _ in range(2):
+        with pytest.raises(NoPlacement):
+            user_bed.open().create_vm(**arguments)
+    arguments["cloud_properties"] = lab.bed.vm_properties(lab.az)
+    created = user_bed.open().create_vm(**arguments)
+    found = lab.cpi.find("vm", arguments["mark"])
+    assert found and found.cid == created.cid
+
+
+def test_waiting_for_the_expunge_can_be_asked_for(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    user_bed.set("allow.user.view.destroyed.vm", "true")
+    vm = lab.vm()
+    user_bed.more = {"expunge_wait_s": 0.05}
+    with pytest.raises(CpiError, match="not expunged within"):
+        user_bed.open().delete_vm(vm)
+    user_bed.more = {"expunge_wait_s": 20}
+    user_bed.set("expunge.delay", "0")
+    user_bed.set("expunge.interval", "0")
+    user_bed.open().delete_vm(vm)
+    assert user_bed.client().listVirtualMachines() == {}
+
+
+def test_check_says_so(lab: Lab) -> None:
+    (item,) = [one for one in lab.cpi.check() if one.what == "expunge"]
+    assert "expunge.delay" in item.detail
+    assert item.remedy
+
+
+def test_a_disk_on_local_storage_is_refused_before_anything_is_made(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    vm, disk = lab.vm(), lab.cpi.create_disk(1024, {"disk_offering": "local"}, mark=lab.mark())
+    lab.cpi.attach_disk(vm, disk)
+    lab.cpi.detach_disk(vm, disk)
+    with pytest.raises(CpiError, match="local storage"):
+        lab.cpi.create_vm(**lab.vm_arguments(disk_cids=[disk]))
