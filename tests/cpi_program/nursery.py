@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -67,9 +69,14 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    from coterie.cpi.load import driver_class
+    """One whole life in a folder that is thrown away, so that the children find everything imported."""
+    from tests.cpi_program.shop import Shop
 
-    driver_class("sandbox")
+    importlib.import_module("tests.kill.interception")
+    with tempfile.TemporaryDirectory() as folder:
+        shop = Shop(Path(folder))
+        shop.call("delete_vm", shop.create_vm("agent", shop.stemcell(), group="bosh-dep-web"))
+        shop.cleanup()
     gc.collect()
     gc.freeze()
 

@@ -111,6 +111,14 @@ def test_the_core_ends_after_what_is_under_way(shop: Shop) -> None:
     assert shop.inventory()["vm"] == [cid]
 
 
+def test_who_connects_and_says_nothing_does_not_keep_the_core_from_ending(shop: Shop) -> None:
+    with shop.core() as core, socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(str(shop.socket))
+        assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
+        core.send_signal(signal.SIGTERM)
+        assert core.wait(30) == 0
+
+
 def test_clients_of_a_core_that_ends_lose_nothing(shop: Shop) -> None:
     stemcell = shop.stemcell()
     with shop.core() as core:

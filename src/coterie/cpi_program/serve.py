@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import signal
+import socket
 import socketserver
-import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from coterie.cpi.wire.strict import MAX_BYTES
 from coterie.cpi_program.office import Office
 from coterie.cpi_program.shopfront import Shopfront
-from coterie.errors import Conflict, CoterieError
+from coterie.cpi_program.sole import only_one
 
 log = logging.getLogger("coterie-cpi")
-_STALLED_S = 60.0  # a client that neither sends nor reads for so long must not keep the core from ending
+_STALLED_S = 60.0  # a client that neither sends nor reads for so long is given up
+_LAST_WORDS_S = 2.0  # how long a request may still be arriving when the core has been told to end
 
 
 def serve(config: str) -> None:
     """Run until SIGTERM or SIGINT; calls that are under way are finished first."""
     office = Office(config, core=True)
     path = Path(office.config.socket)
-    with _only_one(path), Core(path, office) as core:
+    with only_one(path), Core(path, office) as core:
         shops = Shopfront(office)
-        _end_on_signal(core)
+        told = _told_to_end()
+        loop = threading.Thread(target=core.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
+        loop.start()
         log.info("serving %s for the driver %s", path, office.config.driver)
         try:
-            core.serve_forever(poll_interval=0.2)
+            os.read(told, 1)
         finally:
+            core.shutdown()
             core.drain()
             shops.close()
             office.close()
@@ -46,6 +50,7 @@ class Core(socketserver.ThreadingUnixStreamServer):
 
     def __init__(self, path: Path, office: Office) -> None:
         self.office = office
+        self.listening: set[socket.socket] = set()  # connections whose request has not arrived yet
         self._path = path
         path.unlink(missing_ok=True)
         # The socket is born closed to others: a chmod afterwards would leave a moment.
@@ -56,9 +61,18 @@ class Core(socketserver.ThreadingUnixStreamServer):
             os.umask(before)
 
     def drain(self) -> None:
-        """Take nothing new; wait for what is under way."""
+        """Take nothing new; wait for what is under way, but not for those who never say what they want."""
         self._path.unlink(missing_ok=True)
+        hang_up = threading.Timer(_LAST_WORDS_S, self._hang_up)
+        hang_up.daemon = True
+        hang_up.start()
         self.server_close()
+        hang_up.cancel()
+
+    def _hang_up(self) -> None:
+        for connection in tuple(self.listening):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RD)
 
     def handle_error(self, request: object, client_address: object) -> None:
         log.warning("a client left before its answer was written; the work itself was finished")
@@ -69,40 +83,22 @@ class _Handler(socketserver.StreamRequestHandler):
     timeout = _STALLED_S
 
     def handle(self) -> None:
-        request = self.rfile.read(MAX_BYTES + 1)
+        self.server.listening.add(self.connection)
+        try:
+            request = self.rfile.read(MAX_BYTES + 1)
+        finally:
+            self.server.listening.discard(self.connection)
         self.wfile.write(self.server.office.answer(request) + b"\n")
 
 
-class _only_one:
-    """A lock beside the socket, so that a second core refuses to start instead of stealing the first one's socket."""
+def _told_to_end() -> int:
+    """The end of a pipe that becomes readable at SIGTERM or SIGINT."""
+    reading, writing = os.pipe()
 
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
-
-    def __enter__(self) -> None:
-        try:
-            self._path.parent.mkdir(mode=0o700, exist_ok=True)
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Conflict(
-                f"a core process serves {self._path.with_suffix('')} already", remedy="stop it first, or leave it"
-            ) from None
-        except OSError as error:
-            raise CoterieError(
-                f"the folder of the socket {self._path.with_suffix('')} cannot be used",
-                why=str(error.strerror),
-                remedy="set `socket:` in the configuration to a path in a folder that this user may write",
-            ) from None
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._file)
-
-
-def _end_on_signal(core: Core) -> None:
     def end(number: int, frame: FrameType | None) -> None:
-        # shutdown() waits for the loop that this very signal interrupted, so it must run beside it.
-        threading.Thread(target=core.shutdown, daemon=True).start()
+        # Nothing but a write: whatever takes a lock here may wait for the very code that the signal interrupted.
+        os.write(writing, b".")
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    return reading
