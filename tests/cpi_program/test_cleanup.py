@@ -15,6 +15,7 @@ from coterie.cpi_program.alone import respond
 from coterie.ids import Ids
 from coterie.ledger import claims, intents
 from coterie.sandbox import disks
+from coterie.sandbox.vm_shape import get_vm
 from tests.cpi_program.shop import DIRECTOR, Shop
 
 MARK = "0123456789abcdefghjkmnpqrs"
@@ -50,12 +51,43 @@ def test_what_the_ledger_holds_is_kept(shop: Shop) -> None:
     assert shop.inventory() == before
 
 
-def test_without_a_list_the_ledger_must_have_heard_of_it(shop: Shop) -> None:
+@pytest.mark.parametrize("known", [None, {"disk": []}, {"vm": []}])
+def test_what_the_ledger_never_heard_of_is_kept_whatever_the_caller_says(shop: Shop, known: Any) -> None:
     shop.stemcell()
     cid = stray(shop, MARK)
-    report = shop.cleanup()
+    report = shop.cleanup(known)
     assert verdicts(report, "disk") == {cid: "keep"}
+    assert "restored from an old backup" in report["disk"]["found"][0]["reason"]
     assert shop.inventory()["disk"] == [cid]
+
+
+@pytest.mark.parametrize("known", [None, {"disk": [], "image": []}])
+@pytest.mark.parametrize("place", ["lost.db", "not-mounted/coterie_cpi/ledger.db"])
+def test_without_a_ledger_everything_is_listed_and_nothing_deleted(shop: Shop, known: Any, place: str) -> None:
+    stemcell, disk = shop.stemcell(), shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    shop.configure(ledger=str(shop.folder / place))
+    report = shop.cleanup(known)
+    assert (verdicts(report, "disk"), verdicts(report, "image")) == ({disk: "keep"}, {stemcell: "keep"})
+    assert "name with `ledger:`" in report["disk"]["stopped"]
+    assert report["vm"]["stopped"] is None
+    assert shop.inventory() == {"disk": [disk], "image": [stemcell]}
+    assert not (shop.folder / place).exists()
+
+
+def test_groups_that_compilation_machines_left_behind_go_and_used_ones_stay(shop: Shop) -> None:
+    shop.configure(groups={"compilation": True})
+    stemcell, jobs = shop.stemcell(), [f"compilation-{n}b5b4a9e-1111-2222-3333-444444444444" for n in range(3)]
+    cids = [shop.create_vm(job, stemcell, group=f"bosh-dep-{job}", job=job) for job in jobs]
+    for cid in cids[1:]:
+        shop.call("delete_vm", cid)
+    assert len(shop.inventory()["server_group"]) == 3
+    report = shop.cleanup()
+    assert len(report["server_group"]["deleted"]) == 2
+    (left,) = shop.inventory()["server_group"]
+    assert get_vm(shop.account, cids[0]).groups == (left,)
+    shop.call("delete_vm", cids[0])
+    shop.cleanup()
+    assert shop.inventory() == {"image": [stemcell]}
 
 
 def test_with_a_list_what_is_not_on_it_goes(shop: Shop) -> None:

@@ -31,6 +31,12 @@ class Book:
                 self._ledger = _open(self.place)
             return self._ledger
 
+    def existing(self) -> Ledger:
+        """The ledger, if one was begun before: who only looks must not begin one."""
+        if not self.place.startswith("postgresql"):
+            _require_file(self.place.removeprefix("sqlite:///"))
+        return self.ledger
+
     def close(self) -> None:
         if self._ledger is not None:
             self._ledger.close()
@@ -66,6 +72,17 @@ def _open(place: str) -> Ledger:
         return _open_file(place.removeprefix("sqlite:///"))
     except (OSError, DBAPIError) as error:
         raise _unusable(place, error) from None
+
+
+def _require_file(path: str) -> None:
+    from pathlib import Path
+
+    if not Path(path).exists():
+        raise CpiError(
+            f"there is no ledger {path}",
+            why="nothing can prove that what is in the cloud is unused",
+            remedy="name with `ledger:` the one that this Director's calls have written; nothing was deleted",
+        )
 
 
 def _open_file(path: str) -> Ledger:

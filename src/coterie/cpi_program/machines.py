@@ -104,7 +104,8 @@ def _remove(desk: Desk, row: Intent, cid: str) -> None:
 
 
 def _new(desk: Desk, order: Order, generation: int) -> VmCreated:
-    mark, noted = vm_mark(desk.director, order.agent_id, generation), {"digest": order.digest}
+    mark = vm_mark(desk.director, order.agent_id, generation)
+    noted = {"digest": order.digest, "stemcell": order.stemcell_cid}
     while True:
         place = groups.place(desk, order.env)
         with desk.book.ledger.write() as tx:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coterie.cleanup import sweep
-from coterie.cleanup.sweep import Options, Spare
-from coterie.cpi.contract import CloudObject, Json, Kind
+from coterie.cleanup.sweep import Options
+from coterie.cpi.contract import CpiError, Json, Kind
 from coterie.cpi_program import leftovers
 from coterie.cpi_program.desk import Desk
+from coterie.cpi_program.witness import LedgerWitness
 from coterie.ledger import bosh_groups, claims, intents
 from coterie.ledger.intents import Intent
 
@@ -24,16 +25,21 @@ _LIVING = ("live", "kept")
 def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | None, options: Json) -> Json:
     """The report of `cleanup.sweep`, and the ledger brought in line with what it did."""
     wanted = Options.of_wire(options)
-    with desk.book.ledger.read() as tx:
+    try:
+        ledger = desk.book.existing()
+    except CpiError as error:
+        return _only_listed(desk, director_uuid, wanted, error)
+    with ledger.read() as tx:
         rows = intents.of_caller(tx, desk.cloud, director_uuid)
         busy, building = claims.living(tx), bosh_groups.busy(tx, desk.cloud, director_uuid)
     under_way = {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
     if not wanted.dry_run:
         leftovers.forget_missing(desk, director_uuid)
     closing = leftovers.closable_groups(desk, director_uuid, dry_run=wanted.dry_run)
-    evidence = _evidence(wanted.kinds, rows, known, {group.intent for group in closing})
-    spare = _spare({row.intent: row for row in rows}, under_way, ledger_only=known is None)
-    report = sweep.cleanup(desk.driver, director_uuid, evidence, wanted, spare)
+    needed = _needed(rows, known or {}, {group.intent for group in closing})
+    evidence = _evidence(wanted.kinds, needed, known or {})
+    witness = LedgerWitness(rows, under_way, {row.intent for row in needed})
+    report = sweep.cleanup(desk.driver, director_uuid, evidence, wanted, witness)
     if not wanted.dry_run:
         _note(desk, rows, report)
         leftovers.settle(desk, [row for row in rows if row.intent not in under_way])
@@ -41,28 +47,33 @@ def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | Non
     return _explained(report, known)
 
 
+def _only_listed(desk: Desk, director_uuid: str, wanted: Options, error: CpiError) -> Json:
+    """Without a ledger there is no proof that anything is unused, whatever the caller knows."""
+    report = sweep.cleanup(desk.driver, director_uuid, None, wanted)
+    for told in report.values():
+        if told["found"] and not told["stopped"]:
+            told["stopped"] = f"{error.what}: {error.why}; {error.remedy}"
+    return report
+
+
+def _needed(rows: Iterable[Intent], known: Mapping[str, list[str]], closing: set[str]) -> list[Intent]:
+    """Rows of what is in use: the caller decides the kinds that it names, the ledger all others."""
+    return [
+        row
+        for row in rows
+        if row.state in _LIVING and row.intent not in closing and (row.kind not in known or row.cid in known[row.kind])
+    ]
+
+
 def _evidence(
-    kinds: Iterable[Kind], rows: Iterable[Intent], known: Mapping[str, list[str]] | None, closing: set[str]
+    kinds: Iterable[Kind], needed: Iterable[Intent], known: Mapping[str, list[str]]
 ) -> dict[str, frozenset[str]]:
     """CIDs that are in use, for every wanted kind: a ledger that holds none of a kind says so too."""
-    found: dict[str, set[str]] = {kind: set((known or {}).get(kind, ())) for kind in kinds}
-    for row in rows:
-        decided = known is not None and row.kind in known
-        if row.cid and row.state in _LIVING and row.intent not in closing and not decided and row.kind in found:
+    found: dict[str, set[str]] = {kind: set(known.get(kind, ())) for kind in kinds}
+    for row in needed:
+        if row.cid and row.kind in found:
             found[row.kind].add(row.cid)
     return {kind: frozenset(cids) for kind, cids in found.items()}
-
-
-def _spare(rows: Mapping[str, Intent], under_way: set[str], *, ledger_only: bool) -> Spare:
-    def reason(found: CloudObject) -> str | None:
-        intent = found.mark.intent if found.mark else ""
-        if intent in under_way:
-            return "a call is working on it now"
-        if ledger_only and intent not in rows:
-            return "this ledger never heard of it; name what the BOSH Director knows to decide"
-        return None
-
-    return reason
 
 
 def _note(desk: Desk, rows: Iterable[Intent], report: Json) -> None:

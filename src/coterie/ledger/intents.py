@@ -24,7 +24,13 @@ class Intent:
     ref: str | None
     properties: dict[str, Any] | None
     server_group: str | None
+    created_at: float
     doubt_since: float | None
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be in the cloud."""
+        return self.state in OPEN
 
 
 _ROW = tuple(objects.c[name] for name in Intent.__slots__)
@@ -90,7 +96,7 @@ def of_agent(tx: Tx, cloud: str, director: str, agent_id: str) -> list[Intent]:
 
 def open_of_agent(tx: Tx, cloud: str, director: str, agent_id: str) -> list[Intent]:
     """Those that may be in the cloud."""
-    return [row for row in of_agent(tx, cloud, director, agent_id) if row.state in OPEN]
+    return [row for row in of_agent(tx, cloud, director, agent_id) if row.open]
 
 
 def by_cid(tx: Tx, kind: Kind, cloud: str, director: str, cid: str) -> Intent | None:
