@@ -1,11 +1,30 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+from coterie.ledger.store import Ledger
 from tests.cpi_program.shop import Shop
 
 
+@pytest.fixture(scope="session")
+def begun_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty one: to begin a ledger costs more than most tests do with it."""
+    file = tmp_path_factory.mktemp("ledger") / "ledger.db"
+    Ledger.open(f"sqlite:///{file}").close()
+    return file
+
+
 @pytest.fixture
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def new_shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """Nothing has been done here yet, so it has no ledger."""
     # A short path: a unix socket's name has hardly more than a hundred characters.
     return Shop(tmp_path_factory.mktemp("s"))
+
+
+@pytest.fixture
+def shop(new_shop: Shop, begun_ledger: Path) -> Shop:
+    shutil.copy(begun_ledger, new_shop.ledger_file)
+    return new_shop

@@ -72,7 +72,8 @@ def _warm_up() -> None:
     """One whole life in a folder that is thrown away, so that the children find everything imported."""
     from tests.cpi_program.shop import Shop
 
-    importlib.import_module("tests.kill.interception")
+    for name in ("tests.kill.interception", "sqlalchemy.dialects.postgresql.psycopg", "psycopg"):
+        importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         shop = Shop(Path(folder))
         shop.call("delete_vm", shop.create_vm("agent", shop.stemcell(), group="bosh-dep-web"))

@@ -196,15 +196,25 @@ def fifty(shop: Shop, start: Start) -> None:
     assert shop.inventory() == {"image": [stemcell]}
 
 
-def test_fifty_processes_with_the_core_make_one_group(shop: Shop) -> None:
-    with shop.core():
-        fifty(shop, by_the_program)
+def test_fifty_processes_with_the_core_make_one_group(new_shop: Shop) -> None:
+    with new_shop.core():
+        fifty(new_shop, by_the_program)
 
 
-def test_fifty_processes_without_the_core_make_one_group(shop: Shop) -> None:
-    fifty(shop, by_fork)
+def test_fifty_processes_without_the_core_make_one_group(new_shop: Shop) -> None:
+    fifty(new_shop, by_fork)
+
+
+@pytest.mark.parametrize("core", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_fifty_processes_on_postgresql_make_one_group(new_shop: Shop, postgres_url: str, core: bool) -> None:
+    new_shop.configure(ledger=postgres_url)
+    if not core:
+        fifty(new_shop, by_fork)
+        return
+    with new_shop.core():
+        fifty(new_shop, by_the_program)
 
 
 @pytest.mark.full
-def test_fifty_whole_programs_without_the_core_make_one_group(shop: Shop) -> None:
-    fifty(shop, by_the_program)
+def test_fifty_whole_programs_without_the_core_make_one_group(new_shop: Shop) -> None:
+    fifty(new_shop, by_the_program)

@@ -6,6 +6,7 @@ import json
 
 # What the drivers' own `info` says, so that it need not be asked; a driver that is not listed is asked.
 FORMATS = {
+    "cloudstack": [f"cloudstack-{one}" for one in ("qcow2", "raw", "vhd", "vhdx", "ova", "light")],
     "sandbox": ["sandbox", "sandbox-light"],
 }
 _ENOUGH = 4096  # a longer request is no plain `info`
