@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.kill.points import Point
+from tests.kill.points import Point, Tracer
 
 _ROOT = Path(__file__).parents[2]
 
@@ -72,7 +72,12 @@ def _warm_up() -> None:
     """One whole life in a folder that is thrown away, so that the children find everything imported."""
     from tests.cpi_program.shop import Shop
 
-    for name in ("tests.kill.interception", "sqlalchemy.dialects.postgresql.psycopg", "psycopg"):
+    for name in (
+        "tests.kill.interception",
+        "coterie.cpi.cloudstack.driver",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "psycopg",
+    ):
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         shop = Shop(Path(folder))
@@ -97,15 +102,32 @@ def _fork(order: Order) -> int:
 def _live(order: Order) -> None:
     from coterie.cpi_program.alone import respond
     from tests.kill.interception import install
-    from tests.kill.points import Tracer
 
     tracer = Tracer(Path(order.trace), order.target) if order.trace else None
     if tracer:
         install(tracer)
+        _around_api(tracer)
     answer = respond(order.request.encode(), order.config)
     if tracer:
         tracer.reach("answer", "before")
     Path(order.answer).write_bytes(answer)
+
+
+def _around_api(tracer: Tracer) -> None:
+    """Calls that change a CloudStack cloud; the others leave it as it is, and how often a job is asked after varies."""
+    from coterie.cpi.cloudstack.api import Api
+
+    original = Api._once
+
+    def once(self: Api, command: str, parameters: Any, *, changes: bool) -> Any:
+        if not changes:
+            return original(self, command, parameters, changes=changes)
+        tracer.reach(f"cloud {command}", "before")
+        answer = original(self, command, parameters, changes=changes)
+        tracer.reach(f"cloud {command}", "after")
+        return answer
+
+    Api._once = once  # type: ignore[method-assign]  # this process is there to be watched
 
 
 if __name__ == "__main__":

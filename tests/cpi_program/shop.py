@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from coterie.sandbox.pages import EVERYTHING
 
 DIRECTOR = "6f0d5a52-9a3c-4c55-b7a1-0c6b6d1f2e11"
 SCRUBBED = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+DYNAMIC = {"default": {"type": "dynamic", "cloud_properties": {}}}
 VM = {"cpu": 1, "ram_mb": 512, "disk_mb": 1024, "zone": "z1"}
 _LISTS = {
     "vm": vm_shape.list_vms,
@@ -42,6 +43,9 @@ class CpiFailure(AssertionError):
 
 
 class Shop:
+    size: Mapping[str, Any] = VM
+    networks: Mapping[str, Any] = DYNAMIC
+
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
         self.config = folder / "cpi.json"
@@ -53,16 +57,19 @@ class Shop:
 
     def configure(self, **settings: Any) -> None:
         document = {
-            "driver": "sandbox",
+            **self.cloud(),
             "cloud": "lab",
             "ledger": str(self.ledger_file),
             "socket": str(self.socket),
             "lease_s": 2,
-            "properties": {"state": str(self.folder / "sandbox.db"), "account": "lab", "settle_s": 0.2},
             **settings,
         }
         self.config.write_text(json.dumps(document))
         self.config.chmod(0o600)
+
+    def cloud(self) -> dict[str, Any]:
+        place = {"state": str(self.folder / "sandbox.db"), "account": "lab", "settle_s": 0.2}
+        return {"driver": "sandbox", "properties": place}
 
     # -- asking --
 
@@ -129,8 +136,7 @@ class Shop:
         bosh: dict[str, Any] = {"password": "s3cret-hash"}
         if group:
             bosh |= {"group": group, "groups": ["bosh", "dep", more.pop("job", "web"), "bosh-dep", "dep-web", group]}
-        networks = {"default": {"type": "dynamic", "cloud_properties": {}}}
-        return [agent_id, stemcell, {**VM, **more}, networks, [], {"bosh": bosh}]
+        return [agent_id, stemcell, {**self.size, **more}, self.networks, [], {"bosh": bosh}]
 
     def create_vm(self, agent_id: str, stemcell: str, **more: Any) -> str:
         cid: str = self.call("create_vm", *self.vm_arguments(agent_id, stemcell, **more))[0]

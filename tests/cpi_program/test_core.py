@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from coterie.cpi_program.alone import respond
+from coterie.cpi_program.config import load
+from coterie.cpi_program.office import _handed
 from coterie.sandbox import faults
 from coterie.sandbox.calls import counts, switch_log
 from tests.cpi_program.shop import Shop, heard, result
@@ -191,6 +193,20 @@ def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
         link.request("GET", told["url"].removeprefix(f"http://{address}"))
         assert link.getresponse().read() == b"image"
         link.close()
+
+
+def test_a_driver_that_publishes_through_us_is_told_where(shop: Shop) -> None:
+    section = {"listen": "127.0.0.1:1", "url": "http://u", "user": "us", "password": "pw", "folder": "/f"}
+    shop.configure(publish_server=section, properties={"publish_mode": "server", "publish_user": "own"})
+    handed = _handed(load(str(shop.config)))
+    assert handed == {
+        "publish_mode": "server",
+        "publish_url": "http://u",
+        "publish_user": "own",
+        "publish_password": "pw",
+    }
+    shop.configure(publish_server=section, properties={"publish_mode": "native"})
+    assert _handed(load(str(shop.config))) == {"publish_mode": "native"}
 
 
 def test_a_machine_costs_few_calls_of_the_cloud(shop: Shop) -> None:

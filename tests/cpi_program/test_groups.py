@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
 
@@ -11,8 +10,8 @@ from coterie.ledger import bosh_groups
 from coterie.ledger.bosh_groups import Key
 from coterie.sandbox import faults, images, server_groups
 from coterie.sandbox.vm_shape import get_vm
-from tests.cpi_program.nursery import Nursery, Order
-from tests.cpi_program.shop import DIRECTOR, CpiFailure, Shop, heard, result
+from tests.cpi_program.shop import DIRECTOR, CpiFailure, Shop, result
+from tests.cpi_program.starting import Start, by_fork, by_the_program
 
 GROUP = "bosh-dep-web"
 
@@ -160,25 +159,6 @@ def test_a_single_writer_cloud_behaves_the_same(shop: Shop) -> None:
         shop.call("delete_vm", cid)
     shop.cleanup()
     assert shop.inventory() == {"image": [stemcell]}
-
-
-Start = Callable[[Shop, list[bytes]], list[bytes]]
-
-
-def by_the_program(shop: Shop, requests: list[bytes]) -> list[bytes]:
-    processes = [shop.start(request) for request in requests]
-    return [heard(process) for process in processes]
-
-
-def by_fork(shop: Shop, requests: list[bytes]) -> list[bytes]:
-    """Processes that do the work themselves, born with everything imported."""
-    files = [shop.folder / f"answer-{n}" for n in range(len(requests))]
-    orders = [
-        Order(str(shop.config), request.decode(), str(file)) for request, file in zip(requests, files, strict=True)
-    ]
-    with Nursery() as nursery:
-        assert nursery.run(*orders) == [0] * len(orders)
-    return [file.read_bytes() for file in files]
 
 
 def fifty(shop: Shop, start: Start) -> None:

@@ -67,7 +67,8 @@ class Office:
             if key not in self._drivers:
                 if len(self._drivers) >= _OPEN_DRIVERS:
                     self._drivers.clear()
-                self._drivers[key] = _opened(config, Runtime(who.director_uuid, book.coordinator))
+                runtime = Runtime(who.director_uuid, book.coordinator)
+                self._drivers[key] = open_cloud(config.driver, config.cloud, _handed(config), runtime)
             return self._drivers[key]
 
     def _veiled(self, envelope: bytes) -> bytes:
@@ -81,14 +82,13 @@ class Office:
         return json.dumps({**document, "error": hidden}).encode()
 
 
-def _opened(config: Config, runtime: Runtime) -> Cpi:
-    """A driver that can let its cloud download images is given our publishing server."""
-    driver = open_cloud(config.driver, config.cloud, config.properties, runtime)
-    if config.publish_server and hasattr(driver, "publisher"):
-        from coterie.cpi_program.publishing import Publisher
-
-        driver.publisher = Publisher(config.publish_server, str(config.properties.get("stemcell_format") or "qcow2"))
-    return driver
+def _handed(config: Config) -> Json:
+    """A driver that publishes through our server is told where that is."""
+    server = config.publish_server
+    if server is None or config.properties.get("publish_mode") != "server":
+        return config.properties
+    told = {"publish_url": server.url, "publish_user": server.user, "publish_password": server.password}
+    return {**told, **config.properties}
 
 
 def _secrets(config: Config) -> list[Any]:

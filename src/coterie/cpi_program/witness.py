@@ -42,7 +42,7 @@ class LedgerWitness:
             return Finding(found, "keep", _UNKNOWN)
         if row.intent in self.under_way:
             return Finding(found, "keep", "a call is working on it now")
-        return finding
+        return Finding(found, "orphan", _why(found, row)) if finding.verdict == "orphan" else finding
 
     def _row(self, found: CloudObject) -> Intent | None:
         return self._by_intent.get(found.mark.intent) if found.mark else None
@@ -60,3 +60,19 @@ class LedgerWitness:
             return ()  # machines, snapshots and keypairs of their own are used by nobody but their caller
         machines = (one for one in self.rows if one.kind == "vm" and one.open)
         return tuple(one.cid or one.intent for one in machines if (one.properties or {}).get("stemcell") == found.cid)
+
+
+def _why(found: CloudObject, row: Intent) -> str:
+    """In the words of the ledger; that it is marked as ours and unused in the cloud is proven by now."""
+    if found.kind != row.kind:
+        return f"it was made along with {row.kind} {row.cid or row.intent}, which nobody needs"
+    if row.kind == "server_group" and "compilation-" in (row.ref or ""):
+        return "a compilation machine left this group behind, and nothing is in it"
+    if row.kind == "server_group" and row.state == "live":
+        return f"no machine of {row.ref or 'this group'} is left"
+    return {
+        "gone": "it came after its creation had been given up",
+        "deleting": "its deletion was begun and never finished",
+        "live": "the caller does not know it",
+        "kept": "the caller does not know it",
+    }.get(row.state, "its creation was never finished, and nobody waits for it")
