@@ -27,6 +27,8 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py
 	$(BIN)/python bench/cpi.py
+	$(BIN)/python bench/ring.py
+	$(BIN)/python bench/cluster.py
 
 install: $(VENV)/.installed
 

@@ -13,7 +13,7 @@ import pytest
 
 from coterie.cpi_program.alone import respond
 from coterie.ids import Ids
-from coterie.ledger import claims, intents
+from coterie.ledger import intents, leases
 from coterie.sandbox import disks
 from coterie.sandbox.vm_shape import get_vm
 from tests.cpi_program.shop import DIRECTOR, Shop
@@ -111,11 +111,11 @@ def test_what_a_living_call_works_on_is_spared(shop: Shop) -> None:
     intent = Ids().intent()
     with shop.ledger() as ledger, ledger.write() as tx:
         intents.intend(tx, intent, "disk", "lab", DIRECTOR)
-        claims.take(tx, f"intent/{intent}", "other", 60)
+        leases.take(tx, f"intent/{intent}", "other", 60)
     cid = stray(shop, intent)
     assert verdicts(shop.cleanup({"disk": []}), "disk") == {cid: "keep"}
     with shop.ledger() as ledger, ledger.write() as tx:
-        claims.release(tx, f"intent/{intent}", "other")
+        leases.release(tx, f"intent/{intent}", "other")
     shop.cleanup({"disk": []})
     assert "disk" not in shop.inventory()
 

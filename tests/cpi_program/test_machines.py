@@ -7,7 +7,7 @@ import time
 import pytest
 
 from coterie.cpi_program.marks import vm_mark
-from coterie.ledger import claims, intents
+from coterie.ledger import intents, leases
 from coterie.ledger.store import Tx
 from coterie.sandbox import faults, vms
 from coterie.sandbox.vm_shape import get_vm
@@ -104,7 +104,7 @@ def test_who_died_over_a_machine_is_waited_for_and_then_replaced(shop: Shop) -> 
     stemcell = shop.stemcell()
     key = f"vm/lab/{DIRECTOR}/agent-1"
     with shop.ledger() as ledger, ledger.write() as tx:
-        claims.take(tx, key, "dead", 0.3)
+        leases.take(tx, key, "dead", 0.3)
         intents.intend(tx, vm_mark(DIRECTOR, "agent-1", 0).intent, "vm", "lab", DIRECTOR, ref="agent-1")
     cid = shop.create_vm("agent-1", stemcell)
     assert shop.inventory()["vm"] == [cid]
@@ -124,7 +124,7 @@ def test_a_machine_that_comes_after_its_lease_was_taken_over_is_removed(shop: Sh
         assert time.monotonic() < give_up
         time.sleep(0.02)
     with shop.ledger() as ledger, ledger.write() as tx:
-        claims.release(tx, f"vm/lab/{DIRECTOR}/agent-1", _holder(tx))
+        leases.release(tx, f"vm/lab/{DIRECTOR}/agent-1", _holder(tx))
         intents.gone(tx, vm_mark(DIRECTOR, "agent-1", 0).intent, tombstone=True)
     successor = shop.create_vm("agent-1", stemcell)
     faults.clear(store)
@@ -134,7 +134,7 @@ def test_a_machine_that_comes_after_its_lease_was_taken_over_is_removed(shop: Sh
 
 
 def _holder(tx: Tx) -> str:
-    holder: str = tx.exec_driver_sql("SELECT holder FROM claims WHERE key LIKE 'vm/%'").scalar_one()
+    holder: str = tx.exec_driver_sql("SELECT holder FROM leases WHERE key LIKE 'vm/%'").scalar_one()
     return holder
 
 

@@ -69,12 +69,12 @@ class Director:
     def wait(self, task: int) -> str:
         give_up = time.monotonic() + _PATIENCE_S
         while time.monotonic() < give_up:
-            seen = self.ledger.version
+            seen = self.ledger.written.version
             with self.ledger.read() as tx:
                 state: str = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task)).scalar_one()
             if state not in ("running", "cancelling"):
                 return state
-            self.ledger.wait(seen, 0.1)
+            self.ledger.written.wait(seen, 0.1)
         raise TimeoutError(f"task {task} did not end")
 
     def cancel(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from coterie.ledger import bosh_groups, claims, intents
+from coterie.ledger import bosh_groups, intents, leases
 from coterie.ledger.bosh_groups import Key
 from coterie.ledger.store import Ledger
 
@@ -16,7 +16,7 @@ OTHER = "1123456789abcdefghjkmnpqrs"
 
 def take(ledger: Ledger, holder: str, lease_s: float = 60) -> bool:
     with ledger.write() as tx:
-        return claims.take(tx, "k", holder, lease_s)
+        return leases.take(tx, "k", holder, lease_s)
 
 
 def test_a_claim_has_one_holder_until_it_ends(ledger: Ledger) -> None:
@@ -24,10 +24,10 @@ def test_a_claim_has_one_holder_until_it_ends(ledger: Ledger) -> None:
     assert not take(ledger, "b")
     assert not take(ledger, "a")
     with ledger.write() as tx:
-        claims.release(tx, "k", "b")
-        assert claims.living(tx) == {"k"}
-        claims.release(tx, "k", "a")
-        assert claims.living(tx) == frozenset()
+        leases.release(tx, "k", "b")
+        assert leases.living(tx) == {"k"}
+        leases.release(tx, "k", "a")
+        assert leases.living(tx) == frozenset()
     assert take(ledger, "b")
 
 
@@ -36,9 +36,9 @@ def test_a_claim_that_is_not_renewed_is_taken_over(ledger: Ledger) -> None:
     time.sleep(0.1)
     assert take(ledger, "b")
     with ledger.write() as tx:
-        claims.renew(tx, "k", "a", 60)
-        claims.release(tx, "k", "a")
-        assert claims.living(tx) == {"k"}
+        leases.renew(tx, "k", "a", 60)
+        leases.release(tx, "k", "a")
+        assert leases.living(tx) == {"k"}
 
 
 def test_of_many_that_claim_a_group_at_once_one_creates_it(ledger: Ledger) -> None:

@@ -28,7 +28,7 @@ def nodes(session: Session, **wanted: str | None) -> None:
         session.data(as_json(found))
         return
     rows = [_row(node) for node in found["items"]]
-    headers = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "VM")
+    headers = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "CONDUCTORS", "VM")
     session.data(table(headers, rows, session.paint, state=2))
 
 
@@ -44,6 +44,23 @@ def show(session: Session, which: str) -> None:
     if node["objects"]:
         rows = [(one["kind"], one["cid"], one["state"], one["intent"]) for one in node["objects"]]
         session.data("\n" + table(("KIND", "CID", "STATE", "INTENT"), rows, session.paint, state=2))
+
+
+@nodes.verb("set")
+@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX")
+@click.option(
+    "--conductor-group", "group", metavar="NAME", help='Conductor group to move it to; "" is the one without a name.'
+)
+@click.option("--inherit", is_flag=True, help="Take the conductor group of its cloud again.")
+def set_group(session: Session, which: str, group: str | None, inherit: bool) -> None:
+    """Move a node to another conductor group, with the steps that wait for it."""
+    if (group is None) != inherit:
+        raise UsageError("say which conductor group", remedy="either --conductor-group NAME, or --inherit")
+    path = f"/v1/nodes/{'/'.join(part(one) for one in which.split('/'))}"
+    node = session.api.send("PATCH", path, body={"conductor_group": group}).body
+    if session.json:
+        session.data(as_json(node))
+    session.say(f"{node['deployment']}/{node['name']} runs in conductor group {node['runs_in_group']!r}")
 
 
 @nodes.verb("settle")
@@ -63,7 +80,7 @@ def settle(session: Session, intent: str, cid: str | None, gone: bool) -> None:
 def _row(node: dict[str, Any]) -> tuple[Any, ...]:
     addresses = [str(address) for address in node["addresses"].values()]
     names = ("deployment", "name", "state", "az", "host")
-    return (*[node[name] for name in names], addresses, node["server_group"], node["vm_cid"])
+    return (*[node[name] for name in names], addresses, node["server_group"], node["runs_in_group"], node["vm_cid"])
 
 
 def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -71,6 +88,8 @@ def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
     found = [(name, node[name]) for name in ("uuid", "name", "deployment", "state", "az", "cloud", "host", "vm_cid")]
     found.append(("addresses", [f"{network} {ip}" for network, ip in node["addresses"].items()]))
     found.append(("server group", node["server_group"]))
+    inherited = " (its cloud's)" if node["conductor_group"] is None else ""
+    found.append(("conductor group", f"{node['runs_in_group'] or 'none'}{inherited}"))
     found.append(("changed", ago(node["updated_at"])))
     found += [(name, problem[name]) for name in ("what", "why", "remedy") if problem.get(name)]
     return found

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from coterie.cpi.contract import CpiError, Kind, Mark, NetworkCreated, OutcomeUnknown, VmCreated
 from coterie.cpi_program.desk import Desk
-from coterie.ledger import claims, intents
+from coterie.ledger import intents, leases
 
 T = TypeVar("T")
 _LOOK_S = 0.5
@@ -18,7 +18,7 @@ def create(desk: Desk, kind: Kind, mark: Mark, call: Callable[[], T]) -> T:
     """Make one object of a plain kind under this mark."""
     book, key = desk.book, desk.claim_of(kind, mark.intent)
     with book.ledger.write() as tx:
-        claims.take(tx, key, desk.holder, book.lease_s)
+        leases.take(tx, key, desk.holder, book.lease_s)
         intents.intend(tx, mark.intent, kind, desk.cloud, desk.director)
     with desk.holding(key):
         made = called(desk, kind, mark, call)

@@ -49,17 +49,17 @@ class Desk:
     def holding(self, key: str) -> Iterator[None]:
         """Keep the claim on `key`, which was taken already, alive until the block ends; then give it up."""
         from coterie.cpi_program.lease import renewed
-        from coterie.ledger import claims
+        from coterie.ledger import leases
 
         ledger, lease_s = self.book.ledger, self.book.lease_s
 
         def renew() -> None:
             with ledger.write() as tx:
-                claims.renew(tx, key, self.holder, lease_s)
+                leases.renew(tx, key, self.holder, lease_s)
 
         try:
             with renewed(lease_s, renew):
                 yield
         finally:
             with ledger.write() as tx:
-                claims.release(tx, key, self.holder)
+                leases.release(tx, key, self.holder)

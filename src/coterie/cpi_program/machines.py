@@ -16,7 +16,7 @@ from coterie.cpi.contract import CpiError, Json, Networks, OutcomeUnknown, VmCre
 from coterie.cpi_program import agent_settings, creates, grouping, groups
 from coterie.cpi_program.desk import Desk
 from coterie.cpi_program.marks import vm_mark
-from coterie.ledger import claims, intents
+from coterie.ledger import intents, leases
 from coterie.ledger.intents import Intent
 
 _HEALTHY = ("running", "building", None)
@@ -58,7 +58,7 @@ def _wait_for(desk: Desk, key: str) -> None:
     pause = _LOOK_S
     while True:
         with desk.book.ledger.write() as tx:
-            if claims.take(tx, key, desk.holder, desk.book.lease_s):
+            if leases.take(tx, key, desk.holder, desk.book.lease_s):
                 return
         time.sleep(pause)
         pause = min(pause * 1.5, 1.0)
@@ -132,7 +132,7 @@ def _call(desk: Desk, order: Order, intent: str, group: str | None, noted: Json)
 def _land(desk: Desk, agent_id: str, intent: str, made: VmCreated, noted: Json) -> None:
     """Write it down, unless another call took over while this process was paused and gave the intent up."""
     with desk.book.ledger.write() as tx:
-        mine = claims.holds(tx, desk.claim_of("vm", "", agent_id), desk.holder)
+        mine = leases.holds(tx, desk.claim_of("vm", "", agent_id), desk.holder)
         if mine or any(row.intent == intent for row in intents.open_of_agent(tx, desk.cloud, desk.director, agent_id)):
             intents.landed(tx, intent, made.cid, {**noted, "answer": [made.cid, dict(made.networks)]})
             return

@@ -14,7 +14,7 @@ from coterie.cpi.contract import CpiError, Json, Kind
 from coterie.cpi_program import leftovers
 from coterie.cpi_program.desk import Desk
 from coterie.cpi_program.witness import LedgerWitness
-from coterie.ledger import bosh_groups, claims, intents
+from coterie.ledger import bosh_groups, intents, leases
 from coterie.ledger.intents import Intent
 
 # Objects that a BOSH Director holds by cid; of any other kind it never hears, so only our ledger can know them.
@@ -31,7 +31,7 @@ def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | Non
         return _only_listed(desk, director_uuid, wanted, error)
     with ledger.read() as tx:
         rows = intents.of_caller(tx, desk.cloud, director_uuid)
-        busy, building = claims.living(tx), bosh_groups.busy(tx, desk.cloud, director_uuid)
+        busy, building = leases.living(tx), bosh_groups.busy(tx, desk.cloud, director_uuid)
     under_way = {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
     if not wanted.dry_run:
         leftovers.forget_missing(desk, director_uuid)

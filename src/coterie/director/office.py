@@ -40,7 +40,6 @@ class Office:
     home: Home
     token: str | None = None  # None: the socket's permissions decide who comes in
     local: bool = False
-    any_group: bool = True  # our own conductor serves every group
     resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that this start goes on with
     activity: Activity = field(default_factory=Activity)
     ending: bool = False

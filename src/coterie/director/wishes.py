@@ -10,7 +10,7 @@ from coterie.errors import Conflict, UsageError
 from coterie.ledger.views import tasks
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import start
+from coterie.task import regroup, start
 from coterie.task.audit import placement_audit
 from coterie.task.request import PlanRequest
 
@@ -72,6 +72,10 @@ def delete_disk(office: Office, intent: str) -> int:
 
 def settle(office: Office, intent: str, cid: str | None) -> None:
     start.settle_object(office.ledger, intent, cid)
+
+
+def move_node(office: Office, uuid: str, group: str | None) -> None:
+    regroup.move_node(office.ledger, uuid, group)
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:

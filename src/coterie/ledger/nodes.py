@@ -57,6 +57,14 @@ def of_cloud(tx: Tx, cloud: str) -> list[NodeRow]:
     return [NodeRow(*row) for row in tx.execute(sa.select(*_ROW).where(nodes.c.cloud == cloud))]
 
 
+def own_groups(tx: Tx, deployment: str) -> dict[str, str]:
+    """Conductor groups of the nodes that do not inherit theirs from their cloud."""
+    own = sa.and_(nodes.c.deployment == deployment, nodes.c.conductor_group.is_not(None))
+    return {
+        row.uuid: row.conductor_group for row in tx.execute(sa.select(nodes.c.uuid, nodes.c.conductor_group).where(own))
+    }
+
+
 def in_group(tx: Tx, server_group: str) -> int:
     """How many nodes have a VM in this server group."""
     query = sa.select(sa.func.count()).where(nodes.c.server_group == server_group, nodes.c.vm_intent.is_not(None))

@@ -25,6 +25,10 @@ def _number(name: str, default: int = 0) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False, default=default, server_default=str(default))
 
 
+def _real(name: str, default: float) -> sa.Column[float]:
+    return sa.Column(name, sa.Double, nullable=False, default=default, server_default=str(default))
+
+
 def _flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False, default=False, server_default=sa.false())
 
@@ -286,6 +290,13 @@ conductors = _table(
     _text("release"),
     _time("started_at", null=False),
     _time("heartbeat", null=False),
+    _text("speaks", null=True),  # the release it behaves as, while pinned; null: its own
+    _flag("every_group"),  # stands in wherever a group has no conductor of its own
+    _flag("draining"),  # takes nothing new
+    _real("weight", 1.0),
+    _real("ttl_s", 10.0),  # given up after so much silence
+    _text("ring", default="probed"),
+    _json("flows"),  # what its release can run; null: it does not say
 )
 
 # -- single-writer domains --
@@ -390,7 +401,7 @@ tallies = _table("tallies", _key("cloud"), _key("kind"), _number("cleaned"))  # 
 
 # -- callers without our Director --
 
-claims = _table("claims", _key("key"), _text("holder"), _time("expires", null=False))  # work under way, by lease
+leases = _table("leases", _key("key"), _text("holder"), _time("expires", null=False))  # work under way, by lease
 
 # Which group stands for an env.bosh.group; its life is an object of kind server_group.
 # state: intended (its holder creates it) · live · deleting (its holder removes it)

@@ -35,7 +35,8 @@ class Runner:
         self._retry = retry
         self._chance = random.Random()
 
-    def run(self, claim: Claim) -> None:
+    def run(self, claim: Claim) -> bool:
+        """False when the step was dropped, because its claim or our lease is lost."""
         flow, started = self._flows[claim.flow], self._clock()
         try:
             while True:
@@ -43,10 +44,11 @@ class Runner:
                 if not self._committer.commit(outcome):
                     raise LeaseLost(f"step {claim.id} ({claim.subject}) belongs to another by now")
                 if outcome.move != "next":
-                    return
+                    return True
                 claim.label, claim.data, claim.attempt = outcome.label, outcome.data, 0
         except LeaseLost as lost:
             log.warning("dropped step %s of task %s: %s", claim.id, claim.task, lost)
+            return False
 
     def _step(self, flow: Flow, claim: Claim, started: float) -> Outcome:
         work: Work | None = None

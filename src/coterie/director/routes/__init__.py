@@ -18,6 +18,7 @@ from coterie.director.routes import (
     objects,
     placement,
     plans,
+    ring,
     stemcells,
     tasks,
 )
@@ -37,6 +38,7 @@ _NOUNS: tuple[APIRouter, ...] = (
     tasks.router,
     events.router,
     conductors.router,
+    ring.router,
     placement.router,
     explain.router,
     cleanups.router,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
 
+from coterie.director import wishes
 from coterie.director.office import Here
 from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
 from coterie.ledger.views import nodes
@@ -28,9 +30,17 @@ class Node(Resource):
     server_group: str | None
     server_group_cid: str | None
     conductor_group: str | None
+    runs_in_group: str
     problem: dict[str, Any] | None
     created_at: str
     updated_at: str
+
+
+class NodeChange(BaseModel):
+    """What of a node can be set. A group of null is its cloud's."""
+
+    model_config = ConfigDict(extra="forbid")
+    conductor_group: Annotated[str, Field(max_length=255)] | None
 
 
 class NodeDetail(Node):
@@ -59,3 +69,13 @@ def index(
 def show(office: Here, which: Annotated[Word, Path(description="uuid, or deployment/group/index")]) -> Json:
     with office.ledger.read() as tx:
         return nodes.one(tx, which)
+
+
+@router.patch("/{which:path}", response_model=NodeDetail)
+def change(office: Here, which: Annotated[Word, Path()], wish: NodeChange) -> Json:
+    """Move a node to another conductor group; refused where no live conductor has its driver."""
+    with office.ledger.read() as tx:
+        uuid = nodes.one(tx, which)["uuid"]
+    wishes.move_node(office, uuid, wish.conductor_group)
+    with office.ledger.read() as tx:
+        return nodes.one(tx, uuid)

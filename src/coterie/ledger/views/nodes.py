@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from coterie.errors import NotFound
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import nodes, objects, server_groups
+from coterie.ledger.tables import clouds, nodes, objects, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+from coterie.ledger.views.ring import GROUP
 
 _KEYS = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
 _SLOT = re.compile(r"([^/]+)/([^/]+)/(\d{1,9})")
@@ -53,10 +54,13 @@ def _brief() -> sa.Select[Any]:
         group.c.name.label("server_group"),
         group.c.cid.label("server_group_cid"),
         nodes.c.conductor_group,
+        GROUP.label("runs_in_group"),
         nodes.c.problem,
         nodes.c.created_at,
         nodes.c.updated_at,
-    ).select_from(nodes.outerjoin(group, group.c.intent == nodes.c.server_group))
+    ).select_from(
+        nodes.outerjoin(group, group.c.intent == nodes.c.server_group).outerjoin(clouds, clouds.c.name == nodes.c.cloud)
+    )
 
 
 def _shown(row: Row) -> Row:

@@ -1,10 +1,10 @@
-"""What `coterie-cpi` remembers for callers without our Director: whose an object is, claims, groups, registry."""
+"""What `coterie-cpi` remembers for callers without our Director: whose an object is, leases, groups, registry."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:
@@ -14,7 +14,7 @@ def upgrade() -> None:
     op.create_index("objects_by_cid", "objects", ["cid"])
     op.create_index("objects_by_server_group", "objects", ["server_group"])
     op.create_table(
-        "claims",
+        "leases",
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("holder", sa.Text(), nullable=False),
         sa.Column("expires", sa.Double(), nullable=False),
