@@ -68,7 +68,8 @@ def test_a_document_that_is_too_large(server: RegistryServer) -> None:
 
 def test_the_document() -> None:
     env = {"bosh": {"mbus": {"urls": ["nats://m"]}, "ntp": ["t"], "blobstores": [{"provider": "dav"}], "registry": {}}}
-    made = document.settings("a", "cot-x", {"default": {"ip": "127.0.0.9"}}, env)
+    made = document.settings("a", "cot-x", {"default": {"ip": "127.0.0.9"}}, env, {"system": "/dev/vda"})
+    assert made["disks"] == {"system": "/dev/vda", "ephemeral": None, "persistent": {}}
     assert (made["agent_id"], made["mbus"], made["ntp"], made["blobstore"]) == (
         "a",
         "nats://m",
@@ -100,7 +101,10 @@ def test_a_machine_of_an_old_stemcell_through_the_core(
         told = user_data(shop, cid)["env"]["bosh"]["registry"]
         assert told["endpoint"] == f"http://agent:pw@127.0.0.1:{free_port}"
         path = f"/instances/{told['instance']}/settings"
-        assert json.loads(ask(free_port, "GET", path)[1]["settings"])["agent_id"] == "agent-1"
+        settings = json.loads(ask(free_port, "GET", path)[1]["settings"])
+        assert settings["agent_id"] == "agent-1"
+        assert settings["disks"] == {"system": "/dev/sda", "ephemeral": "/dev/sdb", "persistent": {}}
+        assert settings["networks"]["default"]["ip"]
         disk = result(shop.run(shop.request("create_disk", 1024, {"zone": "z1"}, cid)).stdout)
         result(shop.run(shop.request("attach_disk", cid, disk, **old)).stdout)
         assert disk in json.loads(ask(free_port, "GET", path)[1]["settings"])["disks"]["persistent"]

@@ -33,10 +33,12 @@ def with_registry(desk: Desk, env: Json, intent: str) -> Json:
 
 
 def announce(desk: Desk, intent: str, agent_id: str, made: VmCreated, env: Json) -> None:
-    if not _old(desk):
+    section = desk.config.registry
+    if not _old(desk) or section is None:
         return
     instance = desk.mark(intent).name()
-    settings = document.settings(agent_id, instance, made.networks, env)
+    disks = made.disks or {"system": section.system_disk}
+    settings = document.settings(agent_id, instance, made.networks, env, disks)
     with desk.book.ledger.write() as tx:
         registry.put(tx, instance, json.dumps(settings))
 

@@ -41,12 +41,16 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Agent settings for stemcells of api_version 1. `endpoint`: how machines reach it, without credentials."""
+    """Agent settings for stemcells of api_version 1. `endpoint`: how machines reach it, without credentials.
+
+    `system_disk`: the root device, for drivers that do not say where the disks of a machine are.
+    """
 
     listen: str
     endpoint: str
     user: str
     password: str
+    system_disk: str = "/dev/vda"
 
     def __post_init__(self) -> None:
         _address(self.listen)

@@ -8,14 +8,14 @@ from typing import Any
 Json = dict[str, Any]
 
 
-def settings(agent_id: str, instance: str, networks: Mapping[str, Any], env: Json) -> Json:
-    """Everything that an agent of api_version 1 wants to know; disks are added as they are attached."""
+def settings(agent_id: str, instance: str, networks: Mapping[str, Any], env: Json, disks: Json) -> Json:
+    """Everything that an agent of api_version 1 wants to know; persistent disks are added as they are attached."""
     bosh = {key: value for key, value in (env.get("bosh") or {}).items() if key != "registry"}
     return {
         "agent_id": agent_id,
         "vm": {"name": instance},
         "networks": {name: dict(network) for name, network in networks.items()},
-        "disks": {"system": "", "ephemeral": None, "persistent": {}},
+        "disks": {"system": disks["system"], "ephemeral": disks.get("ephemeral"), "persistent": {}},
         "env": {**env, "bosh": bosh},
         "mbus": _first((bosh.get("mbus") or {}).get("urls")) or "",
         "ntp": bosh.get("ntp") or [],
