@@ -51,6 +51,7 @@ class Shop:
         self.config = folder / "cpi.json"
         self.socket = folder / "cpi.sock"
         self.ledger_file = folder / "ledger.db"
+        self.log = folder / "core.log"
         self.image = folder / "image"
         self.image.write_bytes(b"image")
         self.configure(**settings)
@@ -115,7 +116,8 @@ class Shop:
     def start_core(self) -> subprocess.Popen[bytes]:
         source = str(Path(sys.modules["coterie"].__file__ or "").parents[1])
         words = [sys.executable, "-m", "coterie.cpi_program.main", "serve", "--config", str(self.config)]
-        process = subprocess.Popen(words, env={**os.environ, "PYTHONPATH": source}, stderr=subprocess.DEVNULL)
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(words, env={**os.environ, "PYTHONPATH": source}, stderr=log)
         until = time.monotonic() + 30
         while not self.socket.exists():
             assert process.poll() is None, "the core process ended"

@@ -80,6 +80,25 @@ def test_a_machine_through_the_real_program(new_shop: Shop) -> None:
     assert one_object(shop.run(shop.request("has_vm", cid)))["result"] is False
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_each_version_gets_the_answers_that_it_knows(shop: Shop, version: int) -> None:
+    more = [{"tags": {"team": "a"}}] if version == 3 else []
+    stemcell = shop.call("create_stemcell", str(shop.image), {}, *more, version=version)
+    made = shop.call("create_vm", *shop.vm_arguments("agent-1", stemcell), version=version)
+    cid = made if version == 1 else made[0]
+    assert shop.inventory()["vm"] == [cid]
+    disk = shop.call("create_disk", 1024, {"zone": "z1"}, cid, version=version)
+    hint = shop.call("attach_disk", cid, disk, version=version)
+    assert (hint is None) is (version == 1)
+    assert shop.call("info", version=version)["api_version"] == 3
+
+
+def test_arguments_that_a_version_does_not_have_are_refused(shop: Shop) -> None:
+    with pytest.raises(AssertionError, match="`arguments` of create_stemcell must be 2"):
+        shop.call("create_stemcell", str(shop.image), {}, {"tags": {}}, version=2)
+    assert shop.inventory() == {}
+
+
 def test_context_properties_override_the_file(shop: Shop) -> None:
     stemcell = shop.stemcell()
     elsewhere = shop.call("create_stemcell", str(shop.image), {}, account="other")
@@ -143,6 +162,14 @@ def test_a_secret_from_a_file(shop: Shop) -> None:
     shop.configure(
         properties={"state": str(shop.folder / "sandbox.db"), "account": {"from_file": str(shop.folder / "name")}}
     )
+    stemcell = shop.stemcell()
+    assert shop.inventory() == {"image": [stemcell]}
+
+
+def test_a_secret_from_the_environment(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTERIE_TEST_ACCOUNT", "lab")
+    place = {"state": str(shop.folder / "sandbox.db"), "account": {"from_env": "COTERIE_TEST_ACCOUNT"}}
+    shop.configure(properties=place)
     stemcell = shop.stemcell()
     assert shop.inventory() == {"image": [stemcell]}
 

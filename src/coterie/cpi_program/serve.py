@@ -8,7 +8,7 @@ import signal
 import socket
 import socketserver
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -26,19 +26,15 @@ def serve(config: str) -> None:
     """Run until SIGTERM or SIGINT; calls that are under way are finished first."""
     office = Office(config, core=True)
     path = Path(office.config.socket)
-    with only_one(path), Core(path, office) as core:
-        shops = Shopfront(office)
+    # The socket comes last: whoever sees it may count on the other servers, and on an orderly end.
+    with closing(office), only_one(path), closing(Shopfront(office)):
         told = _told_to_end()
-        loop = threading.Thread(target=core.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
-        loop.start()
-        log.info("serving %s for the driver %s", path, office.config.driver)
-        try:
+        with Core(path, office) as core:
+            threading.Thread(target=core.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+            log.info("serving %s for the driver %s", path, office.config.driver)
             os.read(told, 1)
-        finally:
             core.shutdown()
             core.drain()
-            shops.close()
-            office.close()
 
 
 class Core(socketserver.ThreadingUnixStreamServer):
