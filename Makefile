@@ -27,6 +27,7 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py
 	$(BIN)/python bench/cpi.py
+	$(BIN)/python bench/cpi_calls.py
 	$(BIN)/python bench/ring.py
 	$(BIN)/python bench/cluster.py
 
