@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from peers.cloudstack_bed import CloudstackBed
 
 from tests.cpi_program.shop import Shop
@@ -29,6 +32,20 @@ class CloudShop(Shop):
     def cloud(self) -> dict[str, Any]:
         patience = {"poll_s": 0.05, "settle_s": 0.2, "host_visibility": False}
         return {"driver": "cloudstack", "properties": {**self.bed.properties(), **patience}}
+
+    @contextmanager
+    def listening(self) -> Iterator[Counter[str]]:
+        """What the cloud is asked meanwhile, by command."""
+        asked: Counter[str] = Counter()
+        ask = self.bed.server.front.ask
+
+        def counted(raw: Any, **more: Any) -> Any:
+            asked[raw.get("command", "")] += 1
+            return ask(raw, **more)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.bed.server.front, "ask", counted)
+            yield asked
 
     def inventory(self) -> dict[str, list[str]]:
         """All that was made since the shop was opened, marked or not."""

@@ -1,4 +1,4 @@
-"""The core process in front of CloudStack: what it learnt once it does not ask again, and machines come out the same."""
+"""The core process in front of CloudStack: what it learnt it does not ask again; one ledger with and without it."""
 
 from __future__ import annotations
 
