@@ -21,14 +21,15 @@ clouds:
 azs:
 - {name: z1, cloud: lab}
 """
-FLOW = "clouds: [{name: lab, driver: sandbox}, {name: hall, driver: sandbox, conductor_group: rack1}]\nazs: [{name: z1, cloud: lab}]\n"
+AZS = "azs: [{name: z1, cloud: lab}]\n"
+FLOW = AZS + "clouds: [{name: lab, driver: sandbox}, {name: hall, driver: sandbox, conductor_group: rack1}]\n"
 JSON = json.dumps(
     {
         "clouds": [{"name": "lab", "driver": "sandbox"}, {"name": "hall", "driver": "sandbox"}],
         "azs": [{"name": "z1", "cloud": "lab"}],
     }
 )
-ANCHORED = "azs: [{name: z1, cloud: lab}]\nclouds:\n- &one {name: lab, driver: sandbox, properties: {}}\n- {<<: *one, name: hall}\n"
+ANCHORED = AZS + "clouds:\n- &one {name: lab, driver: sandbox, properties: {}}\n- {<<: *one, name: hall}\n"
 
 
 def groups(text: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.redact import redact
 from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.spoken import refuse_new
 from coterie.ledger.views import clouds
 
 router = APIRouter(tags=["clouds"], prefix="/v1/clouds", responses=PROBLEMS)
@@ -27,7 +28,7 @@ class Fact(Resource):
 class Cloud(Resource):
     name: str
     driver: str
-    conductor_group: str
+    conductor_group: str = ""
     properties: dict[str, Any]
     nodes: int
 
@@ -63,6 +64,7 @@ def index(office: Here, part: Part) -> Json:
 @router.post("", status_code=201, response_model=CloudDetail)
 def add(office: Here, request: Request, wish: NewCloud, key: Key = None) -> Response:
     """Add a cloud: a new cloud config, with one more entry."""
+    refuse_new(wish.model_dump(exclude_unset=True))
 
     def work() -> tuple[int, Json]:
         wishes.add_cloud(office, wish.model_dump(exclude_defaults=True))
@@ -74,6 +76,7 @@ def add(office: Here, request: Request, wish: NewCloud, key: Key = None) -> Resp
 @router.patch("/{name}", response_model=CloudDetail)
 def change(office: Here, name: Annotated[Word, Path()], wish: CloudChange) -> Json:
     """Move it to another conductor group: a new cloud config, with one line changed."""
+    refuse_new(wish.model_dump(exclude_unset=True))
     wishes.move_cloud(office, name, wish.conductor_group)
     return _shown(office, name)
 

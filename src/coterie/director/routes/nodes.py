@@ -12,6 +12,7 @@ from coterie.director import wishes
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.spoken import refuse_new
 from coterie.ledger.views import nodes
 from coterie.task.enroll import Enrollment
 
@@ -33,9 +34,9 @@ class Node(Resource):
     addresses: dict[str, Any]
     server_group: str | None
     server_group_cid: str | None
-    conductor_group: str | None
-    runs_in_group: str
-    enrolled: bool
+    conductor_group: str | None = None
+    runs_in_group: str = ""
+    enrolled: bool = False
     problem: dict[str, Any] | None
     created_at: str
     updated_at: str
@@ -91,6 +92,7 @@ def index(
 @router.post("", status_code=201, response_model=NodeDetail)
 def enroll(office: Here, request: Request, wish: NewNode, key: Key = None) -> Response:
     """Enroll a machine that somebody else made: it is shown and looked after, never made anew and never cleaned up."""
+    refuse_new(wish.model_dump(exclude_unset=True))
 
     def work() -> tuple[int, Json]:
         uuid = wishes.enroll(office, Enrollment(wish.cloud, wish.cid, wish.name, wish.conductor_group))
@@ -109,6 +111,7 @@ def show(office: Here, which: Which) -> Json:
 @router.patch("/{which:path}", response_model=NodeDetail)
 def change(office: Here, which: Which, wish: NodeChange) -> Json:
     """Move a node to another conductor group; refused where no live conductor has its driver."""
+    refuse_new(wish.model_dump(exclude_unset=True))
     with office.ledger.read() as tx:
         uuid = nodes.one(tx, which)["uuid"]
     wishes.move_node(office, uuid, wish.conductor_group)
