@@ -43,6 +43,9 @@ def _json(name: str) -> sa.Column[object]:
 
 # -- who we are, and what is configured --
 
+# the oldest schema whose release may work on this one; raised by a migration that takes something away
+schema_floor = _table("schema_floor", _key("oldest"))
+
 directors = _table("directors", _key("uuid"), _text("name"), _time("created_at", null=False))
 
 cloud_configs = _table(  # history; the newest counts
@@ -143,6 +146,7 @@ nodes = _table(
     _json("problem"),
     _time("created_at", null=False),
     _time("updated_at", null=False),
+    _flag("enrolled"),  # made by somebody else: of no deployment (""), its name is its instance group
     sa.UniqueConstraint("deployment", "instance_group", "index"),
 )
 
