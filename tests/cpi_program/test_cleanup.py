@@ -14,9 +14,9 @@ import pytest
 from coterie.cpi_program.alone import respond
 from coterie.ids import Ids
 from coterie.ledger import intents, leases
-from coterie.sandbox import disks
+from coterie.sandbox import disks, faults
 from coterie.sandbox.vm_shape import get_vm
-from tests.cpi_program.shop import DIRECTOR, Shop
+from tests.cpi_program.shop import DIRECTOR, CpiFailure, Shop
 
 MARK = "0123456789abcdefghjkmnpqrs"
 
@@ -147,6 +147,24 @@ def test_others_are_never_touched(shop: Shop) -> None:
     foreign = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1, director_uuid="another")
     shop.cleanup({"vm": [], "disk": [], "image": []})
     assert shop.inventory() == {"disk": [foreign]}
+
+
+def test_another_directors_objects_are_not_judged_by_our_marks(shop: Shop) -> None:
+    disk = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    with pytest.raises(CpiFailure, match="in the name of Director another"):
+        shop.call("cleanup", DIRECTOR, {"disk": []}, {"dry_run": False, "grace_s": 0}, director_uuid="another")
+    assert shop.inventory() == {"disk": [disk]}
+
+
+def test_groups_can_be_joined_again_after_a_sweep_that_failed(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    shop.call("delete_vm", shop.create_vm("agent-1", stemcell, group="bosh-dep-web"))
+    (group,) = shop.inventory()["server_group"]
+    faults.add(shop.account.datacenter.store, "list_vms", "error", times=1)
+    with pytest.raises(CpiFailure):
+        shop.cleanup()
+    cid = shop.create_vm("agent-2", stemcell, group="bosh-dep-web")
+    assert get_vm(shop.account, cid).groups == (group,)
 
 
 def test_the_verb_shows_first_and_deletes_when_told(shop: Shop) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.cleanup import sweep
 from coterie.cleanup.sweep import Options
-from coterie.cpi.contract import CpiError, Json, Kind
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Kind
 from coterie.cpi_program import leftovers
 from coterie.cpi_program.desk import Desk
 from coterie.cpi_program.witness import LedgerWitness
@@ -25,6 +25,7 @@ _LIVING = ("live", "kept")
 def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | None, options: Json) -> Json:
     """The report of `cleanup.sweep`, and the ledger brought in line with what it did."""
     wanted = Options.of_wire(options)
+    _require_same(desk, director_uuid)
     try:
         ledger = desk.book.existing()
     except CpiError as error:
@@ -39,12 +40,23 @@ def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | Non
     needed = _needed(rows, known or {}, {group.intent for group in closing})
     evidence = _evidence(wanted.kinds, needed, known or {})
     witness = LedgerWitness(rows, under_way, {row.intent for row in needed})
-    report = sweep.cleanup(desk.driver, director_uuid, evidence, wanted, witness)
-    if not wanted.dry_run:
-        _note(desk, rows, report)
-        leftovers.settle(desk, [row for row in rows if row.intent not in under_way])
-    leftovers.reopen_groups(desk, closing)
+    try:
+        report = sweep.cleanup(desk.driver, director_uuid, evidence, wanted, witness)
+        if not wanted.dry_run:
+            _note(desk, rows, report)
+            leftovers.settle(desk, [row for row in rows if row.intent not in under_way])
+    finally:
+        leftovers.reopen_groups(desk, closing)
     return _explained(report, known)
+
+
+def _require_same(desk: Desk, director_uuid: str) -> None:
+    """Driver and marks are those of the caller in the context: judged by them, another's objects would seem lost."""
+    if director_uuid != desk.director:
+        raise InvalidCall(
+            f"cleanup for Director {director_uuid} was asked in the name of Director {desk.director}",
+            remedy="send the same uuid as argument and as context.director_uuid",
+        )
 
 
 def _only_listed(desk: Desk, director_uuid: str, wanted: Options, error: CpiError) -> Json:
