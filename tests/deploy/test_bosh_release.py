@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from peers.cloudstack_bed import CloudstackBed
 from ruamel.yaml import YAML
 
 from coterie.cpi.load import open_cloud
@@ -129,6 +130,20 @@ def test_bin_cpi_works_with_the_scrubbed_environment(installed: Installed) -> No
     assert installed.cpi("has_vm", made[0])["result"] is True
     assert installed.cpi("delete_vm", made[0])["error"] is None
     assert installed.cpi("has_vm", made[0])["result"] is False
+
+
+def test_bin_cpi_speaks_to_cloudstack(installed: Installed, tmp_path: Path) -> None:
+    bed = CloudstackBed(tmp_path)
+    try:
+        places = {"ledger": str(tmp_path / "ledger.db"), "socket": str(tmp_path / "none.sock")}
+        own = {name: bed.properties()[name] for name in ("endpoint", "api_key", "secret_access_key", "default_zone")}
+        installed.render({**places, "cloudstack": own, "properties": {"poll_s": 0.05}})
+        assert "cloudstack-qcow2" in installed.cpi("info")["result"]["stemcell_formats"]
+        disk = installed.cpi("create_disk", 1024, {}, None)["result"]
+        assert installed.cpi("has_disk", disk)["result"] is True
+        assert installed.cpi("delete_disk", disk)["error"] is None
+    finally:
+        bed.close()
 
 
 def test_the_core_process_of_the_package(installed: Installed) -> None:
