@@ -27,21 +27,17 @@ def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | Non
     wanted = Options.of_wire(options)
     _require_same(desk, director_uuid)
     try:
-        ledger = desk.book.existing()
+        rows, under_way = _recorded(desk)
     except CpiError as error:
-        return _only_listed(desk, director_uuid, wanted, error)
-    with ledger.read() as tx:
-        rows = intents.of_caller(tx, desk.cloud, director_uuid)
-        busy, building = leases.living(tx), bosh_groups.busy(tx, desk.cloud, director_uuid)
-    under_way = {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
+        return _only_listed(desk, wanted, error)
     if not wanted.dry_run:
-        leftovers.forget_missing(desk, director_uuid)
-    closing = leftovers.closable_groups(desk, director_uuid, dry_run=wanted.dry_run)
+        leftovers.forget_missing(desk)
+    closing = leftovers.closable_groups(desk, dry_run=wanted.dry_run)
     needed = _needed(rows, known or {}, {group.intent for group in closing})
-    evidence = _evidence(wanted.kinds, needed, known or {})
     witness = LedgerWitness(rows, under_way, {row.intent for row in needed})
     try:
-        report = sweep.cleanup(desk.driver, director_uuid, evidence, wanted, witness)
+        evidence = _evidence(wanted.kinds, needed, known or {})
+        report = sweep.cleanup(desk.driver, desk.director, evidence, wanted, witness)
         if not wanted.dry_run:
             _note(desk, rows, report)
             leftovers.settle(desk, [row for row in rows if row.intent not in under_way])
@@ -59,9 +55,17 @@ def _require_same(desk: Desk, director_uuid: str) -> None:
         )
 
 
-def _only_listed(desk: Desk, director_uuid: str, wanted: Options, error: CpiError) -> Json:
+def _recorded(desk: Desk) -> tuple[list[Intent], set[str]]:
+    """All that the ledger has of this caller, and the intents that a living call works on."""
+    with desk.book.existing().read() as tx:
+        rows = intents.of_caller(tx, desk.cloud, desk.director)
+        busy, building = leases.living(tx), bosh_groups.busy(tx, desk.cloud, desk.director)
+    return rows, {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
+
+
+def _only_listed(desk: Desk, wanted: Options, error: CpiError) -> Json:
     """Without a ledger there is no proof that anything is unused, whatever the caller knows."""
-    report = sweep.cleanup(desk.driver, director_uuid, None, wanted)
+    report = sweep.cleanup(desk.driver, desk.director, None, wanted)
     for told in report.values():
         if told["found"] and not told["stopped"]:
             told["stopped"] = f"{error.what}: {error.why}; {error.remedy}"
