@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cpi_program.nursery import Nursery, Order
-from tests.cpi_program.shop import Shop, result
+from tests.cpi_program.shop import PATIENCE_S, Shop, result
 from tests.kill.points import Point, read_trace
 
 _LEASE_S = 0.2
@@ -168,7 +168,7 @@ def _died(world: World, point: Point, nursery: Nursery) -> World:
 def _swept(world: World, point: Point) -> None:
     """The Director knows its stemcell and nothing else. What a dead call holds is free when its lease has ended."""
     known: dict[str, Any] = {"vm": [], "disk": [], "snapshot": [], "image": [], **world.kept}
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while world.shop.cleanup(known) and world.shop.inventory() != world.kept:
         assert time.monotonic() < until, f"killed {point}: {world.shop.inventory()} is left"
         time.sleep(0.05)
