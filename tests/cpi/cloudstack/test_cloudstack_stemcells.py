@@ -43,6 +43,10 @@ def served(*statuses: int) -> Iterator[str]:
         server.server_close()
 
 
+def rows(bed: CloudstackBed, cid: str) -> list[dict[str, Any]]:
+    return list(bed.client().listTemplates(templatefilter="self", id=cid)["template"])
+
+
 def templates(bed: CloudstackBed) -> dict[str, set[str]]:
     rows = bed.client().listTemplates(templatefilter="self")["template"]
     found: dict[str, set[str]] = {}
@@ -58,8 +62,17 @@ def test_an_upload_is_ready_in_every_zone_and_tagged(bed: CloudstackBed, lab: La
     cid = lab.cpi.create_stemcell(path, properties, {"tags": {"os": "jammy"}}, mark=mark)
     lab.undo(lab.cpi.delete_stemcell, cid)
     assert templates(bed) == {cid: {"z1", "z2", "z3"}}
+    assert {row["ispublic"] for row in rows(bed, cid)} == {False}
     found = lab.cpi.find("image", mark)
     assert found and found.tags == {"os": "jammy", "coterie-director": mark.director}
+
+
+def test_a_stemcell_is_public_if_the_settings_say_so(bed: CloudstackBed, lab: Lab) -> None:
+    bed.more = {"stemcell_public_visibility": True}
+    path, properties = bed.image()
+    cid = bed.open().create_stemcell(path, properties, mark=lab.mark())
+    lab.undo(lab.cpi.delete_stemcell, cid)
+    assert {row["ispublic"] for row in rows(bed, cid)} == {True}
 
 
 def test_a_large_upload_is_streamed_in_pieces(bed: CloudstackBed, lab: Lab, tmp_path: Path) -> None:
