@@ -33,6 +33,7 @@ from coterie.task.flow import Work
 from coterie.task.flows import FLOWS as TASK_FLOWS
 from coterie.task.retry import Retry
 from coterie.task.runner import Runner
+from coterie.telemetry.process import LOSSES
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +150,18 @@ class Conductor:
     def busy(self) -> bool:
         return bool(self._inbox.steps)
 
+    @property
+    def in_hand(self) -> int:
+        """Steps that are claimed and not yet committed or handed back."""
+        return len(self._inbox.steps)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it takes no work now; None when it does."""
+        if self._stopping.is_set():
+            return "this conductor is ending"
+        return None if self._lease.held else "its heartbeat is too old: the database does not answer"
+
     # -- threads --
 
     def _claim_steps(self) -> None:
@@ -228,6 +241,7 @@ class Conductor:
 
     def _lose(self) -> None:
         log.error("the fleet has given this conductor up; it ends")
+        LOSSES.add("conductor")
         self._lease.lose()
         self._stopping.set()
         if self._on_lost is not None:

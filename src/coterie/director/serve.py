@@ -22,6 +22,7 @@ from coterie.ledger.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import tasks
 from coterie.settings import Settings
+from coterie.telemetry import trace
 
 log = logging.getLogger(__name__)
 _DRAIN_S = 10.0
@@ -45,6 +46,7 @@ class Service:
 def serve(service: Service) -> None:
     """Returns when the Director has ended in good order."""
     ledger = connect(service.database)
+    trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
     try:
         office = _office(service, ledger)
         life = Life(office, service.idle_s, service.parent)
@@ -52,6 +54,7 @@ def serve(service: Service) -> None:
             office.resumed = _resumed(ledger, resumed)
             life.run(build(office), service.listen())
     finally:
+        trace.stop()
         ledger.close()
     log.info("ended")
 

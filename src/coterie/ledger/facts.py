@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,7 +39,9 @@ class Wanted:
 def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
     """Ask for a fresh answer; the moment of asking, which the answer's date must reach."""
     at: float = tx.execute(sa.select(now())).scalar_one()
-    known = clouds.get(tx, cloud.name) == cloud
+    present = clouds.get(tx, cloud.name)
+    # Who asks may want another group's conductor to answer; the properties are the configured ones all the same.
+    known = present is not None and replace(present, conductor_group=cloud.conductor_group) == cloud
     asked = {
         "question": question,
         "wanted_at": at,

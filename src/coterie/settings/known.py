@@ -48,7 +48,21 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("idle_minutes", values.number, 15.0, "idle minutes after which the local Director ends; 0: never"),
         Setting("look_interval", values.number, 60.0, "seconds between two looks at what became of the VMs; 0: none"),
         Setting("auto_anti_affinity", values.flag, False, "give every instance group a server group of its own"),
+        *_operations(),
         *_cleanup(),
+    )
+
+
+def _operations() -> tuple[Setting, ...]:
+    return (
+        Setting(
+            "log_format", values.choice("auto", "json", "text"), "auto", "logs of services; auto: text on a terminal"
+        ),
+        Setting("conductor_listen", values.address, None, "HOST:PORT of a conductor's /livez, /readyz and /metrics"),
+        Setting("metrics_token", values.text, None, "bearer token that a conductor's page wants", secret=True),
+        Setting(
+            "otlp_endpoint", values.url, None, "URL of an OpenTelemetry collector (OTLP over HTTP); unset: no traces"
+        ),
     )
 
 

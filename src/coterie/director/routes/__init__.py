@@ -22,6 +22,7 @@ from coterie.director.routes import (
     stemcells,
     tasks,
 )
+from coterie.director.spoken import DOCUMENTED
 
 _NOUNS: tuple[APIRouter, ...] = (
     health.router,
@@ -47,4 +48,4 @@ _NOUNS: tuple[APIRouter, ...] = (
 
 def mount(app: FastAPI) -> None:
     for router in _NOUNS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[DOCUMENTED])
