@@ -18,6 +18,8 @@ from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, Expected, InvalidCall, OutcomeUnknown, StemcellNotFound
 from coterie.sandbox import faults
+from coterie.stemcell.server import publishing_server
+from coterie.stemcell.shelf import Shelf as Published
 
 
 @contextmanager
@@ -178,6 +180,23 @@ def test_an_image_is_published_fetched_by_every_zone_and_taken_back(bed: Cloudst
     assert templates(bed)[cid] == {"z1", "z2", "z3"}
     assert shelf.seen == ["PUT", "GET", "GET", "GET", "DELETE"]
     assert shelf.images == {}
+
+
+def test_the_program_s_own_publishing_server_is_understood(bed: CloudstackBed, lab: Lab, tmp_path: Path) -> None:
+    bed.set("coterie.loopback.urls", "true")
+    store = Published(str(tmp_path / "published"), 600)
+    server = publishing_server("127.0.0.1:0", store, "", "us", "s3cret-word")
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    bed.more = {"publish_mode": "server", "publish_url": server.url}
+    bed.more |= {"publish_user": "us", "publish_password": "s3cret-word"}
+    path, properties = bed.image()
+    try:
+        lab.undo(lab.cpi.delete_stemcell, bed.open().create_stemcell(path, properties, mark=lab.mark()))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert [one.name for one in store.folder.iterdir()] == [".key"]
 
 
 def test_an_image_that_arrives_spoilt_is_not_registered(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
