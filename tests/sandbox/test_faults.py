@@ -11,7 +11,7 @@ import pytest
 from coterie.sandbox import calls, disks, faults, server_groups, vms
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
-from coterie.sandbox.errors import (
+from coterie.sandbox.errors import (, Failed
     INJECTABLE,
     AnswerLost,
     BadRequest,
@@ -103,6 +103,13 @@ def test_twice_answers_a_deletion_as_the_second_sees_it(world: World) -> None:
     with pytest.raises(NoSuch):
         disks.delete_disk(world.account, made.id)
     assert present(world) == []
+
+
+def test_an_error_may_be_answered_though_the_work_was_done(world: World) -> None:
+    faults.add(world.store, "create_disk", "error-after-commit", times=1)
+    with pytest.raises(Failed):
+        disk(world, "made")
+    assert present(world) == ["made"]
 
 
 def test_late_visibility_hides_from_lists_but_not_from_ids_and_tokens(world: World) -> None:

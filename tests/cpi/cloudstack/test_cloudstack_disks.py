@@ -81,7 +81,7 @@ def test_a_disk_whose_job_fails_leaves_nothing(lab: Lab, monkeypatch: pytest.Mon
 def test_a_disk_is_waited_for_as_long_as_the_settings_say(bed: CloudstackBed, lab: Lab) -> None:
     bed.more = {"state_timeout_volume": 0.05}
     mark = lab.mark()
-    faults.add(bed.datacenter.store, "createVolume", "slow-build", times=1, ms=300)
+    faults.add(bed.datacenter.store, "createVolume", "slow-build", times=1, ms=1500)
     with pytest.raises(OutcomeUnknown, match="createVolume did not end"):
         bed.open().create_disk(1024, {}, mark=mark)
     lab.undo(lab.cpi.delete_disk, lab.cpi.create_disk(1024, {}, mark=mark))

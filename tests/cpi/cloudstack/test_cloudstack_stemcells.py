@@ -231,7 +231,7 @@ def test_a_publishing_server_that_refuses_is_told_without_its_password(
 
 def test_an_image_that_is_still_fetched_is_not_taken_away(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
     """A template that is never ready: the time-out is told, and what the cloud may be fetching stays."""
-    bed.more["state_timeout"] = 0.05
+    bed.more["state_timeout"] = 2
     path, properties = bed.image()
     mark, waiting = lab.mark(), threading.Event()
     with pytest.MonkeyPatch.context() as patch:
