@@ -11,7 +11,7 @@ import pytest
 from coterie.sandbox import calls, disks, faults, server_groups, vms
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
-from coterie.sandbox.errors import (, Failed
+from coterie.sandbox.errors import (
     INJECTABLE,
     AnswerLost,
     BadRequest,
