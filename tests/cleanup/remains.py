@@ -1,4 +1,4 @@
-"""A cloud after a bad week: an abandoned deployment, answers that were lost, intents without an object, and others' things.
+"""A cloud after a bad week: a deployment given up, lost answers, intents without an object, and things of others.
 
 A process cleans it up, dies at a given point, and another goes on.
 """
