@@ -74,5 +74,6 @@ class Heart:
         try:
             with self._ledger.write() as tx:
                 conductors.reap(tx)
+            self._ledger.asked.ring()  # their questions are open again
         except DBAPIError as error:
             log.info("silent conductors cannot be struck out yet: %s", type(error.orig).__name__)

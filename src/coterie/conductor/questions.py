@@ -1,4 +1,4 @@
-"""The thread that answers questions about clouds: those of our share, one after the other."""
+"""Answers questions about clouds: those of our share, one at a time for each cloud."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coterie.task.clouds import Clouds
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0  # after the database did not answer
-_AT_ONCE = 8
+AT_ONCE = 8  # clouds that are asked at the same time
 
 
 class Questions:
@@ -36,30 +36,40 @@ class Questions:
         self._clouds = clouds
         self._lease_s = lease_s
         self._stopping = stopping
+        self._choosing = threading.Lock()
+        self._asking: set[str] = set()  # one question at a time for each cloud
 
     def answer_questions(self) -> None:
+        """Run by several threads: a cloud that hangs keeps one of them, and the others answer for the rest."""
         while not self._stopping.is_set():
-            seen = self._ledger.version
+            seen = self._ledger.asked.version
             try:
-                rest = 0.0 if self._answer_some() else self._ledger.poll_s
+                rest = 0.0 if self._answer_next() else self._ledger.poll_s
             except Exception:
                 log.exception("could not answer questions about clouds; trying again")
                 rest = _RETRY_S
             if rest:
-                self._ledger.wait(seen, rest)
+                self._ledger.asked.wait(seen, rest)
 
-    def _answer_some(self) -> int:
+    def _answer_next(self) -> bool:
         with self._ledger.read() as tx:
             share = self._standing.now(tx).share
             if not facts.open_questions(tx, share):
-                return 0
-        with self._ledger.write_unheard() as tx:
-            wanted = facts.claim(tx, self._owner, self._lease_s, share, _AT_ONCE)
+                return False
+        with self._choosing, self._ledger.write_unheard() as tx:
+            wanted = facts.claim(tx, self._owner, self._lease_s, share, besides=self._asking)
             asked_at = time(tx)
-        self._clouds.refresh()
-        for question in wanted:
-            self._answer_one(question, asked_at)
-        return len(wanted)
+            if wanted is not None:
+                self._asking.add(wanted.cloud)
+        if wanted is None:
+            return False
+        try:
+            self._clouds.refresh()
+            self._answer_one(wanted, asked_at)
+        finally:
+            self._asking.discard(wanted.cloud)
+            self._ledger.asked.ring()  # somebody may have left out another question about this cloud
+        return True
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:

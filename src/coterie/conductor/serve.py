@@ -63,6 +63,7 @@ def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], N
         state_folder=settings.state,
         post=post,
         workers=settings["workers"],
+        per_cloud=settings["workers_per_cloud"],
         ttl_s=settings["lease"],
         call_timeout_s=settings["call_timeout"],
         on_lost=on_lost,

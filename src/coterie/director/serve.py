@@ -94,6 +94,7 @@ def _conductor(service: Service, ledger: Ledger, life: Life) -> Conductor:
         state_folder=service.home.folder,
         post=Post(ring=settings["ring"], pinned=settings["pin_release_version"]),
         workers=settings["workers"],
+        per_cloud=settings["workers_per_cloud"],
         ttl_s=lease_s,
         call_timeout_s=settings["call_timeout"],
         on_lost=life.end,

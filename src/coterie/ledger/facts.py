@@ -53,25 +53,24 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
     return at
 
 
-def claim(tx: Tx, holder: str, lease_s: float, share: Share, limit: int) -> list[Wanted]:
-    """Take unanswered questions about clouds that the ring gives to this conductor."""
-    free = sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now())
+def claim(tx: Tx, holder: str, lease_s: float, share: Share, *, besides: Iterable[str] = ()) -> Wanted | None:
+    """Take the oldest unanswered question that the ring gives to this conductor, about no cloud of `besides`."""
     waiting = sa.select(facts.c.cloud, facts.c.what, facts.c.conductor_group, facts.c.driver)
-    open_now = waiting.where(_UNANSWERED, free, share.reach(facts)).order_by(facts.c.wanted_at)
-    mine = [
-        (row.cloud, row.what)
-        for row in tx.execute(open_now.with_for_update(skip_locked=True))
-        if share.whole or share.holds(row.conductor_group, row.driver, row.cloud)
-    ]
-    if not mine:
-        return []
+    open_now = waiting.where(_OPEN, share.reach(facts), facts.c.cloud.not_in(sorted(besides)))
+    for row in tx.execute(open_now.order_by(facts.c.wanted_at).with_for_update(skip_locked=True)):
+        if share.whole or share.holds(row.conductor_group, row.driver, row.cloud):
+            return _take(tx, holder, lease_s, row.cloud, row.what)
+    return None
+
+
+def _take(tx: Tx, holder: str, lease_s: float, cloud: str, what: str) -> Wanted:
     taken = (
         facts.update()
-        .where(sa.tuple_(facts.c.cloud, facts.c.what).in_(mine[:limit]))
+        .where(facts.c.cloud == cloud, facts.c.what == what)
         .values(holder=holder, held_until=now() + lease_s)
         .returning(facts.c.cloud, facts.c.what, facts.c.question, facts.c.driver, facts.c.properties)
     )
-    return [Wanted(*row) for row in tx.execute(taken)]
+    return Wanted(*tx.execute(taken).one())
 
 
 def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, error: dict[str, Any] | None) -> None:
@@ -98,9 +97,11 @@ def get(tx: Tx, cloud: str, what: str) -> Fact | None:
 
 
 def open_questions(tx: Tx, share: Share) -> bool:
-    """Whether anything in our reach waits for an answer: a cheap look before a write transaction."""
-    asked = sa.select(facts.c.cloud).where(_UNANSWERED, share.reach(facts)).limit(1)
-    return tx.execute(asked).first() is not None
+    """Whether anything in our reach waits for somebody to ask: a cheap look before a write transaction."""
+    return tx.execute(sa.select(facts.c.cloud).where(_OPEN, share.reach(facts)).limit(1)).first() is not None
 
 
-_UNANSWERED = sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at)
+_OPEN = sa.and_(
+    sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at),
+    sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now()),
+)
