@@ -73,6 +73,7 @@ class Cluster:
     groups: tuple[str, ...]
     directors: list[Process] = field(default_factory=list)
     conductors: dict[str, Process] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)  # beside what every service gets
     _ports: list[int] = field(default_factory=list)
 
     # -- processes --
@@ -221,7 +222,7 @@ class Cluster:
     def _env(self, state: Path) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("COTERIE_", "XDG_"))}
         mine = {"COTERIE_STATE": str(state), "COTERIE_TOKEN": TOKEN, "COTERIE_LOOK_INTERVAL": "0", "HOME": str(state)}
-        return {**clean, **mine}
+        return {**clean, **mine, **self.env}
 
     def _livez(self, port: int) -> bool:
         with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=5) as answer:
@@ -236,9 +237,9 @@ LAYOUT = {
 
 @contextmanager
 def cluster(
-    folder: Path, server: Server, groups: tuple[str, ...], per_group: int, directors: int = 1
+    folder: Path, server: Server, groups: tuple[str, ...], per_group: int, directors: int = 1, **env: str
 ) -> Iterator[Cluster]:
-    made = Cluster(folder, server, groups)
+    made = Cluster(folder, server, groups, env=env)
     try:
         for _ in range(directors):
             made.add_director()
