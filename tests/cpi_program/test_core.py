@@ -12,8 +12,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from coterie.cpi_program.alone import respond
 from coterie.sandbox import faults
 from coterie.sandbox.calls import counts, switch_log
@@ -169,14 +167,15 @@ def test_a_second_core_is_refused(shop: Shop) -> None:
         assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"\xff\xfe", b"{" * 1000])
-def test_rubbish_on_the_socket_is_answered(shop: Shop, rubbish: bytes) -> None:
-    with shop.core(), socket.socket(socket.AF_UNIX) as link:
-        link.connect(str(shop.socket))
-        link.sendall(rubbish)
-        link.shutdown(socket.SHUT_WR)
-        with link.makefile("rb") as answer:
-            assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::")
+def test_rubbish_on_the_socket_is_answered(shop: Shop) -> None:
+    with shop.core():
+        for rubbish in (b"", b"\xff\xfe", b"{" * 1000):
+            with socket.socket(socket.AF_UNIX) as link:
+                link.connect(str(shop.socket))
+                link.sendall(rubbish)
+                link.shutdown(socket.SHUT_WR)
+                with link.makefile("rb") as answer:
+                    assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::"), rubbish
 
 
 def test_a_machine_costs_few_calls_of_the_cloud(shop: Shop) -> None:
