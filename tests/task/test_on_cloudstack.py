@@ -1,4 +1,4 @@
-"""The whole of Coterie on an emulated CloudStack: deployed, given up and swept; nothing is left, nothing foreign gone."""
+"""The whole of Coterie on an emulated CloudStack: deployed, given up and swept; nothing of ours is left."""
 
 from __future__ import annotations
 
