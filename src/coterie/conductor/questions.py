@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from typing import Any
 
 from coterie.conductor.answers import answer
 from coterie.conductor.standing import Standing
 from coterie.cpi.contract import Cpi
 from coterie.errors import CoterieError
-from coterie.ledger import facts
+from coterie.ledger import clouds, facts
 from coterie.ledger.store import Ledger, time
 from coterie.task.clouds import Clouds
 
@@ -63,11 +64,21 @@ class Questions:
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:
-            data, error = answer(self._cloud_of(question), question.what, question.question)
+            data, error = self._answered(question)
         except CoterieError as problem:
             data, error = None, problem.facts()
         with self._ledger.write() as tx:
             facts.answer(tx, self._owner, question, asked_at, data, error)
+
+    def _answered(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
+        if question.what.partition(":")[0] == "reseal":
+            return self._clouds.resealed(question.cloud, question.driver, self._properties(question)), None
+        return answer(self._cloud_of(question), question.what, question.question)
+
+    def _properties(self, question: facts.Wanted) -> dict[str, Any]:
+        with self._ledger.read() as tx:
+            row = clouds.get(tx, question.cloud)
+        return row.properties if row else {}
 
     def _cloud_of(self, question: facts.Wanted) -> Cpi:
         if question.properties is None:

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from coterie import __version__
 from coterie.director import problem, routes
+from coterie.director.access.gate import Gate
 from coterie.director.guard import Guard
 from coterie.director.office import Office
 from coterie.director.reply import SafeJson
@@ -25,5 +26,6 @@ def build(office: Office) -> FastAPI:
     app.state.office = office
     problem.install(app)
     routes.mount(app)
+    app.add_middleware(Gate, office=office)
     app.add_middleware(Guard, office=office)
     return app

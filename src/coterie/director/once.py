@@ -11,6 +11,7 @@ from fastapi import Header, Request
 from fastapi.responses import Response
 from sqlalchemy.exc import IntegrityError
 
+from coterie.director.access import caller
 from coterie.director.office import Office
 from coterie.director.reply import SafeJson
 from coterie.errors import Conflict, UsageError
@@ -46,7 +47,10 @@ def once(
 
 
 def _fingerprint(request: Request, body: Any) -> str:
-    text = json.dumps([request.method, request.url.path, request.url.query, body], sort_keys=True, default=str)
+    # Who asks counts: a key that somebody else has used must not give their reply away.
+    text = json.dumps(
+        [caller.present().name, request.method, request.url.path, request.url.query, body], sort_keys=True, default=str
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from coterie.director import questions
+from coterie.director import questions, resealing
 from coterie.director.office import Here
 from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
 from coterie.ledger.views import clouds
@@ -33,6 +33,11 @@ class CloudDetail(Cloud):
     facts: dict[str, Fact]
 
 
+class Resealed(Resource):
+    name: str
+    key: str
+
+
 @router.get("", response_model=Listing[Cloud])
 def index(office: Here, part: Part) -> Json:
     with office.ledger.read() as tx:
@@ -52,6 +57,12 @@ def check(office: Here, name: Annotated[Word, Path()]) -> Json:
     questions.check_cloud(office, name)
     with office.ledger.read() as tx:
         return _with_capabilities(clouds.one(tx, name))
+
+
+@router.post("/{name}/reseal", response_model=Resealed)
+def reseal(office: Here, name: Annotated[Word, Path()]) -> Json:
+    """Have a conductor of the cloud seal its properties anew, to the newest key that it holds."""
+    return {"name": name, "key": resealing.reseal(office, name)}
 
 
 def _with_capabilities(cloud: Json) -> Json:
