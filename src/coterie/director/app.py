@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
 
 from coterie import __version__
 from coterie.director import problem, routes
@@ -22,6 +23,8 @@ def build(office: Office) -> FastAPI:
         redoc_url=None,
         default_response_class=SafeJson,
         redirect_slashes=False,
+        # For the document only: the gate decides, before any route is looked for.
+        dependencies=[Depends(HTTPBearer(auto_error=False, description="An API token, or a JSON web token"))],
     )
     app.state.office = office
     problem.install(app)

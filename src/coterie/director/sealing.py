@@ -13,6 +13,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
+from coterie.cpi.load import driver_names
 from coterie.director.office import Office
 from coterie.ledger import keys
 from coterie.seal.config import seal_config
@@ -34,7 +35,7 @@ def sealed(office: Office, text: str, file: str) -> str:
         with office.ledger.read() as tx:
             return any(key.id == key_id for key in (*keys.own(tx, group), *keys.own(tx, keys.EVERY)))
 
-    return seal_config(text, file, key_of, known, _SEALER)
+    return seal_config(text, file, key_of, known, sealer=_SEALER, drivers=driver_names())
 
 
 class _Sealer:

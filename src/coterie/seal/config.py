@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -19,9 +19,20 @@ Known = Callable[[str, str], bool]  # conductor group, key id → whether the gr
 Sealer = Callable[[PublicKey, Purpose, dict[str, Any]], dict[str, str]]
 
 
-def seal_config(text: str, file: str, key_of: KeyOf, known: Known, sealer: Sealer = seal) -> str:
-    """`text` with nothing of the clouds' properties left readable. Refused where a group has no key to seal to."""
-    config = load_cloud_config(text, file).value
+def seal_config(
+    text: str,
+    file: str,
+    key_of: KeyOf,
+    known: Known,
+    *,
+    sealer: Sealer = seal,
+    drivers: Collection[str] | None = None,
+) -> str:
+    """`text` with nothing of the clouds' properties left readable. Refused where a group has no key to seal to.
+
+    `drivers`: the installed ones; None leaves their names unchecked.
+    """
+    config = load_cloud_config(text, file, drivers=drivers).value
     wanted: dict[str, dict[str, str]] = {}
     for cloud in config.clouds:
         purpose = Purpose(cloud.name, cloud.driver, cloud.conductor_group.lower())
