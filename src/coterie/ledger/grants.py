@@ -27,7 +27,7 @@ _RIGHTS = {
     "tasks": "SELECT, UPDATE",
     "stages": "SELECT, UPDATE",
     "steps": "SELECT, UPDATE",
-    "events": "SELECT (task), INSERT",
+    "events": "SELECT (id), INSERT",
     "conductors": "SELECT, INSERT, UPDATE, DELETE",
     "domains": "SELECT, INSERT, UPDATE",
     "changes": "SELECT, INSERT, UPDATE, DELETE",
