@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from coterie.errors import InvalidDocument, Refused
 from coterie.manifest import load_cloud_config
 from coterie.seal.config import seal_config
-from coterie.seal.keys import Key, KeyFile
+from coterie.seal.key import Key
+from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import unseal
 
 SECRET = "hunter2"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from coterie.errors import Refused, UsageError
-from coterie.seal.keys import KeyFile, PublicKey
+from coterie.seal.key import PublicKey
+from coterie.seal.keys import KeyFile
 
 
 def _ensure(path: str) -> None:

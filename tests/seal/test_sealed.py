@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from coterie.errors import Refused
-from coterie.seal.keys import Key, KeyFile
+from coterie.seal.key import Key
+from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import Address, Purpose, address, seal, unseal
 
 PROPERTIES = {"url": "https://cloud.example", "secret_key": "hunter2-the-secret", "nested": {"n": [1, None, "é"]}}

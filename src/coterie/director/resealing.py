@@ -9,7 +9,7 @@ from coterie.ledger import clouds, keys
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Tx
 from coterie.ring.members import group_name
-from coterie.seal.keys import PublicKey
+from coterie.seal.key import PublicKey
 from coterie.seal.sealed import Address, address
 from coterie.task.refresh import ask
 

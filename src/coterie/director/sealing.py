@@ -17,7 +17,7 @@ from coterie.cpi.load import driver_names
 from coterie.director.office import Office
 from coterie.ledger import keys
 from coterie.seal.config import seal_config
-from coterie.seal.keys import PublicKey
+from coterie.seal.key import PublicKey
 from coterie.seal.sealed import Purpose, seal
 
 _REMEMBERED = 256

@@ -11,7 +11,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from coterie.errors import Refused
 from coterie.manifest import load_cloud_config
-from coterie.seal.keys import PublicKey
+from coterie.seal.key import PublicKey
 from coterie.seal.sealed import Purpose, address, seal
 
 KeyOf = Callable[[str], PublicKey | None]  # conductor group → its key

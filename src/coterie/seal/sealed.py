@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.errors import Refused
-from coterie.seal.keys import Key, PublicKey
+from coterie.seal.key import Key, PublicKey
 
 Properties = Mapping[str, Any]
 _FORM = "coterie-sealed-1"

@@ -13,7 +13,8 @@ from coterie.errors import NotFound, Refused, UsageError
 from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger
-from coterie.seal.keys import Key, KeyFile
+from coterie.seal.key import Key
+from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import Purpose, address, seal, unseal
 from coterie.task.fence import FencedCpi, Lease, Observer
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from coterie.cli.link.api import Api
 from coterie.cli.link.route import TcpRoute
+from coterie.errors import UsageError
 
+if TYPE_CHECKING:
+    from coterie.seal.key import PublicKey
+
+Keys = Sequence[tuple[str, str]]  # conductor group and public key; of each group the newest first
 _EVERY = "*"
 
 
@@ -12,20 +20,30 @@ def sealed(api: Api, text: str, file: str) -> str:
     """For a Director elsewhere. The one of this machine's user seals by itself, which spares every call the work."""
     if not isinstance(api.route, TcpRoute):
         return text
-    return seal_for(api, text, file)
+    return seal_for(published(api), text, file)
 
 
-def seal_for(api: Api, text: str, file: str) -> str:
+def published(api: Api) -> Keys:
+    return [(one["conductor_group"], one["public"]) for one in api.get("/v1/keys")["items"]]
+
+
+def trusted(told: Sequence[str]) -> Keys:
+    """Keys that the user brought from the conductors, as GROUP=PUBLIC."""
+    pairs = [(group.lower(), public) for group, equals, public in (one.partition("=") for one in told) if equals]
+    if len(pairs) != len(told):
+        raise UsageError("--key does not say whose key it is", remedy="write GROUP=PUBLIC; =PUBLIC for no group")
+    return pairs
+
+
+def seal_for(keys: Keys, text: str, file: str) -> str:
     from coterie.seal.config import seal_config
-    from coterie.seal.keys import PublicKey
-
-    found = api.get("/v1/keys")["items"]
+    from coterie.seal.key import PublicKey
 
     def key_of(group: str) -> PublicKey | None:
-        texts = [one["public"] for name in (group, _EVERY) for one in found if one["conductor_group"] == name]
+        texts = [public for name in (group, _EVERY) for whose, public in keys if whose == name]
         return PublicKey.read(texts[0]) if texts else None
 
     def known(group: str, key_id: str) -> bool:
-        return any(one["id"] == key_id and one["conductor_group"] in (group, _EVERY) for one in found)
+        return any(whose in (group, _EVERY) and PublicKey.read(public).id == key_id for whose, public in keys)
 
     return seal_config(text, file, key_of, known)
