@@ -89,11 +89,11 @@ def fleet(url: str, count: int, folder: str, ttl_s: float = 6.0) -> Iterator[lis
 
 def until(ledger: Ledger, query: sa.Select[Any], wanted: Any) -> None:
     while True:
-        seen = ledger.version
+        seen = ledger.written.version
         with ledger.read() as tx:
             if tx.execute(query).scalar_one() == wanted:
                 return
-        ledger.wait(seen, 0.05)
+        ledger.written.wait(seen, 0.05)
 
 
 def joined(ledger: Ledger, count: int) -> None:

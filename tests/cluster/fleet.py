@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from coterie.cli.link.api import SPEAKS
 from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
 from coterie.task.clouds import with_defaults
@@ -109,7 +110,7 @@ class Cluster:
 
     def send(self, method: str, path: str, body: Any = None, director: int = 0) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **SPEAKS}
         url = f"http://127.0.0.1:{self._ports[director]}{path}"
         with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=90) as answer:
             return json.loads(answer.read())

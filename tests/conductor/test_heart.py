@@ -11,6 +11,7 @@ from coterie.conductor.heart import Heart
 from coterie.ledger import conductors
 from coterie.ledger.store import Ledger
 from coterie.task.fence import Lease
+from coterie.telemetry.process import BEATS
 
 
 class Clock:
@@ -84,3 +85,22 @@ def test_a_refusal_is_final(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(mine._over, "wait", lambda seconds: False)
     mine.run()  # nobody of this name has registered
     assert told == ["refused"]
+
+
+def test_beats_are_counted_by_what_came_of_them(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    join(ledger, "me")
+    mine = heart(ledger, Clock())
+    outcomes = iter([mine._beat, mine._beat, lambda: 1 / 0, lambda: False])
+    monkeypatch.setattr(mine._over, "wait", lambda seconds: False)
+    monkeypatch.setattr(mine, "_beat", lambda: next(outcomes)())
+    before = _beats()
+    mine.run()
+    assert {name: count - before.get(name, 0) for name, count in _beats().items()} == {
+        "accepted": 2,
+        "failed": 1,
+        "refused": 1,
+    }
+
+
+def _beats() -> dict[str, float]:
+    return {labels["outcome"]: count for _, labels, count in BEATS.samples()}

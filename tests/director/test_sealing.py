@@ -22,8 +22,10 @@ from coterie.task.clouds import Clouds
 from coterie.task.fence import Lease
 from tests.director.asgi import Client
 from tests.director.conftest import publish_key
+from tests.ledger.views import rows
 
 SECRET = "hunter2-the-secret"
+LATEST = {"Coterie-API-Version": "latest"}
 
 
 def config(folder: Path, group: str = "east", secret: str = SECRET) -> str:
@@ -171,8 +173,11 @@ def test_moving_a_cloud_to_another_group_needs_its_credentials_again(
     moved = client.send("PUT", "/v1/cloud-config", {"text": first.json["text"].replace("group: east", "group: west")})
     assert (moved.status, moved.json["code"]) == (409, "refused")
     assert "in plain" in moved.json["remedy"]
-    assert client.get("/v1/clouds/lab").json["conductor_group"] == "east"
+    patched = client.send("PATCH", "/v1/clouds/lab", {"conductor_group": "west"}, LATEST)
+    assert (patched.status, patched.json["remedy"]) == (409, moved.json["remedy"])
+    assert client.get("/v1/clouds/lab", **LATEST).json["conductor_group"] == "east"
     assert client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path, "west")}).status == 200
+    assert client.send("PATCH", "/v1/clouds/lab", {"conductor_group": "west"}, LATEST).status == 200
     # What was read can be set again as it is: nothing in it is hidden, and nothing can be read.
     again = client.get("/v1/cloud-config").json["text"]
     assert client.send("PUT", "/v1/cloud-config", {"text": again}).status == 200
@@ -198,3 +203,29 @@ def test_without_any_key_nothing_is_stored(client: Client, ledger: Ledger, tmp_p
     assert (reply.status, reply.json["code"]) == (409, "refused")
     assert "no key yet" in reply.json["why"]
     assert SECRET not in everything(ledger)
+
+
+def test_a_cloud_that_is_added_is_sealed(client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile) -> None:
+    client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path)})
+    new = {
+        "name": "far",
+        "driver": "sandbox",
+        "conductor_group": "east",
+        "properties": {"state": f"{tmp_path}/{SECRET}"},
+    }
+    reply = client.send("POST", "/v1/clouds", new, {**LATEST, "Idempotency-Key": "k"})
+    assert reply.status == 201, reply.text
+    assert SECRET not in everything(ledger) + reply.text
+    assert opener(ledger, tmp_path, east).get("far") is not None
+
+
+def test_a_node_goes_only_to_a_group_that_can_open_its_cloud(
+    client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile
+) -> None:
+    west = publish_key(ledger, tmp_path / "west", "west")
+    client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path)})
+    uuid = rows.node(ledger, "broker", 0)
+    with conducting(ledger, tmp_path / "west", "west", west):
+        moved = client.send("PATCH", f"/v1/nodes/{uuid}", {"conductor_group": "west"}, LATEST)
+    assert (moved.status, moved.json["code"]) == (409, "refused")
+    assert "could not open" in moved.json["what"]

@@ -138,7 +138,8 @@ def _ask_and_take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], floa
 
 def _take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], float]:
     with ledger.write() as tx:
-        return facts.claim(tx, holder, 600.0, alone.SHARE, 8), moment(tx)
+        taken = facts.claim(tx, holder, 600.0, alone.SHARE)
+        return [] if taken is None else [taken], moment(tx)
 
 
 def _in_time(work: Any) -> Any:

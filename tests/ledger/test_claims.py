@@ -12,7 +12,7 @@ from coterie.ledger import clouds, conductors, facts, tasks
 from coterie.ledger.claims import Claims
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.share import Share
-from coterie.ledger.store import Ledger
+from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.tables import steps as steps_table
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 
@@ -144,9 +144,38 @@ def test_questions_go_to_the_owner_of_their_cloud(ledger: Ledger) -> None:
         with ledger.write() as tx:
             share = Share(conductors.fleet(tx), name)
             assert facts.open_questions(tx, share)
-            taken[name] = [one.cloud for one in facts.claim(tx, name, 10.0, share, 100)]
+            taken[name] = _take_all(tx, name, share)
     assert all(taken.values())
     assert sorted(taken["a"] + taken["b"]) == sorted(names)
+
+
+def _take_all(tx: Tx, name: str, share: Share) -> list[str]:
+    taken = []
+    while (one := facts.claim(tx, name, 10.0, share)) is not None:
+        taken.append(one.cloud)
+    return taken
+
+
+def test_a_cloud_that_is_being_asked_is_left_out(ledger: Ledger) -> None:
+    join(ledger, "a", "rack1")
+    with ledger.write() as tx:
+        for name in ("slow", "quick"):
+            facts.want(tx, CloudRow(name, "d", {}, "rack1"), "check", {})
+        share = Share(conductors.fleet(tx), "a")
+        taken = facts.claim(tx, "a", 10.0, share, besides=["slow"])
+        assert taken is not None
+        assert taken.cloud == "quick"
+        assert facts.claim(tx, "a", 10.0, share, besides=["slow"]) is None
+
+
+def test_steps_of_a_cloud_that_has_its_fill_are_left_in_the_queue(ledger: Ledger) -> None:
+    join(ledger, "a", "rack1")
+    queue(ledger, 3, "rack1")
+    with ledger.write() as tx:
+        claims = Claims(Share(conductors.fleet(tx), "a"), "a", FLOWS)
+        assert claims.next_due(tx, ["cloud"]) is None
+        assert claims.take(tx, 10, claims.choose(tx, 10, ["cloud"]), ["cloud"]) == []
+        assert len(claims.take(tx, 10, claims.choose(tx, 10, ["other"]), ["other"])) == 3
 
 
 def test_a_cloud_that_moves_takes_its_waiting_steps_along(ledger: Ledger) -> None:

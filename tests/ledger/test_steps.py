@@ -165,6 +165,15 @@ def test_cancel_stops_what_has_not_started_and_ends_with_what_runs(ledger: Ledge
         assert not tasks.cancel(tx, task)
 
 
+def test_a_cancel_that_comes_too_late_to_stop_anything_leaves_the_task_done(ledger: Ledger) -> None:
+    task = create(ledger, NewStage("s", new_steps(1)))
+    (last,) = claim(ledger)
+    with ledger.write() as tx:
+        assert tasks.cancel(tx, task)
+    end(ledger, last)
+    assert task_state(ledger, task) == "done"
+
+
 def test_cancel_is_seen_by_a_step_that_was_handed_over(ledger: Ledger) -> None:
     task = create(ledger, NewStage("s", new_steps(1)))
     claim(ledger, owner="dead#1")

@@ -32,13 +32,13 @@ def until_listening(*ledgers: Ledger) -> None:
 
 
 def woken(ledger: Ledger, seen: int, write: threading.Event) -> bool:
-    ledger.wait(seen, 20)
-    return write.is_set() and ledger.version != seen
+    ledger.written.wait(seen, 20)
+    return write.is_set() and ledger.written.version != seen
 
 
 def test_a_write_wakes_the_other_process(postgres_url: str) -> None:
     with two(postgres_url) as (one, other):
-        seen, written = other.version, threading.Event()
+        seen, written = other.written.version, threading.Event()
         found: list[bool] = []
         waiter = threading.Thread(target=lambda: found.append(woken(other, seen, written)))
         waiter.start()
@@ -51,13 +51,13 @@ def test_a_write_wakes_the_other_process(postgres_url: str) -> None:
 
 def test_an_unheard_write_and_a_read_wake_nobody(postgres_url: str) -> None:
     with two(postgres_url) as (one, other):
-        seen = other.version
+        seen = other.written.version
         with one.write_unheard():
             pass
         with one.read():
             pass
-        other.wait(seen, 0.3)
-        assert other.version == seen
+        other.written.wait(seen, 0.3)
+        assert other.written.version == seen
 
 
 def test_a_cut_connection_is_opened_again(postgres_url: str) -> None:
@@ -66,11 +66,11 @@ def test_a_cut_connection_is_opened_again(postgres_url: str) -> None:
             operator.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN coterie'")
         give_up = time.monotonic() + 20
         while time.monotonic() < give_up:
-            seen = other.version
+            seen = other.written.version
             with one.write():
                 pass
-            other.wait(seen, 0.2)
-            if other.version != seen and other.poll_s > 1:
+            other.written.wait(seen, 0.2)
+            if other.written.version != seen and other.poll_s > 1:
                 return
         raise AssertionError("the other process is not woken any more")
 

@@ -19,6 +19,7 @@ from coterie.settings import load
 @click.option("--name", "conductor_name", metavar="NAME", help="Unique in the fleet; default: host name and group.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
 @click.option("--weight", type=float, metavar="W", help="Share of the work, beside the others of its group.")
+@click.option("--listen", "conductor_listen", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics there.")
 @click.option("--lease", type=float, metavar="S", help="Seconds of silence after which others take over.")
 def conductor(session: Session, **told: Any) -> None:
     """Run the work of one group until a signal ends it; what is running then is finished or handed back."""
@@ -28,7 +29,7 @@ def conductor(session: Session, **told: Any) -> None:
             "a conductor needs the database of its Director", remedy="give --database URL, or set COTERIE_DATABASE"
         )
     from coterie.conductor.serve import serve
-    from coterie.director import log
+    from coterie.telemetry import log
 
-    log.to_terminal()
+    log.to_terminal(settings["log_format"])
     serve(settings, settings["database"], session.say)

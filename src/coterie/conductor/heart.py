@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from coterie.ledger import conductors
 from coterie.ledger.store import Ledger
 from coterie.task.fence import Lease
+from coterie.telemetry.process import BEATS
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +47,12 @@ class Heart:
             try:
                 held = self._beat()
             except Exception:
+                BEATS.add("failed")
                 log.exception("heartbeat failed; the lease ends in at most %.0f s", self._ttl_s)
                 # The database was away for everybody: the others get the time to be heard again.
                 self._spare_until = self._lease.moment() + 2 * self._ttl_s
                 continue
+            BEATS.add("accepted" if held else "refused")
             if not held:
                 self._refused()
                 return
@@ -71,5 +74,6 @@ class Heart:
         try:
             with self._ledger.write() as tx:
                 conductors.reap(tx)
+            self._ledger.asked.ring()  # their questions are open again
         except DBAPIError as error:
             log.info("silent conductors cannot be struck out yet: %s", type(error.orig).__name__)

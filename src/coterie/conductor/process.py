@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -15,8 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from coterie import __version__
 from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
 from coterie.conductor.heart import Heart
+from coterie.conductor.inbox import Inbox
 from coterie.conductor.post import Post
-from coterie.conductor.questions import Questions
+from coterie.conductor.questions import AT_ONCE, Questions
 from coterie.conductor.returns import Returns
 from coterie.conductor.standing import Standing
 from coterie.conductor.watchdog import Watchdog
@@ -34,11 +34,13 @@ from coterie.task.flow import Work
 from coterie.task.flows import FLOWS as TASK_FLOWS
 from coterie.task.retry import Retry
 from coterie.task.runner import Runner
+from coterie.telemetry.process import LOSSES
 
 log = logging.getLogger(__name__)
 
 FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
 _RETRY_S = 1.0  # after the database did not answer
+_BREATH_S = 0.02
 _MEMORIES = 64  # tasks whose look-ups are remembered
 
 
@@ -53,7 +55,8 @@ class Conductor:
         state_folder: Path,
         post: Post | None = None,
         keys: KeyFile | None = None,
-        workers: int = 16,
+        workers: int = 32,
+        per_cloud: int = 0,
         ttl_s: float = 10.0,
         call_timeout_s: float = 600.0,
         retry: Retry | None = None,
@@ -83,8 +86,7 @@ class Conductor:
         self._store = str(state_folder / "stemcells")
         self._committer = Committer(ledger)
         self._runner = Runner(FLOWS, self._committer, self._open_work, retry or Retry())
-        self._inbox: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
-        self._in_hand: dict[tuple[int, int], Claim] = {}
+        self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
         self._returns = Returns(ledger, self.owner)
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()
@@ -117,15 +119,17 @@ class Conductor:
         self.resumed = before
         self._lease.renew(since)
         self._spawn(self._heart.run)
-        for target in (self._claim_steps, self._questions.answer_questions):
-            self._threads.append(self._spawn(target))
+        self._threads.append(self._spawn(self._claim_steps))
+        for _ in range(AT_ONCE):
+            self._threads.append(self._spawn(self._questions.answer_questions))
         for _ in range(self._workers):
             self._threads.append(self._spawn(self._work))
 
     def drain(self, timeout_s: float = 30.0) -> None:
         """Claim nothing more, let running labels end, hand the rest back, leave the fleet."""
         self._stopping.set()
-        self._ledger.nudge()
+        self._ledger.written.ring()
+        self._ledger.asked.ring()
         try:
             with self._ledger.write() as tx:  # at once: the others take over our share while we finish
                 conductors.drain(tx, self.name, self.incarnation)
@@ -139,21 +143,33 @@ class Conductor:
         self._committer.close()
 
     def _await_threads(self, timeout_s: float) -> None:
-        for _ in range(self._workers):
-            self._inbox.put(None)
+        self._inbox.close()
         give_up = time.monotonic() + timeout_s
         for thread in list(self._threads):
             thread.join(max(0.0, give_up - time.monotonic()))
 
     @property
     def busy(self) -> bool:
-        return bool(self._in_hand)
+        return bool(self._inbox.steps)
+
+    @property
+    def in_hand(self) -> int:
+        """Steps that are claimed and not yet committed or handed back."""
+        return len(self._inbox.steps)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it takes no work now; None when it does."""
+        if self._stopping.is_set():
+            return "this conductor is ending"
+        return None if self._lease.held else "its heartbeat is too old: the database does not answer"
 
     # -- threads --
 
     def _claim_steps(self) -> None:
         while not self._stopping.is_set():
-            seen = self._ledger.version
+            began = time.monotonic()
+            seen = self._ledger.written.version
             try:
                 rest = self._claim()
             except Exception:
@@ -161,12 +177,12 @@ class Conductor:
                 self._returns.doubt()
                 rest = _RETRY_S
             if rest > 0:
-                self._ledger.wait(seen, rest)
+                self._ledger.written.wait(seen, rest)
+                # A busy ledger wakes us with every write: a look in vain is not repeated at once.
+                time.sleep(max(0.0, began + _BREATH_S - time.monotonic()))
 
     def _work(self) -> None:
         while (claim := self._inbox.get()) is not None:
-            if self._stopping.is_set():
-                continue
             self._watchdog.enter(claim)
             kept = False
             try:
@@ -177,8 +193,8 @@ class Conductor:
                 if not kept:
                     self._returns.owe(claim)
                 abandoned = self._watchdog.leave(claim)
-                self._in_hand.pop(claim.key, None)
-                self._ledger.nudge()  # there is room for another claim
+                self._inbox.done(claim)
+                self._ledger.written.ring()  # there is room for another claim
             if abandoned:
                 return
 
@@ -186,48 +202,48 @@ class Conductor:
 
     def _claim(self) -> float:
         """Take what is ready; how long to rest before the next look, unless something is written meanwhile."""
-        self._returns.settle({step for step, _ in list(self._in_hand)})
+        self._returns.settle(self._inbox.steps)
         longest = self._ledger.poll_s
-        room = 2 * self._workers - len(self._in_hand)
-        if room < self._workers // 2 or not self._lease.held or self._stopping.is_set():
+        room, full = self._inbox.room()
+        if not room or not self._lease.held or self._stopping.is_set():
             return min(longest, _RETRY_S)
         with self._ledger.read() as tx:
             claims = self._standing.now(tx).claims
-            due = claims.next_due(tx)
+            due = claims.next_due(tx, full)
             if due is None or due > 0:
                 return min(due or longest, longest)
-            chosen = claims.choose(tx, room)
+            chosen = claims.choose(tx, room, full)
             if chosen == []:  # ready, but not for us
-                return min(claims.next_later(tx) or longest, longest)
+                return min(claims.next_later(tx, full) or longest, longest)
         with self._ledger.write() as tx:
-            taken = claims.take(tx, room, chosen)
+            taken = claims.take(tx, room, chosen, full)
         if not taken:
             return min(longest, _RETRY_S)
         self._clouds.refresh()
         self._forget_ended_tasks()
-        for claim in taken:
-            self._in_hand[claim.key] = claim
-            self._inbox.put(claim)
+        self._inbox.put(taken)
         return 0.0
 
     def _open_work(self, claim: Claim) -> Work:
         self._lease.require()
+        self._watchdog.touch(claim)
         cpi = self._clouds.get(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
         return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, dict(claim.data), memory)
 
     def _forget_ended_tasks(self) -> None:
         if len(self._memories) > _MEMORIES:
-            alive = {claim.task for claim in list(self._in_hand.values())}
+            alive = self._inbox.tasks
             self._memories = {task: kept for task, kept in self._memories.items() if task in alive}
 
     def _replace_worker(self, claim: Claim) -> None:
         """A call hangs: its thread is written off, and another takes its place."""
-        self._in_hand.pop(claim.key, None)
+        self._inbox.done(claim)
         self._threads.append(self._spawn(self._work))
 
     def _lose(self) -> None:
         log.error("the fleet has given this conductor up; it ends")
+        LOSSES.add("conductor")
         self._lease.lose()
         self._stopping.set()
         if self._on_lost is not None:

@@ -1,4 +1,4 @@
-"""The thread that answers questions about clouds: those of our share, one after the other."""
+"""Answers questions about clouds: those of our share, one at a time for each cloud."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 from coterie.conductor.answers import answer
 from coterie.conductor.standing import Standing
 from coterie.cpi.contract import Cpi
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, NotFound
 from coterie.ledger import clouds, facts
+from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger, time
 from coterie.task.clouds import Clouds
 
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0  # after the database did not answer
-_AT_ONCE = 8
+AT_ONCE = 8  # clouds that are asked at the same time
 
 
 class Questions:
@@ -37,30 +38,40 @@ class Questions:
         self._clouds = clouds
         self._lease_s = lease_s
         self._stopping = stopping
+        self._choosing = threading.Lock()
+        self._asking: set[str] = set()  # one question at a time for each cloud
 
     def answer_questions(self) -> None:
+        """Run by several threads: a cloud that hangs keeps one of them, and the others answer for the rest."""
         while not self._stopping.is_set():
-            seen = self._ledger.version
+            seen = self._ledger.asked.version
             try:
-                rest = 0.0 if self._answer_some() else self._ledger.poll_s
+                rest = 0.0 if self._answer_next() else self._ledger.poll_s
             except Exception:
                 log.exception("could not answer questions about clouds; trying again")
                 rest = _RETRY_S
             if rest:
-                self._ledger.wait(seen, rest)
+                self._ledger.asked.wait(seen, rest)
 
-    def _answer_some(self) -> int:
+    def _answer_next(self) -> bool:
         with self._ledger.read() as tx:
             share = self._standing.now(tx).share
             if not facts.open_questions(tx, share):
-                return 0
-        with self._ledger.write_unheard() as tx:
-            wanted = facts.claim(tx, self._owner, self._lease_s, share, _AT_ONCE)
+                return False
+        with self._choosing, self._ledger.write_unheard() as tx:
+            wanted = facts.claim(tx, self._owner, self._lease_s, share, besides=self._asking)
             asked_at = time(tx)
-        self._clouds.refresh()
-        for question in wanted:
-            self._answer_one(question, asked_at)
-        return len(wanted)
+            if wanted is not None:
+                self._asking.add(wanted.cloud)
+        if wanted is None:
+            return False
+        try:
+            self._clouds.refresh()
+            self._answer_one(wanted, asked_at)
+        finally:
+            self._asking.discard(wanted.cloud)
+            self._ledger.asked.ring()  # somebody may have left out another question about this cloud
+        return True
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:
@@ -72,13 +83,15 @@ class Questions:
 
     def _answered(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
         if question.what.partition(":")[0] == "reseal":
-            return self._clouds.resealed(question.cloud, question.driver, self._properties(question)), None
+            return self._clouds.resealed(self._configured(question.cloud)), None
         return answer(self._cloud_of(question), question.what, question.question)
 
-    def _properties(self, question: facts.Wanted) -> dict[str, Any]:
+    def _configured(self, name: str) -> CloudRow:
         with self._ledger.read() as tx:
-            row = clouds.get(tx, question.cloud)
-        return row.properties if row else {}
+            row = clouds.get(tx, name)
+        if row is None:
+            raise NotFound(f"cloud {name!r} is no longer configured", remedy="put it back: coterie clouds set FILE")
+        return row
 
     def _cloud_of(self, question: facts.Wanted) -> Cpi:
         if question.properties is None:

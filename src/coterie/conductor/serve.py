@@ -17,6 +17,9 @@ from coterie.errors import LeaseLost, Unreachable, UsageError
 from coterie.ledger import identity
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings
+from coterie.telemetry import process, trace
+from coterie.telemetry.meters import Gauge
+from coterie.telemetry.page import Page
 
 log = logging.getLogger(__name__)
 _DRAIN_S = 30.0
@@ -62,16 +65,41 @@ def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], N
         post=post,
         keys=key_file(ledger, settings, post.group),
         workers=settings["workers"],
+        per_cloud=settings["workers_per_cloud"],
         ttl_s=settings["lease"],
         call_timeout_s=settings["call_timeout"],
         on_lost=on_lost,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
+    page = _page(settings, conductor)
     conductor.start()
+    if page is not None:
+        page.start()
+    trace.start(settings["otlp_endpoint"], "coterie-conductor", conductor.name)
     say(f"conductor {conductor.name} works for {post.group or 'clouds without a group'}")
     over.wait()
-    if lost.is_set():
+    try:
+        _end(conductor, lost.is_set())
+    finally:
+        trace.stop()
+        if page is not None:
+            page.stop()
+
+
+def _page(settings: Settings, conductor: Conductor) -> Page | None:
+    address: str | None = settings["conductor_listen"]
+    if address is None:
+        return None
+    more = (
+        Gauge("coterie_conductor_steps", "Steps in hand.", lambda: conductor.in_hand),
+        Gauge("coterie_conductor_ready", "Whether it may work: its lease holds.", lambda: conductor.trouble is None),
+    )
+    return Page(address, settings["metrics_token"], lambda: conductor.trouble, lambda: process.shown(*more))
+
+
+def _end(conductor: Conductor, lost: bool) -> None:
+    if lost:
         raise LeaseLost(
             f"the fleet has given conductor {conductor.name} up",
             why="it was silent for longer than its lease, or another one was started under its name",

@@ -9,6 +9,7 @@ from coterie.ledger import conductors
 from coterie.ledger.claims import Claims
 from coterie.ledger.share import Share
 from coterie.ledger.store import Tx
+from coterie.telemetry.process import RING_CHANGES
 
 
 class Place(NamedTuple):
@@ -30,6 +31,8 @@ class Standing:
         seen = conductors.fingerprint(tx)
         place = self._place
         if place is None or place.seen != seen:
+            if place is not None:
+                RING_CHANGES.add()
             share = Share(conductors.fleet(tx), self._name)
             place = self._place = Place(seen, share, Claims(share, self._owner, self._flows))
         return place

@@ -11,6 +11,8 @@ from coterie.director.access.gate import Gate
 from coterie.director.guard import Guard
 from coterie.director.office import Office
 from coterie.director.reply import SafeJson
+from coterie.director.spoken import Spoken
+from coterie.director.traced import Traced
 
 
 def build(office: Office) -> FastAPI:
@@ -31,4 +33,6 @@ def build(office: Office) -> FastAPI:
     routes.mount(app)
     app.add_middleware(Gate, office=office)
     app.add_middleware(Guard, office=office)
+    app.add_middleware(Traced)
+    app.add_middleware(Spoken)  # outermost: every answer is signed, refusals too
     return app

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request
 
 from coterie.director.home import Home
+from coterie.director.ring_moves import RingMoves
 from coterie.ledger.identity import Identity
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings
@@ -48,6 +49,7 @@ class Office:
     resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that this start goes on with
     activity: Activity = field(default_factory=Activity)
     ending: bool = False
+    ring_moves: RingMoves = field(default_factory=RingMoves)
 
     @property
     def locked(self) -> bool:

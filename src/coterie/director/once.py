@@ -20,6 +20,7 @@ from coterie.ledger.store import Tx, time
 from coterie.ledger.views import replies
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]+$")]
+_WITH_CREDENTIALS = ("/v1/cloud-config", "/v1/clouds")
 _KEEP_S = 24 * 3600.0
 # A reservation whose maker died is taken over after this; all work behind keys is refused or empty when repeated.
 _BUSY_S = 120.0
@@ -51,7 +52,7 @@ def _fingerprint(request: Request, key: str, body: Any) -> str:
     text = json.dumps(
         [caller.present().name, request.method, request.url.path, request.url.query, body], sort_keys=True, default=str
     )
-    if isinstance(body, dict) and (body.get("cloud_config") or request.url.path == "/v1/cloud-config"):
+    if isinstance(body, dict) and (body.get("cloud_config") or request.url.path in _WITH_CREDENTIALS):
         # There are credentials in it, and the ledger keeps the hash: guessing them from it must be dear.
         return hashlib.scrypt(text.encode(), salt=key.encode(), n=2**14, r=8, p=1, dklen=32).hex()
     return hashlib.sha256(text.encode()).hexdigest()

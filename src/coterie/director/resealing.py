@@ -10,7 +10,7 @@ from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Tx
 from coterie.ring.members import group_name
 from coterie.seal.key import PublicKey
-from coterie.seal.sealed import Address, address
+from coterie.seal.sealed import address
 from coterie.task.refresh import ask
 
 _PATIENCE_S = 30.0
@@ -27,9 +27,7 @@ def publish(office: Office, group: str, public: str) -> PublicKey:
 def retire(office: Office, group: str, key_id: str) -> None:
     """Refused while something is sealed to it."""
     with office.ledger.write() as tx:
-        held = [
-            name for name, row in clouds.all_clouds(tx).items() if _address(row) == Address(row.conductor_group, key_id)
-        ]
+        held = [name for name, row in clouds.all_clouds(tx).items() if _key_id(row) == key_id]
         if held:
             raise Refused(
                 f"key {key_id} is still needed",
@@ -46,7 +44,7 @@ def reseal(office: Office, name: str) -> str:
         row = clouds.get(tx, name)
     if row is None:
         raise NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`")
-    if _address(row) is None:
+    if _key_id(row) is None:
         raise UsageError(f"cloud {name} has no sealed properties", remedy="there is nothing to seal anew")
     answered: dict[str, str] = ask(office.ledger, [(row, "reseal", {})], _PATIENCE_S)[0]
     with office.ledger.write() as tx:
@@ -55,7 +53,7 @@ def reseal(office: Office, name: str) -> str:
 
 def _exchange(tx: Tx, row: CloudRow, new: dict[str, str]) -> str:
     to = address(new)
-    if to is None or to.group != row.conductor_group or not _known(tx, to):
+    if to is None or not keys.can_open(tx, row.conductor_group, to.key_id):
         raise Refused(
             f"the conductors of cloud {row.name} sealed to key {to.key_id if to else '-'}, which is not published",
             why="credentials are sealed to published keys only",
@@ -70,12 +68,9 @@ def _exchange(tx: Tx, row: CloudRow, new: dict[str, str]) -> str:
     return to.key_id
 
 
-def _known(tx: Tx, to: Address) -> bool:
-    return any(key.id == to.key_id for key in (*keys.own(tx, to.group), *keys.own(tx, keys.EVERY)))
-
-
-def _address(row: CloudRow) -> Address | None:
-    return address(row.properties or {})
+def _key_id(row: CloudRow) -> str | None:
+    where = address(row.properties or {})
+    return where.key_id if where else None
 
 
 def _group(name: str) -> str:

@@ -10,22 +10,44 @@ import hmac
 import json
 import secrets
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
 from coterie.cpi.load import driver_names
 from coterie.director.office import Office
-from coterie.ledger import keys
-from coterie.seal.config import seal_config
+from coterie.ledger import clouds, keys
+from coterie.ring.members import group_name
+from coterie.seal.config import KeyOf, Known, seal_config, seal_properties
 from coterie.seal.key import PublicKey
-from coterie.seal.sealed import Purpose, seal
+from coterie.seal.sealed import Purpose, address, seal
 
 _REMEMBERED = 256
 
 
 def sealed(office: Office, text: str, file: str) -> str:
     """A cloud config without readable properties; mistakes in it are told with its own lines."""
+    key_of, known = _keys(office)
+    return seal_config(text, file, key_of, known, sealer=_SEALER, drivers=driver_names())
 
+
+def sealed_cloud(office: Office, cloud: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for one cloud."""
+    if not cloud.get("properties"):
+        return dict(cloud)
+    purpose = Purpose(cloud["name"], cloud["driver"], group_name(cloud.get("conductor_group", "")))
+    return {**cloud, "properties": seal_properties(purpose, dict(cloud["properties"]), *_keys(office), _SEALER)}
+
+
+def require_movable(office: Office, name: str, group: str) -> None:
+    """A cloud may go only to a group that can open its properties."""
+    with office.ledger.read() as tx:
+        row = clouds.get(tx, name)
+    if row is not None and address(row.properties or {}):
+        seal_properties(Purpose(name, row.driver, group_name(group)), row.properties, *_keys(office))
+
+
+def _keys(office: Office) -> tuple[KeyOf, Known]:
     def key_of(group: str) -> PublicKey | None:
         with office.ledger.read() as tx:
             found = keys.of_group(tx, group)
@@ -33,9 +55,9 @@ def sealed(office: Office, text: str, file: str) -> str:
 
     def known(group: str, key_id: str) -> bool:
         with office.ledger.read() as tx:
-            return any(key.id == key_id for key in (*keys.own(tx, group), *keys.own(tx, keys.EVERY)))
+            return keys.can_open(tx, group, key_id)
 
-    return seal_config(text, file, key_of, known, sealer=_SEALER, drivers=driver_names())
+    return key_of, known
 
 
 class _Sealer:

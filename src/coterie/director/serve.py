@@ -25,6 +25,7 @@ from coterie.ledger.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import tasks
 from coterie.settings import Settings
+from coterie.telemetry import trace
 
 log = logging.getLogger(__name__)
 _DRAIN_S = 10.0
@@ -50,6 +51,7 @@ class Service:
 def serve(service: Service) -> None:
     """Returns when the Director has ended in good order."""
     ledger = connect(service.database)
+    trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
     try:
         office = _office(service, ledger)
         if service.guarded:
@@ -59,6 +61,7 @@ def serve(service: Service) -> None:
             office.resumed = _resumed(ledger, resumed)
             life.run(build(office), service.listen())
     finally:
+        trace.stop()
         ledger.close()
     log.info("ended")
 
@@ -108,6 +111,7 @@ def _conductor(service: Service, ledger: Ledger, life: Life) -> Conductor:
         post=Post(ring=settings["ring"], pinned=settings["pin_release_version"]),
         keys=key_file(ledger, settings, None),
         workers=settings["workers"],
+        per_cloud=settings["workers_per_cloud"],
         ttl_s=lease_s,
         call_timeout_s=settings["call_timeout"],
         on_lost=life.end,

@@ -6,13 +6,14 @@ import logging
 import os
 from collections.abc import Callable
 
-from coterie.director import listen, log
+from coterie.director import listen
 from coterie.director.home import Home
 from coterie.director.lock import Lock
 from coterie.director.serve import Service, serve
 from coterie.director.tls import tls_of
 from coterie.errors import Conflict
 from coterie.settings import Settings
+from coterie.telemetry import log
 
 log_room = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ def run(home: Home, settings: Settings, say: Callable[[str], None]) -> None:
     try:
         lock.sign()
         os.umask(0o077)
-        log.to_terminal()
+        log.to_terminal(settings["log_format"])
         serve(_service(home, settings, say))
     finally:
         lock.release()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.director import sealing
+from coterie.director import cloud_wishes, sealing
 from coterie.director.access import caller, teams
 from coterie.director.office import Office
 from coterie.director.wish import DeployWish, PlanWish
 from coterie.errors import Conflict, InvalidDocument, UsageError
 from coterie.ledger.sight import limited
-from coterie.ledger.views import objects, tasks
+from coterie.ledger.views import nodes, objects, tasks
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
+from coterie.task import enroll as enrolling
 from coterie.task import regroup, start
 from coterie.task.audit import placement_audit
+from coterie.task.enroll import Enrollment
 from coterie.task.request import PlanRequest
 
 
@@ -42,7 +44,7 @@ def deploy(office: Office, name: str, wish: DeployWish) -> int:
         deployment=name,
         manifest=wish.manifest,
         manifest_file=wish.manifest_file,
-        cloud_config=_config(office, wish.cloud_config, wish.config_file),
+        cloud_config=cloud_wishes.brought(office, wish.cloud_config, wish.config_file),
         config_file=wish.config_file,
         recreate=wish.recreate,
         nodes=tuple(wish.nodes),
@@ -73,10 +75,6 @@ def cancel(office: Office, task: int) -> None:
     start.cancel(office.ledger, task)
 
 
-def set_cloud_config(office: Office, text: str, file: str) -> int:
-    return start.set_cloud_config(office.ledger, sealing.sealed(office, text, file), file)
-
-
 def delete_disk(office: Office, intent: str) -> int:
     _require_visible(office, intent)
     return start.delete_kept_disk(office.ledger, intent, caller.present().name)
@@ -88,7 +86,25 @@ def settle(office: Office, intent: str, cid: str | None) -> None:
 
 
 def move_node(office: Office, uuid: str, group: str | None) -> None:
+    with office.ledger.read() as tx:
+        cloud = nodes.one(tx, uuid)["cloud"]
+    if group is not None:
+        sealing.require_movable(office, cloud, group)
     regroup.move_node(office.ledger, uuid, group)
+
+
+def enroll(office: Office, wish: Enrollment) -> str:
+    if wish.conductor_group is not None:
+        sealing.require_movable(office, wish.cloud, wish.conductor_group)
+    return enrolling.enroll(office.ledger, wish, caller.present().name)
+
+
+def forget_node(office: Office, uuid: str) -> None:
+    enrolling.forget(office.ledger, uuid, caller.present().name)
+
+
+def destroy_node(office: Office, uuid: str) -> int:
+    return enrolling.destroy(office.ledger, uuid, caller.present().name)
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:
@@ -104,7 +120,7 @@ def _request(office: Office, wish: PlanWish) -> PlanRequest:
         deployment=wish.deployment,
         manifest=wish.manifest,
         manifest_file=wish.manifest_file,
-        cloud_config=_config(office, wish.cloud_config, wish.config_file),
+        cloud_config=cloud_wishes.brought(office, wish.cloud_config, wish.config_file),
         config_file=wish.config_file,
         delete=wish.delete,
         delete_disks=wish.delete_disks,
@@ -121,17 +137,6 @@ def _named(wish: PlanWish) -> str | None:
         return load_deployment(wish.manifest, wish.manifest_file).value.name
     except InvalidDocument:
         return wish.deployment  # planning will tell the mistakes
-
-
-def _config(office: Office, text: str | None, file: str) -> str | None:
-    """A cloud config that comes with a wish: an admin's, and sealed."""
-    if text is None:
-        return None
-    caller.require("admin", "bring a cloud config")
-    try:
-        return sealing.sealed(office, text, file)
-    except InvalidDocument:
-        return text  # it is refused in a moment, together with the mistakes in the manifest
 
 
 def _require_visible(office: Office, intent: str) -> None:

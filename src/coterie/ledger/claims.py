@@ -26,21 +26,26 @@ class Claims:
         """Unknown flows are left for a newer release."""
         self._share = share
         self._owner = owner
-        self._ready = sa.and_(steps.c.state == "ready", share.reach(steps))
+        elsewhere = sa.func.coalesce(steps.c.cloud, "").not_in(sa.bindparam("b_besides", expanding=True))
+        self._ready = sa.and_(steps.c.state == "ready", share.reach(steps), elsewhere)
         able = sa.and_(self._ready, steps.c.not_before <= now(), steps.c.flow.in_(sorted(flows)))
         self._due = sa.select(sa.func.min(steps.c.not_before) - now()).where(self._ready)
+        self._later = self._due.where(steps.c.not_before > now())
         self._any = _taking(sa.select(steps.c.id).where(able).limit(sa.bindparam("b_limit")))
         self._look = _looking(able)
 
-    def next_due(self, tx: Tx) -> float | None:
-        """Seconds until the first step in our reach may be claimed (0 or less: now); None when none is ready."""
-        return tx.execute(self._due).scalar()
+    def next_due(self, tx: Tx, besides: Sequence[str] = ()) -> float | None:
+        """Seconds until the first step in our reach may be claimed (0 or less: now); None when none is ready.
 
-    def next_later(self, tx: Tx) -> float | None:
+        `besides`: clouds of which no more is taken for now, here and below.
+        """
+        return tx.execute(self._due, {"b_besides": besides}).scalar()
+
+    def next_later(self, tx: Tx, besides: Sequence[str] = ()) -> float | None:
         """The same for those that rest: what is due already is another's."""
-        return tx.execute(self._due.where(steps.c.not_before > now())).scalar()
+        return tx.execute(self._later, {"b_besides": besides}).scalar()
 
-    def choose(self, tx: Tx, limit: int) -> list[int] | None:
+    def choose(self, tx: Tx, limit: int, besides: Sequence[str] = ()) -> list[int] | None:
         """The first steps that are ours, looked up without a lock; None: whatever is in our reach is ours."""
         if self._share.whole:
             return None
@@ -48,17 +53,17 @@ class Claims:
         found: list[int] = []
         last = 0
         while True:
-            page = tx.execute(self._look, {"b_last": last}).all()
+            page = tx.execute(self._look, {"b_last": last, "b_besides": besides}).all()
             found += [row.id for row in page if self._share.holds(row.conductor_group, row.driver, row.key, row.flow)]
             if len(page) < _PAGE or len(found) >= limit:
                 return found[:limit]
             last = page[-1].id
 
-    def take(self, tx: Tx, limit: int, chosen: Sequence[int] | None) -> list[Claim]:
+    def take(self, tx: Tx, limit: int, chosen: Sequence[int] | None, besides: Sequence[str] = ()) -> list[Claim]:
         """Take what was chosen, as far as nobody was faster; without a choice, up to `limit` of what is ready."""
         if chosen is None:
             _keep_order(tx)
-            rows = tx.execute(self._any, {"b_limit": limit, "b_owner": self._owner}).all()
+            rows = tx.execute(self._any, {"b_limit": limit, "b_owner": self._owner, "b_besides": besides}).all()
         else:
             rows = tx.execute(_THESE, {"b_ids": chosen, "b_owner": self._owner}).all()
         return sorted((Claim(**row._asdict(), owner=self._owner) for row in rows), key=lambda claimed: claimed.id)

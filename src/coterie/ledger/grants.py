@@ -12,6 +12,7 @@ _LONGEST = 63  # PostgreSQL cuts longer names without a word
 _RIGHTS = {
     "directors": _READ,
     "alembic_version": _READ,
+    "schema_floor": _READ,
     "clouds": _READ,
     "conductor_keys": _READ,
     "stemcells": _READ,

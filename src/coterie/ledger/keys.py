@@ -26,6 +26,11 @@ def of_group(tx: Tx, group: str) -> list[KeyRow]:
     return _of(tx, group) or _of(tx, EVERY)
 
 
+def can_open(tx: Tx, group: str, key_id: str) -> bool:
+    """Whether the conductors that work for this group have the key."""
+    return any(key.id == key_id for key in of_group(tx, group))
+
+
 def publish_first(tx: Tx, group: str, key_id: str, public: str, by: str) -> list[KeyRow]:
     """Publish a key if the group has none yet; the keys that it has now, its own only."""
     if tx.dialect.name == "postgresql":

@@ -30,9 +30,12 @@ class NodeRow:
     host: str | None
     addresses: dict[str, str] | None
     problem: dict[str, Any] | None
+    enrolled: bool = False
 
     @property
     def name(self) -> str:
+        if self.enrolled:
+            return self.instance_group
         return f"{self.instance_group}/{self.index}"
 
 
@@ -55,6 +58,11 @@ def of_deployment(tx: Tx, deployment: str) -> list[NodeRow]:
 
 def of_cloud(tx: Tx, cloud: str) -> list[NodeRow]:
     return [NodeRow(*row) for row in tx.execute(sa.select(*_ROW).where(nodes.c.cloud == cloud))]
+
+
+def of_vm(tx: Tx, cloud: str, cid: str) -> NodeRow | None:
+    row = tx.execute(sa.select(*_ROW).where(nodes.c.cloud == cloud, nodes.c.vm_cid == cid)).first()
+    return NodeRow(*row) if row else None
 
 
 def own_groups(tx: Tx, deployment: str) -> dict[str, str]:

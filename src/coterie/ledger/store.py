@@ -13,6 +13,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from coterie.errors import UsageError
 from coterie.ledger import schema
+from coterie.ledger.bell import Bell
 
 if TYPE_CHECKING:
     from coterie.ledger.wakeups import Wakeups
@@ -58,8 +59,8 @@ class Ledger:
         self._writer = writer
         # SQLite's lock is not fair: writers of one process queue here instead of spinning there.
         self._turn = threading.Lock() if writer.dialect.name == "sqlite" else None
-        self._changed = threading.Condition()
-        self._version = 0
+        self.written = Bell()  # rung by every write that this process makes or hears of
+        self.asked = Bell()  # rung when there may be a question about a cloud
         self._wakeups: Wakeups | None = None
 
     @staticmethod
@@ -84,7 +85,7 @@ class Ledger:
     def write(self) -> Iterator[Tx]:
         with self._turn or nullcontext(), self._writer.begin() as tx:
             yield tx
-        self.nudge()
+        self.written.ring()
         if self._wakeups is not None:
             self._wakeups.tell()
 
@@ -95,30 +96,19 @@ class Ledger:
             yield tx
 
     @property
-    def version(self) -> int:
-        """Rises with every write that this process made or heard of; see `wait`."""
-        return self._version
-
-    @property
     def poll_s(self) -> float:
         """How long one may rest on being woken: long where other processes wake us, short where they cannot."""
         return _TRUST_S if self._wakeups is not None and self._wakeups.listening else _POLL_S
 
-    def wait(self, seen: int, timeout_s: float) -> None:
-        """Rest until somebody has written since `seen`, or for so long at the most."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._version != seen, timeout_s)
-
-    def nudge(self) -> None:
-        """Wake those in this process who wait, as a write does."""
-        with self._changed:
-            self._version += 1
-            self._changed.notify_all()
-
     def _listen(self, url: str) -> None:
         from coterie.ledger.wakeups import Wakeups  # SQLite needs no client library
 
-        self._wakeups = Wakeups(url, self.nudge)
+        self._wakeups = Wakeups(url, self._heard)
+
+    def _heard(self) -> None:
+        """Another process has written, it does not say what."""
+        self.written.ring()
+        self.asked.ring()
 
     def close(self) -> None:
         if self._wakeups is not None:

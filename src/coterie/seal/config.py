@@ -15,7 +15,7 @@ from coterie.seal.key import PublicKey
 from coterie.seal.sealed import Purpose, address, seal
 
 KeyOf = Callable[[str], PublicKey | None]  # conductor group → its key
-Known = Callable[[str, str], bool]  # conductor group, key id → whether the group has that key
+Known = Callable[[str, str], bool]  # conductor group, key id → whether its conductors have that key
 Sealer = Callable[[PublicKey, Purpose, dict[str, Any]], dict[str, str]]
 
 
@@ -33,15 +33,29 @@ def seal_config(
     `drivers`: the installed ones; None leaves their names unchecked.
     """
     config = load_cloud_config(text, file, drivers=drivers).value
-    wanted: dict[str, dict[str, str]] = {}
+    wanted: dict[str, dict[str, Any]] = {}
     for cloud in config.clouds:
         purpose = Purpose(cloud.name, cloud.driver, cloud.conductor_group.lower())
-        where = address(cloud.properties)
-        if where is not None:
-            _check_sealed(purpose, where.group, where.key_id, known)
-        elif cloud.properties:
-            wanted[cloud.name] = sealer(_key(purpose, key_of), purpose, dict(cloud.properties))
+        made = seal_properties(purpose, dict(cloud.properties), key_of, known, sealer)
+        if made != cloud.properties:
+            wanted[cloud.name] = made
     return _replaced(text, wanted) if wanted else text
+
+
+def seal_properties(
+    purpose: Purpose, properties: dict[str, Any], key_of: KeyOf, known: Known, sealer: Sealer = seal
+) -> dict[str, Any]:
+    """The same for one cloud. What is sealed already stays so, if its group can open it."""
+    where = address(properties)
+    if where is None:
+        return dict(sealer(_key(purpose, key_of), purpose, properties)) if properties else properties
+    if not known(purpose.group, where.key_id):
+        raise Refused(
+            f"conductor group {purpose.group!r} could not open the properties of cloud {purpose.cloud}",
+            why=f"they were sealed for group {where.group!r}, to key {where.key_id}, which this group does not have",
+            remedy="write its properties in plain into the cloud config and set it again: coterie clouds set FILE",
+        )
+    return properties
 
 
 def _key(purpose: Purpose, key_of: KeyOf) -> PublicKey:
@@ -56,23 +70,7 @@ def _key(purpose: Purpose, key_of: KeyOf) -> PublicKey:
     return found
 
 
-def _check_sealed(purpose: Purpose, group: str, key_id: str, known: Known) -> None:
-    again = "write its properties in plain into the cloud config and set it again: coterie clouds set FILE"
-    if group != purpose.group:
-        raise Refused(
-            f"cloud {purpose.cloud} cannot go to conductor group {purpose.group!r} like this",
-            why=f"its properties are sealed for group {group!r}, and nobody else can open them",
-            remedy=again,
-        )
-    if not known(group, key_id):
-        raise Refused(
-            f"the properties of cloud {purpose.cloud} are sealed to key {key_id}",
-            why=f"conductor group {group!r} has no such key",
-            remedy=f"see `coterie conductors keys`; {again}",
-        )
-
-
-def _replaced(text: str, wanted: dict[str, dict[str, str]]) -> str:
+def _replaced(text: str, wanted: dict[str, dict[str, Any]]) -> str:
     """In place if that gives the very document that is meant; anchors and merges may need it written anew."""
     meant = _plain(text)
     for cloud in meant["clouds"]:
@@ -82,7 +80,7 @@ def _replaced(text: str, wanted: dict[str, dict[str, str]]) -> str:
     return edited if _reads_as(edited, meant) else _dumped(meant)
 
 
-def _edited(text: str, wanted: dict[str, dict[str, str]]) -> str:
+def _edited(text: str, wanted: dict[str, dict[str, Any]]) -> str:
     spans = {(node.start_mark.index, node.end_mark.index): name for name, node in _properties(text) if name in wanted}
     for (start, end), name in sorted(spans.items(), reverse=True):
         removed = text[start:end]

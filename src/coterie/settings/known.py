@@ -36,7 +36,8 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("database", values.database, None, "ledger of the Director; unset: SQLite in the state folder"),
         Setting("listen", values.address, None, "HOST:PORT of `coterie director`; unset: the unix socket"),
         Setting("name", values.text, "coterie", "name of this Director, given at its first start"),
-        Setting("workers", values.integer(1, 1024), 16, "steps that the Director's conductor runs at once"),
+        Setting("workers", values.integer(1, 1024), 32, "steps that a conductor runs at once"),
+        Setting("workers_per_cloud", values.integer(0, 1024), 0, "of them, at most for one cloud; 0: three quarters"),
         Setting("conductor", values.flag, True, "whether the Director runs work itself, or leaves it to conductors"),
         Setting("conductor_name", values.text, None, "name of a conductor; unset: its host's name and its group"),
         Setting("conductor_group", values.group, "", "site or rack that a conductor works for; empty: none"),
@@ -51,6 +52,7 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("auto_anti_affinity", values.flag, False, "give every instance group a server group of its own"),
         Setting("key_file", values.path, None, "private keys of a conductor; unset: conductor.key in the state folder"),
         *_access(),
+        *_operations(),
         *_cleanup(),
     )
 
@@ -66,6 +68,19 @@ def _access() -> tuple[Setting, ...]:
         Setting("oidc_roles", values.roles, {}, "GROUP=ROLE,…: what groups may do; who has none is refused"),
         Setting("oidc_teams", values.pairs, None, "GROUP=TEAM,…: limits users to teams; unset: nobody is limited"),
         Setting("oidc_ca", values.path, None, "file with the certificates that the issuer's is checked against"),
+    )
+
+
+def _operations() -> tuple[Setting, ...]:
+    return (
+        Setting(
+            "log_format", values.choice("auto", "json", "text"), "auto", "logs of services; auto: text on a terminal"
+        ),
+        Setting("conductor_listen", values.address, None, "HOST:PORT of a conductor's /livez, /readyz and /metrics"),
+        Setting("metrics_token", values.text, None, "bearer token that a conductor's page wants", secret=True),
+        Setting(
+            "otlp_endpoint", values.url, None, "URL of an OpenTelemetry collector (OTLP over HTTP); unset: no traces"
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from coterie.seal.key import Key
 from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import Purpose, address, seal, unseal
 from coterie.task.fence import FencedCpi, Lease, Observer
+from coterie.task.measure import measured
 
 
 class Clouds:
@@ -71,16 +72,16 @@ class Clouds:
         opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
         complete = with_defaults(driver, opened_up, self._state_folder)
         opened = open_cloud(driver, name, complete, self._runtime)
-        return cast(Cpi, FencedCpi(opened, self._lease, self._observe))
+        about = {"coterie.cloud": name, "coterie.driver": driver}
+        return cast(Cpi, FencedCpi(opened, self._lease, measured(driver, self._observe), about))
 
-    def resealed(self, name: str, driver: str, properties: Mapping[str, Any]) -> dict[str, str]:
+    def resealed(self, cloud: CloudRow) -> dict[str, str]:
         """The same properties sealed to our newest key. Whoever asks has no say in which key that is."""
-        where = address(properties)
         newest = self._keys.newest() if self._keys else None
-        if where is None or newest is None:
-            raise UsageError(f"cloud {name} has no sealed properties", remedy="there is nothing to seal anew")
-        plain = unseal(self._key(name, properties), name, driver, properties)
-        return seal(newest.public, Purpose(name, driver, where.group), plain)
+        if newest is None or address(cloud.properties) is None:
+            raise UsageError(f"cloud {cloud.name} has no sealed properties", remedy="there is nothing to seal anew")
+        plain = unseal(self._key(cloud.name, cloud.properties), cloud.name, cloud.driver, cloud.properties)
+        return seal(newest.public, Purpose(cloud.name, cloud.driver, cloud.conductor_group), plain)
 
     def _key(self, name: str, properties: Mapping[str, Any]) -> Key:
         where = address(properties)

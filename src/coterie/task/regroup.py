@@ -40,3 +40,6 @@ def move_clouds(tx: Tx, wanted: Mapping[str, CloudRow]) -> None:
         if nodes.of_cloud(tx, name):
             conductors.living(tx).require(cloud.conductor_group, cloud.driver)
         steps.regroup_cloud(tx, name, cloud.conductor_group)
+        body = f"conductor group {cloud.conductor_group!r}, before {before.conductor_group!r}"
+        data = {"conductor_group": cloud.conductor_group}
+        events.append(tx, [Event(None, "cloud.moved", name, body, data)], time(tx))

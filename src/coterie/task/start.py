@@ -9,7 +9,19 @@ from coterie.cpi.contract import Capabilities
 from coterie.cpi.load import driver_names
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ids import Ids
-from coterie.ledger import clouds, conductors, deployments, groups, identity, nodes, objects, snapshot, tasks, writes
+from coterie.ledger import (
+    clouds,
+    conductors,
+    deployments,
+    enrolled,
+    groups,
+    identity,
+    nodes,
+    objects,
+    snapshot,
+    tasks,
+    writes,
+)
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.nodes import NodeRow
 from coterie.ledger.objects import ObjectRow
@@ -100,9 +112,13 @@ def cancel(ledger: Ledger, task: int) -> bool:
         return tasks.cancel(tx, task)
 
 
-def set_cloud_config(ledger: Ledger, text: str, file: str) -> int:
+def set_cloud_config(ledger: Ledger, text: str, file: str, expect: int | None = None) -> int:
+    """`expect`: the id of the config that this one was made from; another one now → StalePlan."""
     config = load_cloud_config(text, file, drivers=driver_names()).value
     with ledger.write() as tx:
+        present = clouds.config(tx)
+        if expect is not None and expect != (present.id if present else 0):
+            raise StalePlan("the cloud config has changed meanwhile", remedy="look at it, and repeat")
         wanted = configured(config)
         _refuse_lost_clouds(tx, set(wanted))
         move_clouds(tx, wanted)
@@ -250,10 +266,10 @@ def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
 
 
 def _refuse_lost_clouds(tx: Tx, wanted: set[str]) -> None:
-    lost = sorted(set(objects.clouds_in_use(tx)) - wanted)
+    lost = sorted({*objects.clouds_in_use(tx), *enrolled.clouds_of(tx)} - wanted)
     if lost:
         raise Conflict(
             f"the cloud config leaves out {', '.join(lost)}",
-            why="objects of ours are still there",
-            remedy="delete the deployments that use it first, or keep the cloud in the config",
+            why="objects of ours or enrolled nodes are still there",
+            remedy="delete the deployments and nodes that use it first, or keep the cloud in the config",
         )

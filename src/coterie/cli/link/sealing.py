@@ -39,11 +39,14 @@ def seal_for(keys: Keys, text: str, file: str) -> str:
     from coterie.seal.config import seal_config
     from coterie.seal.key import PublicKey
 
+    def of_group(group: str) -> list[PublicKey]:
+        own = [public for whose, public in keys if whose == group]
+        return [PublicKey.read(one) for one in own or [public for whose, public in keys if whose == _EVERY]]
+
     def key_of(group: str) -> PublicKey | None:
-        texts = [public for name in (group, _EVERY) for whose, public in keys if whose == name]
-        return PublicKey.read(texts[0]) if texts else None
+        return next(iter(of_group(group)), None)
 
     def known(group: str, key_id: str) -> bool:
-        return any(whose in (group, _EVERY) and PublicKey.read(public).id == key_id for whose, public in keys)
+        return any(key.id == key_id for key in of_group(group))
 
     return seal_config(text, file, key_of, known)

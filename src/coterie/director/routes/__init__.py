@@ -24,6 +24,7 @@ from coterie.director.routes import (
     tasks,
     tokens,
 )
+from coterie.director.spoken import DOCUMENTED
 
 _NOUNS: tuple[APIRouter, ...] = (
     health.router,
@@ -51,4 +52,4 @@ _NOUNS: tuple[APIRouter, ...] = (
 
 def mount(app: FastAPI) -> None:
     for router in _NOUNS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[DOCUMENTED])

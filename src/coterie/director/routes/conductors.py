@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from coterie.director.office import Here
 from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, listing
+from coterie.director.spoken import SINCE_GROUPS
 from coterie.ledger.views import conductor_groups, conductors
 
 router = APIRouter(tags=["conductors"], prefix="/v1/conductors", responses=PROBLEMS)
@@ -13,7 +14,7 @@ router = APIRouter(tags=["conductors"], prefix="/v1/conductors", responses=PROBL
 
 class Conductor(Resource):
     name: str
-    conductor_group: str | None
+    conductor_group: str | None = None
     drivers: list[str]
     release: str
     speaks: str | None
@@ -43,7 +44,7 @@ def index(office: Here, part: Part) -> Json:
         return listing(conductors.page(tx, part))
 
 
-@router.get("/groups", response_model=Listing[ConductorGroup])
+@router.get("/groups", response_model=Listing[ConductorGroup], dependencies=[SINCE_GROUPS])
 def groups(office: Here) -> Json:
     """Every group that somebody names: its live members, and the nodes that nobody could work on."""
     with office.ledger.read() as tx:

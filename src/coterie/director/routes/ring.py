@@ -9,8 +9,9 @@ from fastapi import APIRouter, Path, Query
 from coterie.director import rings
 from coterie.director.office import Here
 from coterie.director.reply import PROBLEMS, Json, Resource, Word
+from coterie.director.spoken import SINCE_GROUPS
 
-router = APIRouter(tags=["ring"], prefix="/v1/ring", responses=PROBLEMS)
+router = APIRouter(tags=["ring"], prefix="/v1/ring", responses=PROBLEMS, dependencies=[SINCE_GROUPS])
 
 
 class OneRing(Resource):

@@ -25,7 +25,8 @@ def placed_one(tx: Tx, uuid: str) -> Placed | None:
 
 
 def _placed(row: Any) -> Placed:
-    return Placed(row.uuid, f"{row.deployment}/{row.instance_group}/{row.index}", row.group, row.driver)
+    name = row.instance_group if row.enrolled else f"{row.deployment}/{row.instance_group}/{row.index}"
+    return Placed(row.uuid, name, row.group, row.driver)
 
 
 _PLACED = sa.select(
@@ -33,6 +34,7 @@ _PLACED = sa.select(
     nodes.c.deployment,
     nodes.c.instance_group,
     nodes.c["index"],
+    nodes.c.enrolled,
     GROUP.label("group"),
     clouds.c.driver,
 ).select_from(nodes.join(clouds, clouds.c.name == nodes.c.cloud))

@@ -1,0 +1,35 @@
+"""What callers may wish of clouds and their configuration. Credentials are sealed here, before anything is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.director import sealing
+from coterie.director.access import caller
+from coterie.director.office import Office
+from coterie.errors import InvalidDocument
+from coterie.task import cloud_change, start
+
+
+def set_cloud_config(office: Office, text: str, file: str) -> int:
+    return start.set_cloud_config(office.ledger, sealing.sealed(office, text, file), file)
+
+
+def add_cloud(office: Office, cloud: dict[str, Any]) -> None:
+    cloud_change.add_cloud(office.ledger, sealing.sealed_cloud(office, cloud))
+
+
+def move_cloud(office: Office, name: str, group: str) -> None:
+    sealing.require_movable(office, name, group)
+    cloud_change.move_cloud(office.ledger, name, group)
+
+
+def brought(office: Office, text: str | None, file: str) -> str | None:
+    """A cloud config that comes with a wish: an admin's, and sealed."""
+    if text is None:
+        return None
+    caller.require("admin", "bring a cloud config")
+    try:
+        return sealing.sealed(office, text, file)
+    except InvalidDocument:
+        return text  # it is refused in a moment, together with the mistakes in the manifest
