@@ -66,12 +66,12 @@ def test_a_deployment_lives_and_dies_by_conductors_with_that_role(postgres_url: 
 def finished(ledger: Ledger, task: int) -> str:
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
-        seen = ledger.version
+        seen = ledger.written.version
         with ledger.read() as tx:
             state = view.state(tx, task)
             if task not in tasks.unfinished(tx):
                 return state
-        ledger.wait(seen, 1)
+        ledger.written.wait(seen, 1)
     raise AssertionError(f"task {task} does not end: the role lacks a right, see the log")
 
 
