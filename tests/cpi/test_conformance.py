@@ -29,7 +29,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
 }
 
 
-LONG = ("coterie-cpi",)
+LONG = ("coterie-cpi", "coterie-cpi-cloudstack")  # every call of theirs is a process of its own
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.full if name in LONG else ()) for name in BEDS])

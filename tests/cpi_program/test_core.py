@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -13,21 +12,15 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from coterie.cpi_program.alone import respond
-from coterie.cpi_program.config import load
-from coterie.cpi_program.office import _handed
-from coterie.cpi_program.serve import serve
-from coterie.errors import CoterieError
 from coterie.sandbox import faults
 from coterie.sandbox.calls import counts, switch_log
-from tests.cpi_program.shop import Shop, heard, result
+from tests.cpi_program.shop import PATIENCE_S, Shop, heard, result
 
 
 def until(true: object) -> None:
     assert callable(true)
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < give_up
         time.sleep(0.02)
@@ -109,7 +102,7 @@ def test_the_core_ends_after_what_is_under_way(shop: Shop) -> None:
         assert core.poll() is None
         release(shop)
         cid = result(heard(client))[0]
-        assert core.wait(20) == 0
+        assert core.wait(PATIENCE_S) == 0
     assert shop.inventory()["vm"] == [cid]
 
 
@@ -118,7 +111,7 @@ def test_who_connects_and_says_nothing_does_not_keep_the_core_from_ending(shop: 
         silent.connect(str(shop.socket))
         assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
         core.send_signal(signal.SIGTERM)
-        assert core.wait(30) == 0
+        assert core.wait(50) == 0  # it would hear the silent one out for 60 s
 
 
 def test_clients_of_a_core_that_ends_lose_nothing(shop: Shop) -> None:
@@ -166,72 +159,23 @@ def test_a_second_core_is_refused(shop: Shop) -> None:
     with shop.core():
         source = str(Path(respond.__code__.co_filename).parents[2])
         words = [sys.executable, "-m", "coterie.cpi_program.main", "serve", "--config", str(shop.config)]
-        second = subprocess.run(words, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=30)
+        second = subprocess.run(
+            words, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=PATIENCE_S
+        )
         assert second.returncode == 6
         assert b"serves" in second.stderr
         assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"\xff\xfe", b"{" * 1000])
-def test_rubbish_on_the_socket_is_answered(shop: Shop, rubbish: bytes) -> None:
-    with shop.core(), socket.socket(socket.AF_UNIX) as link:
-        link.connect(str(shop.socket))
-        link.sendall(rubbish)
-        link.shutdown(socket.SHUT_WR)
-        with link.makefile("rb") as answer:
-            assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::")
-
-
-def test_no_secret_is_in_the_words_of_a_process_or_in_its_log(shop: Shop) -> None:
-    place = {"state": str(shop.folder / "sandbox.db"), "account": "lab", "quotas": {"api_key": "very-secret-key"}}
-    shop.configure(properties=place)
-    with shop.core() as core:
-        answer = shop.run(shop.request("has_vm", "i-1")).stdout
-        assert b"quotas" in answer
-        words = Path(f"/proc/{core.pid}/cmdline").read_bytes() + Path(shop.launcher()).read_bytes()
-    assert b"very-secret-key" not in answer + words + shop.log.read_bytes()
-    assert b"serving" in shop.log.read_bytes()
-
-
-def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    section = {"listen": address, "url": f"http://{address}", "user": "us", "password": "pw"}
-    shop.configure(publish_server={**section, "folder": str(shop.folder / "shelf")})
+def test_rubbish_on_the_socket_is_answered(shop: Shop) -> None:
     with shop.core():
-        link = http.client.HTTPConnection(address, timeout=30)
-        link.request("PUT", "/images/a.qcow2", b"image", {"Authorization": "Basic dXM6cHc="})
-        told = json.loads(link.getresponse().read())
-        link.request("GET", told["url"].removeprefix(f"http://{address}"))
-        assert link.getresponse().read() == b"image"
-        link.close()
-
-
-@pytest.mark.parametrize("name", ["registry", "publish_server"])
-def test_a_port_that_is_taken_is_named(shop: Shop, name: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        own = {"listen": f"127.0.0.1:{other.getsockname()[1]}", "user": "us", "password": "pw"}
-        more = {"endpoint": "http://e"} if name == "registry" else {"url": "http://u", "folder": str(shop.folder / "f")}
-        shop.configure(**{name: {**own, **more}})
-        with pytest.raises(CoterieError, match=f"{name}.listen: nothing can listen on") as caught:
-            serve(str(shop.config))
-    assert f"set {name}.listen" in caught.value.remedy
-    assert not shop.socket.exists()
-
-
-def test_a_driver_that_publishes_through_us_is_told_where(shop: Shop) -> None:
-    section = {"listen": "127.0.0.1:1", "url": "http://u", "user": "us", "password": "pw", "folder": "/f"}
-    shop.configure(publish_server=section, properties={"publish_mode": "server", "publish_user": "own"})
-    handed = _handed(load(str(shop.config)))
-    assert handed == {
-        "publish_mode": "server",
-        "publish_url": "http://u",
-        "publish_user": "own",
-        "publish_password": "pw",
-    }
-    shop.configure(publish_server=section, properties={"publish_mode": "native"})
-    assert _handed(load(str(shop.config))) == {"publish_mode": "native"}
+        for rubbish in (b"", b"\xff\xfe", b"{" * 1000):
+            with socket.socket(socket.AF_UNIX) as link:
+                link.connect(str(shop.socket))
+                link.sendall(rubbish)
+                link.shutdown(socket.SHUT_WR)
+                with link.makefile("rb") as answer:
+                    assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::"), rubbish
 
 
 def test_a_machine_costs_few_calls_of_the_cloud(shop: Shop) -> None:

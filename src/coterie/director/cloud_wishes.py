@@ -10,18 +10,23 @@ from coterie.director.office import Office
 from coterie.errors import InvalidDocument
 from coterie.task import cloud_change, start
 
+_FILE = "cloud-config"
 
-def set_cloud_config(office: Office, text: str, file: str) -> int:
-    return start.set_cloud_config(office.ledger, sealing.sealed(office, text, file), file)
+
+def set_cloud_config(office: Office, text: str, file: str, expect: int | None = None) -> int:
+    """`expect`: the id of the config that this one was made from."""
+    return start.set_cloud_config(office.ledger, sealing.sealed(office, text, file), file, expect)
 
 
 def add_cloud(office: Office, cloud: dict[str, Any]) -> None:
-    cloud_change.add_cloud(office.ledger, sealing.sealed_cloud(office, cloud))
+    changed = cloud_change.grown(office.ledger, cloud)
+    set_cloud_config(office, changed.body, _FILE, changed.id)
 
 
 def move_cloud(office: Office, name: str, group: str) -> None:
-    sealing.require_movable(office, name, group)
-    cloud_change.move_cloud(office.ledger, name, group)
+    """Refused where the new group could not open the cloud's properties."""
+    changed = cloud_change.moved(office.ledger, name, group)
+    set_cloud_config(office, changed.body, _FILE, changed.id)
 
 
 def brought(office: Office, text: str | None, file: str) -> str | None:

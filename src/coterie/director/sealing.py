@@ -10,7 +10,6 @@ import hmac
 import json
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
@@ -31,16 +30,8 @@ def sealed(office: Office, text: str, file: str) -> str:
     return seal_config(text, file, key_of, known, sealer=_SEALER, drivers=driver_names())
 
 
-def sealed_cloud(office: Office, cloud: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for one cloud."""
-    if not cloud.get("properties"):
-        return dict(cloud)
-    purpose = Purpose(cloud["name"], cloud["driver"], group_name(cloud.get("conductor_group", "")))
-    return {**cloud, "properties": seal_properties(purpose, dict(cloud["properties"]), *_keys(office), _SEALER)}
-
-
 def require_movable(office: Office, name: str, group: str) -> None:
-    """A cloud may go only to a group that can open its properties."""
+    """Work on a cloud may go only to a group that can open its properties."""
     with office.ledger.read() as tx:
         row = clouds.get(tx, name)
     if row is not None and address(row.properties or {}):

@@ -51,8 +51,8 @@ class Service:
 def serve(service: Service) -> None:
     """Returns when the Director has ended in good order."""
     ledger = connect(service.database)
-    trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
     try:
+        trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
         office = _office(service, ledger)
         if service.guarded:
             first_token(ledger, service.home.token, told=service.token is not None or office.oidc is not None)

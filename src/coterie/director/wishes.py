@@ -14,10 +14,10 @@ from coterie.ledger.views import nodes, objects, tasks
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import enroll as enrolling
-from coterie.task import regroup, start
+from coterie.task import let_go, regroup, start
 from coterie.task.audit import placement_audit
 from coterie.task.enroll import Enrollment
+from coterie.task.enroll import enroll as enroll_machine
 from coterie.task.request import PlanRequest
 
 
@@ -96,15 +96,15 @@ def move_node(office: Office, uuid: str, group: str | None) -> None:
 def enroll(office: Office, wish: Enrollment) -> str:
     if wish.conductor_group is not None:
         sealing.require_movable(office, wish.cloud, wish.conductor_group)
-    return enrolling.enroll(office.ledger, wish, caller.present().name)
+    return enroll_machine(office.ledger, wish, caller.present().name)
 
 
 def forget_node(office: Office, uuid: str) -> None:
-    enrolling.forget(office.ledger, uuid, caller.present().name)
+    let_go.forget(office.ledger, uuid, caller.present().name)
 
 
 def destroy_node(office: Office, uuid: str) -> int:
-    return enrolling.destroy(office.ledger, uuid, caller.present().name)
+    return let_go.destroy(office.ledger, uuid, caller.present().name)
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:
