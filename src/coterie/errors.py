@@ -73,6 +73,24 @@ class NotFound(CoterieError):
     code, status, exit_code = "not_found", 404, 5
 
 
+class Unauthenticated(CoterieError):
+    """Nobody knows who asks."""
+
+    code, status, exit_code = "unauthenticated", 401, 8
+
+
+class Forbidden(CoterieError):
+    """We know who asks, and they may not."""
+
+    code, status, exit_code = "forbidden", 403, 4
+
+
+class TooManyAttempts(CoterieError):
+    """Too many failed log-ins from one address."""
+
+    code, status, exit_code, retryable = "too_many_attempts", 429, 8, True
+
+
 class Conflict(CoterieError):
     """Somebody else changed it, or is changing it now."""
 

@@ -11,8 +11,10 @@ from coterie.director.app import build
 from coterie.director.home import Home
 from coterie.director.office import Office
 from coterie.ids import Ids
+from coterie.ledger import keys
 from coterie.ledger.identity import ensure_director
 from coterie.ledger.store import Ledger
+from coterie.seal.keys import KeyFile
 from coterie.settings import load
 from tests.director.asgi import Client
 
@@ -23,8 +25,20 @@ def office(tmp_path: Path) -> Iterator[Office]:
     home.prepare()
     ledger = Ledger.open(home.database)
     settings = load({"state": str(home.folder)}, {"HOME": str(tmp_path), "COTERIE_TOKEN": "hunter2"})
+    publish_key(ledger, home.folder)
     yield Office(ledger, ensure_director(ledger, "test", Ids()), settings, home, local=True)
     ledger.close()
+
+
+def publish_key(ledger: Ledger, folder: Path, group: str = keys.EVERY) -> KeyFile:
+    """What a conductor does at its first start."""
+    file = KeyFile(folder / "conductor.key")
+    file.ensure()
+    newest = file.newest()
+    assert newest is not None
+    with ledger.write() as tx:
+        keys.publish_first(tx, group, newest.public.id, newest.public.text, "test")
+    return file
 
 
 @pytest.fixture

@@ -1,44 +1,14 @@
-"""The gate: tokens, sizes, and the pages that say how we are."""
+"""Sizes, and the pages that say how we are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from coterie.director import guard, token
-from coterie.director.app import build
+from coterie.director import guard
 from coterie.director.office import Office
-from coterie.errors import UsageError
 from coterie.ledger.store import Ledger
 from tests.director.asgi import Client
 from tests.ledger.views import rows
-
-
-@pytest.fixture
-def locked(office: Office) -> Iterator[Client]:
-    office.token = "s3cret"
-    made = Client(build(office))
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize(
-    "header", [None, "s3cret", "Bearer", "Bearer wrong", "Basic s3cret", "Bearer s3cre", "Bearer é"]
-)
-@pytest.mark.parametrize("path", ["/v1/nodes", "/readyz", "/metrics", "/openapi.json", "/v1/nothing"])
-def test_everything_but_livez_wants_the_token(locked: Client, path: str, header: str | None) -> None:
-    reply = locked.get(path, **({"authorization": header} if header else {}))
-    assert (reply.status, reply.json["code"]) == (401, "unauthenticated")
-    assert reply.headers["www-authenticate"] == "Bearer"
-    assert "s3cret" not in reply.text
-
-
-def test_the_right_token_opens(locked: Client) -> None:
-    assert locked.get("/livez").text == "ok\n"
-    assert locked.get("/v1/nodes", authorization="Bearer s3cret").status == 200
-    assert locked.get("/v1/nodes", authorization="bearer  s3cret").status == 200
 
 
 def test_a_body_may_not_grow_without_end(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,16 +64,3 @@ def test_a_request_counts_as_activity_until_it_is_answered(client: Client, offic
         office.ending = True
         assert list(blocks) == []
     assert office.activity.open == 0
-
-
-def test_a_token_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    made = token.obtain(None, file)
-    assert len(made) >= 32
-    assert token.obtain(None, file) == made == token.read(file)
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert token.obtain("told", file) == "told"
-    file.write_text("\n")
-    with pytest.raises(UsageError, match="empty"):
-        token.obtain(None, file)
-    assert token.read(tmp_path / "none") is None

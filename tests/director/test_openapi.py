@@ -26,6 +26,10 @@ from coterie.ledger.store import Ledger
 from coterie.settings import load
 from tests.ledger.views import rows
 
+TOKEN = "a-token-for-the-generated-requests"
+CREDENTIALS = {"Authorization": f"Bearer {TOKEN}"}
+OPEN = {("GET", "/livez")}
+NAME_IN_THE_LEDGER = "kafka"
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
 
 
@@ -38,7 +42,8 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     ledger = Ledger.open(home.database)
     identity = ensure_director(ledger, "test", Ids())
     _furnish(ledger)
-    yield Office(ledger, identity, load({"state": str(folder)}, {"HOME": str(folder)}), home)
+    settings = load({"state": str(folder)}, {"HOME": str(folder)})
+    yield Office(ledger, identity, settings, home, token=TOKEN, guarded=True)
     ledger.close()
 
 
@@ -60,7 +65,7 @@ def _furnish(ledger: Ledger) -> None:
 
 @pytest.fixture(scope="module")
 def described(furnished: Office) -> Any:
-    return schemathesis.openapi.from_asgi("/openapi.json", build(furnished))
+    return schemathesis.openapi.from_asgi("/openapi.json", build(furnished), headers=CREDENTIALS)
 
 
 def _operations() -> list[tuple[str, str, GenerationMode]]:
@@ -85,7 +90,27 @@ def test_generated_requests_get_described_answers(described: Any, method: str, p
     def run(case: Any) -> None:
         if mode is GenerationMode.POSITIVE:  # else most requests would speak the oldest version, and see the least
             case.headers.setdefault("Coterie-API-Version", "latest")
-        case.call_and_validate(checks=CHECKS)
+        case.call_and_validate(checks=CHECKS, headers=CREDENTIALS)
+
+    run()
+
+
+@pytest.mark.parametrize(("method", "path"), sorted({(method, path) for method, path, _ in _operations()} - OPEN))
+def test_nothing_is_readable_without_a_token(described: Any, furnished: Office, method: str, path: str) -> None:
+    @hypothesis.settings(
+        max_examples=3,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(case=described[path][method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def run(case: Any) -> None:
+        case.headers.pop("Authorization", None)
+        answer = case.call()
+        assert answer.status_code == 401, answer.text
+        assert answer.json()["code"] == "unauthenticated"
+        assert NAME_IN_THE_LEDGER not in answer.text.replace(case.formatted_path, "")
 
     run()
 
@@ -108,6 +133,6 @@ def test_every_resource_in_the_seed_is_shown_as_described(furnished: Office) -> 
     client = Client(build(furnished))
     try:
         for path in ("nodes/kafka/broker/0", "tasks/1", "tasks/2", "groups/g1", "disks/d2", "objects/d1", "conductors"):
-            assert client.get(f"/v1/{path}").status == 200, path
+            assert client.get(f"/v1/{path}", **CREDENTIALS).status == 200, path
     finally:
         client.close()

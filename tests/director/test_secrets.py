@@ -105,7 +105,7 @@ def test_no_route_gives_a_secret_away(client: Client, office: Office) -> None:
         ],
     ]
     assert [text for text in answers if SECRET in text] == []
-    assert all("redacted" in text for text in answers)
+    assert all("redacted" in text or "coterie-sealed-1:" in text for text in answers)
     assert "hunter2" not in client.get("/v1/config").text
 
 

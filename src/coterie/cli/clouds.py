@@ -17,7 +17,7 @@ from coterie.cli.show.times import ago
 
 @noun("clouds")
 def clouds(session: Session) -> None:
-    """List clouds; `show`, `check` or `move` one, `set` the cloud config."""
+    """List clouds; `show`, `check` or `move` one, `set` the cloud config, `seal` a file, `reseal` after a new key."""
     found = session.api.list("/v1/clouds")
     if session.json:
         session.data(as_json(found))
@@ -30,7 +30,9 @@ def clouds(session: Session) -> None:
 @click.argument("file")
 def set_config(session: Session, file: str) -> None:
     """Set the cloud config from FILE ("-": standard input)."""
-    body = {"text": read(file), "file": file}
+    from coterie.cli.link.sealing import sealed
+
+    body = {"text": sealed(session.api, read(file), file), "file": file}
     stored = session.api.send("PUT", "/v1/cloud-config", body=body).body
     if session.json:
         session.data(as_json(stored))
@@ -76,13 +78,45 @@ def check(session: Session, name: str | None) -> int:
     return 0 if all(row[2] for cloud in found for row in _checks(cloud)) else 1
 
 
+@clouds.verb("seal")
+@click.argument("file")
+@click.option("--key", "told", multiple=True, metavar="GROUP=PUBLIC", help="Seal to this key, and ask no Director.")
+def seal(session: Session, file: str, told: tuple[str, ...]) -> None:
+    """Print the cloud config in FILE with its clouds' properties sealed: it may be kept where others read it."""
+    from coterie.cli.link.sealing import published, seal_for, trusted
+
+    session.data(seal_for(trusted(told) if told else published(session.api), read(file), file))
+
+
+@clouds.verb("reseal")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def reseal(session: Session, names: tuple[str, ...]) -> None:
+    """Have conductors seal the properties of clouds (all, or some) anew, to the newest key that they hold."""
+    found = session.api.list("/v1/clouds")["items"]
+    chosen = names or tuple(one["name"] for one in found if "sealed" in one["properties"])
+    done = [session.api.send("POST", f"/v1/clouds/{part(name)}/reseal").body for name in chosen]
+    if session.json:
+        session.data(as_json({"items": done, "next": None}))
+    else:
+        rows = [(one["name"], one["key"]) for one in done]
+        session.data(table(("CLOUD", "KEY"), rows, session.paint))
+
+
+def _properties(cloud: dict[str, Any]) -> list[tuple[str, Any]]:
+    sealed = cloud["properties"].get("sealed")
+    if not isinstance(sealed, str):
+        return [(f"property {key}", value) for key, value in cloud["properties"].items()]
+    _, group, key, *_ = [*sealed.split(":"), "", ""]
+    return [("properties", f"sealed to key {key} of group {group or '(none)'}")]
+
+
 def _shown(session: Session, cloud: dict[str, Any]) -> None:
     if session.json:
         session.data(as_json(cloud))
         return
     can = cloud["capabilities"] or {}
     pairs = [(name, cloud[name]) for name in ("name", "driver", "conductor_group", "nodes")]
-    pairs += [(f"property {key}", value) for key, value in cloud["properties"].items()]
+    pairs += _properties(cloud)
     pairs += [("policies", can["policies"]), ("kinds", list(can["kinds"]))] if can else []
     pairs.append(("checked", ago(cloud["facts"].get("check", {}).get("at"))))
     session.data(fields(pairs, session.paint))

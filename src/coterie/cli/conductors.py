@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
+from coterie.cli.keys import keys
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import table
 from coterie.cli.show.times import ago
@@ -13,7 +16,8 @@ from coterie.cli.show.times import ago
 
 @noun("conductors")
 def conductors(session: Session) -> None:
-    """List conductors: group, drivers, release, how many steps each runs, when it was last heard of; or `groups`."""
+    """List conductors: group, drivers, release, how many steps each runs, when it was last heard of;
+    `groups`, `keys`, `role`."""
     found = session.api.list("/v1/conductors")
     if session.json:
         session.data(as_json(found))
@@ -37,6 +41,18 @@ def groups(session: Session) -> None:
         for one in found["items"]
     ]
     session.data(table(("GROUP", "CONDUCTORS", "DRIVERS", "CLOUDS", "NODES", "ORPHANS"), rows, session.paint))
+
+
+@conductors.verb("role")
+@click.argument("role")
+def role(session: Session, role: str) -> None:
+    """Print SQL that gives ROLE of PostgreSQL what a conductor needs and no more: run it as the Director's role."""
+    from coterie.ledger.grants import statements
+
+    session.data("\n".join(statements(role)))
+
+
+conductors.add_command(keys)
 
 
 def _group(conductor: dict[str, Any]) -> str:

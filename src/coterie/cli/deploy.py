@@ -20,6 +20,7 @@ from coterie.errors import UsageError
 @click.option("--plan", "plan_file", metavar="FILE", help="Apply a saved plan; refused (6) once it is stale.")
 @click.option("--recreate", is_flag=True, help="Recreate VMs although nothing about them changed.")
 @click.option("--node", "nodes", multiple=True, metavar="GROUP/INDEX", help="Only this node; may be repeated.")
+@click.option("--team", metavar="NAME", help="Team that a new deployment belongs to.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.option("--detail", is_flag=True, help="Show every change of the plan.")
 def deploy(
@@ -29,6 +30,7 @@ def deploy(
     plan_file: str | None,
     recreate: bool,
     nodes: tuple[str, ...],
+    team: str | None,
     dry_run: bool,
     detail: bool,
 ) -> int:
@@ -43,7 +45,8 @@ def deploy(
     if dry_run:
         return 0
     wish.agree(session, plan)
-    task = session.api.start("PUT", f"/v1/deployments/{part(plan['deployment'])}", {**wished, "plan": plan["id"]})
+    body = {**wished, "plan": plan["id"], **({"team": team} if team else {})}
+    task = session.api.start("PUT", f"/v1/deployments/{part(plan['deployment'])}", body)
     return started(session, task)
 
 
@@ -62,5 +65,5 @@ def _planned(
         return file.load(plan_file)
     if manifest is None:
         raise UsageError("which manifest?", remedy="coterie deploy MANIFEST, or coterie deploy --plan FILE")
-    wished = wish.deploy_wish(manifest, cloud_config, recreate, nodes)
+    wished = wish.deploy_wish(session, manifest, cloud_config, recreate, nodes)
     return wished, wish.ask(session, wished, detail=detail)

@@ -10,6 +10,7 @@ from coterie.cli.link.api import part
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import table
 from coterie.cli.show.times import ago
+from coterie.errors import UsageError
 
 
 @noun("deployments")
@@ -24,13 +25,16 @@ def deployments(session: Session) -> None:
             one["name"],
             sum(one["nodes"].values()),
             [f"{count} {state}" for state, count in one["nodes"].items()],
+            one["team"],
             one["task"],
             one["resurrection"],
             ago(one["updated_at"]),
         )
         for one in found["items"]
     ]
-    session.data(table(("DEPLOYMENT", "NODES", "STATES", "TASK", "RESURRECTION", "CHANGED"), rows, session.paint))
+    session.data(
+        table(("DEPLOYMENT", "NODES", "STATES", "TEAM", "TASK", "RESURRECTION", "CHANGED"), rows, session.paint)
+    )
 
 
 @deployments.verb("manifest")
@@ -39,3 +43,17 @@ def manifest(session: Session, name: str) -> None:
     """Print the manifest of NAME as it was deployed; secrets in it are hidden."""
     text = session.api.get(f"/v1/deployments/{part(name)}/manifest")
     session.data(as_json({"name": name, "manifest": text}) if session.json else text)
+
+
+@deployments.verb("set")
+@click.argument("name")
+@click.option("--team", metavar="NAME", help="Give it to this team.")
+@click.option("--no-team", is_flag=True, help="Nobody's: seen only by those who are not limited to teams.")
+def set_team(session: Session, name: str, team: str | None, no_team: bool) -> None:
+    """Say which team a deployment belongs to. For admins."""
+    if (team is None) != no_team:
+        raise UsageError("say which team", remedy="either --team NAME, or --no-team")
+    found = session.api.send("PATCH", f"/v1/deployments/{part(name)}", body={"team": team}).body
+    if session.json:
+        session.data(as_json(found))
+    session.say(f"deployment {name} belongs to {team or 'no team'}")

@@ -13,7 +13,7 @@ from coterie.settings import load
 
 
 @verb("director")
-@click.option("--listen", metavar="HOST:PORT", help="Serve on TCP, with a bearer token; default: the unix socket.")
+@click.option("--listen", metavar="HOST:PORT", help="Serve on TCP, to callers with a token; default: the unix socket.")
 @click.option("--database", metavar="URL", help="postgresql://… or sqlite:///PATH; default: in the state folder.")
 @click.option("--name", metavar="NAME", help="Its name, given at the first start.")
 @click.option("--no-conductor", is_flag=True, help="Only plan and answer; conductors elsewhere run the work.")
@@ -21,8 +21,8 @@ from coterie.settings import load
 def director(session: Session, no_conductor: bool, **told: Any) -> None:
     """Serve the API and run the work until a signal ends it.
 
-    On TCP everything but /livez needs the token, and the words travel as plain HTTP: beyond this machine put a proxy
-    with TLS before it.
+    On TCP everything but /livez needs a token; the first one is made in the state folder. Beyond this machine set
+    tls_certificate and tls_key.
     """
     from coterie.director.served import run
 

@@ -13,19 +13,23 @@ from coterie.cli.frame.verb import verb
 from coterie.cli.link.stream import TimedOut, follow
 from coterie.cli.show.data import as_json
 from coterie.cli.watch.lines import line
+from coterie.errors import UsageError
 
 
 @verb("events")
 @click.option("--task", type=int, metavar="N", help="Only those of one task.")
 @click.option("--follow", "-f", "following", is_flag=True, help="Go on as they happen; Ctrl-C ends it.")
 @click.option("--all", "everything", is_flag=True, help="The periodic looks too.")
+@click.option("--kind", metavar="KIND", help="Only of this kind; `audit` is who changed what.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many of the past.")
-def events(session: Session, task: int | None, following: bool, everything: bool, limit: int) -> int:
+def events(session: Session, task: int | None, following: bool, everything: bool, kind: str | None, limit: int) -> int:
     """Print events, oldest first. With -o json and --follow: one JSON object per line."""
     path = f"/v1/tasks/{task}/events" if task else "/v1/events"
+    if kind and (task or following):
+        raise UsageError("--kind chooses among past events of all tasks", remedy="leave out --task and --follow")
     if following:
         return _follow(session, path, everything)
-    found = session.api.list(path, limit=limit)
+    found = session.api.list(path, {"kind": kind}, limit=limit)
     if session.json:
         session.data(as_json(found))
         return 0

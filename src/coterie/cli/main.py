@@ -27,6 +27,7 @@ VERBS = {
     "ring": Verb("coterie.cli.ring:ring", "which conductor a node belongs to, and why"),
     "tasks": Verb("coterie.cli.tasks:tasks", "what is being done, and what was"),
     "events": Verb("coterie.cli.events:events", "what happened"),
+    "tokens": Verb("coterie.cli.tokens:tokens", "who may use a Director on TCP"),
     "placement": Verb("coterie.cli.placement:placement", "where nodes are, and whether promises hold"),
     "cleanup": Verb("coterie.cli.cleanup:cleanup", "find what was left behind in clouds, and remove it"),
     "explain": Verb("coterie.cli.explain:explain", "what a field of the manifest or cloud config means"),

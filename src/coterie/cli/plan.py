@@ -30,7 +30,7 @@ def plan(
     detail: bool,
 ) -> int:
     """Show what `coterie deploy MANIFEST` would do, and why."""
-    wished = wish.deploy_wish(manifest, cloud_config, recreate, nodes)
+    wished = wish.deploy_wish(session, manifest, cloud_config, recreate, nodes)
     made = wish.ask(session, wished, detail=detail)
     wish.show(session, made)
     if save:

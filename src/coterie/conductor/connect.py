@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
-from coterie.errors import CoterieError, Unreachable
+from coterie.errors import CoterieError, Refused, Unreachable
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as database_time
 from coterie.settings import veiled
@@ -30,6 +30,12 @@ def connect(url: str) -> Ledger:
             f"cannot open the ledger {veiled(url)}",
             why=veiled(reason),
             remedy="check that the database runs, and its URL: --database or COTERIE_DATABASE",
+        ) from error
+    except ProgrammingError as error:
+        raise Refused(
+            f"this role may not bring the ledger {veiled(url)} up to date",
+            why=veiled(str(error.orig).strip().splitlines()[0]),
+            remedy="start the Director of this release first, then grant again: coterie conductors role NAME",
         ) from error
 
 

@@ -25,6 +25,7 @@ from coterie.ids import Ids
 from coterie.ledger import conductors, identity, tasks
 from coterie.ledger.steps import Claim
 from coterie.ledger.store import Ledger
+from coterie.seal.keys import KeyFile
 from coterie.task.clouds import Clouds
 from coterie.task.committer import Committer
 from coterie.task.coordinator import LedgerCoordinator
@@ -54,6 +55,7 @@ class Conductor:
         *,
         state_folder: Path,
         post: Post | None = None,
+        keys: KeyFile | None = None,
         workers: int = 32,
         per_cloud: int = 0,
         ttl_s: float = 10.0,
@@ -80,7 +82,7 @@ class Conductor:
             self._director = identity.director(tx).uuid
         coordinator = LedgerCoordinator(ledger, self.owner)
         self._clouds = Clouds(
-            ledger, self._director, coordinator, self._lease, state_folder=state_folder, observe=observe
+            ledger, self._director, coordinator, self._lease, state_folder=state_folder, keys=keys, observe=observe
         )
         self._store = str(state_folder / "stemcells")
         self._committer = Committer(ledger)

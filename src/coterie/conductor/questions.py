@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from typing import Any
 
 from coterie.conductor.answers import answer
 from coterie.conductor.standing import Standing
 from coterie.cpi.contract import Cpi
-from coterie.errors import CoterieError
-from coterie.ledger import facts
+from coterie.errors import CoterieError, NotFound
+from coterie.ledger import clouds, facts
+from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger, time
 from coterie.task.clouds import Clouds
 
@@ -79,11 +81,23 @@ class Questions:
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:
-            data, error = answer(self._cloud_of(question), question.what, question.question)
+            data, error = self._answered(question)
         except CoterieError as problem:
             data, error = None, problem.facts()
         with self._ledger.write() as tx:
             facts.answer(tx, self._owner, question, asked_at, data, error)
+
+    def _answered(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
+        if question.what.partition(":")[0] == "reseal":
+            return self._clouds.resealed(self._configured(question.cloud)), None
+        return answer(self._cloud_of(question), question.what, question.question)
+
+    def _configured(self, name: str) -> CloudRow:
+        with self._ledger.read() as tx:
+            row = clouds.get(tx, name)
+        if row is None:
+            raise NotFound(f"cloud {name!r} is no longer configured", remedy="put it back: coterie clouds set FILE")
+        return row
 
     def _cloud_of(self, question: facts.Wanted) -> Cpi:
         if question.properties is None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 from coterie.conductor.connect import check_clock, connect
+from coterie.conductor.keyring import key_file
 from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
 from coterie.cpi.load import driver_names
@@ -62,6 +63,7 @@ def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], N
         settings["conductor_name"] or _name(post),
         state_folder=settings.state,
         post=post,
+        keys=key_file(ledger, settings, post.group),
         workers=settings["workers"],
         per_cloud=settings["workers_per_cloud"],
         ttl_s=settings["lease"],

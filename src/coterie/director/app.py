@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
 
 from coterie import __version__
 from coterie.director import problem, routes
+from coterie.director.access.gate import Gate
 from coterie.director.guard import Guard
 from coterie.director.office import Office
 from coterie.director.reply import SafeJson
@@ -23,10 +25,13 @@ def build(office: Office) -> FastAPI:
         redoc_url=None,
         default_response_class=SafeJson,
         redirect_slashes=False,
+        # For the document only: the gate decides, before any route is looked for.
+        dependencies=[Depends(HTTPBearer(auto_error=False, description="An API token, or a JSON web token"))],
     )
     app.state.office = office
     problem.install(app)
     routes.mount(app)
+    app.add_middleware(Gate, office=office)
     app.add_middleware(Guard, office=office)
     app.add_middleware(Traced)
     app.add_middleware(Spoken)  # outermost: every answer is signed, refusals too

@@ -6,6 +6,7 @@ from typing import Any
 
 from coterie.cleanup import start
 from coterie.cleanup.options import DAY_S, Options
+from coterie.director.access import caller, teams
 from coterie.director.office import Office
 from coterie.errors import Conflict
 from coterie.ledger import cleanups
@@ -14,8 +15,6 @@ from coterie.ledger.views import cleanups as view
 from coterie.ledger.views.page import Page, Slice, when
 from coterie.settings import Settings
 from coterie.task.abandon import abandon as give_up
-
-_BY = "api"
 
 
 def options(settings: Settings, given: dict[str, Any]) -> Options:
@@ -34,12 +33,12 @@ def options(settings: Settings, given: dict[str, Any]) -> Options:
 
 
 def survey(office: Office, given: dict[str, Any]) -> dict[str, int]:
-    number, task = start.survey(office.ledger, options(office.settings, given), _BY)
+    number, task = start.survey(office.ledger, options(office.settings, given), caller.present().name)
     return {"cleanup": number, "task_id": task}
 
 
 def apply(office: Office, cleanup: int, plan: str) -> int:
-    return start.apply(office.ledger, cleanup, plan, _BY)
+    return start.apply(office.ledger, cleanup, plan, caller.present().name)
 
 
 def undo(office: Office, names: list[str]) -> list[dict[str, Any]]:
@@ -47,6 +46,7 @@ def undo(office: Office, names: list[str]) -> list[dict[str, Any]]:
 
 
 def abandon(office: Office, name: str) -> None:
+    teams.require_own(office.ledger, name)
     give_up(office.ledger, name)
 
 

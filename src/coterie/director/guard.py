@@ -1,4 +1,4 @@
-"""The gate before every route: who may come in, how much they may carry, and a calm answer when something breaks."""
+"""Before everything else: how much a request may carry, and a calm answer when something breaks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie import __version__
-from coterie.director import problem, token
+from coterie.director import problem
 from coterie.director.office import Office
 from coterie.errors import CoterieError
 
 log = logging.getLogger(__name__)
 LARGEST_BODY = 10 * 2**20
 LARGEST_UPLOAD = 64 * 2**30
-_OPEN_PATHS = ("/livez",)
 
 
 class Guard:
@@ -48,12 +47,7 @@ class Guard:
                 await _broken(scope["path"])(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> CoterieError | None:
-        headers = Headers(scope=scope)
-        if self._office.token is not None and scope["path"] not in _OPEN_PATHS:
-            kind, _, offered = headers.get("authorization", "").partition(" ")
-            if kind.lower() != "bearer" or not token.same(offered.strip(), self._office.token):
-                return _unauthenticated()
-        length = headers.get("content-length", "0")
+        length = Headers(scope=scope).get("content-length", "0")
         if length.isdigit() and int(length) > _limit(scope):
             return _too_large(_limit(scope))
         return None
@@ -99,13 +93,3 @@ def _broken(path: str) -> Response:
 
 def _too_large(limit: int) -> problem.Failure:
     return problem.Failure(413, "too_large", f"the body is larger than {limit >> 20} MiB", "send less")
-
-
-def _unauthenticated() -> problem.Failure:
-    return problem.Failure(
-        401,
-        "unauthenticated",
-        "this Director wants a bearer token, and the one that was offered is missing or wrong",
-        "set COTERIE_TOKEN to the token of the Director; it lies in the file `token` of its state folder",
-        headers={"WWW-Authenticate": "Bearer"},
-    )

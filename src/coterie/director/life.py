@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from coterie.director.office import Office
+from coterie.director.tls import Tls
 from coterie.ledger.views import tasks
 
 log = logging.getLogger(__name__)
@@ -22,10 +23,11 @@ _GRACE_S = 5
 
 
 class Life:
-    def __init__(self, office: Office, idle_s: float | None, parent: bool) -> None:
+    def __init__(self, office: Office, idle_s: float | None, parent: bool, tls: Tls | None = None) -> None:
         self._office = office
         self._idle_s = idle_s
         self._parent = parent
+        self._tls = tls
         self._server: _Server | None = None
 
     def run(self, app: FastAPI, door: socket.socket) -> None:
@@ -35,6 +37,9 @@ class Life:
             access_log=False,
             lifespan="off",
             server_header=False,
+            proxy_headers=False,  # anybody can write them, and log-ins are limited by address
+            ssl_certfile=self._tls.certificate if self._tls else None,
+            ssl_keyfile=self._tls.key if self._tls else None,
             timeout_graceful_shutdown=_GRACE_S,
         )
         self._server = _Server(config)

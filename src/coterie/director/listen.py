@@ -44,6 +44,12 @@ def tcp(address: str) -> socket.socket:
     return door
 
 
+def loopback(address: str) -> bool:
+    """Whether nobody but this machine can reach it."""
+    host = address.rpartition(":")[0].strip("[]")
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
 def answers(path: Path) -> bool:
     """Whether a process listens behind the unix socket."""
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

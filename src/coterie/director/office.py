@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -13,6 +13,9 @@ from coterie.director.ring_moves import RingMoves
 from coterie.ledger.identity import Identity
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings
+
+if TYPE_CHECKING:
+    from coterie.director.access.oidc import Oidc
 
 
 @dataclass(slots=True)
@@ -39,12 +42,18 @@ class Office:
     identity: Identity
     settings: Settings
     home: Home
-    token: str | None = None  # None: the socket's permissions decide who comes in
+    token: str | None = None  # told by the operator: always an admin's, besides those in the ledger
+    oidc: Oidc | None = None
+    guarded: bool = False  # False, and no token: the socket's permissions decide who comes in
     local: bool = False
     resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that this start goes on with
     activity: Activity = field(default_factory=Activity)
     ending: bool = False
     ring_moves: RingMoves = field(default_factory=RingMoves)
+
+    @property
+    def locked(self) -> bool:
+        return self.guarded or self.token is not None
 
 
 def _office(request: Request) -> Office:

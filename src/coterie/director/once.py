@@ -11,6 +11,7 @@ from fastapi import Header, Request
 from fastapi.responses import Response
 from sqlalchemy.exc import IntegrityError
 
+from coterie.director.access import caller
 from coterie.director.office import Office
 from coterie.director.reply import SafeJson
 from coterie.errors import Conflict, UsageError
@@ -19,6 +20,7 @@ from coterie.ledger.store import Tx, time
 from coterie.ledger.views import replies
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]+$")]
+_WITH_CREDENTIALS = ("/v1/cloud-config", "/v1/clouds")
 _KEEP_S = 24 * 3600.0
 # A reservation whose maker died is taken over after this; all work behind keys is refused or empty when repeated.
 _BUSY_S = 120.0
@@ -30,7 +32,7 @@ def once(
     """Do `work` (a status and a JSON body), or answer as it was answered before under this key."""
     if key is None:
         return _response(*work())
-    earlier = _reserve(office, key, _fingerprint(request, body))
+    earlier = _reserve(office, key, _fingerprint(request, key, body))
     if earlier is not None:
         return _response(earlier.status, earlier.body, replayed=True)
     try:
@@ -45,8 +47,14 @@ def once(
     return _response(status, answer)
 
 
-def _fingerprint(request: Request, body: Any) -> str:
-    text = json.dumps([request.method, request.url.path, request.url.query, body], sort_keys=True, default=str)
+def _fingerprint(request: Request, key: str, body: Any) -> str:
+    # Who asks counts: a key that somebody else has used must not give their reply away.
+    text = json.dumps(
+        [caller.present().name, request.method, request.url.path, request.url.query, body], sort_keys=True, default=str
+    )
+    if isinstance(body, dict) and (body.get("cloud_config") or request.url.path in _WITH_CREDENTIALS):
+        # There are credentials in it, and the ledger keeps the hash: guessing them from it must be dear.
+        return hashlib.scrypt(text.encode(), salt=key.encode(), n=2**14, r=8, p=1, dklen=32).hex()
     return hashlib.sha256(text.encode()).hexdigest()
 
 

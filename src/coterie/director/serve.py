@@ -9,14 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from coterie.conductor.connect import connect
+from coterie.conductor.keyring import key_file
 from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
+from coterie.director.access.configured import first_token, issuer_of
 from coterie.director.app import build
 from coterie.director.home import Home
 from coterie.director.housekeeper import Housekeeper
 from coterie.director.life import Life
 from coterie.director.office import Office
 from coterie.director.patrol import Patrol
+from coterie.director.tls import Tls
 from coterie.ids import Ids
 from coterie.ledger.identity import ensure_director
 from coterie.ledger.store import Ledger
@@ -38,6 +41,8 @@ class Service:
     database: str
     listen: Callable[[], socket.socket]  # called when everything else is ready: a client that connects is served
     token: str | None = None
+    guarded: bool = False  # callers have to say who they are
+    tls: Tls | None = None
     local: bool = False
     idle_s: float | None = None
     parent: bool = False  # end when standard input is closed
@@ -49,7 +54,9 @@ def serve(service: Service) -> None:
     try:
         trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
         office = _office(service, ledger)
-        life = Life(office, service.idle_s, service.parent)
+        if service.guarded:
+            first_token(ledger, service.home.token, told=service.token is not None or office.oidc is not None)
+        life = Life(office, service.idle_s, service.parent, service.tls)
         with _conducting(service, ledger, life) as resumed:
             office.resumed = _resumed(ledger, resumed)
             life.run(build(office), service.listen())
@@ -61,7 +68,16 @@ def serve(service: Service) -> None:
 
 def _office(service: Service, ledger: Ledger) -> Office:
     identity = ensure_director(ledger, service.settings["name"], Ids())
-    return Office(ledger, identity, service.settings, service.home, token=service.token, local=service.local)
+    return Office(
+        ledger,
+        identity,
+        service.settings,
+        service.home,
+        token=service.token,
+        oidc=issuer_of(service.settings) if service.guarded else None,
+        guarded=service.guarded,
+        local=service.local,
+    )
 
 
 @contextmanager
@@ -93,6 +109,7 @@ def _conductor(service: Service, ledger: Ledger, life: Life) -> Conductor:
         f"{settings['name']}@{socket.gethostname()}",
         state_folder=service.home.folder,
         post=Post(ring=settings["ring"], pinned=settings["pin_release_version"]),
+        keys=key_file(ledger, settings, None),
         workers=settings["workers"],
         per_cloud=settings["workers_per_cloud"],
         ttl_s=lease_s,

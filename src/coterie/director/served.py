@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 
-from coterie.director import listen, token
+from coterie.director import listen
 from coterie.director.home import Home
 from coterie.director.lock import Lock
 from coterie.director.serve import Service, serve
+from coterie.director.tls import tls_of
 from coterie.errors import Conflict
 from coterie.settings import Settings
 from coterie.telemetry import log
+
+log_room = logging.getLogger(__name__)
 
 
 def run(home: Home, settings: Settings, say: Callable[[str], None]) -> None:
@@ -36,7 +40,11 @@ def _service(home: Home, settings: Settings, say: Callable[[str], None]) -> Serv
     address: str | None = settings["listen"]
     if address is None:
         return Service(home, settings, database, lambda: listen.unix(home.socket))
-    secret = token.obtain(settings["token"], home.token)
+    tls = tls_of(settings)
+    if tls is None and not listen.loopback(address):
+        log_room.warning("%s is not on this machine alone, and tokens travel unprotected: set tls_certificate", address)
     if not settings["token"]:
-        say(f"the token is in {home.token}")
-    return Service(home, settings, database, lambda: listen.tcp(address), token=secret)
+        say(f"the first admin token of a new ledger is in {home.token}")
+    return Service(
+        home, settings, database, lambda: listen.tcp(address), token=settings["token"], guarded=True, tls=tls
+    )

@@ -20,6 +20,9 @@ class DeployWish(BaseModel):
     recreate: bool = Field(False, description="recreate VMs although nothing about them changed")
     nodes: list[Word] = Field(default_factory=list, max_length=10_000, description="only these nodes, as group/index")
     plan: str | None = Field(None, max_length=255, description="id of the confirmed plan; another one now → 412")
+    team: str | None = Field(
+        None, max_length=64, pattern=r"^[A-Za-z0-9_.@-]+$", description="team that the deployment belongs to"
+    )
 
 
 class PlanWish(BaseModel):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from coterie.director import cloud_wishes, sealing
+from coterie.director.access import caller, teams
 from coterie.director.office import Office
 from coterie.director.wish import DeployWish, PlanWish
-from coterie.errors import Conflict, UsageError
-from coterie.ledger.views import tasks
+from coterie.errors import Conflict, InvalidDocument, UsageError
+from coterie.ledger.sight import limited
+from coterie.ledger.views import nodes, objects, tasks
+from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import cloud_change, let_go, regroup, start
+from coterie.task import let_go, regroup, start
 from coterie.task.audit import placement_audit
 from coterie.task.enroll import Enrollment
 from coterie.task.enroll import enroll as enroll_machine
 from coterie.task.request import PlanRequest
-
-_BY = "api"
-_CONFIG = "cloud-config"
 
 
 def plan(office: Office, wish: PlanWish) -> Plan:
@@ -26,6 +27,9 @@ def plan(office: Office, wish: PlanWish) -> Plan:
             "a plan needs either a manifest or a deployment to delete",
             remedy="send `manifest`, or `deployment` with `delete: true`",
         )
+    name = _named(wish) if limited() else None
+    if name is not None:
+        teams.require_own_or_new(office.ledger, name)
     return start.plan(office.ledger, _request(office, wish))
 
 
@@ -34,22 +38,28 @@ def rendered(made: Plan, detail: bool) -> str:
 
 
 def deploy(office: Office, name: str, wish: DeployWish) -> int:
+    teams.require_own_or_new(office.ledger, name)
+    team = teams.team_for(office.ledger, name, wish.team)
     request = PlanRequest(
         deployment=name,
         manifest=wish.manifest,
         manifest_file=wish.manifest_file,
-        cloud_config=wish.cloud_config,
+        cloud_config=cloud_wishes.brought(office, wish.cloud_config, wish.config_file),
         config_file=wish.config_file,
         recreate=wish.recreate,
         nodes=tuple(wish.nodes),
         auto_anti_affinity=office.settings["auto_anti_affinity"],
     )
-    return start.deploy(office.ledger, request, wish.plan, _BY)
+    task = start.deploy(office.ledger, request, wish.plan, caller.present().name)
+    if team is not None:
+        teams.assign(office.ledger, name, team)
+    return task
 
 
 def delete(office: Office, name: str, delete_disks: bool, plan_id: str | None) -> int:
+    teams.require_own(office.ledger, name)
     wish = PlanWish(deployment=name, delete=True, delete_disks=delete_disks)
-    return start.deploy(office.ledger, _request(office, wish), plan_id, _BY)
+    return start.deploy(office.ledger, _request(office, wish), plan_id, caller.present().name)
 
 
 def cancel(office: Office, task: int) -> None:
@@ -65,46 +75,43 @@ def cancel(office: Office, task: int) -> None:
     start.cancel(office.ledger, task)
 
 
-def set_cloud_config(office: Office, text: str, file: str, expect: int | None = None) -> int:
-    """`expect`: the id of the config that this one was made from."""
-    return start.set_cloud_config(office.ledger, text, file, expect)
-
-
 def delete_disk(office: Office, intent: str) -> int:
-    return start.delete_kept_disk(office.ledger, intent, _BY)
+    _require_visible(office, intent)
+    return start.delete_kept_disk(office.ledger, intent, caller.present().name)
 
 
 def settle(office: Office, intent: str, cid: str | None) -> None:
+    _require_visible(office, intent)
     start.settle_object(office.ledger, intent, cid)
 
 
 def move_node(office: Office, uuid: str, group: str | None) -> None:
+    with office.ledger.read() as tx:
+        cloud = nodes.one(tx, uuid)["cloud"]
+    if group is not None:
+        sealing.require_movable(office, cloud, group)
     regroup.move_node(office.ledger, uuid, group)
 
 
 def enroll(office: Office, wish: Enrollment) -> str:
-    return enroll_machine(office.ledger, wish, _BY)
+    if wish.conductor_group is not None:
+        sealing.require_movable(office, wish.cloud, wish.conductor_group)
+    return enroll_machine(office.ledger, wish, caller.present().name)
 
 
 def forget_node(office: Office, uuid: str) -> None:
-    let_go.forget(office.ledger, uuid, _BY)
+    let_go.forget(office.ledger, uuid, caller.present().name)
 
 
 def destroy_node(office: Office, uuid: str) -> int:
-    return let_go.destroy(office.ledger, uuid, _BY)
-
-
-def move_cloud(office: Office, name: str, group: str) -> None:
-    changed = cloud_change.moved(office.ledger, name, group)
-    set_cloud_config(office, changed.body, _CONFIG, changed.id)
-
-
-def add_cloud(office: Office, cloud: dict[str, Any]) -> None:
-    changed = cloud_change.grown(office.ledger, cloud)
-    set_cloud_config(office, changed.body, _CONFIG, changed.id)
+    return let_go.destroy(office.ledger, uuid, caller.present().name)
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:
+    if limited() and deployment is None:
+        raise UsageError("which deployment?", remedy="name one: the audit of all is not for a single team")
+    if deployment is not None:
+        teams.require_own(office.ledger, deployment)
     return placement_audit(office.ledger, deployment)
 
 
@@ -113,7 +120,7 @@ def _request(office: Office, wish: PlanWish) -> PlanRequest:
         deployment=wish.deployment,
         manifest=wish.manifest,
         manifest_file=wish.manifest_file,
-        cloud_config=wish.cloud_config,
+        cloud_config=cloud_wishes.brought(office, wish.cloud_config, wish.config_file),
         config_file=wish.config_file,
         delete=wish.delete,
         delete_disks=wish.delete_disks,
@@ -121,3 +128,17 @@ def _request(office: Office, wish: PlanWish) -> PlanRequest:
         nodes=tuple(wish.nodes),
         auto_anti_affinity=office.settings["auto_anti_affinity"],
     )
+
+
+def _named(wish: PlanWish) -> str | None:
+    if wish.manifest is None:
+        return wish.deployment
+    try:
+        return load_deployment(wish.manifest, wish.manifest_file).value.name
+    except InvalidDocument:
+        return wish.deployment  # planning will tell the mistakes
+
+
+def _require_visible(office: Office, intent: str) -> None:
+    with office.ledger.read() as tx:
+        objects.one(tx, intent)

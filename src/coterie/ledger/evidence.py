@@ -68,7 +68,9 @@ def _things() -> sa.Select[Any]:
 def _groups() -> sa.Select[Any]:
     names = ("intent", "cloud", "state", "cid", "deployment", "name")
     of_group = server_group_users.c.server_group == server_groups.c.intent
-    wished = sa.exists().where(of_group) & sa.exists().where(deployments.c.name == server_groups.c.deployment)
+    # Named, not `*`: a conductor's role may not read the manifest beside it.
+    deployed = sa.exists(deployments.c.name).where(deployments.c.name == server_groups.c.deployment)
+    wished = sa.exists().where(of_group) & deployed
     held = sa.exists().where(nodes.c.server_group == server_groups.c.intent)
     return sa.select(*[server_groups.c[name] for name in names], wished.label("wished"), held.label("held"))
 

@@ -15,6 +15,8 @@ from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import facts
 from coterie.ledger.upsert import insert_or_update
 
+_OLD_S = 86400.0
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -50,7 +52,15 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
         "properties": None if known else cloud.properties,
     }
     insert_or_update(tx, facts, {"cloud": cloud.name, "what": what}, asked)
+    _forget_old(tx, cloud.name, what)
     return at
+
+
+def _forget_old(tx: Tx, cloud: str, what: str) -> None:
+    """The same asked of a cloud that was configured otherwise: properties sealed anew make every such question new."""
+    alike = facts.c.what.startswith(what.partition(":")[0] + ":", autoescape=True)
+    old = sa.and_(facts.c.what != what, facts.c.wanted_at < now() - _OLD_S)
+    tx.execute(facts.delete().where(facts.c.cloud == cloud, alike, old))
 
 
 def claim(tx: Tx, holder: str, lease_s: float, share: Share, *, besides: Iterable[str] = ()) -> Wanted | None:

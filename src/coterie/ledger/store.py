@@ -120,6 +120,7 @@ class Ledger:
 def _sqlite(url: str) -> Ledger:
     # isolation_level None: we say BEGIN ourselves, IMMEDIATE for writers, so that none fails half-way.
     options: dict[str, Any] = {
+        "hide_parameters": True,  # manifests have secrets, and errors are logged
         "connect_args": {"isolation_level": None, "timeout": 60, "check_same_thread": False},
     }
     reader = sa.create_engine(url, pool_size=8, max_overflow=64, poolclass=sa.QueuePool, **options)
@@ -148,6 +149,7 @@ def _postgresql(url: str) -> Ledger:
         pool_size=8,
         max_overflow=64,
         pool_pre_ping=True,
+        hide_parameters=True,
         connect_args={"options": f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS}"},
     )
     return Ledger(engine, engine)

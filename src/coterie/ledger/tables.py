@@ -58,6 +58,32 @@ cloud_configs = _table(  # history; the newest counts
 
 clouds = _table("clouds", _key(), _text("driver"), _json("properties"), _text("conductor_group", default=""))
 
+conductor_keys = _table(  # public halves; credentials of a group's clouds are sealed to the newest
+    "conductor_keys",
+    _key("conductor_group"),  # "*": of a conductor that stands in for every group without a key of its own
+    _key("id"),
+    _text("public"),
+    _text("published_by"),
+    _time("created_at", null=False),
+)
+
+# -- who may come in --
+
+tokens = _table(
+    "tokens",
+    _key("id"),
+    _text("name"),
+    _text("hash"),  # of the secret half, which nobody keeps
+    _text("role"),  # admin, operator, viewer
+    _json("teams"),  # null: not limited to teams
+    _text("created_by"),
+    _time("created_at", null=False),
+    _time("expires_at", null=False),
+    _time("revoked_at"),
+)
+
+ownerships = _table("ownerships", _key("deployment"), _text("team"))  # outlives the deployment, as its disks do
+
 stemcells = _table(  # the catalogue; what a cloud made of one is an object of kind image with `ref` name/version
     "stemcells",
     _key(),

@@ -29,6 +29,8 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("state", values.path, state, "folder of the local Director: socket, ledger, log, stemcells"),
         Setting("director", values.url, None, "URL of the Director; unset: the local one, started on demand"),
         Setting("token", values.text, None, "bearer token for a Director on TCP", secret=True),
+        Setting("token_file", values.path, None, "file with that token, for its owner's eyes only"),
+        Setting("ca", values.path, None, "file with the certificates that a Director's is checked against"),
         Setting("output", values.choice("table", "json"), "table", "form of the data on stdout"),
         Setting("color", values.choice("auto", "always", "never"), "auto", "colours; NO_COLOR turns them off too"),
         Setting("database", values.database, None, "ledger of the Director; unset: SQLite in the state folder"),
@@ -48,8 +50,24 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("idle_minutes", values.number, 15.0, "idle minutes after which the local Director ends; 0: never"),
         Setting("look_interval", values.number, 60.0, "seconds between two looks at what became of the VMs; 0: none"),
         Setting("auto_anti_affinity", values.flag, False, "give every instance group a server group of its own"),
+        Setting("key_file", values.path, None, "private keys of a conductor; unset: conductor.key in the state folder"),
+        *_access(),
         *_operations(),
         *_cleanup(),
+    )
+
+
+def _access() -> tuple[Setting, ...]:
+    return (
+        Setting("tls_certificate", values.path, None, "certificate chain of a Director on TCP; unset: no TLS"),
+        Setting("tls_key", values.path, None, "private key of that certificate"),
+        Setting("oidc_issuer", values.web, None, "issuer whose JSON web tokens are taken too; unset: none"),
+        Setting("oidc_audience", values.text, "coterie", "audience that those tokens must name"),
+        Setting("oidc_algorithms", values.algorithms, ("RS256", "ES256"), "signatures that are taken"),
+        Setting("oidc_claim", values.text, "groups", "claim with the groups of a user"),
+        Setting("oidc_roles", values.roles, {}, "GROUP=ROLE,…: what groups may do; who has none is refused"),
+        Setting("oidc_teams", values.pairs, None, "GROUP=TEAM,…: limits users to teams; unset: nobody is limited"),
+        Setting("oidc_ca", values.path, None, "file with the certificates that the issuer's is checked against"),
     )
 
 

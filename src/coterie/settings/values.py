@@ -30,6 +30,42 @@ def url(value: Any) -> str:
     return told
 
 
+def web(value: Any) -> str:
+    told = text(value).rstrip("/")
+    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", told):
+        raise ValueError("must be https://HOST/PATH")
+    return told
+
+
+def pairs(value: Any) -> dict[str, str]:
+    """A table, or KEY=VALUE with commas between them."""
+    found = value if isinstance(value, dict) else dict(_pair(one) for one in str(value).split(","))
+    if not found or not all(isinstance(word, str) and word for pair in found.items() for word in pair):
+        raise ValueError("must be NAME=NAME with commas between them")
+    return found
+
+
+def roles(value: Any) -> dict[str, str]:
+    found = pairs(value)
+    if not set(found.values()) <= {"admin", "operator", "viewer"}:
+        raise ValueError("must be GROUP=ROLE with commas between them, each ROLE admin, operator or viewer")
+    return found
+
+
+def algorithms(value: Any) -> tuple[str, ...]:
+    # Only with public keys: a secret shared with the issuer would let every holder make tokens.
+    known = {f"{family}{bits}" for family in ("RS", "ES", "PS") for bits in (256, 384, 512)} | {"EdDSA"}
+    found = names(value)
+    if not set(found) <= known:
+        raise ValueError(f"must be some of {', '.join(sorted(known))}")
+    return found
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, _, value = text.rpartition("=")
+    return key.strip(), value.strip()
+
+
 def database(value: Any) -> str:
     told = text(value)
     if not told.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):

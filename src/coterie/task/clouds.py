@@ -9,10 +9,13 @@ from typing import Any, cast
 
 from coterie.cpi.contract import Coordinator, Cpi, Runtime
 from coterie.cpi.load import open_cloud
-from coterie.errors import NotFound
+from coterie.errors import NotFound, Refused, UsageError
 from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger
+from coterie.seal.key import Key
+from coterie.seal.keys import KeyFile
+from coterie.seal.sealed import Purpose, address, seal, unseal
 from coterie.task.fence import FencedCpi, Lease, Observer
 from coterie.task.measure import measured
 
@@ -28,8 +31,10 @@ class Clouds:
         lease: Lease,
         *,
         state_folder: Path,
+        keys: KeyFile | None = None,
         observe: Observer | None = None,
     ) -> None:
+        self._keys = keys
         self._ledger = ledger
         self._runtime = Runtime(director_uuid, coordinator)
         self._lease = lease
@@ -64,10 +69,33 @@ class Clouds:
 
     def open(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
         """A driver for these very properties, which need not be configured yet."""
-        complete = with_defaults(driver, properties, self._state_folder)
+        opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
+        complete = with_defaults(driver, opened_up, self._state_folder)
         opened = open_cloud(driver, name, complete, self._runtime)
         about = {"coterie.cloud": name, "coterie.driver": driver}
         return cast(Cpi, FencedCpi(opened, self._lease, measured(driver, self._observe), about))
+
+    def resealed(self, cloud: CloudRow) -> dict[str, str]:
+        """The same properties sealed to our newest key. Whoever asks has no say in which key that is."""
+        newest = self._keys.newest() if self._keys else None
+        if newest is None or address(cloud.properties) is None:
+            raise UsageError(f"cloud {cloud.name} has no sealed properties", remedy="there is nothing to seal anew")
+        plain = unseal(self._key(cloud.name, cloud.properties), cloud.name, cloud.driver, cloud.properties)
+        return seal(newest.public, Purpose(cloud.name, cloud.driver, cloud.conductor_group), plain)
+
+    def _key(self, name: str, properties: Mapping[str, Any]) -> Key:
+        where = address(properties)
+        found = self._keys.find(where.key_id) if self._keys and where else None
+        if found is None:
+            raise Refused(
+                f"this conductor cannot open the properties of cloud {name}",
+                why=f"they are sealed to key {where.key_id if where else '-'} of another group, or of a key file that "
+                "was not copied here",
+                remedy="copy the key file from a conductor of its group, or set its properties in plain again: "
+                "coterie clouds set FILE",
+                retryable=True,  # another conductor of the group may have it
+            )
+        return found
 
 
 def with_defaults(driver: str, properties: Mapping[str, Any], state_folder: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     _option("-v", "--verbose", flag_value=True, is_flag=True, help="Say what is asked of the Director."),
     _option("-y", "--yes", flag_value=True, is_flag=True, help="Do not ask."),
     _option("--director", metavar="URL", help="Director to talk to; default: the local one, started on demand."),
+    _option("--ca", metavar="FILE", help="Certificates that the Director's is checked against."),
     _option("--wait/--no-wait", help="Follow the task to its end, or only start it."),
     _option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Wait no longer; the task goes on."),
     _option("--color", type=click.Choice(["auto", "always", "never"]), help="Colours; NO_COLOR works too."),

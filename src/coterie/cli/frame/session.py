@@ -32,7 +32,7 @@ class Session:
 
     @staticmethod
     def of(flags: Mapping[str, Any], argv: Sequence[str]) -> Session:
-        settled = ("output", "color", "director")
+        settled = ("output", "color", "director", "ca")
         return Session(
             load({name: flags.get(name) for name in settled}),
             argv,

@@ -16,6 +16,8 @@ _BY_CODE = {
     "conflict": 6,
     "stale_plan": 6,
     "unauthenticated": 8,
+    "too_many_attempts": 8,
+    "forbidden": 4,
     "quota_exceeded": 1,
     "group_missing": 1,
 }

@@ -10,7 +10,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from coterie.director.home import Home, reachable
-from coterie.errors import Unreachable
+from coterie.errors import Unreachable, UsageError
 from coterie.settings import Settings
 
 Say = Callable[[str], None]
@@ -36,25 +36,41 @@ def route_to(settings: Settings, *, foreground: bool, say: Say) -> Route:
     origin = settings.origin("director")
     if url.startswith("unix:"):
         return UnixRoute(Path(url.removeprefix("unix:")), origin)
-    return TcpRoute(url, origin, settings["token"] or _own_token(url, settings))
+    from coterie.cli.link.token import token_for
+
+    return TcpRoute(url, origin, token_for(url, settings), settings["ca"])
 
 
 class TcpRoute:
-    def __init__(self, url: str, origin: str, token: str | None) -> None:
+    def __init__(self, url: str, origin: str, token: str | None, ca: Path | None = None) -> None:
         parts = urlsplit(url)
         self._url, self._origin = url, origin
         self._host, self._port = parts.hostname or "", parts.port
-        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._secure = parts.scheme == "https"
+        self._ca = ca
         self.prefix = parts.path
         self.token = token
 
     def open(self, timeout: float) -> http.client.HTTPConnection:
-        connection = self._kind(self._host, self._port, timeout=timeout)
+        connection = self._connection(timeout)
         try:
             connection.connect()
         except OSError as error:
             raise unreachable(self._url, self._origin, error) from error
         return connection
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        if not self._secure:
+            return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=str(self._ca) if self._ca else None)
+        except OSError as error:
+            raise UsageError(
+                f"cannot use the certificates in {self._ca}", why=error.strerror or str(error), remedy="check --ca"
+            ) from error
+        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=context)
 
     def close(self) -> None:
         pass
@@ -92,17 +108,15 @@ def connect_unix(path: Path, timeout: float) -> http.client.HTTPConnection:
 
 
 def unreachable(url: str, origin: str, error: OSError) -> Unreachable:
+    if "certificate" in str(error).lower():
+        return Unreachable(
+            f"the Director at {url} cannot be trusted",
+            why=str(getattr(error, "verify_message", "") or error.strerror or error),
+            remedy="give the certificates to check it against: --ca FILE or COTERIE_CA",
+            retryable=False,
+        )
     return Unreachable(
         f"the Director at {url} does not answer",
         why=error.strerror or str(error),
         remedy=f"its address comes from {origin}; start it there, or unset it to use the local Director",
     )
-
-
-def _own_token(url: str, settings: Settings) -> str | None:
-    # Only a Director on this machine made the token in our folder; nobody else may be sent it.
-    if urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1"):
-        return None
-    from coterie.director.token import read
-
-    return read(Home(settings.state).token)

@@ -12,15 +12,23 @@ from coterie.cli.show.data import as_json
 Json = dict[str, Any]
 
 
-def deploy_wish(manifest: str, cloud_config: str | None, recreate: bool, nodes: tuple[str, ...]) -> Json:
+def deploy_wish(
+    session: Session, manifest: str, cloud_config: str | None, recreate: bool, nodes: tuple[str, ...]
+) -> Json:
     return {
         "manifest": read(manifest),
         "manifest_file": manifest,
-        "cloud_config": read(cloud_config) if cloud_config else None,
+        "cloud_config": _config(session, cloud_config) if cloud_config else None,
         "config_file": cloud_config or "cloud-config",
         "recreate": recreate,
         "nodes": list(nodes),
     }
+
+
+def _config(session: Session, file: str) -> str:
+    from coterie.cli.link.sealing import sealed
+
+    return sealed(session.api, read(file), file)
 
 
 def ask(session: Session, wish: Json, *, detail: bool) -> Json:

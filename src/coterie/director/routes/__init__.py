@@ -14,6 +14,7 @@ from coterie.director.routes import (
     groups,
     health,
     info,
+    keys,
     nodes,
     objects,
     placement,
@@ -21,6 +22,7 @@ from coterie.director.routes import (
     ring,
     stemcells,
     tasks,
+    tokens,
 )
 from coterie.director.spoken import DOCUMENTED
 
@@ -43,6 +45,8 @@ _NOUNS: tuple[APIRouter, ...] = (
     placement.router,
     explain.router,
     cleanups.router,
+    tokens.router,
+    keys.router,
 )
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
-from coterie.director import document, wishes
+from coterie.director import cloud_wishes, document
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.reply import PROBLEMS, Json, Resource, require_match, tag
@@ -55,7 +55,7 @@ def _replace(office: Office, request: Request, key: str | None, if_match: str | 
     def work() -> tuple[int, dict[str, Any]]:
         require_match(if_match, _present(office), "the cloud config")
         document.refuse_redacted(sent.text, sent.file)
-        wishes.set_cloud_config(office, sent.text, sent.file)
+        cloud_wishes.set_cloud_config(office, sent.text, sent.file)
         with office.ledger.read() as tx:
             found = clouds.config(tx)
         return 200, {**found, "text": document.shown(found["text"])}

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import questions, wishes
+from coterie.director import cloud_wishes, questions, resealing
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.redact import redact
@@ -55,6 +55,11 @@ class CloudDetail(Cloud):
     facts: dict[str, Fact]
 
 
+class Resealed(Resource):
+    name: str
+    key: str
+
+
 @router.get("", response_model=Listing[Cloud])
 def index(office: Here, part: Part) -> Json:
     with office.ledger.read() as tx:
@@ -67,7 +72,7 @@ def add(office: Here, request: Request, wish: NewCloud, key: Key = None) -> Resp
     refuse_new(wish.model_dump(exclude_unset=True))
 
     def work() -> tuple[int, Json]:
-        wishes.add_cloud(office, wish.model_dump(exclude_defaults=True))
+        cloud_wishes.add_cloud(office, wish.model_dump(exclude_defaults=True))
         return 201, redact(_shown(office, wish.name))  # the reply is stored, and must hold no secret
 
     return once(office, request, key, wish.model_dump(), work)
@@ -77,7 +82,7 @@ def add(office: Here, request: Request, wish: NewCloud, key: Key = None) -> Resp
 def change(office: Here, name: Annotated[Word, Path()], wish: CloudChange) -> Json:
     """Move it to another conductor group: a new cloud config, with one line changed."""
     refuse_new(wish.model_dump(exclude_unset=True))
-    wishes.move_cloud(office, name, wish.conductor_group)
+    cloud_wishes.move_cloud(office, name, wish.conductor_group)
     return _shown(office, name)
 
 
@@ -92,6 +97,12 @@ def check(office: Here, name: Annotated[Word, Path()]) -> Json:
     """Have a conductor ask the cloud now: credentials, privileges, quotas, hosts."""
     questions.check_cloud(office, name)
     return _shown(office, name)
+
+
+@router.post("/{name}/reseal", response_model=Resealed)
+def reseal(office: Here, name: Annotated[Word, Path()]) -> Json:
+    """Have a conductor of the cloud seal its properties anew, to the newest key that it holds."""
+    return {"name": name, "key": resealing.reseal(office, name)}
 
 
 def _shown(office: Office, name: str) -> Json:

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import cleaning, document, wishes
+from coterie.director.access import teams
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing, require_match, tag
@@ -26,8 +28,16 @@ class Deployment(Resource):
     resurrection: bool
     nodes: dict[str, int]
     task: int | None
+    team: str | None
     created_at: str
     updated_at: str
+
+
+class DeploymentChange(BaseModel):
+    """What of a deployment can be set without deploying it. A team of null: nobody's."""
+
+    model_config = ConfigDict(extra="forbid")
+    team: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.@-]+$")] | None
 
 
 @router.get("", response_model=Listing[Deployment])
@@ -64,6 +74,16 @@ def deploy(
         return 202, {"task_id": wishes.deploy(office, name, wish)}
 
     return once(office, request, key, wish.model_dump(), work)
+
+
+@router.patch("/{name}", response_model=Deployment)
+def change(office: Here, name: Name, wanted: DeploymentChange) -> Json:
+    """Give it to a team, whose members alone (and those who are not limited to teams) then see it."""
+    with office.ledger.read() as tx:
+        deployments.one(tx, name)
+    teams.assign(office.ledger, name, wanted.team)
+    with office.ledger.read() as tx:
+        return deployments.one(tx, name)
 
 
 @router.delete("/{name}", status_code=202, response_model=Accepted)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from coterie import __version__
 from coterie.director.office import Here
 from coterie.director.reply import PROBLEMS, Json, Resource
+from coterie.ledger.sight import limited
 from coterie.ledger.views import tasks
 
 router = APIRouter(tags=["director"], prefix="/v1", responses=PROBLEMS)
@@ -59,7 +60,7 @@ def info(office: Here) -> Json:
         "local": office.local,
         "pid": os.getpid(),
         "unfinished": [{key: task[key] for key in ("id", "kind", "deployment", "state")} for task in unfinished],
-        "resumed": office.resumed,
+        "resumed": [] if limited() else office.resumed,
     }
 
 

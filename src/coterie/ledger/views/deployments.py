@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.ledger import ownerships
+from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import deployments, nodes, tasks
 from coterie.ledger.views.page import Page, Row, Slice, fetch, when
@@ -19,12 +21,13 @@ _UNFINISHED = ("running", "cancelling")
 
 
 def page(tx: Tx, part: Slice) -> Page:
-    found = fetch(tx, sa.select(*_COLUMNS), [deployments.c.name], part)
+    found = fetch(tx, sa.select(*_COLUMNS).where(visible(deployments.c.name)), [deployments.c.name], part)
     return Page(_shown(tx, found.items), found.next)
 
 
 def one(tx: Tx, name: str) -> Row:
-    row = tx.execute(sa.select(*_COLUMNS).where(deployments.c.name == name)).mappings().first()
+    mine = sa.and_(deployments.c.name == name, visible(deployments.c.name))
+    row = tx.execute(sa.select(*_COLUMNS).where(mine)).mappings().first()
     if row is None:
         raise _unknown(name)
     return _shown(tx, [dict(row)])[0]
@@ -32,7 +35,8 @@ def one(tx: Tx, name: str) -> Row:
 
 def manifest(tx: Tx, name: str) -> tuple[str, int]:
     """The text as it was given, and the serial that it belongs to."""
-    row = tx.execute(sa.select(deployments.c.manifest, deployments.c.serial).where(deployments.c.name == name)).first()
+    mine = sa.and_(deployments.c.name == name, visible(deployments.c.name))
+    row = tx.execute(sa.select(deployments.c.manifest, deployments.c.serial).where(mine)).first()
     if row is None:
         raise _unknown(name)
     return row.manifest, row.serial
@@ -44,12 +48,13 @@ def _unknown(name: str) -> NotFound:
 
 def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
     names = [row["name"] for row in rows]
-    states, working = _states(tx, names), _working(tx, names)
+    states, working, teams = _states(tx, names), _working(tx, names), ownerships.teams_of(tx, names)
     return [
         {
             **row,
             "nodes": states[row["name"]],
             "task": working.get(row["name"]),
+            "team": teams.get(row["name"]),
             "created_at": when(row["created_at"]),
             "updated_at": when(row["updated_at"]),
         }

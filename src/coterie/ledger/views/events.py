@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.ledger.sight import visible_event
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import events
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
@@ -15,20 +16,23 @@ _LATEST_COMMIT_S = 30.0
 
 
 def of_task(tx: Tx, task: int, part: Slice) -> Page:
-    found = fetch(tx, sa.select(*events.c).where(events.c.task == task), [events.c.n], part)
+    found = fetch(tx, sa.select(*events.c).where(events.c.task == task, visible_event()), [events.c.n], part)
     return Page([_shown(row) for row in found.items], found.next)
 
 
 def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
     """Newest first. Filters: kind, subject."""
-    query = matching(sa.select(*events.c), {events.c[name]: value for name, value in wanted.items()})
+    query = matching(
+        sa.select(*events.c).where(visible_event()), {events.c[name]: value for name, value in wanted.items()}
+    )
     found = fetch(tx, query, [events.c.id], part, newest_first=True)
     return Page([_shown(row) for row in found.items], found.next)
 
 
 def after(tx: Tx, task: int, n: int, limit: int) -> list[Row]:
     """Events of a task after its n-th: numbered in commit order, so none can be missed."""
-    query = sa.select(*events.c).where(events.c.task == task, events.c.n > n).order_by(events.c.n).limit(limit)
+    later = sa.select(*events.c).where(events.c.task == task, events.c.n > n, visible_event())
+    query = later.order_by(events.c.n).limit(limit)
     return [_shown(dict(row._mapping)) for row in tx.execute(query)]
 
 
@@ -41,6 +45,7 @@ class Tail:
 
     def more(self, tx: Tx, limit: int) -> list[Row]:
         fresh = sa.select(*events.c).where(events.c.id > self._floor, events.c.id.not_in(sorted(self._given)))
+        fresh = fresh.where(visible_event())
         rows = [dict(row._mapping) for row in tx.execute(fresh.order_by(events.c.id).limit(limit))]
         self._given.update(row["id"] for row in rows)
         self._settle(tx)

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import instance_groups, nodes, server_group_users, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
@@ -38,7 +39,7 @@ def one(tx: Tx, which: str) -> Row:
 def _all() -> sa.Select[Any]:
     return sa.select(
         *[server_groups.c[name] for name in _COLUMNS], server_groups.c.created_at, server_groups.c.ended_at
-    )
+    ).where(visible(server_groups.c.deployment))
 
 
 def _shown(tx: Tx, rows: list[Row]) -> list[Row]:

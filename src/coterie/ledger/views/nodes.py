@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import clouds, nodes, objects, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
@@ -42,7 +43,7 @@ def one(tx: Tx, which: str) -> Row:
 
 def _brief() -> sa.Select[Any]:
     group = server_groups.alias("g")
-    return sa.select(
+    shown = sa.select(
         nodes.c.uuid,
         nodes.c.deployment,
         nodes.c.instance_group,
@@ -64,6 +65,7 @@ def _brief() -> sa.Select[Any]:
     ).select_from(
         nodes.outerjoin(group, group.c.intent == nodes.c.server_group).outerjoin(clouds, clouds.c.name == nodes.c.cloud)
     )
+    return shown.where(visible(nodes.c.deployment))
 
 
 def _shown(row: Row) -> Row:

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import nodes, objects
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
@@ -14,13 +15,13 @@ from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
 
 def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
     """Filters: kind, state, cloud, deployment. Oldest first."""
-    query = matching(sa.select(*objects.c), {objects.c[name]: value for name, value in wanted.items()})
+    query = matching(_all(), {objects.c[name]: value for name, value in wanted.items()})
     found = fetch(tx, query, [objects.c.intent], part)
     return Page([_shown(row) for row in found.items], found.next)
 
 
 def one(tx: Tx, intent: str) -> Row:
-    row = tx.execute(sa.select(*objects.c).where(objects.c.intent == intent)).first()
+    row = tx.execute(_all().where(objects.c.intent == intent)).first()
     if row is None:
         raise NotFound(f"no object {intent!r}", remedy="list them with GET /v1/objects")
     return _shown(dict(row._mapping))
@@ -40,6 +41,10 @@ def disk(tx: Tx, intent: str) -> Row:
     return _disk(dict(row._mapping))
 
 
+def _all() -> sa.Select[Any]:
+    return sa.select(*objects.c).where(visible(objects.c.deployment))
+
+
 def _disks() -> sa.Select[Any]:
     owned = objects.outerjoin(nodes, nodes.c.uuid == objects.c.node)
     return (
@@ -57,7 +62,7 @@ def _disks() -> sa.Select[Any]:
             objects.c.created_at,
         )
         .select_from(owned)
-        .where(objects.c.kind == "disk", objects.c.state != "gone")
+        .where(objects.c.kind == "disk", objects.c.state != "gone", visible(objects.c.deployment))
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.ledger.sight import visible_task
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import stages, steps, tasks
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
@@ -22,7 +23,7 @@ _STAGE = tuple(column for column in stages.c if column.name != "task")
 
 def page(tx: Tx, part: Slice, *, without: str | None = None, **wanted: str | None) -> Page:
     """Newest first. Filters: deployment, state, kind; `without`: a kind to leave out."""
-    query = matching(sa.select(*_BRIEF), {tasks.c[name]: value for name, value in wanted.items()})
+    query = matching(sa.select(*_BRIEF).where(visible_task()), {tasks.c[name]: value for name, value in wanted.items()})
     if without is not None:
         query = query.where(tasks.c.kind != without)
     found = fetch(tx, query, [tasks.c.id], part, newest_first=True)
@@ -31,21 +32,22 @@ def page(tx: Tx, part: Slice, *, without: str | None = None, **wanted: str | Non
 
 def one(tx: Tx, task: int) -> Row:
     """A task with its plan, stages and report; why it waits is the caller's to add."""
-    row = tx.execute(sa.select(*_BRIEF, tasks.c.plan, tasks.c.report).where(tasks.c.id == task)).mappings().first()
+    mine = sa.and_(tasks.c.id == task, visible_task())
+    row = tx.execute(sa.select(*_BRIEF, tasks.c.plan, tasks.c.report).where(mine)).mappings().first()
     if row is None:
         raise NotFound(f"no task {task}", remedy="list them with `coterie tasks`")
     return {**_shown(tx, [dict(row)])[0], "stages": _stages(tx, task)}
 
 
 def state(tx: Tx, task: int) -> str:
-    found = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task)).scalar()
+    found = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task, visible_task())).scalar()
     if found is None:
         raise NotFound(f"no task {task}", remedy="list them with `coterie tasks`")
     return str(found)
 
 
 def unfinished(tx: Tx) -> list[Row]:
-    query = sa.select(*_BRIEF).where(tasks.c.state.in_(UNFINISHED)).order_by(tasks.c.id)
+    query = sa.select(*_BRIEF).where(tasks.c.state.in_(UNFINISHED), visible_task()).order_by(tasks.c.id)
     return _shown(tx, [dict(row._mapping) for row in tx.execute(query)])
 
 

@@ -20,7 +20,8 @@ class Cloud(Part):
     )
     properties: Properties = Field(
         default_factory=dict,
-        description="What the driver needs: endpoint, credentials and so on, as the driver documents. Never logged.",
+        description="What the driver needs: endpoint, credentials and so on, as the driver documents. "
+        "Kept sealed to the conductors of its group; never logged.",
         examples=[{"account": "lab"}],
     )
     conductor_group: ConductorGroup = Field(

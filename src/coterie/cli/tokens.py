@@ -1,0 +1,95 @@
+"""`coterie tokens`: who may use a Director on TCP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coterie.cli.frame.documents import write_private
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import fields, table
+from coterie.director.home import Home
+from coterie.settings import load
+
+
+@noun("tokens")
+def tokens(session: Session) -> None:
+    """List API tokens; `create` or `revoke` one, or see who you are: `whoami`."""
+    found = session.api.list("/v1/tokens")
+    if session.json:
+        session.data(as_json(found))
+        return
+    names = ("id", "name", "role", "state", "expires_at", "created_by")
+    rows = [
+        (*[one[name] for name in names[:3]], _teams(one), *[one[name] for name in names[3:]]) for one in found["items"]
+    ]
+    session.data(table(("ID", "NAME", "ROLE", "TEAMS", "STATE", "EXPIRES", "BY"), rows, session.paint, state=4))
+
+
+@tokens.verb("create")
+@click.argument("name")
+@click.option("--role", type=click.Choice(["viewer", "operator", "admin"]), default="viewer", show_default=True)
+@click.option("--team", "teams", multiple=True, metavar="NAME", help="Limit it to a team; may be repeated.")
+@click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="Valid for so long.")
+@click.option("--save", metavar="FILE", help="Write the token there, for your eyes only, instead of showing it.")
+def create(session: Session, name: str, role: str, teams: tuple[str, ...], days: int, save: str | None) -> None:
+    """Make a token for NAME. It is shown this once: only its hash is kept."""
+    body = {"name": name, "role": role, "teams": list(teams) or None, "days": days}
+    made = session.api.send("POST", "/v1/tokens", body=body).body
+    if save:
+        write_private(save, made.pop("text") + "\n")
+        session.say(f"wrote {save}")
+    if session.json:
+        session.data(as_json(made))
+    elif not save:
+        session.data(made["text"])
+    session.say(f"token {made['id']} for {name}: {role}, valid until {made['expires_at']}")
+
+
+@tokens.verb("revoke")
+@click.argument("token", metavar="ID")
+def revoke(session: Session, token: str) -> None:
+    """From now on it opens nothing; for good."""
+    session.api.send("DELETE", f"/v1/tokens/{part(token)}")
+    session.say(f"token {token} is revoked")
+
+
+@tokens.verb("whoami")
+def whoami(session: Session) -> None:
+    """Who the Director takes you for, and what you may do."""
+    me = session.api.get("/v1/whoami")
+    session.data(as_json(me) if session.json else fields(list({**me, "teams": _teams(me)}.items()), session.paint))
+
+
+@tokens.verb("bootstrap")
+@click.option("--database", metavar="URL", help="Of the Director; default: as configured, or in the state folder.")
+@click.option("--save", metavar="FILE", help="Where to write it; default: `token` in the state folder.")
+def bootstrap(session: Session, database: str | None, save: str | None) -> None:
+    """Make an admin token straight in the database, on a Director's machine: the first one, or when all are lost.
+
+    Written to a file for your eyes only, and shown nowhere.
+    """
+    from coterie.conductor.connect import connect
+    from coterie.director.access.configured import bootstrap as make
+
+    settings = load({"database": database})
+    home = Home(settings.state)
+    home.prepare()
+    ledger = connect(settings["database"] or home.database)
+    try:
+        file = Path(save) if save else home.token
+        made = make(ledger, file)
+    finally:
+        ledger.close()
+    if session.json:
+        session.data(as_json({"id": made, "file": str(file)}))
+    session.say(f"admin token {made} is in {file}")
+
+
+def _teams(one: dict[str, Any]) -> str:
+    return "(all)" if one["teams"] is None else ", ".join(one["teams"])

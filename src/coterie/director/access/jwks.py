@@ -1,0 +1,111 @@
+"""The issuer's public keys: fetched from the issuer and from nowhere else, kept a while, fetched anew when one is new.
+
+Redirects are not followed, and answers are bounded: whoever sends tokens must not steer where we look.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from coterie.errors import Unreachable, UsageError
+
+log = logging.getLogger(__name__)
+_KEEP_S = 600.0
+_REST_S = 10.0  # between two fetches, however many unknown keys are named
+_TIMEOUT_S = 5.0
+_LARGEST = 1 << 20
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Jwks:
+    def __init__(self, issuer: str, ca: Path | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        require_safe(issuer)
+        self._issuer = issuer.rstrip("/")
+        self._clock = clock
+        self._ask = _opener(ca)
+        self._turn = threading.Lock()
+        self._keys: KeySet | None = None
+        self._at = self._tried = -_KEEP_S
+
+    def __call__(self, kid: str) -> KeySet:
+        """The keys; fetched if they are old, or if `kid` is not among them (the issuer has a new key)."""
+        with self._turn:
+            now = self._clock()
+            fresh = self._keys is not None and now - self._at < _KEEP_S and _has(self._keys, kid)
+            if not fresh and (self._keys is None or now - self._tried >= _REST_S):
+                self._fetch(now)
+            if self._keys is None:
+                raise _silent(self._issuer)
+            return self._keys
+
+    def _fetch(self, now: float) -> None:
+        self._tried = now
+        try:
+            self._keys = KeySet.import_key_set(self._get(self._where()))
+            self._at = now
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, JoseError) as error:
+            # The keys that we have may still be right; a token signed with another one is refused.
+            log.warning("cannot fetch the keys of %s: %s", self._issuer, type(error).__name__)
+
+    def _where(self) -> str:
+        found = str(self._get(f"{self._issuer}/.well-known/openid-configuration")["jwks_uri"])
+        if _origin(found) != _origin(self._issuer):
+            raise ValueError("the issuer's keys lie on another host")
+        return found
+
+    def _get(self, url: str) -> Any:
+        with self._ask.open(urllib.request.Request(url), timeout=_TIMEOUT_S) as answer:  # noqa: S310 - see require_safe
+            raw = answer.read(_LARGEST + 1)
+        if len(raw) > _LARGEST:
+            raise ValueError("the answer is too large")
+        return json.loads(raw)
+
+
+def require_safe(issuer: str) -> None:
+    parts = urlsplit(issuer)
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        return
+    raise UsageError(
+        f"setting oidc_issuer: {issuer} cannot be trusted",
+        why="its keys would travel unprotected",
+        remedy="give an https:// URL; http:// works on this machine only",
+    )
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _opener(ca: Path | None) -> urllib.request.OpenerDirector:
+    context = ssl.create_default_context(cafile=str(ca) if ca else None)
+    return urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _has(keys: KeySet, kid: str) -> bool:
+    return any(key.kid == kid for key in keys.keys)
+
+
+def _silent(issuer: str) -> Unreachable:
+    return Unreachable(
+        f"the issuer {issuer} does not give its keys",
+        remedy="try again in a moment; an API token works meanwhile; see the log of the Director",
+    )

@@ -1,0 +1,105 @@
+"""Callers with a JSON web token of one trusted issuer: signature, issuer, audience and times are checked, and its
+groups are mapped to a role and teams. Which algorithms count is configured, never read from the token."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from coterie.director.access.caller import ROLES, Caller
+from coterie.errors import Forbidden
+
+log = logging.getLogger(__name__)
+_LEEWAY_S = 30
+_LONGEST = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What the groups in a token's claim stand for. `teams` None: nobody is limited to teams."""
+
+    claim: str
+    roles: Mapping[str, str]
+    teams: Mapping[str, str] | None = None
+
+    def role(self, groups: Iterable[str]) -> str | None:
+        given = [self.roles[group] for group in groups if group in self.roles]
+        return max(given, key=ROLES.index, default=None)
+
+    def teams_of(self, groups: Iterable[str]) -> frozenset[str] | None:
+        if self.teams is None:
+            return None
+        return frozenset(self.teams[group] for group in groups if group in self.teams)
+
+
+class Oidc:
+    """`keys(kid)`: the issuer's public keys, fetched anew if none has this id."""
+
+    def __init__(
+        self, issuer: str, audience: str, algorithms: Iterable[str], mapped: Mapped, keys: Callable[[str], KeySet]
+    ) -> None:
+        self._issuer = issuer
+        self._algorithms = list(algorithms)
+        self._mapped = mapped
+        self._keys = keys
+        self._claims = jwt.JWTClaimsRegistry(
+            leeway=_LEEWAY_S,
+            iss={"essential": True, "value": issuer},
+            aud={"essential": True, "value": audience},
+            exp={"essential": True},
+            sub={"essential": True},
+        )
+
+    def caller_of(self, text: str) -> Caller | None:
+        """None if the token is not good; Forbidden if it is, but stands for nobody here."""
+        claims = self._checked(text)
+        if claims is None:
+            return None
+        groups = _groups(claims.get(self._mapped.claim))
+        # The subject is what the issuer vouches for; other names may be the user's own choice.
+        name = f"oidc:{claims['sub']}"[:255]
+        role = self._mapped.role(groups)
+        if role is None:
+            raise Forbidden(
+                f"{name} has no role here",
+                why=f"none of the groups in claim {self._mapped.claim!r} is mapped to one",
+                remedy="have an admin map a group of yours: setting oidc_roles of the Director",
+            )
+        return Caller(name, role, "oidc", self._mapped.teams_of(groups), _readable(claims))
+
+    def _checked(self, text: str) -> dict[str, Any] | None:
+        if len(text) > _LONGEST:
+            return None
+        try:
+            token = jwt.decode(text, self._keys(_key_id(text)), algorithms=self._algorithms)
+            self._claims.validate(token.claims)
+            return dict(token.claims)
+        except (JoseError, ValueError, TypeError, KeyError) as error:
+            log.info("refused a JSON web token: %s", type(error).__name__)
+            return None
+
+
+def _readable(claims: Mapping[str, Any]) -> str:
+    return str(claims.get("preferred_username") or claims.get("email") or "")[:255]
+
+
+def _key_id(text: str) -> str:
+    """The key that the token says it was signed with; only used to look for that key."""
+    head = text.partition(".")[0]
+    found = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    kid = found.get("kid") if isinstance(found, dict) else None
+    return kid if isinstance(kid, str) else ""
+
+
+def _groups(claim: Any) -> list[str]:
+    if isinstance(claim, str):
+        return claim.split()
+    return [one for one in claim if isinstance(one, str)] if isinstance(claim, list) else []

@@ -1,0 +1,58 @@
+"""API tokens: `cot_ID_SECRET`. The secret is shown once, when it is made; afterwards only its hash is known."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coterie.director.access.caller import Caller
+from coterie.ids import base32
+from coterie.ledger import tokens
+from coterie.ledger.store import Ledger, Tx
+from coterie.ledger.tokens import TokenRow
+
+DAY_S = 86400.0
+DAYS = 90
+LONGEST_DAYS = 3650
+_PREFIX = "cot"
+_NOBODY = TokenRow("", "", "0" * 64, "viewer", [])  # compared with when there is no such token
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    id: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"NewToken({self.id})"
+
+
+def create(tx: Tx, name: str, role: str, teams: Sequence[str] | None, by: str, days: int = DAYS) -> NewToken:
+    token_id, secret = base32(secrets.randbits(60), 12), secrets.token_urlsafe(32)
+    listed = None if teams is None else sorted(set(teams))
+    tokens.add(tx, TokenRow(token_id, name, _hash(secret), role, listed), by, days * DAY_S)
+    return NewToken(token_id, f"{_PREFIX}_{token_id}_{secret}")
+
+
+def is_token(text: str) -> bool:
+    return text.startswith(f"{_PREFIX}_")
+
+
+def caller_of(ledger: Ledger, text: str) -> Caller | None:
+    """Whom a token belongs to; None if it is wrong, expired or revoked."""
+    _, token_id, secret = [*text.split("_", 2), "", ""][:3]
+    if not (token_id.isascii() and token_id.isalnum()):
+        return None
+    with ledger.read() as tx:
+        row = tokens.valid(tx, token_id) or _NOBODY
+    if not hmac.compare_digest(row.hash, _hash(secret)) or row is _NOBODY:
+        return None
+    return Caller(row.name, row.role, "token", None if row.teams is None else frozenset(row.teams), row.id)
+
+
+def _hash(secret: str) -> str:
+    # The secret has 256 random bits: there is nothing to guess that a slow hash would protect.
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,58 @@
+"""Keys of conductor groups: their public halves, to which credentials of clouds are sealed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from coterie.director import resealing
+from coterie.director.office import Here
+from coterie.director.reply import PROBLEMS, Json, Listing, Resource
+from coterie.ledger import keys
+
+router = APIRouter(tags=["keys"], prefix="/v1/keys", responses=PROBLEMS)
+_GROUP = r"^(\*|[A-Za-z0-9_.-]*)$"
+
+
+class Key(Resource):
+    id: str
+    conductor_group: str
+    public: str
+    published_by: str
+    created_at: str
+
+
+class Published(BaseModel):
+    """A public key, and the group whose conductors hold the private half; `*`: those that stand in for every group."""
+
+    model_config = ConfigDict(extra="forbid")
+    conductor_group: str = Field(max_length=255, pattern=_GROUP)
+    public: str = Field(max_length=100)
+
+
+class Retired(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    conductor_group: str = Field(max_length=255, pattern=_GROUP)
+
+
+@router.get("", response_model=Listing[Key])
+def index(office: Here) -> Json:
+    """By group, newest first: the first of each group is the one that is sealed to."""
+    with office.ledger.read() as tx:
+        return {"items": keys.every(tx), "next": None}
+
+
+@router.post("", status_code=204)
+def publish(office: Here, key: Published) -> Response:
+    resealing.publish(office, key.conductor_group, key.public)
+    return Response(status_code=204)
+
+
+@router.post("/{key}/retire", status_code=204)
+def retire(office: Here, key: Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")], told: Retired) -> Response:
+    """Forget a key that was replaced. Refused (409) while properties of a cloud are sealed to it."""
+    resealing.retire(office, told.conductor_group, key)
+    return Response(status_code=204)

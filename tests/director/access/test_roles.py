@@ -1,0 +1,60 @@
+"""Roles: viewers see, operators change, admins decide who may; no route is without a rule."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+from coterie.director.access.rules import RULES, rule_of
+from coterie.director.app import build
+from coterie.director.office import Office
+from tests.director.access.conftest import Make
+
+ADMINS = {
+    ("PUT", "/v1/cloud-config"),
+    ("POST", "/v1/clouds"),
+    ("PATCH", "/v1/clouds/x"),
+    ("POST", "/v1/clouds/x/reseal"),
+    ("PATCH", "/v1/deployments/x"),
+    ("GET", "/v1/tokens"),
+    ("GET", "/v1/tokens/x"),
+    ("POST", "/v1/tokens"),
+    ("DELETE", "/v1/tokens/x"),
+    ("POST", "/v1/keys"),
+    ("POST", "/v1/keys/x/retire"),
+}
+
+
+def routes() -> list[tuple[str, str]]:
+    paths = build(cast(Office, None)).openapi()["paths"]
+    found = [(method.upper(), path) for path, methods in paths.items() for method in methods]
+    return sorted((method, re.sub(r"\{[^}]*\}", "x", path)) for method, path in found)
+
+
+def test_what_is_an_admin_s_is_exactly_this() -> None:
+    assert {one for one in routes() if rule_of(*one).role == "admin"} == ADMINS
+
+
+def test_every_rule_is_for_a_route() -> None:
+    used = {rule_of(*one) for one in routes()}
+    assert set(RULES) == {rule for rule in used if rule.path}
+
+
+def test_a_role_gets_in_or_is_told_which_one_would(person: Make) -> None:
+    order = ("viewer", "operator", "admin")
+    people = [person(role) for role in order]
+    for method, path in routes():
+        needed = order.index(rule_of(method, path).role)
+        replies = [one.send(method, path, {}) for one in people]
+        assert [reply.status == 403 for reply in replies] == [rank < needed for rank in range(3)], (method, path)
+        assert all(reply.status != 401 for reply in replies)
+        for reply in replies[:needed]:
+            assert reply.json["code"] == "forbidden"
+            assert order[needed] in reply.json["why"] and reply.json["remedy"]
+
+
+def test_only_an_admin_brings_a_cloud_config_with_a_wish(person: Make) -> None:
+    operator = person("operator")
+    for method, path in (("POST", "/v1/plans"), ("PUT", "/v1/deployments/web")):
+        reply = operator.send(method, path, {"manifest": "name: web", "cloud_config": "clouds: []"})
+        assert (reply.status, reply.json["code"]) == (403, "forbidden"), reply.text
