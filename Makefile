@@ -39,8 +39,9 @@ $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-packages: ## a PostgreSQL server for the tests
+packages: ## a PostgreSQL server and a simulated vCenter for the tests
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; }
+	@tests/peers/vcsim/build >/dev/null
 
 clean:
 	rm -rf $(VENV) .demo

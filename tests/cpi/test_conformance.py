@@ -10,6 +10,7 @@ from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
 from peers.tiny_bed import TinyBed
+from peers.vsphere_bed import VsphereBed
 
 from coterie.cpi.conformance.bed import TestBed
 from coterie.cpi.conformance.kit import *  # noqa: F403 # the kit's tests become this file's
@@ -23,6 +24,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "exec-tiny": TinyBed,
     "cloudstack": CloudstackBed,
     "cloudstack-user": CloudstackUserBed,
+    "vsphere": VsphereBed,
 }
 
 

@@ -1,0 +1,63 @@
+"""How a VM gets into its group and out of it: a change is submitted to the one writer of its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.cpi.contract import GroupMissing, Json, is_adopted
+from coterie.cpi.vsphere.drs import vm_rule
+from coterie.cpi.vsphere.holders import Holders
+from coterie.cpi.vsphere.marking import GROUP
+from coterie.cpi.vsphere.places import Zone
+from coterie.cpi.vsphere.refusals import revive
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The group that a new VM goes into, in this cluster."""
+
+    cid: str
+    cluster: Any
+
+
+class Joining(Holders):
+    def place(self, env: Mapping[str, Any], zone: Zone) -> Place | None:
+        """The group named in env.bosh.server_group_cid, looked up now: a group that is gone is noticed here."""
+        cid = (env.get("bosh") or {}).get("server_group_cid")
+        if not cid:
+            return None
+        holder = self.require_holder(cid)
+        if is_adopted(cid) and self.view(zone.cluster).vm_group(holder.spec.name) is None:
+            raise GroupMissing(
+                f"cluster {zone.cluster_name} has no DRS VM group {holder.spec.name!r}",
+                remedy="have the operator make it there, or leave this zone out",
+            )
+        return Place(cid, zone.cluster)
+
+    def join(self, place: Place, machine: Any) -> None:
+        """Returns when the VM is seen in its group."""
+        self.describe(machine, {GROUP: place.cid})
+        self.submit(place.cluster, {"op": "join", "group": place.cid, "vm": machine._moId})
+
+    def leave(self, machine: Any, attributes: Mapping[str, str]) -> None:
+        """Returns when the VM is seen out of its group; a VM without one costs no call."""
+        cid = attributes.get(GROUP)
+        pool = self.reader.one(machine, "resourcePool").get("resourcePool") if cid else None
+        if not cid or pool is None:
+            return
+        cluster = self.reader.one(pool, "owner").get("owner")
+        holder = self.holder(cid)
+        if holder is None:
+            return
+        view = self.view(cluster)
+        group, rule = view.vm_group(holder.spec.name), vm_rule(view, holder.spec)
+        if machine._moId in (*(group.members if group else ()), *(rule.vms if rule else ())):
+            self.submit(cluster, {"op": "leave", "group": cid, "vm": machine._moId})
+
+    def submit(self, cluster: Any, change: Json) -> Json:
+        outcome = self.runtime.coordinator.submit(self, self.domain(cluster), change)
+        if not outcome.get("ok"):
+            raise revive(outcome.get("error") or {})
+        return outcome

@@ -1,0 +1,131 @@
+package main
+
+// Privileges, enforced: the simulator grants everything to everybody. What counts are the roles and permissions
+// that were really written to it, on the object or on one above it with propagation.
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+const root = "root" // who may do everything
+
+var enforced bool
+
+// A method, and the privilege that a vCenter wants for it on the object that is called.
+var wanted = map[string]string{
+	"ReconfigureComputeResource_Task": "Host.Inventory.EditCluster",
+	"CreateFolder":                    "Folder.Create",
+	"PowerOnVM_Task":                  "VirtualMachine.Interact.PowerOn",
+	"PowerOffVM_Task":                 "VirtualMachine.Interact.PowerOff",
+	"ResetVM_Task":                    "VirtualMachine.Interact.Reset",
+	"CreateVM_Task":                   "VirtualMachine.Inventory.Create",
+	"MarkAsTemplate":                  "VirtualMachine.Provisioning.MarkAsTemplate",
+	"CloneVM_Task":                    "VirtualMachine.Provisioning.DeployTemplate",
+	"ImportVApp":                      "VApp.Import",
+	"AddCustomFieldDef":               "Global.ManageCustomFields",
+	"SetField":                        "Global.SetCustomField",
+	"AddAuthorizationRole":            "Authorization.ModifyRoles",
+	"UpdateAuthorizationRole":         "Authorization.ModifyRoles",
+	"SetEntityPermissions":            "Authorization.ModifyPermissions",
+}
+
+func denied(w http.ResponseWriter, user, method string, body []byte) bool {
+	privilege := wanted[method]
+	if !enforced || privilege == "" || user == "" || granted(user, privilege, this(body)) {
+		return false
+	}
+	target := this(body)
+	writeFault(w, "NoPermission", fmt.Sprintf("<object type=\"%s\">%s</object><privilegeId>%s</privilegeId>",
+		target.Type, target.Value, privilege))
+	return true
+}
+
+func granted(user, privilege string, target ref) bool {
+	if user == root {
+		return true
+	}
+	roles := map[int32][]string{}
+	for _, role := range authorization().RoleList {
+		roles[role.RoleId] = role.Privilege
+	}
+	for at, direct := target, true; ; direct = false {
+		if role, found := permission(user, at, direct); found {
+			return contains(roles[role], privilege)
+		}
+		above := parent(at)
+		if above == nil {
+			return false
+		}
+		at = *above
+	}
+}
+
+func authorization() *simulator.AuthorizationManager {
+	return simulator.Map.Get(*content().AuthorizationManager).(*simulator.AuthorizationManager)
+}
+
+func content() types.ServiceContent {
+	service := simulator.Map.Get(ref{Type: "ServiceInstance", Value: "ServiceInstance"})
+	return service.(*simulator.ServiceInstance).Content
+}
+
+func permission(user string, at ref, direct bool) (int32, bool) {
+	if _, ok := simulator.Map.Get(at).(mo.Entity); !ok {
+		return 0, false
+	}
+	answer := authorization().RetrieveEntityPermissions(&types.RetrieveEntityPermissions{Entity: at})
+	for _, one := range answer.(*methods.RetrieveEntityPermissionsBody).Res.Returnval {
+		if one.Principal == user && (direct || one.Propagate) {
+			return one.RoleId, true
+		}
+	}
+	return 0, false
+}
+
+// parent is what an object hangs below; managers that are no entities hang below the root folder.
+func parent(at ref) *ref {
+	object := simulator.Map.Get(at)
+	if entity, ok := object.(mo.Entity); ok {
+		return entity.Entity().Parent
+	}
+	folder := content().RootFolder
+	return &folder
+}
+
+func contains(list []string, wanted string) bool {
+	for _, one := range list {
+		if one == wanted {
+			return true
+		}
+	}
+	return false
+}
+
+func answerPrivileges(w http.ResponseWriter, body []byte) bool {
+	decoded, err := simulator.UnmarshalBody(types.TypeFunc(), body)
+	if !enforced || err != nil {
+		return false
+	}
+	request, ok := decoded.Body.(*types.HasUserPrivilegeOnEntities)
+	if !ok {
+		return false
+	}
+	var told strings.Builder
+	for _, entity := range request.Entities {
+		fmt.Fprintf(&told, "<returnval><entity type=\"%s\">%s</entity>", entity.Type, entity.Value)
+		for _, privilege := range request.PrivId {
+			fmt.Fprintf(&told, "<privAvailability><privId>%s</privId><isGranted>%t</isGranted></privAvailability>",
+				privilege, granted(request.UserName, privilege, entity))
+		}
+		told.WriteString("</returnval>")
+	}
+	writeAnswer(w, "<HasUserPrivilegeOnEntitiesResponse xmlns=\"urn:vim25\">"+told.String()+"</HasUserPrivilegeOnEntitiesResponse>")
+	return true
+}
