@@ -51,10 +51,13 @@ class Vcenter:
         """(kind, id) of everything, seen past the API."""
         return frozenset((kind, name) for kind, name in self._lab("GET", "inventory"))
 
-    def calls(self) -> dict[str, int]:
-        """How often each method was called since the last `forget_calls`."""
-        found: dict[str, int] = self._lab("GET", "calls")
+    def calls(self) -> list[dict[str, Any]]:
+        """What was called since the last `forget_calls`: method, user, began, ended (microseconds), in order of end."""
+        found: list[dict[str, Any]] = self._lab("GET", "calls")
         return found
+
+    def methods(self) -> list[str]:
+        return [call["method"] for call in self.calls()]
 
     def forget_calls(self) -> None:
         self._lab("DELETE", "calls")

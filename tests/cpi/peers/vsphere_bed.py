@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import atexit
 import itertools
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ def shared() -> Vcenter:
 
 class VsphereBed(SmallBed):
     driver = "vsphere"
+    operator: VsphereOperator
     hosts = 3
     parallel = 6
     limits: Mapping[str, Reason] = {
@@ -101,6 +102,15 @@ class VsphereBed(SmallBed):
     def close(self) -> None:
         self.server.straighten()
         self.operator.close()
+
+
+@contextmanager
+def scrubbing(folder: Path, scrub: bool) -> Iterator[VsphereBed]:
+    """A bed on a vCenter of its own, which drops destroyed VMs from groups by itself or does not."""
+    with vcenter(*(["-scrub"] if scrub else [])) as server:
+        bed = VsphereBed(folder, server)
+        yield bed
+        bed.close()
 
 
 class VsphereFaults(Faults):

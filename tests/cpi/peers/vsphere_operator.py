@@ -95,6 +95,15 @@ class VsphereOperator(Operator):
         spec.rulesSpec = [vim.cluster.RuleSpec(operation="remove", removeKey=one.key) for one in rules]
         self.run(cluster.ReconfigureComputeResource_Task(spec, True))
 
+    def remove_rule(self, az: str, name: str) -> None:
+        key = self.rules(az)[name].key
+        spec = vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="remove", removeKey=key)])
+        self.run(self.cluster(az).ReconfigureComputeResource_Task(spec, True))
+
+    def switch_drs(self, az: str, on: bool) -> None:
+        spec = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(enabled=on))
+        self.run(self.cluster(az).ReconfigureComputeResource_Task(spec, True))
+
     def exists(self, kind: Kind, cid: str) -> bool:
         return (self.machine(cid) if kind == "vm" else self.group(cid)) is not None
 

@@ -62,7 +62,7 @@ func choose(cluster *simulator.ClusterComputeResource, vm *simulator.VirtualMach
 			on[self] = *one.Runtime.Host
 		}
 	}
-	config := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+	config := rulesInForce(cluster)
 	best, found := ref{}, false
 	for _, host := range cluster.Host {
 		allowed, penalty := judge(config, vm.Self, host, on)
@@ -72,6 +72,15 @@ func choose(cluster *simulator.ClusterComputeResource, vm *simulator.VirtualMach
 		}
 	}
 	return best, found
+}
+
+// rulesInForce is nothing where DRS is off.
+func rulesInForce(cluster *simulator.ClusterComputeResource) *types.ClusterConfigInfoEx {
+	config := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+	if on := config.DrsConfig.Enabled; on != nil && !*on {
+		return &types.ClusterConfigInfoEx{}
+	}
+	return config
 }
 
 // judge says whether every mandatory rule allows this host, and how bad the others find it.

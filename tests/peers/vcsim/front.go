@@ -24,20 +24,28 @@ var (
 	searchedID = regexp.MustCompile(`<uuid[^>]*>([^<]*)`)
 )
 
+// A call that came in, and when, in microseconds: a test can tell what happened at the same time.
+type call struct {
+	Method string `json:"method"`
+	User   string `json:"user"`
+	Began  int64  `json:"began"`
+	Ended  int64  `json:"ended"`
+}
+
 type front struct {
 	inner  http.Handler
 	turn   sync.Mutex // of the fields below
 	rules  []*rule
 	users  map[string]string // session → who
 	ended  map[string]bool
-	calls  map[string]int
+	calls  []call
 	hidden map[string]time.Time // instance uuid → until when searches miss it
 	strict *strict
 }
 
 func newFront(inner http.Handler) *front {
 	return &front{
-		inner: inner, users: map[string]string{}, ended: map[string]bool{}, calls: map[string]int{},
+		inner: inner, users: map[string]string{}, ended: map[string]bool{},
 		hidden: map[string]time.Time{}, strict: &strict{},
 	}
 }
@@ -53,6 +61,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		method = string(found[1])
 	}
 	user, ended := f.session(r, method)
+	defer f.note(call{method, user, time.Now().UnixMicro(), 0})
 	if ended {
 		writeFault(w, "NotAuthenticated", "<object type=\"Folder\">group-d1</object><privilegeId>System.View</privilegeId>")
 		return
@@ -86,12 +95,18 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) session(r *http.Request, method string) (string, bool) {
 	f.turn.Lock()
 	defer f.turn.Unlock()
-	f.calls[method]++
 	cookie, err := r.Cookie(soap.SessionCookieName)
 	if err != nil || method == "Login" || method == "RetrieveServiceContent" {
 		return "", false
 	}
 	return f.users[cookie.Value], f.ended[cookie.Value]
+}
+
+func (f *front) note(one call) {
+	one.Ended = time.Now().UnixMicro()
+	f.turn.Lock()
+	f.calls = append(f.calls, one)
+	f.turn.Unlock()
 }
 
 func (f *front) remember(method string, body []byte, answer *httptest.ResponseRecorder) {

@@ -5,10 +5,17 @@ package main
 
 import (
 	"net/http"
+	"regexp"
 
+	"github.com/google/uuid"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
 )
+
+// An edit replaces a group whole in the simulator; in a vCenter its identifier stays.
+var identifiers = map[string]string{}
+
+var drsSwitch = regexp.MustCompile(`<drsConfig>\s*<enabled>(true|false)`)
 
 func refusedRules(w http.ResponseWriter, body []byte) bool {
 	decoded, err := simulator.UnmarshalBody(types.TypeFunc(), body)
@@ -29,6 +36,29 @@ func refusedRules(w http.ResponseWriter, body []byte) bool {
 		return true
 	}
 	return false
+}
+
+// finish adds what the simulator leaves out: identifiers of groups, and the switch of DRS.
+func finish(target ref, body []byte) {
+	cluster, ok := simulator.Map.Get(target).(*simulator.ClusterComputeResource)
+	if !ok {
+		return
+	}
+	simulator.Map.WithLock(cluster, func() {
+		config := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+		for _, one := range config.Group {
+			info := one.GetClusterGroupInfo()
+			key := cluster.Self.Value + "/" + info.Name
+			if identifiers[key] == "" {
+				identifiers[key] = uuid.New().String()
+			}
+			info.UniqueID = identifiers[key]
+		}
+		if found := drsSwitch.FindSubmatch(body); found != nil {
+			on := string(found[1]) == "true"
+			config.DrsConfig.Enabled = &on
+		}
+	})
 }
 
 func mistake(config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx) string {

@@ -53,6 +53,9 @@ func (s *strict) around(w http.ResponseWriter, method string, body []byte, run f
 		if !refusedName(w, body) {
 			s.create(method, body, run)
 		}
+	case "ReconfigureComputeResource_Task":
+		run()
+		finish(this(body), body)
 	default:
 		run()
 	}
