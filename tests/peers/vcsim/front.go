@@ -26,10 +26,11 @@ var (
 
 // A call that came in, and when, in microseconds: a test can tell what happened at the same time.
 type call struct {
-	Method string `json:"method"`
-	User   string `json:"user"`
-	Began  int64  `json:"began"`
-	Ended  int64  `json:"ended"`
+	Method  string `json:"method"`
+	User    string `json:"user"`
+	Session string `json:"session"`
+	Began   int64  `json:"began"`
+	Ended   int64  `json:"ended"`
 }
 
 type front struct {
@@ -61,7 +62,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		method = string(found[1])
 	}
 	user, ended := f.session(r, method)
-	defer f.note(call{method, user, time.Now().UnixMicro(), 0})
+	defer f.note(call{method, user, sessionOf(r), time.Now().UnixMicro(), 0})
 	if ended {
 		writeFault(w, "NotAuthenticated", "<object type=\"Folder\">group-d1</object><privilegeId>System.View</privilegeId>")
 		return
@@ -95,11 +96,19 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) session(r *http.Request, method string) (string, bool) {
 	f.turn.Lock()
 	defer f.turn.Unlock()
-	cookie, err := r.Cookie(soap.SessionCookieName)
-	if err != nil || method == "Login" || method == "RetrieveServiceContent" {
+	session := sessionOf(r)
+	if session == "" || method == "Login" || method == "RetrieveServiceContent" {
 		return "", false
 	}
-	return f.users[cookie.Value], f.ended[cookie.Value]
+	return f.users[session], f.ended[session]
+}
+
+func sessionOf(r *http.Request) string {
+	cookie, err := r.Cookie(soap.SessionCookieName)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
 }
 
 func (f *front) note(one call) {
