@@ -26,6 +26,10 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/deploy.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py
+	$(BIN)/python bench/cpi.py
+	$(BIN)/python bench/cpi_calls.py
+	$(BIN)/python bench/ring.py
+	$(BIN)/python bench/cluster.py
 
 install: $(VENV)/.installed
 
@@ -39,8 +43,9 @@ $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-packages: ## a PostgreSQL server and a simulated vCenter for the tests
+packages: ## a PostgreSQL server, ruby's ERB and a simulated vCenter for the tests
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; }
+	@command -v ruby >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ruby >/dev/null; }
 	@tests/peers/vcsim/build >/dev/null
 
 clean:

@@ -156,13 +156,13 @@ def _fill_cloud(folder: Path, director: str, intents: list[str]) -> None:
 
 def _wait(ledger: Ledger, task: int) -> None:
     while True:
-        seen = ledger.version
+        seen = ledger.written.version
         with ledger.read() as tx:
             state = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task)).scalar_one()
         if state not in ("running", "cancelling"):
             assert state == "done", state
             return
-        ledger.wait(seen, 0.5)
+        ledger.written.wait(seen, 0.5)
 
 
 def _memory() -> int:

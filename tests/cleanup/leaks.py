@@ -131,10 +131,10 @@ def _sweep(ledger: Ledger) -> list[str]:
 def _wait(ledger: Ledger, task: int) -> None:
     give_up = time.monotonic() + 60
     while True:
-        seen = ledger.version
+        seen = ledger.written.version
         with ledger.read() as tx:
             state: Any = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task)).scalar_one()
         if state not in ("running", "cancelling"):
             return
         assert time.monotonic() < give_up, f"task {task} does not end"
-        ledger.wait(seen, 0.1)
+        ledger.written.wait(seen, 0.1)

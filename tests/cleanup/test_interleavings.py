@@ -192,7 +192,7 @@ class Interleavings(RuleBasedStateMachine):
         give_up = time.monotonic() + 60
         while task is not None and self.site.task(task).state in ("running", "cancelling"):
             assert time.monotonic() < give_up, f"task {task} does not end\n{self.site.story(task)}"
-            self.ledger.wait(self.ledger.version, 0.05)
+            self.ledger.written.wait(self.ledger.written.version, 0.05)
 
 
 def _named(name: str, shape: str) -> str:

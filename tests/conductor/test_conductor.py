@@ -18,6 +18,7 @@ from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.task import start
 from tests.task.site import group, manifest, site
+from tests.task.test_groups import TWO
 
 
 def until(reached: object) -> None:
@@ -81,6 +82,35 @@ def test_a_call_that_hangs_is_given_up_and_done_by_another_thread(tmp_path: Path
     ledger.close()
 
 
+def test_a_cloud_that_hangs_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    with site(ledger, tmp_path) as here:
+        here.conductor.drain(5.0)
+        here.conductor = Conductor(ledger, "c", state_folder=tmp_path, workers=4)
+        here.conductor.start()
+        here.config = TWO.replace("single-writer", f"single-writer, state: {tmp_path / 'far.db'}")
+        here.cpi().check()
+        store = open_datacenter(tmp_path / "sandbox.db").store
+        faults.add(store, "create_vm", "hang", ms=600_000)
+        many = manifest(group("a", 12, azs="z1")).replace("canaries: 1", "canaries: 0")
+        stuck = start.deploy(ledger, here.request(many), None, None)
+        until(lambda: _running(ledger, "create_vm") >= 3)
+        faults.add(store, "*", "hang", ms=600_000)
+        asked = threading.Thread(target=lambda: here.plan(manifest(group("a", 13, azs="z1"))), daemon=True)
+        asked.start()
+        here.deploy(manifest(group("b", 4, azs="f1")).replace("name: dep", "name: other"))
+        assert here.task(stuck).state == "running"
+        assert asked.is_alive()
+        faults.clear(store)
+    ledger.close()
+
+
+def _running(ledger: Ledger, label: str) -> int:
+    with ledger.read() as tx:
+        held = sa.select(sa.func.count()).where(steps.c.state == "running", steps.c.label == label)
+        return tx.execute(held).scalar_one()
+
+
 def test_questions_of_a_newer_release_are_refused_with_a_remedy(tmp_path: Path) -> None:
     ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
     with site(ledger, tmp_path) as here:
@@ -96,7 +126,7 @@ def test_only_the_silent_are_struck_out(ledger: Ledger, silence: float) -> None:
     with ledger.write() as tx:
         conductors.register(tx, "x", "1", group="", drivers=[], release="0")
         tx.execute(sa.text(f"UPDATE conductors SET heartbeat = heartbeat - {silence}"))
-        conductors.reap(tx, 10.0)
+        conductors.reap(tx)
         assert conductors.beat(tx, "x", "1") is (silence < 10.0)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
+from peers.program_bed import ProgramBed, ProgramCloudstackBed
 from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
 from peers.tiny_bed import TinyBed
 from peers.vsphere_bed import VsphereBed
@@ -25,10 +26,15 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "cloudstack": CloudstackBed,
     "cloudstack-user": CloudstackUserBed,
     "vsphere": VsphereBed,
+    "coterie-cpi": ProgramBed,
+    "coterie-cpi-cloudstack": ProgramCloudstackBed,
 }
 
 
-@pytest.fixture(params=BEDS)
+LONG = ("coterie-cpi",)
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.full if name in LONG else ()) for name in BEDS])
 def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TestBed]:
     made = BEDS[request.param](tmp_path)
     yield made

@@ -29,6 +29,7 @@ class Reply:
 
 class Client:
     def __init__(self, app: Any) -> None:
+        self.speaks: str | None = "latest"
         self._app = app
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -49,10 +50,13 @@ class Client:
         async def keep(message: Any) -> None:
             messages.append(message)
 
-        scope = _scope(method, path, told)
+        scope = _scope(method, path, self._spoken(told))
         asyncio.run_coroutine_threadsafe(self._app(scope, _receiver(raw), keep), self._loop).result(60)
         data = b"".join(m.get("body", b"") for m in messages if m["type"] == "http.response.body")
         return Reply(messages[0]["status"], _headers(messages[0]), data)
+
+    def _spoken(self, headers: dict[str, str]) -> dict[str, str]:
+        return headers if self.speaks is None else {"coterie-api-version": self.speaks, **headers}
 
     @contextmanager
     def stream(self, path: str, **headers: str) -> Iterator[Iterator[str]]:
@@ -66,7 +70,7 @@ class Client:
 
         async def run() -> None:
             try:
-                await self._app(_scope("GET", path, told), _receiver(b"", forever=True), keep)
+                await self._app(_scope("GET", path, self._spoken(told)), _receiver(b"", forever=True), keep)
             finally:
                 arrived.put(None)
 

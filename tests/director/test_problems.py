@@ -34,7 +34,9 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
     [
         ("GET", "/v1/nothing", None, 404, "not_found"),
         ("GET", "/", None, 404, "not_found"),
-        ("POST", "/v1/nodes", {}, 405, "method_not_allowed"),
+        ("POST", "/v1/nodes", {}, 422, "invalid_request"),
+        ("POST", "/v1/clouds", {}, 422, "invalid_request"),
+        ("PATCH", "/v1/clouds/x", {"conductor_group": "a"}, 404, "not_found"),
         ("GET", "/v1/cloud-config", None, 404, "not_found"),
         ("PUT", "/v1/cloud-config", {"text": "clouds: 3"}, 422, "invalid_document"),
         ("PUT", "/v1/cloud-config", {"txt": ""}, 422, "invalid_request"),
@@ -71,6 +73,13 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("GET", "/v1/explain/no.such.field", None, 404, "not_found"),
         ("GET", "/v1/events?limit=x", None, 422, "invalid_request"),
         ("GET", "/v1/conductors?limit=-1", None, 422, "invalid_request"),
+        ("POST", "/v1/conductors/groups", None, 405, "method_not_allowed"),
+        ("POST", "/v1/ring", None, 405, "method_not_allowed"),
+        ("GET", "/v1/ring/nodes/x", None, 404, "not_found"),
+        ("GET", "/v1/ring/what-if?without=x", None, 404, "not_found"),
+        ("GET", "/v1/ring/what-if?with=x", None, 400, "usage"),
+        ("PATCH", "/v1/nodes/x", {"conductor_group": "a"}, 404, "not_found"),
+        ("PATCH", "/v1/nodes/x", {"conductor_group": "a" * 256}, 422, "invalid_request"),
         ("GET", "/v1/placement?deployment=%00", None, 422, "invalid_request"),
         ("POST", "/v1/cleanups", {"names": ["a"]}, 400, "usage"),
         ("POST", "/v1/cleanups/undo", {"names": ["x"]}, 404, "not_found"),
@@ -97,7 +106,6 @@ def test_the_table_above_misses_no_route(office: Office) -> None:
     known = {path for path in build(office).openapi()["paths"] if path not in ("/livez", "/readyz")}
     assert {path for path in known if not any(_like(path, one) for one in tried)} == {
         # lists that take only a limit and a cursor, which nodes, events and conductors have shown
-        "/v1/clouds",
         "/v1/deployments",
         "/v1/groups",
         "/v1/disks",
@@ -173,7 +181,7 @@ def test_a_clouds_refusal_does_not_look_like_our_own(client: Client, monkeypatch
 
 
 def test_405_says_what_is_allowed(client: Client) -> None:
-    assert "GET" in client.send("POST", "/v1/nodes", {}).headers["allow"]
+    assert "GET" in client.send("POST", "/v1/groups", {}).headers["allow"]
 
 
 def test_every_answer_carries_the_release(client: Client) -> None:

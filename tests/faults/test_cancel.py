@@ -8,8 +8,7 @@ from tests.kill.bench import Bench, Failure
 from tests.kill.points import Point, read_trace
 from tests.kill.scenario import phases
 
-# Not `dispose`: what becomes of a kept disk's deletion that was cancelled is up to a person, not to the next deploy.
-PHASES = [phase.name for phase in phases() if phase.ask != "nothing" and phase.name != "dispose"]
+PHASES = [phase.name for phase in phases() if phase.ask != "nothing"]
 
 
 @pytest.mark.timeout(900)

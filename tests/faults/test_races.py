@@ -19,6 +19,7 @@ from coterie.ledger.store import time as moment
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.task import start
 from coterie.task.committer import Committer
+from tests.ledger import alone
 
 LAB = CloudRow("lab", "sandbox", {"account": "a"}, "")
 
@@ -71,7 +72,7 @@ def test_a_question_asked_again_while_it_is_answered_keeps_what_the_next_answer_
     assert again.properties == LAB.properties
     with ledger.write() as tx:
         facts.answer(tx, "a#1", again, asked_at, {"new": True}, None)
-        assert not facts.open_questions(tx)
+        assert not facts.open_questions(tx, alone.SHARE)
     assert _take(ledger, "a#1")[0] == []
 
 
@@ -108,7 +109,7 @@ def _claims(ledger: Ledger, count: int) -> list[Claim]:
     new = [NewStep("flow", "begin", f"n{number}", {}) for number in range(count)]
     with ledger.write() as tx:
         tasks.create(tx, NewTask("test", "d", [NewStage("s", new)]))
-        return steps.claim(tx, "a#1", count, flows=("flow",), group=None, drivers=())
+        return alone.claim(tx, count)
 
 
 def _handed_over(ledger: Ledger) -> tuple[Claim, Claim]:
@@ -116,7 +117,7 @@ def _handed_over(ledger: Ledger) -> tuple[Claim, Claim]:
     (first,) = _claims(ledger, 1)
     with ledger.write() as tx:
         steps.hand_back(tx, first)
-        (second,) = steps.claim(tx, "a#1", 1, flows=("flow",), group=None, drivers=())
+        (second,) = alone.claim(tx)
     return first, second
 
 
@@ -137,7 +138,8 @@ def _ask_and_take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], floa
 
 def _take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], float]:
     with ledger.write() as tx:
-        return facts.claim(tx, holder, 600.0, group=None, drivers=["sandbox"], limit=8), moment(tx)
+        taken = facts.claim(tx, holder, 600.0, alone.SHARE)
+        return [] if taken is None else [taken], moment(tx)
 
 
 def _in_time(work: Any) -> Any:

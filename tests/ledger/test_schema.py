@@ -16,9 +16,10 @@ from alembic.script import ScriptDirectory
 import coterie.ledger
 from coterie.errors import LedgerTooNew
 from coterie.ids import Ids
-from coterie.ledger import identity, schema
+from coterie.ledger import conductors, identity, nodes, schema
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
+from tests.ledger.views import rows
 
 SCRIPTS = Path(coterie.ledger.__file__).parent / "migrations"
 
@@ -62,11 +63,58 @@ def test_a_newer_database_is_refused_and_left_alone(database_url: str) -> None:
     Ledger.open(database_url).close()
     with engine(database_url).begin() as tx:
         tx.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+        tx.execute(sa.text("UPDATE schema_floor SET oldest = '9999'"))  # it took something away
     with pytest.raises(LedgerTooNew, match="schema 9999") as refusal:
         Ledger.open(database_url)
     assert "newer release" in refusal.value.remedy
     with engine(database_url).connect() as tx:
         assert tx.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+def test_a_newer_database_that_only_added_things_is_worked_on(database_url: str) -> None:
+    """As during a rolling upgrade: the new release has migrated, and a conductor of this one starts again."""
+    Ledger.open(database_url).close()
+    with engine(database_url).begin() as tx:
+        tx.execute(sa.text("ALTER TABLE nodes ADD COLUMN colour TEXT DEFAULT 'grey' NOT NULL"))
+        tx.execute(sa.text("CREATE TABLE novelties (id INTEGER PRIMARY KEY)"))
+        tx.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    ledger = Ledger.open(database_url)
+    rows.node(ledger, "broker", 0)
+    with ledger.write() as tx:
+        conductors.register(tx, "old", "1", group="", drivers=["sandbox"], release="0.1")
+        assert nodes.get(tx, "uuid-kafka-broker-0") is not None
+        assert conductors.beat(tx, "old", "1")
+    ledger.close()
+    with engine(database_url).connect() as tx:
+        assert tx.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+        assert tx.execute(sa.text("SELECT colour FROM nodes")).scalar() == "grey"
+
+
+def test_migrations_only_add(database_url: str) -> None:
+    """Nothing that an older release reads goes away or changes, and nothing new has to be written by it."""
+    revisions = sorted(script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions())
+    before: dict[str, dict[str, tuple[str, bool]]] = {}
+    for revision in revisions:
+        upgrade_to(database_url, revision)
+        after = columns(database_url)
+        for table, known in before.items():
+            assert known.items() <= {name: kind for name, (kind, _) in after[table].items()}.items(), revision
+            needed = [name for name, (_, free) in after[table].items() if name not in known and not free]
+            assert needed == [], f"{revision}: a release that does not know them cannot write rows of {table}"
+        before = {table: {name: kind for name, (kind, _) in found.items()} for table, found in after.items()}
+
+
+def columns(url: str) -> dict[str, dict[str, tuple[tuple[str, bool], bool]]]:
+    """Tables and their columns: (type, nullable), and whether a row can be written without it."""
+    with engine(url).connect() as tx:
+        inspector = sa.inspect(tx)
+        return {
+            table: {
+                one["name"]: ((str(one["type"]), one["nullable"]), one["nullable"] or one["default"] is not None)
+                for one in inspector.get_columns(table)
+            }
+            for table in inspector.get_table_names()
+        }
 
 
 def test_many_processes_may_open_a_new_database_at_once(database_url: str) -> None:

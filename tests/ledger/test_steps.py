@@ -17,8 +17,7 @@ from coterie.ledger.tables import stages as stages_table
 from coterie.ledger.tables import steps as steps_table
 from coterie.ledger.tables import tasks as tasks_table
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
-
-FLOWS = ("flow",)
+from tests.ledger import alone
 
 
 def new_steps(count: int, prefix: str = "n") -> list[NewStep]:
@@ -32,7 +31,7 @@ def create(ledger: Ledger, *stages: NewStage) -> int:
 
 def claim(ledger: Ledger, limit: int = 100, owner: str = "a#1") -> list[Claim]:
     with ledger.write() as tx:
-        return steps.claim(tx, owner, limit, flows=FLOWS, group=None, drivers=())
+        return alone.claim(tx, limit, owner=owner)
 
 
 def end(ledger: Ledger, *claims: Claim, move: Any = "done") -> set[int]:
@@ -132,7 +131,7 @@ def test_a_silent_conductor_loses_its_steps_and_a_live_one_keeps_them(ledger: Le
     (kept,) = claim(ledger, 1, owner="live#1")
     with ledger.write() as tx:
         tx.execute(sa.text("UPDATE conductors SET heartbeat = heartbeat - 100 WHERE name = 'dead'"))
-        assert conductors.reap(tx, 10.0) == [lost.task]
+        assert conductors.reap(tx) == [lost.task]
         assert not conductors.beat(tx, "dead", "1")
         assert conductors.beat(tx, "live", "1")
     assert end(ledger, lost) == set()
@@ -143,7 +142,7 @@ def test_a_step_whose_owner_is_nobody_goes_back(ledger: Ledger) -> None:
     create(ledger, NewStage("s", new_steps(1)))
     (lost,) = claim(ledger, owner="left#1")
     with ledger.write() as tx:
-        assert conductors.reap(tx, 10.0) == [lost.task]
+        assert conductors.reap(tx) == [lost.task]
     (again,) = claim(ledger, owner="b#1")
     assert again.epoch > lost.epoch
 
@@ -164,6 +163,15 @@ def test_cancel_stops_what_has_not_started_and_ends_with_what_runs(ledger: Ledge
     assert task_state(ledger, task) == "cancelled"
     with ledger.write() as tx:
         assert not tasks.cancel(tx, task)
+
+
+def test_a_cancel_that_comes_too_late_to_stop_anything_leaves_the_task_done(ledger: Ledger) -> None:
+    task = create(ledger, NewStage("s", new_steps(1)))
+    (last,) = claim(ledger)
+    with ledger.write() as tx:
+        assert tasks.cancel(tx, task)
+    end(ledger, last)
+    assert task_state(ledger, task) == "done"
 
 
 def test_cancel_is_seen_by_a_step_that_was_handed_over(ledger: Ledger) -> None:

@@ -15,22 +15,46 @@ from pathlib import Path
 _USER = "postgres"  # made by Debian's package
 
 
+class Server:
+    """A running server, and what an operator may do to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._data, self._port = folder, folder / "data", _free_port()
+        self.url = f"postgresql://coterie@127.0.0.1:{self._port}/postgres"
+
+    def create(self) -> None:
+        trust = ("-U", "coterie", "-A", "trust")
+        _run("initdb", "-D", self._data, *trust, "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+
+    def start(self) -> None:
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300"
+        _run("pg_ctl", "-D", self._data, "-w", "-l", self._folder / "log", "-o", options, "start")
+
+    def stop(self) -> None:
+        _run("pg_ctl", "-D", self._data, "-m", "immediate", "stop")
+
+
 @contextmanager
-def server() -> Iterator[str]:
-    """The URL of a fresh server's maintenance database; the server ends with the block."""
+def running() -> Iterator[Server]:
+    """A fresh server, which ends with the block."""
     folder = Path(tempfile.mkdtemp(prefix="coterie-pg-"))
-    port = _free_port()
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, _USER, _USER)
-        data = folder / "data"
-        _run("initdb", "-D", data, "-U", "coterie", "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300"
-        _run("pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start")
-        yield f"postgresql://coterie@127.0.0.1:{port}/postgres"
-        _run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        server = Server(folder)
+        server.create()
+        server.start()
+        yield server
+        server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The URL of a fresh server's maintenance database; the server ends with the block."""
+    with running() as made:
+        yield made.url
 
 
 def _run(program: str, *arguments: object) -> None:

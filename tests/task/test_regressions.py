@@ -16,6 +16,7 @@ from coterie.ledger.store import Ledger
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.sandbox import faults, reshape
 from coterie.task import start
+from tests.ledger import alone
 from tests.task.site import Site, group, manifest
 from tests.task.test_groups import SOFT, _delete_behind_our_back, group_cid
 from tests.task.test_work import _datacenter, _fault, _until, look
@@ -65,7 +66,7 @@ def test_two_commits_that_close_two_stages_open_the_third(postgres_url: str) -> 
     last = NewStage("c", [NewStep("flow", "begin", "c", {})], [(0, "done"), (1, "done")])
     with ledger.write() as tx:
         tasks.create(tx, NewTask("t", None, [*first, last]))
-        a, b = steps.claim(tx, "me#1", 5, flows=["flow"], group=None, drivers=())
+        a, b = alone.claim(tx)
     inside, go = threading.Event(), threading.Event()
 
     def slow() -> None:
@@ -87,7 +88,7 @@ def test_two_commits_that_close_two_stages_open_the_third(postgres_url: str) -> 
     one.join()
     two.join()
     with ledger.write() as tx:
-        assert [c.subject for c in steps.claim(tx, "me#1", 5, flows=["flow"], group=None, drivers=())] == ["c"]
+        assert [c.subject for c in alone.claim(tx)] == ["c"]
     ledger.close()
 
 

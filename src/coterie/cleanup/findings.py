@@ -33,8 +33,12 @@ class Finding:
     evidence: tuple[str, ...] = ()
 
 
-def judge(found: CloudObject, record: Record | None, director: str, cloud: str, now: float) -> Finding:
-    """`record`: the row behind the object's mark, read after the cloud was listed."""
+def judge(
+    found: CloudObject, record: Record | None, director: str, cloud: str, now: float, enrolled: str | None = None
+) -> Finding:
+    """`record`: the row behind the object's mark, read after the cloud was listed. `enrolled`: as which node."""
+    if enrolled is not None:
+        return Finding("in_use", f"it is enrolled as node {enrolled}")
     if found.mark is None:
         return Finding("foreign", "it carries no mark")
     if found.mark.director != director:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coterie.cleanup.known import Finding, judge
-from coterie.cpi.contract import Cpi, CpiError, Expected, InvalidCall, Kind
+from coterie.cleanup.witness import NoWitness, Witness
+from coterie.cpi.contract import CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind
 
 # What stands on something else goes first.
 ORDER: tuple[Kind, ...] = (
@@ -59,17 +60,39 @@ def answer_cleanup(
 
 
 def cleanup(
-    cpi: Cpi, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Options
+    cpi: Cpi,
+    director_uuid: str,
+    known: Mapping[str, Collection[str]] | None,
+    options: Options,
+    witness: Witness | None = None,
 ) -> dict[str, Any]:
     """{kind: {"found": [...], "deleted": [...], "failed": [...], "stopped": reason | null, "calls": n}}.
 
     Without `known` it lists and explains, and deletes nothing.
     """
-    return {kind: _kind(cpi, kind, director_uuid, known, options) for kind in options.kinds}
+    weigh = _scales(director_uuid, options.grace_s, witness or NoWitness())
+    return {kind: _kind(cpi, kind, director_uuid, known, options, weigh) for kind in options.kinds}
+
+
+Weigh = Callable[[CloudObject, Collection[str] | None], Finding]
+
+
+def _scales(director_uuid: str, grace_s: float, witness: Witness) -> Weigh:
+    def weigh(found: CloudObject, known: Collection[str] | None) -> Finding:
+        verdict = judge(witness.completed(found), director_uuid, known, now=time.time(), grace_s=grace_s)
+        # What is deleted must be what the cloud shows, not what others added to it.
+        return witness.overruled(Finding(found, verdict.verdict, verdict.reason))
+
+    return weigh
 
 
 def _kind(
-    cpi: Cpi, kind: Kind, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Options
+    cpi: Cpi,
+    kind: Kind,
+    director_uuid: str,
+    known: Mapping[str, Collection[str]] | None,
+    options: Options,
+    weigh: Weigh,
 ) -> dict[str, Any]:
     report: dict[str, Any] = {"found": [], "deleted": [], "failed": [], "stopped": None, "calls": 0}
     if "survey" in cpi.capabilities().unsupported:
@@ -77,7 +100,7 @@ def _kind(
         return report
     # A kind that the caller says nothing about is a kind without evidence, not one of which nothing is in use.
     evidence = frozenset(known[kind]) if known is not None and kind in known else None
-    findings = _survey(cpi, kind, director_uuid, evidence, options, report)
+    findings = _survey(cpi, kind, director_uuid, lambda found: weigh(found, evidence), report)
     orphans = [finding for finding in findings if finding.verdict == "orphan"]
     if len(orphans) > options.cap:
         report["stopped"] = f"{len(orphans)} orphans exceed the cap of {options.cap}; look at them, then raise the cap"
@@ -89,13 +112,8 @@ def _kind(
 
 
 def _survey(
-    cpi: Cpi,
-    kind: Kind,
-    director_uuid: str,
-    known: Collection[str] | None,
-    options: Options,
-    report: dict[str, Any],
-) -> list[Finding]:
+    cpi: Cpi, kind: Kind, director_uuid: str, weigh: Callable[[CloudObject], Finding], report: dict[str, Any]
+) -> Sequence[Finding]:
     findings: list[Finding] = []
     cursor: str | None = None
     while True:
@@ -104,10 +122,9 @@ def _survey(
         if not page.complete:
             report["stopped"] = "the cloud's list is incomplete, so nothing is concluded from it"
             return []
-        now = time.time()
-        judged = [judge(found, director_uuid, known, now=now, grace_s=options.grace_s) for found in page.objects]
-        findings += [finding for finding in judged if finding.verdict not in ("in_use", "foreign")]
-        report["found"] += [_told(finding) for finding in judged if finding.verdict not in ("in_use", "foreign")]
+        notable = [one for one in map(weigh, page.objects) if one.verdict not in ("in_use", "foreign")]
+        findings += notable
+        report["found"] += map(_told, notable)
         cursor = page.next
         if cursor is None:
             return findings

@@ -7,7 +7,7 @@ from typing import cast
 
 from coterie.cleanup.findings import Finding, judge, judge_absent
 from coterie.cpi.contract import CloudObject, Kind, Mark
-from coterie.ledger import evidence, suspects
+from coterie.ledger import enrolled, evidence, suspects
 from coterie.ledger.objects import OPEN
 from coterie.ledger.record import Record, Suspect
 from coterie.ledger.writes import insert
@@ -30,10 +30,11 @@ def weigh(work: Work, found: Sequence[CloudObject]) -> None:
             records = evidence.records(tx, cloud, intents)
             marked = suspects.of_page(tx, cloud, kind, [thing.cid for thing in batch])
             seen = evidence.sighted(tx, cleanup, cloud, kind, intents)
+            kept = enrolled.among(tx, cloud, [thing.cid for thing in batch]) if kind == "vm" else {}
         now = work.moment
         for thing in batch:
             record = records.get(thing.mark.intent) if thing.mark else None
-            verdict = judge(thing, record, work.director_uuid, cloud, now)
+            verdict = judge(thing, record, work.director_uuid, cloud, now, kept.get(thing.cid))
             _note(work, thing, record, verdict, marked.get(thing.cid), now)
         for intent in _seen(kind, cloud, records.values()):
             if intent not in seen:

@@ -17,7 +17,7 @@ from coterie.cli.show.times import ago
 
 @noun("clouds")
 def clouds(session: Session) -> None:
-    """List clouds; `show` or `check` one, `set` the cloud config."""
+    """List clouds; `show`, `check` or `move` one, `set` the cloud config."""
     found = session.api.list("/v1/clouds")
     if session.json:
         session.data(as_json(found))
@@ -35,6 +35,17 @@ def set_config(session: Session, file: str) -> None:
     if session.json:
         session.data(as_json(stored))
     session.say(f"cloud config {stored['id']} is in force")
+
+
+@clouds.verb("move")
+@click.argument("name")
+@click.argument("group", metavar="CONDUCTOR_GROUP")
+def move(session: Session, name: str, group: str) -> None:
+    """Move a cloud to another conductor group ("": the one without a name), with the steps that wait for it."""
+    moved = session.api.send("PATCH", f"/v1/clouds/{part(name)}", body={"conductor_group": group}).body
+    if session.json:
+        session.data(as_json(moved))
+    session.say(f"cloud {name} belongs to conductor group {moved['conductor_group']!r}")
 
 
 @clouds.verb("config")

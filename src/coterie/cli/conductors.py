@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from coterie.cli.frame.session import Session
-from coterie.cli.frame.verb import verb
+from coterie.cli.frame.verb import noun
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import table
 from coterie.cli.show.times import ago
 
 
-@verb("conductors")
+@noun("conductors")
 def conductors(session: Session) -> None:
-    """List conductors: group, drivers, release, how many steps each runs, when it was last heard of."""
+    """List conductors: group, drivers, release, how many steps each runs, when it was last heard of; or `groups`."""
     found = session.api.list("/v1/conductors")
     if session.json:
         session.data(as_json(found))
         return
     rows = [
-        (one["name"], one["conductor_group"], one["drivers"], one["release"], one["running"], ago(one["heartbeat"]))
+        (one["name"], _group(one), one["drivers"], one["release"], one["running"], ago(one["heartbeat"]))
         for one in found["items"]
     ]
     session.data(table(("CONDUCTOR", "GROUP", "DRIVERS", "RELEASE", "STEPS", "HEARD OF"), rows, session.paint))
+
+
+@conductors.verb("groups")
+def groups(session: Session) -> None:
+    """List conductor groups: members, clouds, nodes, and the nodes that no live conductor serves."""
+    found = session.api.get("/v1/conductors/groups")
+    if session.json:
+        session.data(as_json(found))
+        return
+    rows = [
+        (one["name"] or "(none)", one["conductors"], one["drivers"], one["clouds"], one["nodes"], one["orphans"])
+        for one in found["items"]
+    ]
+    session.data(table(("GROUP", "CONDUCTORS", "DRIVERS", "CLOUDS", "NODES", "ORPHANS"), rows, session.paint))
+
+
+def _group(conductor: dict[str, Any]) -> str:
+    return "(every)" if conductor["conductor_group"] is None else str(conductor["conductor_group"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from coterie.cli.frame.session import Session
@@ -14,8 +16,9 @@ from coterie.settings import load
 @click.option("--listen", metavar="HOST:PORT", help="Serve on TCP, with a bearer token; default: the unix socket.")
 @click.option("--database", metavar="URL", help="postgresql://… or sqlite:///PATH; default: in the state folder.")
 @click.option("--name", metavar="NAME", help="Its name, given at the first start.")
+@click.option("--no-conductor", is_flag=True, help="Only plan and answer; conductors elsewhere run the work.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
-def director(session: Session, listen: str | None, database: str | None, name: str | None, workers: int | None) -> None:
+def director(session: Session, no_conductor: bool, **told: Any) -> None:
     """Serve the API and run the work until a signal ends it.
 
     On TCP everything but /livez needs the token, and the words travel as plain HTTP: beyond this machine put a proxy
@@ -23,5 +26,5 @@ def director(session: Session, listen: str | None, database: str | None, name: s
     """
     from coterie.director.served import run
 
-    settings = load({"listen": listen, "database": database, "name": name, "workers": workers})
+    settings = load({**told, "conductor": False if no_conductor else None})
     run(Home(settings.state), settings, session.say)

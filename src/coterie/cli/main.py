@@ -24,6 +24,7 @@ VERBS = {
     "stemcells": Verb("coterie.cli.stemcells:stemcells", "images that nodes are made of"),
     "clouds": Verb("coterie.cli.clouds:clouds", "configured clouds and the cloud config"),
     "conductors": Verb("coterie.cli.conductors:conductors", "who runs the work"),
+    "ring": Verb("coterie.cli.ring:ring", "which conductor a node belongs to, and why"),
     "tasks": Verb("coterie.cli.tasks:tasks", "what is being done, and what was"),
     "events": Verb("coterie.cli.events:events", "what happened"),
     "placement": Verb("coterie.cli.placement:placement", "where nodes are, and whether promises hold"),
@@ -34,6 +35,7 @@ VERBS = {
     "local": Verb("coterie.cli.local:local", "the local Director: status, stop"),
     "sandbox": Verb("coterie.cli.sandbox:sandbox", "show and shape the simulated datacenter"),
     "director": Verb("coterie.cli.director:director", "serve as a Director"),
+    "conductor": Verb("coterie.cli.conductor:conductor", "serve as a conductor"),
     "version": Verb("coterie.cli.version:version", "print the version"),
     "completion": Verb("coterie.cli.completion:completion", "print a completion script for your shell"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coterie.cpi.contract import Cpi, Needs
+from coterie.cpi.contract import CloudObject, Cpi, Needs
 from coterie.errors import CoterieError, UsageError
 
 
@@ -53,4 +53,32 @@ def _vms(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
             return found
 
 
-_ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {"check": _check, "groups": _groups, "vms": _vms}
+def _machine(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    """One VM that somebody wants to enroll: whether it is there, and whose mark it carries."""
+    cid = question["cid"]
+    if not cpi.has_vm(cid):
+        return {"there": False, "state": None, "host": None, "owner": None}
+    shown = _listed(cpi, cid, question["director"])
+    owner = shown.mark.director if shown and shown.mark else None
+    return {"there": True, "state": shown and shown.state, "host": shown and shown.host, "owner": owner}
+
+
+def _listed(cpi: Cpi, cid: str, director: str) -> CloudObject | None:
+    """As the cloud lists it; None where the list shows only what is marked, or there is none."""
+    if "survey" in cpi.capabilities().unsupported:
+        return None
+    cursor: str | None = None
+    while True:
+        page = cpi.survey("vm", director, cursor)
+        found = next((vm for vm in page.objects if vm.cid == cid), None)
+        cursor = page.next
+        if found is not None or cursor is None:
+            return found
+
+
+_ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {
+    "check": _check,
+    "groups": _groups,
+    "vms": _vms,
+    "machine": _machine,
+}

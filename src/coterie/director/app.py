@@ -9,6 +9,8 @@ from coterie.director import problem, routes
 from coterie.director.guard import Guard
 from coterie.director.office import Office
 from coterie.director.reply import SafeJson
+from coterie.director.spoken import Spoken
+from coterie.director.traced import Traced
 
 
 def build(office: Office) -> FastAPI:
@@ -26,4 +28,6 @@ def build(office: Office) -> FastAPI:
     problem.install(app)
     routes.mount(app)
     app.add_middleware(Guard, office=office)
+    app.add_middleware(Traced)
+    app.add_middleware(Spoken)  # outermost: every answer is signed, refusals too
     return app

@@ -56,8 +56,8 @@ def _take(lock: Lock, home: Home) -> bool:
 
 def _serve(home: Home, settings: Settings, parent: bool) -> None:
     # Imported only by the one that holds the lock: the losers of a race cost almost nothing.
-    from coterie.director import log
     from coterie.director.serve import Service, serve
+    from coterie.telemetry import log
 
     os.umask(0o077)
     log.to_file(home.log)

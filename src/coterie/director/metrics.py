@@ -1,51 +1,74 @@
-"""The metrics page: counts by state as Prometheus text."""
+"""The metrics page of a Director: what the ledger counts, then what this process has counted itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coterie import __version__
+from coterie.director.ring_moves import RingMoves
 from coterie.ledger.store import Tx
-from coterie.ledger.views import cleanups, counts
+from coterie.ledger.views import cleanups, counts, fleet_counts
+from coterie.telemetry import process
+from coterie.telemetry.meters import Sample, family
 
 
-class _Gauge(NamedTuple):
+class _Family(NamedTuple):
     name: str
     help: str
     labels: tuple[str, ...]
     read: Callable[[Tx], counts.Counts]
     type: str = "gauge"
 
+    def samples(self, tx: Tx, more: str = "") -> list[Sample]:
+        return _samples(self.labels, self.read(tx), more)
 
-_GAUGES = (
-    _Gauge("coterie_tasks", "Tasks by state.", ("state",), counts.tasks_by_state),
-    _Gauge("coterie_steps", "Steps by state.", ("state",), counts.steps_by_state),
-    _Gauge("coterie_objects", "Cloud objects by kind and state.", ("kind", "state"), counts.objects_by_kind_and_state),
-    _Gauge("coterie_nodes", "Nodes by state.", ("state",), counts.nodes_by_state),
-    _Gauge(
+
+_FAMILIES = (
+    _Family("coterie_tasks", "Tasks by state.", ("state",), counts.tasks_by_state),
+    _Family("coterie_steps", "Steps by state.", ("state",), counts.steps_by_state),
+    _Family("coterie_objects", "Cloud objects by kind and state.", ("kind", "state"), counts.objects_by_kind_and_state),
+    _Family("coterie_nodes", "Nodes by state.", ("state",), counts.nodes_by_state),
+    _Family(
         "coterie_cleanup_found",
         "What the newest survey of each kind found, by verdict.",
         ("cloud", "kind", "verdict"),
         cleanups.found_by_kind,
     ),
-    _Gauge("coterie_cleanup_kept", "Found, and not to be deleted.", ("cloud", "kind"), cleanups.kept_by_kind),
-    _Gauge("coterie_cleanup_cleaned_total", "Deleted.", ("cloud", "kind"), cleanups.cleaned_by_kind, "counter"),
+    _Family("coterie_cleanup_kept", "Found, and not to be deleted.", ("cloud", "kind"), cleanups.kept_by_kind),
+    _Family("coterie_cleanup_cleaned_total", "Deleted.", ("cloud", "kind"), cleanups.cleaned_by_kind, "counter"),
+    _Family("coterie_task_age_seconds", "Age of the oldest unfinished task.", ("kind",), counts.task_ages),
+    _Family(
+        "coterie_steps_unserved",
+        "Ready steps that no live conductor can run, and why.",
+        ("conductor_group", "driver", "why"),
+        fleet_counts.unserved_steps,
+    ),
+    _Family("coterie_conductors", "Live conductors of a group.", ("conductor_group",), fleet_counts.members),
+    _Family("coterie_nodes_unserved", "Nodes that nobody serves.", ("conductor_group",), fleet_counts.orphans),
+    _Family(
+        "coterie_conductor_heartbeat_age_seconds",
+        "Since when a conductor was not heard of.",
+        ("conductor", "conductor_group"),
+        fleet_counts.heartbeat_ages,
+    ),
 )
 
 
-def text(tx: Tx) -> str:
-    lines = [
-        "# HELP coterie_info The release.",
-        "# TYPE coterie_info gauge",
-        f'coterie_info{{version="{__version__}"}} 1',
-    ]
-    for gauge in _GAUGES:
-        lines += [f"# HELP {gauge.name} {gauge.help}", f"# TYPE {gauge.name} {gauge.type}"]
-        lines += [_line(gauge, values, count) for values, count in gauge.read(tx).items()]
-    return "\n".join(lines) + "\n"
+def text(tx: Tx, ring_moves: RingMoves) -> str:
+    families = [family(one.name, one.help, one.type, one.samples(tx)) for one in _FAMILIES]
+    return process.shown() + "".join(families) + _durations(tx) + _moves(tx, ring_moves)
 
 
-def _line(gauge: _Gauge, values: tuple[str, ...], count: int) -> str:
-    labels = ",".join(f'{name}="{value}"' for name, value in zip(gauge.labels, values, strict=True))
-    return f"{gauge.name}{{{labels}}} {count}"
+def _durations(tx: Tx) -> str:
+    labels = ("kind", "state")
+    parts = [*_samples(labels, counts.task_seconds(tx), "_sum"), *_samples(labels, counts.tasks_ended(tx), "_count")]
+    return family("coterie_task_duration_seconds", "What ended tasks took, from wish to end.", "summary", parts)
+
+
+def _moves(tx: Tx, ring_moves: RingMoves) -> str:
+    what = "Nodes that changed their conductor, as seen from scrape to scrape."
+    return family("coterie_ring_moves_total", what, "counter", _samples(("what",), ring_moves.read(tx)))
+
+
+def _samples(labels: tuple[str, ...], found: counts.Counts, more: str = "") -> list[Sample]:
+    return [(more, dict(zip(labels, values, strict=True)), count) for values, count in found.items()]

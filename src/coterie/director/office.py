@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from coterie.director.home import Home
+from coterie.director.ring_moves import RingMoves
 from coterie.ledger.identity import Identity
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings
@@ -40,10 +41,10 @@ class Office:
     home: Home
     token: str | None = None  # None: the socket's permissions decide who comes in
     local: bool = False
-    any_group: bool = True  # our own conductor serves every group
     resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that this start goes on with
     activity: Activity = field(default_factory=Activity)
     ending: bool = False
+    ring_moves: RingMoves = field(default_factory=RingMoves)
 
 
 def _office(request: Request) -> Office:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.problem import MEDIA_TYPE, Problem
 from coterie.director.redact import redact
+from coterie.director.spoken import fit
 from coterie.errors import StalePlan
 from coterie.ledger.views.page import Page, Slice
 
@@ -20,10 +21,10 @@ Word = Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9_.:/@+~#, -]*$"
 
 
 class SafeJson(JSONResponse):
-    """Every answer goes through here, so no route can forget to hide a secret."""
+    """Every answer goes through here, so no route can forget to hide a secret, or what the caller cannot know."""
 
     def render(self, content: Any) -> bytes:
-        return super().render(redact(content))
+        return super().render(fit(redact(content)))
 
 
 class Resource(BaseModel):

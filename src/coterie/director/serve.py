@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy.exc import ArgumentError, OperationalError
-
+from coterie.conductor.connect import connect
+from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
 from coterie.director.app import build
 from coterie.director.home import Home
@@ -17,15 +17,16 @@ from coterie.director.housekeeper import Housekeeper
 from coterie.director.life import Life
 from coterie.director.office import Office
 from coterie.director.patrol import Patrol
-from coterie.errors import Unreachable
 from coterie.ids import Ids
 from coterie.ledger.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import tasks
-from coterie.settings import Settings, veiled
+from coterie.settings import Settings
+from coterie.telemetry import trace
 
 log = logging.getLogger(__name__)
 _DRAIN_S = 10.0
+_PATIENT_LEASE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +45,18 @@ class Service:
 
 def serve(service: Service) -> None:
     """Returns when the Director has ended in good order."""
-    ledger = _open(service.database)
+    ledger = connect(service.database)
+    trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
     try:
         office = _office(service, ledger)
         life = Life(office, service.idle_s, service.parent)
-        with _conducting(service, ledger, life) as conductor:
-            office.resumed = _resumed(ledger, conductor.resumed)
+        with _conducting(service, ledger, life) as resumed:
+            office.resumed = _resumed(ledger, resumed)
             life.run(build(office), service.listen())
     finally:
+        trace.stop()
         ledger.close()
     log.info("ended")
-
-
-def _open(url: str) -> Ledger:
-    try:
-        return Ledger.open(url)
-    except (OperationalError, ArgumentError) as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise Unreachable(
-            f"cannot open the ledger {veiled(url)}",
-            why=veiled(reason),
-            remedy="check that the database runs, and its URL: --database or COTERIE_DATABASE",
-        ) from error
 
 
 def _office(service: Service, ledger: Ledger) -> Office:
@@ -74,27 +65,40 @@ def _office(service: Service, ledger: Ledger) -> Office:
 
 
 @contextmanager
-def _conducting(service: Service, ledger: Ledger, life: Life) -> Iterator[Conductor]:
-    conductor = Conductor(
-        ledger,
-        # The same after a restart, so that it takes its own work over at once; different on every machine.
-        f"{service.settings['name']}@{socket.gethostname()}",
-        state_folder=service.home.folder,
-        workers=service.settings["workers"],
-        call_timeout_s=service.settings["call_timeout"],
-        on_lost=life.end,
-    )
+def _conducting(service: Service, ledger: Ledger, life: Life) -> Iterator[list[int]]:
+    """The tasks that our own conductor goes on with; none where conductors elsewhere do the work."""
+    conductor = _conductor(service, ledger, life) if service.settings["conductor"] else None
     patrol = Patrol(ledger, service.settings["look_interval"])
     housekeeper = Housekeeper(ledger, service.settings)
-    conductor.start()
+    if conductor is not None:
+        conductor.start()
     patrol.start()
     housekeeper.start()
     try:
-        yield conductor
+        yield conductor.resumed if conductor is not None else []
     finally:
         housekeeper.stop()
         patrol.stop()
-        conductor.drain(_DRAIN_S)
+        if conductor is not None:
+            conductor.drain(_DRAIN_S)
+
+
+def _conductor(service: Service, ledger: Ledger, life: Life) -> Conductor:
+    settings = service.settings
+    # On SQLite the fleet is this process: nobody waits for its work, but bulk writes may delay its heartbeat.
+    lease_s = max(settings["lease"], _PATIENT_LEASE_S) if ledger.dialect == "sqlite" else settings["lease"]
+    return Conductor(
+        ledger,
+        # The same after a restart, so that it takes its own work over at once; different on every machine.
+        f"{settings['name']}@{socket.gethostname()}",
+        state_folder=service.home.folder,
+        post=Post(ring=settings["ring"], pinned=settings["pin_release_version"]),
+        workers=settings["workers"],
+        per_cloud=settings["workers_per_cloud"],
+        ttl_s=lease_s,
+        call_timeout_s=settings["call_timeout"],
+        on_lost=life.end,
+    )
 
 
 def _resumed(ledger: Ledger, ids: list[int]) -> list[dict[str, object]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from coterie.director import listen, log, token
+from coterie.director import listen, token
 from coterie.director.home import Home
 from coterie.director.lock import Lock
 from coterie.director.serve import Service, serve
 from coterie.errors import Conflict
 from coterie.settings import Settings
+from coterie.telemetry import log
 
 
 def run(home: Home, settings: Settings, say: Callable[[str], None]) -> None:
@@ -24,7 +25,7 @@ def run(home: Home, settings: Settings, say: Callable[[str], None]) -> None:
     try:
         lock.sign()
         os.umask(0o077)
-        log.to_terminal()
+        log.to_terminal(settings["log_format"])
         serve(_service(home, settings, say))
     finally:
         lock.release()

@@ -11,6 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from coterie.director.office import Office
 from coterie.director.redact import redact
+from coterie.director.spoken import fit
 from coterie.ledger.views import events, tasks
 
 Source = AsyncIterator[str]
@@ -73,4 +74,4 @@ def _read_tail(office: Office, tail: events.Tail) -> list[dict[str, Any]]:
 
 def _message(number: int | None, kind: str, data: dict[str, Any]) -> str:
     head = "" if number is None else f"id: {number}\n"
-    return f"{head}event: {kind}\ndata: {json.dumps(redact(data), separators=(',', ':'))}\n\n"
+    return f"{head}event: {kind}\ndata: {json.dumps(fit(redact(data)), separators=(',', ':'))}\n\n"

@@ -10,8 +10,10 @@ from coterie.errors import Conflict, UsageError
 from coterie.ledger.views import tasks
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import start
+from coterie.task import cloud_change, regroup, start
+from coterie.task import enroll as enrolling
 from coterie.task.audit import placement_audit
+from coterie.task.enroll import Enrollment
 from coterie.task.request import PlanRequest
 
 _BY = "api"
@@ -72,6 +74,30 @@ def delete_disk(office: Office, intent: str) -> int:
 
 def settle(office: Office, intent: str, cid: str | None) -> None:
     start.settle_object(office.ledger, intent, cid)
+
+
+def move_node(office: Office, uuid: str, group: str | None) -> None:
+    regroup.move_node(office.ledger, uuid, group)
+
+
+def enroll(office: Office, wish: Enrollment) -> str:
+    return enrolling.enroll(office.ledger, wish, _BY)
+
+
+def forget_node(office: Office, uuid: str) -> None:
+    enrolling.forget(office.ledger, uuid, _BY)
+
+
+def destroy_node(office: Office, uuid: str) -> int:
+    return enrolling.destroy(office.ledger, uuid, _BY)
+
+
+def move_cloud(office: Office, name: str, group: str) -> None:
+    cloud_change.move_cloud(office.ledger, name, group)
+
+
+def add_cloud(office: Office, cloud: dict[str, Any]) -> None:
+    cloud_change.add_cloud(office.ledger, cloud)
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:

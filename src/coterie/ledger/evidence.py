@@ -139,7 +139,7 @@ def _images_in_use(tx: Tx, cloud: str) -> tuple[set[str], bool]:
     here = nodes.c.cloud == cloud
     refs = set(tx.execute(sa.select(stemcell).where(here, nodes.c.spec.is_not(None)).distinct()).scalars())
     unsettled = sa.or_(nodes.c.spec.is_(None), nodes.c.state.in_(("planned", "changing")))
-    moving = sa.select(nodes.c.uuid).where(here, unsettled).limit(1)
+    moving = sa.select(nodes.c.uuid).where(here, unsettled, nodes.c.enrolled.is_(sa.false())).limit(1)
     return refs, tx.execute(moving).first() is not None
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
+from coterie.ledger.share import Share
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import facts
 from coterie.ledger.upsert import insert_or_update
@@ -38,7 +39,9 @@ class Wanted:
 def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
     """Ask for a fresh answer; the moment of asking, which the answer's date must reach."""
     at: float = tx.execute(sa.select(now())).scalar_one()
-    known = clouds.get(tx, cloud.name) == cloud
+    present = clouds.get(tx, cloud.name)
+    # Who asks may want another group's conductor to answer; the properties are the configured ones all the same.
+    known = present is not None and replace(present, conductor_group=cloud.conductor_group) == cloud
     asked = {
         "question": question,
         "wanted_at": at,
@@ -50,30 +53,24 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
     return at
 
 
-def claim(
-    tx: Tx, holder: str, lease_s: float, *, group: str | None, drivers: Iterable[str], limit: int
-) -> list[Wanted]:
-    """Take unanswered questions about clouds that this conductor serves."""
-    waiting = (
-        sa.select(facts.c.cloud, facts.c.what)
-        .where(
-            sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at),
-            sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now()),
-            facts.c.driver.in_(sorted(drivers)),
-        )
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    if group is not None:
-        waiting = waiting.where(facts.c.conductor_group == group)
-    chosen = waiting.cte("chosen")
+def claim(tx: Tx, holder: str, lease_s: float, share: Share, *, besides: Iterable[str] = ()) -> Wanted | None:
+    """Take the oldest unanswered question that the ring gives to this conductor, about no cloud of `besides`."""
+    waiting = sa.select(facts.c.cloud, facts.c.what, facts.c.conductor_group, facts.c.driver)
+    open_now = waiting.where(_OPEN, share.reach(facts), facts.c.cloud.not_in(sorted(besides)))
+    for row in tx.execute(open_now.order_by(facts.c.wanted_at).with_for_update(skip_locked=True)):
+        if share.whole or share.holds(row.conductor_group, row.driver, row.cloud):
+            return _take(tx, holder, lease_s, row.cloud, row.what)
+    return None
+
+
+def _take(tx: Tx, holder: str, lease_s: float, cloud: str, what: str) -> Wanted:
     taken = (
         facts.update()
-        .where(sa.tuple_(facts.c.cloud, facts.c.what).in_(sa.select(chosen.c.cloud, chosen.c.what)))
+        .where(facts.c.cloud == cloud, facts.c.what == what)
         .values(holder=holder, held_until=now() + lease_s)
         .returning(facts.c.cloud, facts.c.what, facts.c.question, facts.c.driver, facts.c.properties)
     )
-    return [Wanted(*row) for row in tx.execute(taken)]
+    return Wanted(*tx.execute(taken).one())
 
 
 def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, error: dict[str, Any] | None) -> None:
@@ -99,7 +96,12 @@ def get(tx: Tx, cloud: str, what: str) -> Fact | None:
     return Fact(*row) if row else None
 
 
-def open_questions(tx: Tx) -> bool:
-    """Whether anything waits for an answer: a cheap look before a write transaction."""
-    unanswered = sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at)
-    return tx.execute(sa.select(facts.c.cloud).where(unanswered).limit(1)).first() is not None
+def open_questions(tx: Tx, share: Share) -> bool:
+    """Whether anything in our reach waits for somebody to ask: a cheap look before a write transaction."""
+    return tx.execute(sa.select(facts.c.cloud).where(_OPEN, share.reach(facts)).limit(1)).first() is not None
+
+
+_OPEN = sa.and_(
+    sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at),
+    sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now()),
+)

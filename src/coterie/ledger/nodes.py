@@ -30,9 +30,12 @@ class NodeRow:
     host: str | None
     addresses: dict[str, str] | None
     problem: dict[str, Any] | None
+    enrolled: bool = False
 
     @property
     def name(self) -> str:
+        if self.enrolled:
+            return self.instance_group
         return f"{self.instance_group}/{self.index}"
 
 
@@ -55,6 +58,19 @@ def of_deployment(tx: Tx, deployment: str) -> list[NodeRow]:
 
 def of_cloud(tx: Tx, cloud: str) -> list[NodeRow]:
     return [NodeRow(*row) for row in tx.execute(sa.select(*_ROW).where(nodes.c.cloud == cloud))]
+
+
+def of_vm(tx: Tx, cloud: str, cid: str) -> NodeRow | None:
+    row = tx.execute(sa.select(*_ROW).where(nodes.c.cloud == cloud, nodes.c.vm_cid == cid)).first()
+    return NodeRow(*row) if row else None
+
+
+def own_groups(tx: Tx, deployment: str) -> dict[str, str]:
+    """Conductor groups of the nodes that do not inherit theirs from their cloud."""
+    own = sa.and_(nodes.c.deployment == deployment, nodes.c.conductor_group.is_not(None))
+    return {
+        row.uuid: row.conductor_group for row in tx.execute(sa.select(nodes.c.uuid, nodes.c.conductor_group).where(own))
+    }
 
 
 def in_group(tx: Tx, server_group: str) -> int:

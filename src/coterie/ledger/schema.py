@@ -1,4 +1,4 @@
-"""Creates and upgrades the schema through Alembic; refuses a database that a newer release has written."""
+"""Creates and upgrades the schema through Alembic; refuses a newer one, unless that one says it only added things."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from coterie.errors import LedgerTooNew
 
-HEAD = "0003"
+HEAD = "0005"
 _VERSION = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32)))
+_FLOOR = sa.Table("schema_floor", sa.MetaData(), sa.Column("oldest", sa.Text()))
 _LOCK = 0x636F7465  # any number that is the same in every release
 
 
@@ -23,6 +24,8 @@ def upgrade(engine: sa.Engine) -> None:
             tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         found = _read_version(tx)
         if found is not None and found not in _known():
+            if _floor(tx) in _known():
+                return  # what a newer release added does not disturb us: an upgrade is under way
             raise LedgerTooNew(
                 f"this database has schema {found}, which this release does not know",
                 why=f"it was written by a newer release; the newest schema here is {HEAD}",
@@ -40,6 +43,12 @@ def _read_version(tx: sa.Connection) -> str | None:
     if not sa.inspect(tx).has_table(_VERSION.name):
         return None
     return tx.execute(sa.select(_VERSION.c.version_num)).scalar()
+
+
+def _floor(tx: sa.Connection) -> str | None:
+    if not sa.inspect(tx).has_table(_FLOOR.name):
+        return None
+    return tx.execute(sa.select(_FLOOR.c.oldest)).scalar()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Steps: claimed by lease, ended only by the claim that still holds. The most delicate statements of the ledger.
+"""Steps: ended only by the claim that still holds. The most delicate statements of the ledger.
 
 Every write of a result requires id, owner, epoch and state `running`; a claim or a hand-over raises the epoch.
 """
@@ -6,7 +6,7 @@ Every write of a result requires id, owner, epoch and state `running`; a claim o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from coterie.ledger import events, stages, tasks, writes
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import conductors, steps
+from coterie.ledger.tables import conductors, nodes, steps
 from coterie.ledger.writes import NOW, After, Write
 
 
@@ -58,9 +58,9 @@ class Outcome:
     events: list[Event] = field(default_factory=list)
 
 
-_DEADLINE_S = 4 * 3600.0  # from its first claim: what waits for its turn is not late
+DEADLINE_S = 4 * 3600.0  # from its first claim: what waits for its turn is not late
 
-_CLAIMED = (
+CLAIMED = (  # what a claim is made of
     steps.c.id,
     steps.c.task,
     steps.c.stage,
@@ -82,50 +82,6 @@ _HELD = (
     .order_by(steps.c.id)
     .with_for_update()
 )
-
-
-def claim(
-    tx: Tx, owner: str, limit: int, *, flows: Iterable[str], group: str | None, drivers: Iterable[str]
-) -> list[Claim]:
-    """Take up to `limit` ready steps. Unknown flows are left for a newer release; group None takes every group."""
-    ready = (
-        sa.select(steps.c.id)
-        .where(
-            steps.c.state == "ready",
-            steps.c.not_before <= now(),
-            steps.c.flow.in_(sorted(flows)),
-            sa.or_(steps.c.driver.is_(None), steps.c.driver.in_(sorted(drivers))),
-        )
-        .order_by(steps.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    if group is not None:
-        ready = ready.where(steps.c.conductor_group == group)
-    # A CTE: with a plain sub-select PostgreSQL may evaluate the limit more than once and claim too many.
-    chosen = ready.cte("chosen")
-    taken = (
-        steps.update()
-        .where(steps.c.id.in_(sa.select(chosen.c.id)))
-        .values(
-            state="running",
-            owner=owner,
-            epoch=steps.c.epoch + 1,
-            started_at=sa.func.coalesce(steps.c.started_at, now()),
-            deadline=sa.func.coalesce(steps.c.deadline, now() + _DEADLINE_S),
-        )
-        .returning(*_CLAIMED)
-    )
-    rows = tx.execute(taken).all()
-    return sorted((Claim(**row._asdict(), owner=owner) for row in rows), key=lambda claimed: claimed.id)
-
-
-def next_due(tx: Tx) -> float | None:
-    """Seconds until the first ready step may be claimed (0 or less: now); None when none is ready."""
-    return tx.execute(_NEXT_DUE).scalar()
-
-
-_NEXT_DUE = sa.select(sa.func.min(steps.c.not_before) - now()).where(steps.c.state == "ready")
 
 
 def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
@@ -213,6 +169,15 @@ def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
     return tx.execute(returned).rowcount == 1
 
 
+def running(tx: Tx, owner: str) -> list[int]:
+    return list(tx.execute(sa.select(steps.c.id).where(steps.c.owner == owner, steps.c.state == "running")).scalars())
+
+
+def hand_back_one(tx: Tx, owner: str, step: int) -> None:
+    """Return a step that the owner holds without knowing it."""
+    _return(tx, sa.and_(steps.c.id == step, steps.c.owner == owner))
+
+
 def hand_back_all(tx: Tx, owner: str) -> list[int]:
     """Return every running step of this owner; the tasks they belong to.
 
@@ -224,8 +189,16 @@ def hand_back_all(tx: Tx, owner: str) -> list[int]:
 
 def hand_back_orphans(tx: Tx) -> list[int]:
     """Return every running step whose owner is no living conductor."""
-    alive = sa.select(conductors.c.name + "#" + conductors.c.incarnation)
-    return _return(tx, steps.c.owner.not_in(alive))
+    return _return(tx, steps.c.owner.not_in(_ALIVE))
+
+
+def orphaned(tx: Tx) -> bool:
+    """Whether there is such a step: a cheap look before a write."""
+    lost = sa.select(steps.c.id).where(steps.c.state == "running", steps.c.owner.not_in(_ALIVE)).limit(1)
+    return tx.execute(lost).first() is not None
+
+
+_ALIVE = sa.select(conductors.c.name + "#" + conductors.c.incarnation)
 
 
 def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
@@ -236,3 +209,20 @@ def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
         .returning(steps.c.task)
     )
     return sorted(set(tx.execute(returned).scalars()))
+
+
+def regroup_node(tx: Tx, node: str, group: str) -> None:
+    """Send what waits for this node to another group; what runs is finished where it runs."""
+    waiting = sa.and_(steps.c.node == node, steps.c.state.in_(_WAITING))
+    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+
+
+def regroup_cloud(tx: Tx, cloud: str, group: str) -> None:
+    """The same for a cloud, except for nodes that have a group of their own."""
+    own = sa.select(nodes.c.uuid).where(nodes.c.cloud == cloud, nodes.c.conductor_group.is_not(None))
+    inherits = sa.or_(steps.c.node.is_(None), steps.c.node.not_in(own))
+    waiting = sa.and_(steps.c.cloud == cloud, steps.c.state.in_(_WAITING), inherits)
+    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+
+
+_WAITING = ("queued", "ready")

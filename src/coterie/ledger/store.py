@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
@@ -13,11 +13,17 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from coterie.errors import UsageError
 from coterie.ledger import schema
+from coterie.ledger.bell import Bell
+
+if TYPE_CHECKING:
+    from coterie.ledger.wakeups import Wakeups
 
 Tx = sa.Connection
 
 # A process that is paused inside a transaction must not block the others for longer than a lease.
-_IDLE_IN_TRANSACTION_MS = 10_000
+_IDLE_IN_TRANSACTION_MS = 5_000
+_POLL_S = 1.0
+_TRUST_S = 10.0  # a wake-up that got lost costs no more than this
 
 
 class now(FunctionElement[float]):
@@ -53,14 +59,17 @@ class Ledger:
         self._writer = writer
         # SQLite's lock is not fair: writers of one process queue here instead of spinning there.
         self._turn = threading.Lock() if writer.dialect.name == "sqlite" else None
-        self._changed = threading.Condition()
-        self._version = 0
+        self.written = Bell()  # rung by every write that this process makes or hears of
+        self.asked = Bell()  # rung when there may be a question about a cloud
+        self._wakeups: Wakeups | None = None
 
     @staticmethod
     def open(url: str) -> Ledger:
         """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew)."""
         ledger = _sqlite(url) if url.startswith("sqlite") else _postgresql(url)
         schema.upgrade(ledger._writer)
+        if ledger.dialect == "postgresql":
+            ledger._listen(_plain(url))
         return ledger
 
     @property
@@ -76,25 +85,34 @@ class Ledger:
     def write(self) -> Iterator[Tx]:
         with self._turn or nullcontext(), self._writer.begin() as tx:
             yield tx
-        self.nudge()
+        self.written.ring()
+        if self._wakeups is not None:
+            self._wakeups.tell()
+
+    @contextmanager
+    def write_unheard(self) -> Iterator[Tx]:
+        """For what nobody waits for: heartbeats wake nobody, or an idle fleet would never rest."""
+        with self._turn or nullcontext(), self._writer.begin() as tx:
+            yield tx
 
     @property
-    def version(self) -> int:
-        """How many write transactions of this process have ended; see `wait`."""
-        return self._version
+    def poll_s(self) -> float:
+        """How long one may rest on being woken: long where other processes wake us, short where they cannot."""
+        return _TRUST_S if self._wakeups is not None and self._wakeups.listening else _POLL_S
 
-    def wait(self, seen: int, timeout_s: float) -> None:
-        """Rest until somebody in this process has written since `seen`, or for so long at the most."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._version != seen, timeout_s)
+    def _listen(self, url: str) -> None:
+        from coterie.ledger.wakeups import Wakeups  # SQLite needs no client library
 
-    def nudge(self) -> None:
-        """Wake those who wait, as a write does."""
-        with self._changed:
-            self._version += 1
-            self._changed.notify_all()
+        self._wakeups = Wakeups(url, self._heard)
+
+    def _heard(self) -> None:
+        """Another process has written, it does not say what."""
+        self.written.ring()
+        self.asked.ring()
 
     def close(self) -> None:
+        if self._wakeups is not None:
+            self._wakeups.close()
         self._reader.dispose()
         self._writer.dispose()
 
@@ -125,12 +143,15 @@ def _postgresql(url: str) -> Ledger:
             "the database URL names neither SQLite nor PostgreSQL",
             remedy="use sqlite:///PATH or postgresql://USER@HOST/NAME",
         )
-    url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     engine = sa.create_engine(
-        url,
+        _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
         pool_size=8,
         max_overflow=64,
         pool_pre_ping=True,
         connect_args={"options": f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS}"},
     )
     return Ledger(engine, engine)
+
+
+def _plain(url: str) -> str:
+    return url.replace("postgresql+psycopg://", "postgresql://", 1)

@@ -25,6 +25,10 @@ def _number(name: str, default: int = 0) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False, default=default, server_default=str(default))
 
 
+def _real(name: str, default: float) -> sa.Column[float]:
+    return sa.Column(name, sa.Double, nullable=False, default=default, server_default=str(default))
+
+
 def _flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False, default=False, server_default=sa.false())
 
@@ -38,6 +42,9 @@ def _json(name: str) -> sa.Column[object]:
 
 
 # -- who we are, and what is configured --
+
+# the oldest schema whose release may work on this one; raised by a migration that takes something away
+schema_floor = _table("schema_floor", _key("oldest"))
 
 directors = _table("directors", _key("uuid"), _text("name"), _time("created_at", null=False))
 
@@ -139,6 +146,7 @@ nodes = _table(
     _json("problem"),
     _time("created_at", null=False),
     _time("updated_at", null=False),
+    _flag("enrolled"),  # made by somebody else: of no deployment (""), its name is its instance group
     sa.UniqueConstraint("deployment", "instance_group", "index"),
 )
 
@@ -171,9 +179,14 @@ objects = _table(
     _time("created_at", null=False),
     _time("doubt_since"),
     _time("ended_at"),
+    _text("director", null=True),  # whose it is, where several callers share one ledger; null: this Director's
+    _text("server_group", null=True),  # CID of the group that a VM was made for, in such a ledger
     sa.Index("objects_by_cloud", "cloud", "kind", "state"),
     sa.Index("objects_by_node", "node"),
     sa.Index("objects_by_deployment", "deployment", "kind"),
+    sa.Index("objects_by_ref", "ref"),
+    sa.Index("objects_by_cid", "cid"),
+    sa.Index("objects_by_server_group", "server_group"),
 )
 
 facts = _table(  # what clouds said, dated; `wanted_at` > `at` asks a conductor to look again
@@ -281,6 +294,13 @@ conductors = _table(
     _text("release"),
     _time("started_at", null=False),
     _time("heartbeat", null=False),
+    _text("speaks", null=True),  # the release it behaves as, while pinned; null: its own
+    _flag("every_group"),  # stands in wherever a group has no conductor of its own
+    _flag("draining"),  # takes nothing new
+    _real("weight", 1.0),
+    _real("ttl_s", 10.0),  # given up after so much silence
+    _text("ring", default="probed"),
+    _json("flows"),  # what its release can run; null: it does not say
 )
 
 # -- single-writer domains --
@@ -382,3 +402,25 @@ sightings = _table(  # recorded objects that a survey under way has seen; droppe
 )
 
 tallies = _table("tallies", _key("cloud"), _key("kind"), _number("cleaned"))  # of runs that are forgotten
+
+# -- callers without our Director --
+
+leases = _table("leases", _key("key"), _text("holder"), _time("expires", null=False))  # work under way, by lease
+
+# Which group stands for an env.bosh.group; its life is an object of kind server_group.
+# state: intended (its holder creates it) · live · deleting (its holder removes it)
+bosh_groups = _table(
+    "bosh_groups",
+    _key("cloud"),
+    _key("director"),
+    _key("name"),
+    _text("intent"),
+    _text("cid", null=True),
+    _text("state"),
+    _text("holder"),
+    _time("expires", null=False),
+)
+
+registry_settings = _table(  # what an agent of api_version 1 is told about itself
+    "registry_settings", _key("instance"), _text("settings"), _time("updated_at", null=False)
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,12 +148,18 @@ def end(tx: Tx, task: int) -> None:
         return
     counted = sa.select(steps.c.state, sa.func.count()).where(steps.c.task == task).group_by(steps.c.state)
     counts: dict[str, int] = dict(tx.execute(counted).all())
-    state = "cancelled" if row.state == "cancelling" else "failed" if counts.get("failed") else "done"
+    state = _end_state(row.state, counts)
     if row.kind == "delete" and state == "done":
         deployments.forget_if_empty(tx, row.deployment)
     report = {"steps": counts, "failures": _failures(tx, task)}
     tx.execute(tasks.update().where(tasks.c.id == task).values(state=state, ended_at=now(), report=report))
     events.append(tx, [Event(task, f"task.{state}", row.deployment or row.kind, _sum_up(counts), report)], time(tx))
+
+
+def _end_state(state: str, counts: Mapping[str, int]) -> str:
+    if counts.keys() <= {"done"}:
+        return "done"  # a cancel that came too late has changed nothing
+    return "cancelled" if state == "cancelling" else "failed" if counts.get("failed") else "done"
 
 
 def unfinished(tx: Tx) -> list[int]:

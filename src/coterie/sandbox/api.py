@@ -13,8 +13,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from coterie.errors import CoterieError
 from coterie.sandbox import calls, faults
 from coterie.sandbox.calls import Switches
-from coterie.sandbox.datacenter import Account
-from coterie.sandbox.errors import INJECTABLE, AnswerLost, Throttled
+from coterie.sandbox.datacenter import Account, Datacenter
+from coterie.sandbox.errors import INJECTABLE, AnswerLost, Failed, Throttled
 from coterie.sandbox.faults import Fault
 from coterie.sandbox.twist import STRAIGHT, Twist, Tx
 
@@ -94,6 +94,8 @@ def _bent(account: Account, method: str, do: Callable[[Twist], R], taken: list[F
     answer = do(twist)
     if "timeout-after-commit" in modes:
         raise _lost(method)
+    if "error-after-commit" in modes:
+        raise Failed(f"{method} failed in the cloud", why="an injected fault", remedy="look whether it was done")
     return answer
 
 
@@ -101,7 +103,7 @@ def _before(account: Account, method: str, fault: Fault) -> None:
     if fault.mode == "latency":
         account.datacenter.sleep((fault.ms or 0) / 1000)
     elif fault.mode == "hang":
-        _hang(account, fault)
+        hang(account.datacenter, fault)
     elif fault.mode == "throttle":
         raise Throttled(f"{method} was throttled", remedy="wait", details={"retry_after": (fault.ms or 1000) / 1000})
     elif fault.mode == "timeout-before-commit":
@@ -115,8 +117,8 @@ def _before(account: Account, method: str, fault: Fault) -> None:
         )
 
 
-def _hang(account: Account, fault: Fault) -> None:
-    datacenter = account.datacenter
+def hang(datacenter: Datacenter, fault: Fault) -> None:
+    """Return when the fault lets go."""
     until = None if fault.ms is None else datacenter.clock() + fault.ms / 1000
     while faults.holds(datacenter.store, fault) and (until is None or datacenter.clock() < until):
         datacenter.sleep(_HANG_LOOK_S)

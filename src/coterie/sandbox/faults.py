@@ -21,6 +21,7 @@ MODES = {
     "hang": "the call starts when the fault is released or removed, or `ms` later",
     "timeout-before-commit": "nothing is done and the answer is lost",
     "timeout-after-commit": "the work is done and the answer is lost",
+    "error-after-commit": "the work is done, and the cloud answers an internal error all the same",
     "twice": "the work is done twice, as by a retrying proxy; the second answer counts",
     "late-visibility": "what the call makes is missing from lists and searches for `ms`",
     "vm-error-state": "the VM is made, and ends in state error",

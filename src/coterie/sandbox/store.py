@@ -1,4 +1,4 @@
-"""The state file: how it comes into being, one connection per thread, and transactions. No table is named here."""
+"""The state file: how it comes into being, its connections, and transactions. No table is named here."""
 
 from __future__ import annotations
 
@@ -26,59 +26,73 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.inode = path.stat().st_ino
-        self._writer = threading.Lock()
+        self._turn = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
         self._mine = threading.local()
         _stores.add(self)
 
-    def connection(self) -> sqlite3.Connection:
+    def reader(self) -> sqlite3.Connection:
+        """The calling thread's own."""
         found: sqlite3.Connection | None = getattr(self._mine, "connection", None)
         if found is None:
             found = self._mine.connection = _connect(self.path)
         return found
 
+    def writer(self) -> sqlite3.Connection:
+        """One for all threads, who take turns: SQLite forgets its pages whenever another connection has written."""
+        if self._writer is None:
+            self._writer = _connect(self.path)
+        return self._writer
+
     def reading(self) -> Transaction:
         """One consistent picture, however many statements it takes to see it."""
-        return Transaction(self, "BEGIN", None)
+        return Transaction(self, "BEGIN", self.reader)
 
     def writing(self) -> Transaction:
         """The only writer of the file until the block ends; an exception undoes everything in it."""
         # SQLite's own queue polls and is unfair, so threads of one process line up before they enter it
-        return Transaction(self, "BEGIN IMMEDIATE", self._writer)
+        return Transaction(self, "BEGIN IMMEDIATE", self.writer, self._turn)
 
     def close(self) -> None:
-        """Close the calling thread's connection; the next call opens another."""
-        connection = getattr(self._mine, "connection", None)
-        if connection is not None:
-            connection.close()
-        self._mine.connection = None
+        """Close the writer's and the calling thread's connection; the next call opens others."""
+        with self._turn:
+            self._close()
 
     def before_fork(self) -> None:
         """Nobody may be in the middle of a write: the child would believe for ever that the file is being written."""
-        self._writer.acquire()
-        self.close()
+        self._turn.acquire()
+        self._close()
 
     def after_fork_in_parent(self) -> None:
-        self._writer.release()
+        self._turn.release()
 
     def after_fork_in_child(self) -> None:
         _inherited.append(self._mine)
         self._mine = threading.local()
-        self._writer = threading.Lock()
+        self._turn = threading.Lock()
+
+    def _close(self) -> None:
+        for connection in (getattr(self._mine, "connection", None), self._writer):
+            if connection is not None:
+                connection.close()
+        self._mine.connection = self._writer = None
 
 
 class Transaction:
     """A block that is done wholly or not at all. A class, since a generator would cost every call twice as much."""
 
-    __slots__ = ("_begin", "_connection", "_lock", "_store")
+    __slots__ = ("_begin", "_connect", "_connection", "_lock", "_store")
 
-    def __init__(self, store: Store, begin: str, lock: threading.Lock | None) -> None:
-        self._store, self._begin, self._lock = store, begin, lock
+    def __init__(
+        self, store: Store, begin: str, connect: Callable[[], sqlite3.Connection], lock: threading.Lock | None = None
+    ) -> None:
+        self._store, self._begin, self._connect, self._lock = store, begin, connect, lock
 
     def __enter__(self) -> sqlite3.Connection:
         if self._lock:
             self._lock.acquire()
         try:
-            self._connection = self._store.connection()
+            self._connection = self._connect()
             self._connection.execute(self._begin)
         except BaseException as error:
             self._leave(error)
@@ -89,6 +103,8 @@ class Transaction:
         try:
             self._connection.execute("COMMIT" if error is None else "ROLLBACK")
         except sqlite3.Error as failure:
+            if self._connection.in_transaction:  # a full disk, say: the next writer must not find it open
+                self._connection.execute("ROLLBACK")
             self._leave(failure)
         self._leave(error)
 
@@ -122,7 +138,12 @@ def create_file(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_BUSY_S, isolation_level=None, cached_statements=256
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=_BUSY_S,
+        isolation_level=None,
+        cached_statements=256,
+        check_same_thread=False,  # the writer's serves one thread after the other
     )
     connection.execute("PRAGMA synchronous=OFF")  # outlives a killed process; a power cut may take a simulation
     connection.execute("PRAGMA wal_autocheckpoint=4000")

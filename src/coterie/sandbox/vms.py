@@ -21,6 +21,7 @@ def create_vm(
     name: str,
     size: Demand,
     image: str,
+    shared_image: bool = False,
     nics: Sequence[NicWish] = (),
     group: str | None = None,
     security_groups: Sequence[str] = (),
@@ -30,11 +31,16 @@ def create_vm(
     tags: Mapping[str, str] | None = None,
     client_token: str | None = None,
 ) -> Vm:
-    """A VM, started unless told otherwise. It joins `group` before a host is looked for."""
+    """A VM, started unless told otherwise. It joins `group` before a host is looked for.
+
+    `shared_image`: the image may be another account's; whether it may be used was decided by the caller.
+    """
     known = records.made_before(tx, SHAPE, client_token)
     if known:
         return known
-    _check(tx, size, image, near_disks)
+    if not shared_image:
+        _require(tx, "image", image)
+    _check(tx, size, near_disks)
     quotas.charge(tx, _charges(size, 1))
     seq, made = records.insert(tx, SHAPE, name, tags or {}, client_token)
     _insert(tx, seq, size, image, user_data)
@@ -89,12 +95,11 @@ def delete_vm(tx: Tx, wanted: str, *, revision: int | None = None) -> None:
     records.remove(tx, SHAPE, found.seq)
 
 
-def _check(tx: Tx, size: Demand, image: str, near_disks: Sequence[str]) -> None:
+def _check(tx: Tx, size: Demand, near_disks: Sequence[str]) -> None:
     if size.cpu < 1 or size.ram_mb < 1 or size.disk_mb < 0:
         raise BadRequest(
             f"a VM of {size.cpu} cpu and {size.ram_mb} MB is too small", remedy="ask for at least 1 of each"
         )
-    _require(tx, "image", image)
     for disk in near_disks:
         _require(tx, "disk", disk)
         zone = tx.db.execute(

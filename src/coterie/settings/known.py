@@ -34,12 +34,35 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("database", values.database, None, "ledger of the Director; unset: SQLite in the state folder"),
         Setting("listen", values.address, None, "HOST:PORT of `coterie director`; unset: the unix socket"),
         Setting("name", values.text, "coterie", "name of this Director, given at its first start"),
-        Setting("workers", values.integer(1, 1024), 16, "steps that the Director's conductor runs at once"),
+        Setting("workers", values.integer(1, 1024), 32, "steps that a conductor runs at once"),
+        Setting("workers_per_cloud", values.integer(0, 1024), 0, "of them, at most for one cloud; 0: three quarters"),
+        Setting("conductor", values.flag, True, "whether the Director runs work itself, or leaves it to conductors"),
+        Setting("conductor_name", values.text, None, "name of a conductor; unset: its host's name and its group"),
+        Setting("conductor_group", values.group, "", "site or rack that a conductor works for; empty: none"),
+        Setting("drivers", values.names, None, "drivers that a conductor offers; unset: all that are installed"),
+        Setting("weight", values.between(0.1, 100.0), 1.0, "share of the work that a conductor takes, beside others"),
+        Setting("ring", values.choice("probed", "ironic"), "probed", "who runs what; ironic: as Ironic decides it"),
+        Setting("lease", values.between(1.0, 3600.0), 6.0, "seconds of silence after which others take over the work"),
+        Setting("pin_release_version", values.release, None, "release to behave as until every service is upgraded"),
         Setting("call_timeout", values.number, 600.0, "seconds that one cloud call may take"),
         Setting("idle_minutes", values.number, 15.0, "idle minutes after which the local Director ends; 0: never"),
         Setting("look_interval", values.number, 60.0, "seconds between two looks at what became of the VMs; 0: none"),
         Setting("auto_anti_affinity", values.flag, False, "give every instance group a server group of its own"),
+        *_operations(),
         *_cleanup(),
+    )
+
+
+def _operations() -> tuple[Setting, ...]:
+    return (
+        Setting(
+            "log_format", values.choice("auto", "json", "text"), "auto", "logs of services; auto: text on a terminal"
+        ),
+        Setting("conductor_listen", values.address, None, "HOST:PORT of a conductor's /livez, /readyz and /metrics"),
+        Setting("metrics_token", values.text, None, "bearer token that a conductor's page wants", secret=True),
+        Setting(
+            "otlp_endpoint", values.url, None, "URL of an OpenTelemetry collector (OTLP over HTTP); unset: no traces"
+        ),
     )
 
 

@@ -69,6 +69,39 @@ def number(value: Any) -> float:
     return float(value)
 
 
+def between(low: float, high: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        told = number(value)
+        if not low <= told <= high:
+            raise ValueError(f"must be a number from {low:g} to {high:g}")
+        return told
+
+    return read
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """A list, or words with commas between them."""
+    found = value if isinstance(value, list | tuple) else str(value).split(",")
+    told = tuple(dict.fromkeys(str(one).strip() for one in found))
+    if not told or not all(re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", one) for one in told):
+        raise ValueError("must be names with commas between them")
+    return told
+
+
+def group(value: Any) -> str:
+    # The rule is the ring's (`coterie.ring.members`); settings import nothing of ours but errors.
+    if not isinstance(value, str) or len(value) > 255 or not re.fullmatch(r"[A-Za-z0-9_.-]*", value):
+        raise ValueError("must be at most 255 letters, digits, '_', '.' and '-'")
+    return value.lower()
+
+
+def release(value: Any) -> str:
+    told = text(str(value))
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", told):
+        raise ValueError("must be a release such as 0.9")
+    return told
+
+
 def flag(value: Any) -> bool:
     if str(value).lower() not in _SWITCH:
         raise ValueError("must be true or false")

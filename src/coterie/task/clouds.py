@@ -14,6 +14,7 @@ from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger
 from coterie.task.fence import FencedCpi, Lease, Observer
+from coterie.task.measure import measured
 
 
 class Clouds:
@@ -65,7 +66,8 @@ class Clouds:
         """A driver for these very properties, which need not be configured yet."""
         complete = with_defaults(driver, properties, self._state_folder)
         opened = open_cloud(driver, name, complete, self._runtime)
-        return cast(Cpi, FencedCpi(opened, self._lease, self._observe))
+        about = {"coterie.cloud": name, "coterie.driver": driver}
+        return cast(Cpi, FencedCpi(opened, self._lease, measured(driver, self._observe), about))
 
 
 def with_defaults(driver: str, properties: Mapping[str, Any], state_folder: Path) -> dict[str, Any]:

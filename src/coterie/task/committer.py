@@ -12,7 +12,7 @@ from coterie.ledger.steps import Outcome
 from coterie.ledger.store import Ledger
 
 _LARGEST = 200
-_LINGER_S = 0.004  # how long a commit waits for company; much less than any cloud call takes
+_LINGER_S = 0.01  # how long a commit waits for company; much less than any cloud call takes
 
 
 class Committer:

@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.errors import StalePlan
 from coterie.ids import Ids
-from coterie.ledger import clouds, deployments, groups, objects, tasks, writes
+from coterie.ledger import clouds, deployments, groups, nodes, objects, tasks, writes
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.deployments import NewNode
 from coterie.ledger.store import Tx, time
@@ -25,6 +25,7 @@ class Execution:
         self._ids = ids
         self._director = director
         self._clouds: Mapping[str, CloudRow] = clouds.all_clouds(tx)
+        self._own_groups = nodes.own_groups(tx, plan.deployment)
         self._new_groups: dict[str, str] = {}
         self._new_nodes: dict[str, str] = {}
         self._new_images: dict[str, str] = {}
@@ -135,15 +136,16 @@ class Execution:
 
     def _step(self, change: Change) -> NewStep:
         cloud = self._clouds[change.cloud]
+        node = self._node(change)
         return NewStep(
             flow=_FLOWS[change.kind, change.action],
             label="begin",
             subject=change.subject,
             data=self._data(change),
-            node=self._node(change),
+            node=node,
             cloud=change.cloud,
             driver=cloud.driver,
-            conductor_group=cloud.conductor_group,
+            conductor_group=self._own_groups.get(node or "", cloud.conductor_group),
         )
 
     def _node(self, change: Change) -> str | None:

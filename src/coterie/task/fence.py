@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 from coterie.cpi.contract import Capabilities
 from coterie.errors import LeaseLost
+from coterie.telemetry import trace
 
 Observer = Callable[[str, float, BaseException | None], None]
 
@@ -46,10 +47,13 @@ class Lease:
 class FencedCpi:
     """A driver behind the fence; every call is checked, timed and told to the observer."""
 
-    def __init__(self, cpi: Any, lease: Lease, observe: Observer | None = None) -> None:
+    def __init__(
+        self, cpi: Any, lease: Lease, observe: Observer | None = None, about: Mapping[str, str] | None = None
+    ) -> None:
         self._cpi = cpi
         self._lease = lease
         self._observe = observe
+        self._about = dict(about or {})
 
     @cached_property
     def capabilities(self) -> Callable[[], Capabilities]:
@@ -71,7 +75,8 @@ class FencedCpi:
             started = time.monotonic()
             problem: BaseException | None = None
             try:
-                return method(*arguments, **keywords)
+                with trace.span(f"cpi {name}", self._about):
+                    return method(*arguments, **keywords)
             except BaseException as error:
                 problem = error
                 raise

@@ -26,16 +26,17 @@ def ask(ledger: Ledger, questions: Sequence[Question], timeout_s: float = 60.0) 
             key: facts.want(tx, cloud, key[1], question)
             for key, (cloud, _, question) in zip(keys, questions, strict=True)
         }
+    ledger.asked.ring()
     answers: dict[tuple[str, str], Any] = {}
     give_up = time.monotonic() + timeout_s
     while True:
-        seen = ledger.version
+        seen = ledger.written.version
         _collect(ledger, asked, answers)
         if not asked:
             return [answers[key] for key in keys]
         if time.monotonic() > give_up:
             raise _unanswered(asked)
-        ledger.wait(seen, _POLL_S)
+        ledger.written.wait(seen, _POLL_S)
 
 
 def _collect(ledger: Ledger, asked: dict[tuple[str, str], float], answers: dict[tuple[str, str], Any]) -> None:

@@ -13,6 +13,8 @@ from coterie.ledger.steps import Claim, Outcome
 from coterie.task.committer import Committer
 from coterie.task.flow import Done, Fail, Flow, Flows, Next, Wait, Work
 from coterie.task.retry import Retry
+from coterie.telemetry import trace
+from coterie.telemetry.process import LOSSES, RETRIES, STEPS
 
 log = logging.getLogger(__name__)
 
@@ -35,25 +37,32 @@ class Runner:
         self._retry = retry
         self._chance = random.Random()
 
-    def run(self, claim: Claim) -> None:
+    def run(self, claim: Claim) -> bool:
+        """False when the step was dropped, because its claim or our lease is lost."""
         flow, started = self._flows[claim.flow], self._clock()
         try:
             while True:
                 outcome = self._step(flow, claim, started)
                 if not self._committer.commit(outcome):
                     raise LeaseLost(f"step {claim.id} ({claim.subject}) belongs to another by now")
+                STEPS.add(claim.flow, outcome.move)
                 if outcome.move != "next":
-                    return
+                    return True
                 claim.label, claim.data, claim.attempt = outcome.label, outcome.data, 0
         except LeaseLost as lost:
+            LOSSES.add("step")
             log.warning("dropped step %s of task %s: %s", claim.id, claim.task, lost)
+            return False
 
     def _step(self, flow: Flow, claim: Claim, started: float) -> Outcome:
         work: Work | None = None
         try:
             work = self._open_work(claim)
             self._check_deadline(claim, started)
-            return _outcome(work, flow, flow.label(claim.label)(work))
+            with trace.span(f"step {claim.flow}.{claim.label}", _about(claim), task=_task(work)) as said:
+                made = _outcome(work, flow, flow.label(claim.label)(work))
+                said["coterie.move"] = made.move
+            return made
         except LeaseLost:
             raise
         except CoterieError as error:
@@ -73,6 +82,7 @@ class Runner:
         if delay is not None:
             data = work.data if work else claim.data
             outcome = Outcome(claim, "wait", claim.label, data, attempt=attempt, delay_s=delay, error=error.facts())
+            RETRIES.add(claim.flow, error.code)
             _say(outcome, "step.retry", f"{error}; trying again in {delay:.1f} s", error)
             return outcome
         if work is None:
@@ -91,6 +101,20 @@ class Runner:
                 why=f"its deadline passed while it was at {claim.label}",
                 remedy="see the events of the task for what it waited for; deploy again to go on",
             )
+
+
+def _task(work: Work) -> str:
+    return f"{work.director_uuid}:{work.claim.task}"
+
+
+def _about(claim: Claim) -> dict[str, str | int]:
+    return {
+        "coterie.task": claim.task,
+        "coterie.step": claim.id,
+        "coterie.epoch": claim.epoch,
+        "coterie.attempt": claim.attempt,
+        "coterie.subject": claim.subject,
+    }
 
 
 def _outcome(work: Work, flow: Flow, move: Next | Wait | Done | Fail) -> Outcome:

@@ -9,7 +9,20 @@ from coterie.cpi.contract import Capabilities
 from coterie.cpi.load import driver_names
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ids import Ids
-from coterie.ledger import clouds, deployments, groups, identity, nodes, objects, snapshot, tasks, writes
+from coterie.ledger import (
+    clouds,
+    conductors,
+    deployments,
+    enrolled,
+    groups,
+    identity,
+    nodes,
+    objects,
+    snapshot,
+    tasks,
+    writes,
+)
+from coterie.ledger.clouds import CloudRow
 from coterie.ledger.nodes import NodeRow
 from coterie.ledger.objects import ObjectRow
 from coterie.ledger.store import Ledger, Tx, time
@@ -21,6 +34,7 @@ from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
 from coterie.task.execute import Execution
 from coterie.task.refresh import ask
+from coterie.task.regroup import move_clouds
 from coterie.task.request import PlanRequest, configured, read
 
 _RESURRECTED_AT_ONCE = 10
@@ -98,11 +112,16 @@ def cancel(ledger: Ledger, task: int) -> bool:
         return tasks.cancel(tx, task)
 
 
-def set_cloud_config(ledger: Ledger, text: str, file: str) -> int:
+def set_cloud_config(ledger: Ledger, text: str, file: str, expect: int | None = None) -> int:
+    """`expect`: the id of the config that this one was made from; another one now → StalePlan."""
     config = load_cloud_config(text, file, drivers=driver_names()).value
     with ledger.write() as tx:
+        present = clouds.config(tx)
+        if expect is not None and expect != (present.id if present else 0):
+            raise StalePlan("the cloud config has changed meanwhile", remedy="look at it, and repeat")
         wanted = configured(config)
         _refuse_lost_clouds(tx, set(wanted))
+        move_clouds(tx, wanted)
         return clouds.set_config(tx, text, wanted.values())
 
 
@@ -176,6 +195,7 @@ class _Draft:
             present = clouds.config(tx)
             return present.id if present else 0
         _refuse_lost_clouds(tx, set(self._wish.clouds))
+        move_clouds(tx, self._wish.clouds)
         return clouds.set_config(tx, self._wish.config_text, self._wish.clouds.values())
 
     def _save(self, tx: Tx, config_id: int) -> None:
@@ -206,6 +226,7 @@ class _Draft:
                 self._wish.name, [f"cloud {name} is in use but not in the cloud config" for name in sorted(lost)]
             )
         rows = [configured_clouds[name] for name in sorted(used)]
+        self._require_conductors(rows)
         cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
         checks = ask(self._ledger, [(row, "check", _needs(self._groups, row.name)) for row in rows])
         views = ask(self._ledger, [(row, "groups", {"cids": cids[row.name]}) for row in rows])
@@ -220,6 +241,13 @@ class _Draft:
             )
             for row, check, groups_seen in zip(rows, checks, views, strict=True)
         }
+
+    def _require_conductors(self, rows: Sequence[CloudRow]) -> None:
+        """What nobody would run is refused before anything is written, even a question."""
+        with self._ledger.read() as tx:
+            fleet = conductors.living(tx)
+        for row in rows:
+            fleet.require(row.conductor_group, row.driver)
 
 
 def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
@@ -238,10 +266,10 @@ def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
 
 
 def _refuse_lost_clouds(tx: Tx, wanted: set[str]) -> None:
-    lost = sorted(set(objects.clouds_in_use(tx)) - wanted)
+    lost = sorted({*objects.clouds_in_use(tx), *enrolled.clouds_of(tx)} - wanted)
     if lost:
         raise Conflict(
             f"the cloud config leaves out {', '.join(lost)}",
-            why="objects of ours are still there",
-            remedy="delete the deployments that use it first, or keep the cloud in the config",
+            why="objects of ours or enrolled nodes are still there",
+            remedy="delete the deployments and nodes that use it first, or keep the cloud in the config",
         )

@@ -57,3 +57,42 @@ def test_many_memos_stay_readable(lab: Lab) -> None:
             lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SecurityGroup(name) for name in names]))
             kinds = [one.kind for one in lab.cpi.inspect_server_group(cid).resources]
             assert kinds.count("security_group") == len(names)
+
+
+@pytest.mark.parametrize("mode", ["error-after-commit", "twice"])
+def test_a_group_whose_creation_errs_and_yet_succeeds_is_found(bed: CloudstackBed, lab: Lab, mode: str) -> None:
+    """A lost race ends in the same words as this, or in others: so after any error the group is looked for."""
+    faults.add(bed.datacenter.store, "createAffinityGroup", mode, times=1)
+    cid = lab.group("anti-affinity")
+    (found,) = bed.client().listAffinityGroups()["affinitygroup"]
+    assert found["name"] == cid
+
+
+@pytest.mark.parametrize("mode", ["error-after-commit", "twice"])
+def test_a_group_whose_deletion_errs_and_yet_succeeds_is_gone(bed: CloudstackBed, lab: Lab, mode: str) -> None:
+    cid = lab.group("anti-affinity")
+    faults.add(bed.datacenter.store, "deleteAffinityGroup", mode, times=1)
+    lab.cpi.delete_server_group(cid)
+    assert bed.client().listAffinityGroups() == {}
+
+
+def test_a_group_that_cannot_be_deleted_is_told(bed: CloudstackBed, lab: Lab) -> None:
+    cid = lab.group("anti-affinity")
+    faults.add(bed.datacenter.store, "deleteAffinityGroup", "error", times=1)
+    with pytest.raises(CpiError, match="530"):
+        lab.cpi.delete_server_group(cid)
+    assert bed.client().listAffinityGroups()
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind"),
+    [
+        ("anti-affinity", "host anti-affinity"),
+        ("affinity", "host affinity"),
+        ("soft-anti-affinity", "non-strict host anti-affinity"),
+        ("soft-affinity", "non-strict host affinity"),
+    ],
+)
+def test_every_policy_is_a_type_of_affinity_group(bed: CloudstackBed, lab: Lab, policy: str, kind: str) -> None:
+    lab.group(policy)
+    assert [one["type"] for one in bed.client().listAffinityGroups()["affinitygroup"]] == [kind]

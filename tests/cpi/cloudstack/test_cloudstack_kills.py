@@ -106,13 +106,33 @@ def test_create_disk_and_snapshot(bed: CloudstackBed, lab: Lab) -> None:
     assert every_point(bed, act, keep, lab.mark) > 5
 
 
-def test_create_stemcell(bed: CloudstackBed, lab: Lab) -> None:
-    path, properties = bed.image()
+@pytest.mark.parametrize("copied", [False, True])
+def test_create_stemcell(bed: CloudstackBed, lab: Lab, copied: bool) -> None:
+    path, properties = ("", {"template": "operators-image", "copy": True}) if copied else bed.image()
 
     def act(cpi: Cpi, mark: Mark) -> None:
         lab.undo(lab.cpi.delete_stemcell, cpi.create_stemcell(path, properties, mark=mark))
 
     assert every_point(bed, act, set(), lab.mark) > 5
+
+
+def test_attaching_a_local_disk_that_must_move(bed: CloudstackBed, lab: Lab) -> None:
+    """It makes nothing: what may not happen is that the disk is lost, or cannot be attached any more."""
+    first, second = lab.vm(), lab.vm()
+    disk = lab.cpi.create_disk(1024, {"disk_offering": "local"}, mark=lab.mark())
+    lab.undo(lab.cpi.delete_disk, disk)
+    keep = {cid for _, cid in bed.inventory()}
+
+    def act(cpi: Cpi, mark: Mark) -> None:
+        lab.bed.open().attach_disk(first, disk)
+        lab.bed.open().detach_disk(first, disk)
+        try:
+            cpi.attach_disk(second, disk)
+        finally:
+            assert awaited(lambda: not bed.client().listAsyncJobs() or None, 20)
+            lab.bed.open().detach_disk(second, disk)
+
+    assert every_point(bed, act, keep, lab.mark) > 5
 
 
 def test_server_groups(bed: CloudstackBed, lab: Lab) -> None:

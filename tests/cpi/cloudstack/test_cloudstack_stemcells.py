@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,19 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peers.cloudstack_bed import CloudstackBed
+from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 
-from coterie.cpi.cloudstack.driver import CloudstackCpi
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, InvalidCall
+from coterie.cpi.contract import CpiError, Expected, InvalidCall, OutcomeUnknown, StemcellNotFound
 from coterie.sandbox import faults
 
 
 @contextmanager
-def served(status: int) -> Iterator[str]:
+def served(*statuses: int) -> Iterator[str]:
+    """A web server that answers so, one after the other, and then always as the last."""
+    left = list(statuses)
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(status)
+            self.send_response(left.pop(0) if left[1:] else left[0])
             self.send_header("content-length", "5")
             self.end_headers()
             self.wfile.write(b"image")
@@ -77,34 +82,137 @@ def test_a_url_is_registered_and_a_failed_download_leaves_nothing(bed: Cloudstac
         lab.cpi.create_stemcell("", {"url": url}, mark=lab.mark())
 
 
-class Shelf:
-    """Stands for a publishing server."""
+class Shelf(ThreadingHTTPServer):
+    """A publishing server as the program runs it: PUT and DELETE with a password, GET for who has the link."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _ShelfHandler)
+        self.images: dict[str, bytes] = {}
         self.seen: list[str] = []
+        self.spoil = False
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def publish(self, path: str) -> str:
-        self.seen.append(path)
-        return self.url
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def retire(self, url: str) -> None:
-        self.seen.append(f"retired {url}")
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
 
 
-def test_a_publisher_is_used_where_the_settings_say_so(bed: CloudstackBed, lab: Lab) -> None:
+class _ShelfHandler(BaseHTTPRequestHandler):
+    server: Shelf
+
+    def do_PUT(self) -> None:
+        raw = self.rfile.read(int(self.headers["content-length"]))
+        if self._refused():
+            return
+        self.server.images[self._name()] = raw
+        digest = hashlib.sha256(b"spoilt" if self.server.spoil else raw).hexdigest()
+        link = f"{self.server.url}/i/{self._name()}"
+        self._answer(201, json.dumps({"url": link, "sha256": digest, "size": len(raw)}).encode())
+
+    def do_DELETE(self) -> None:
+        if not self._refused():
+            self._answer(204 if self.server.images.pop(self._name(), None) is not None else 404, b"")
+
+    def do_GET(self) -> None:
+        self.server.seen.append("GET")
+        found = self.server.images.get(self._name())
+        self._answer(404 if found is None else 200, found or b"")
+
+    def do_OPTIONS(self) -> None:
+        self._answer(200, b"")
+
+    def _name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def _refused(self) -> bool:
+        self.server.seen.append(self.command)
+        if self.headers.get("authorization") == "Basic " + base64.b64encode(b"us:s3cret-word").decode():
+            return False
+        self._answer(401, b"")
+        return True
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture
+def shelf(bed: CloudstackBed) -> Iterator[Shelf]:
     bed.set("coterie.loopback.urls", "true")
-    bed.more = {"publish": "server"}
-    cpi = bed.open()
-    assert isinstance(cpi, CloudstackCpi)
+    made = Shelf()
+    bed.more = {
+        "publish_mode": "server",
+        "publish_url": made.url,
+        "publish_user": "us",
+        "publish_password": "s3cret-word",
+    }
+    yield made
+    made.close()
+
+
+def test_an_image_is_published_fetched_by_every_zone_and_taken_back(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
     path, properties = bed.image()
-    with pytest.raises(CpiError, match="no publishing server"):
-        cpi.create_stemcell(path, properties, mark=lab.mark())
-    with served(200) as url:
-        cpi.publisher = Shelf(url)
-        cid = cpi.create_stemcell(path, properties, mark=lab.mark())
+    cid = bed.open().create_stemcell(path, properties, mark=lab.mark())
     lab.undo(lab.cpi.delete_stemcell, cid)
-    assert cpi.publisher.seen == [path, f"retired {url}"]
+    assert templates(bed)[cid] == {"z1", "z2", "z3"}
+    assert shelf.seen == ["PUT", "GET", "GET", "GET", "DELETE"]
+    assert shelf.images == {}
+
+
+def test_an_image_that_arrives_spoilt_is_not_registered(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
+    shelf.spoil = True
+    path, properties = bed.image()
+    with pytest.raises(CpiError, match="checksum"):
+        bed.open().create_stemcell(path, properties, mark=lab.mark())
+    assert templates(bed) == {}
+
+
+def test_a_failed_registration_takes_the_image_back(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
+    path, properties = bed.image()
+    faults.add(bed.datacenter.store, "registerTemplate", "error", times=1)
+    with pytest.raises(CpiError):
+        bed.open().create_stemcell(path, properties, mark=lab.mark())
+    assert shelf.images == {}
+
+
+def test_a_publishing_server_that_refuses_is_told_without_its_password(
+    bed: CloudstackBed, lab: Lab, shelf: Shelf
+) -> None:
+    path, properties = bed.image()
+    bed.more["publish_password"] = "wr0ng-word"
+    with pytest.raises(CpiError, match="401") as caught:
+        bed.open().create_stemcell(path, properties, mark=lab.mark())
+    assert "publish_password" in caught.value.remedy
+    assert "wr0ng-word" not in f"{caught.value} {caught.value.facts()}"
+    bed.more = {"publish_mode": "server"}
+    with pytest.raises(CpiError, match="no publish_url"):
+        bed.open().create_stemcell(path, properties, mark=lab.mark())
+
+
+def test_an_image_that_is_still_fetched_is_not_taken_away(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
+    """A template that is never ready: the time-out is told, and what the cloud may be fetching stays."""
+    bed.more["state_timeout"] = 0.05
+    path, properties = bed.image()
+    mark, waiting = lab.mark(), threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            _ShelfHandler, "do_GET", lambda handler: waiting.wait(20) and _ShelfHandler._answer(handler, 404, b"")
+        )
+        with pytest.raises(OutcomeUnknown, match="not ready within"):
+            bed.open().create_stemcell(path, properties, mark=mark)
+        assert len(shelf.images) == 1
+        found = lab.cpi.find("image", mark)
+        assert found
+        lab.cpi.delete_object("image", found.cid, Expected(found.mark))
+        waiting.set()
 
 
 def test_a_light_stemcell_is_a_template_that_is_there_and_stays(bed: CloudstackBed, lab: Lab) -> None:
@@ -115,6 +223,49 @@ def test_a_light_stemcell_is_a_template_that_is_there_and_stays(bed: CloudstackB
     assert bed.client().listTemplates(templatefilter="self", name="operators-image")
     with pytest.raises(InvalidCall, match="0 templates"):
         lab.cpi.create_stemcell("", {"template": "nobody-has-this"}, mark=lab.mark())
+
+
+def test_a_light_stemcell_is_copied_and_the_copy_is_ours(bed: CloudstackBed, lab: Lab) -> None:
+    mark = lab.mark()
+    cid = lab.cpi.create_stemcell("", {"template": "operators-image", "copy": True, "zones": ["z1", "z3"]}, mark=mark)
+    assert templates(bed) == {cid: {"z1", "z3"}}
+    assert lab.cpi.create_stemcell("", {"template": "operators-image", "copy": True}, mark=mark) == cid
+    assert templates(bed) == {cid: {"z1", "z2", "z3"}}  # the repeat completed what was missing
+    vm = lab.vm(stemcell_cid=cid)
+    lab.cpi.delete_vm(vm)
+    lab.cpi.delete_stemcell(cid)
+    assert templates(bed) == {}
+    assert bed.client().listTemplates(templatefilter="self", name="operators-image")
+
+
+def test_what_others_made_public_is_a_light_stemcell_too(user_bed: CloudstackUserBed) -> None:
+    user_bed.set("allow.user.expunge.recover.vm", "true")
+    lab = Lab(user_bed)
+    admin = user_bed.client("admin")
+    public = user_bed.upload(admin, ispublic=True)
+    cid = user_bed.open().create_stemcell("", {"template": public}, mark=lab.mark())
+    assert cid == f"light-{public}"
+    lab.vm(stemcell_cid=cid)
+    with pytest.raises(CpiError, match="extract"):  # its owner did not allow that
+        user_bed.open().create_stemcell("", {"template": public, "copy": True}, mark=lab.mark())
+    lab.close()
+
+
+def test_a_stemcell_is_used_only_where_it_is_ready(bed: CloudstackBed, lab: Lab) -> None:
+    path, _ = bed.image()
+    cid = lab.cpi.create_stemcell(path, {"zones": ["z2"]}, mark=lab.mark())
+    lab.undo(lab.cpi.delete_stemcell, cid)
+    with pytest.raises(StemcellNotFound, match="not ready in zone z1"):
+        lab.cpi.create_vm(**{**lab.vm_arguments("z1"), "stemcell_cid": cid})
+    lab.vm("z2", stemcell_cid=cid)
+
+
+def test_a_download_that_fails_in_one_zone_is_told_at_once_and_leaves_nothing(bed: CloudstackBed, lab: Lab) -> None:
+    """The time-out is half an hour: only the error itself can end this wait."""
+    bed.set("coterie.loopback.urls", "true")
+    with served(200, 200, 404) as url, pytest.raises(CpiError, match="404"):
+        lab.cpi.create_stemcell("", {"url": url}, mark=lab.mark())
+    assert templates(bed) == {}
 
 
 def test_a_failing_copy_leaves_no_template(bed: CloudstackBed, lab: Lab) -> None:

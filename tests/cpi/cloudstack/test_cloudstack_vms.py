@@ -13,11 +13,10 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import (
     CpiError,
     InvalidCall,
-    NoPlacement,
     OutcomeUnknown,
     VMCreationFailed,
 )
-from coterie.sandbox import faults, reshape
+from coterie.sandbox import faults
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
 from coterie.sandbox.twist import Tx
@@ -130,17 +129,6 @@ def test_a_failed_vm_that_cannot_be_removed_leaves_the_outcome_open(bed: Cloudst
     made(lab, arguments)  # the repeat removes the broken one first
 
 
-def test_a_job_that_outlasts_our_patience_is_found_later(bed: CloudstackBed, lab: Lab) -> None:
-    arguments = lab.vm_arguments()
-    bed.set("coterie.job.ms", "400")
-    bed.more = {"state_timeout": 0.05}
-    with pytest.raises(OutcomeUnknown):
-        bed.open().create_vm(**arguments)
-    bed.set("coterie.job.ms", "0")
-    bed.more = {}
-    made(lab, arguments)
-
-
 def test_a_server_that_is_away_for_a_while_does_not_fail_a_vm(bed: CloudstackBed, lab: Lab) -> None:
     arguments = lab.vm_arguments()
     faults.add(bed.datacenter.store, "queryAsyncJobResult", "timeout-after-commit", times=2)
@@ -178,21 +166,6 @@ def test_a_taken_address_is_told_with_its_holder_before_the_deploy(bed: Cloudsta
         lab.cpi.create_vm(**lab.vm_arguments(networks=networks))
 
 
-def test_a_vm_follows_its_disk_on_local_storage(bed: CloudstackBed, lab: Lab) -> None:
-    first, disk = lab.vm(), lab.cpi.create_disk(1024, {"disk_offering": "local"}, mark=lab.mark())
-    lab.undo(lab.cpi.delete_disk, disk)
-    lab.cpi.attach_disk(first, disk)
-    lab.cpi.detach_disk(first, disk)
-    elsewhere = lab.vm()
-    assert row(bed, elsewhere)["hostid"] != row(bed, first)["hostid"]
-    with pytest.raises(CpiError, match="another host"):
-        lab.cpi.attach_disk(elsewhere, disk)
-    successor = lab.vm(disk_cids=[disk])
-    assert row(bed, successor)["hostid"] == row(bed, first)["hostid"]
-    assert lab.cpi.attach_disk(successor, disk)
-    lab.cpi.detach_disk(successor, disk)
-
-
 def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: CloudstackBed, lab: Lab) -> None:
     vms = [made(lab, ordered(lab, public_key=KEY)) for _ in range(2)]
     (pair,) = lab.cpi.survey("keypair", bed.director_uuid).objects
@@ -212,19 +185,27 @@ def test_an_operators_keypair_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> 
     bed.client().deleteSSHKeyPair(name="theirs")
 
 
-def test_a_broken_promise_of_a_strict_group_is_noticed(bed: CloudstackBed, lab: Lab) -> None:
-    """All hosts but one are down and the cloud forgets the group: both VMs would share that host."""
-    group = lab.group("anti-affinity")
-    lab.vm(group=group)
-    (member,) = lab.cpi.inspect_server_group(group).members
-    for host in bed.client().listHosts()["host"]:
-        if host["zonename"] == lab.az and host["name"] != member.host:
-            reshape.set_host(bed.datacenter, host["name"], up=False)
-    arguments = lab.vm_arguments(group=group)
-    with pytest.raises(NoPlacement):
-        lab.cpi.create_vm(**arguments)
-    bed.set("coterie.forget.affinity", "true")
-    with pytest.raises(VMCreationFailed, match="broke policy") as caught:
-        lab.cpi.create_vm(**arguments)
-    assert caught.value.retryable
-    assert len(lab.cpi.inspect_server_group(group).members) == 1
+def test_details_and_tags_reach_the_vm(bed: CloudstackBed, lab: Lab) -> None:
+    vm = made(lab, ordered(lab, details={"cpuOvercommitRatio": "2.0"}, tags={"team": "red"}))
+    found = row(bed, vm)
+    assert found["details"] == {"cpuOvercommitRatio": "2.0"}
+    assert {"red"} == {tag["value"] for tag in found["tags"] if tag["key"] == "team"}
+
+
+def test_security_groups_of_the_order_must_exist_and_the_zone_must_have_them(bed: CloudstackBed, lab: Lab) -> None:
+    guard = bed.client().createSecurityGroup(name="theirs")["securitygroup"]["id"]
+    vm = made(lab, ordered(lab, security_groups=["theirs"]))
+    assert [one["id"] for one in row(bed, vm)["securitygroup"]] == [guard]
+    with pytest.raises(CpiError, match="no security group 'nobodys'"):
+        lab.cpi.create_vm(**ordered(lab, security_groups=["nobodys"]))
+    bed.set("coterie.security.groups", "false")
+    with pytest.raises(InvalidCall, match="SecurityGroup"):
+        lab.cpi.create_vm(**ordered(lab, security_groups=["theirs"]))
+    lab.cpi.delete_vm(vm)
+    bed.client().deleteSecurityGroup(id=guard)
+
+
+def test_an_address_is_used_again_right_after_its_vm(lab: Lab) -> None:
+    networks = lab.bed.networks(lab.az, lab.address())
+    for _ in range(3):
+        lab.cpi.delete_vm(lab.vm(networks=networks))

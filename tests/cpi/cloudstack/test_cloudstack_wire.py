@@ -108,13 +108,3 @@ def test_a_wrong_property_is_named(changed: dict[str, Any], field: str) -> None:
         opened(**changed)
     assert f"properties.{field}" in caught.value.what
     assert caught.value.remedy
-
-
-def test_quotas_are_told_and_a_need_beyond_them_is_refused(bed: CloudstackBed, lab: Lab) -> None:
-    from coterie.cpi.contract import Needs
-
-    bed.client().updateResourceLimit(resourcetype=0, max=2)
-    lab.vm()
-    (item,) = [one for one in lab.cpi.check(Needs(counts={"vm": 2})) if one.what == "quotas"]
-    assert not item.ok
-    assert item.facts and item.facts["quotas"]["instances"] == {"limit": 2, "used": 1}

@@ -81,15 +81,22 @@ def test_waiting_for_the_expunge_can_be_asked_for(user_bed: CloudstackUserBed, l
     assert user_bed.client().listVirtualMachines() == {}
 
 
-def test_check_says_so(lab: Lab) -> None:
-    (item,) = [one for one in lab.cpi.check() if one.what == "expunge"]
-    assert "expunge.delay" in item.detail
-    assert item.remedy
-
-
 def test_a_disk_on_local_storage_is_refused_before_anything_is_made(user_bed: CloudstackUserBed, lab: Lab) -> None:
     vm, disk = lab.vm(), lab.cpi.create_disk(1024, {"disk_offering": "local"}, mark=lab.mark())
     lab.cpi.attach_disk(vm, disk)
     lab.cpi.detach_disk(vm, disk)
     with pytest.raises(CpiError, match="local storage"):
         lab.cpi.create_vm(**lab.vm_arguments(disk_cids=[disk]))
+
+
+def test_a_persistent_disk_is_free_at_once_and_an_ephemeral_one_is_gone(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    """Though the VM that had them is there for another day."""
+    properties = {**user_bed.vm_properties(lab.az), "ephemeral_disk_offering": "custom", "disk": 1024}
+    created = lab.cpi.create_vm(**lab.vm_arguments(cloud_properties=properties))
+    disk, other = lab.disk(), lab.vm()
+    lab.cpi.attach_disk(created.cid, disk)
+    lab.cpi.delete_vm(created.cid)
+    client = user_bed.client()
+    assert [one["id"] for one in client.listVolumes(type="DATADISK")["volume"]] == [disk]
+    assert lab.cpi.attach_disk(other, disk)
+    assert lab.cpi.get_disks(other) == [disk]

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import requests
 from cs import CloudStack, CloudStackApiException
+from tests.peers.cloudstack_witness import Witness
 
 from coterie.cpi.cloudstack.driver import CloudstackCpi
 from coterie.cpi.conformance.bed import Inventory
@@ -57,6 +59,7 @@ class CloudstackBed(SmallBed):
         super().__init__(folder)
         self.datacenter = open_datacenter(folder / "sandbox.db")
         self.server = Server(self.datacenter)
+        self.witness = Witness(self.server)
         self.server.start()
         self.set("coterie.security.groups", "true")
         self._keys = {keys.account: keys for keys in self.server.front.keys}
@@ -79,6 +82,16 @@ class CloudstackBed(SmallBed):
             fetch_result=True,
             poll_interval=0.01,
         )
+
+    def upload(self, client: CloudStack, **more: Any) -> str:
+        """A template of somebody's, in the first zone, as any client uploads one."""
+        zone = client.listZones(name=self.azs[0])["zone"][0]["id"]
+        order = {"name": "theirs", "displaytext": "theirs", "format": "QCOW2", "hypervisor": "KVM", "zoneid": zone}
+        permit = client.getUploadParamsForTemplate(**order, **more)["getuploadparams"]
+        headers = {f"x-{name}": permit[name] for name in ("signature", "metadata", "expires")}
+        answer = requests.post(permit["postURL"], headers=headers, files={"file": b"image"}, timeout=10)
+        assert answer.status_code == 200
+        return str(permit["id"])
 
     def properties(self) -> dict[str, Any]:
         keys = self._keys[self.account]
@@ -126,6 +139,7 @@ class CloudstackBed(SmallBed):
 
     def close(self) -> None:
         self.server.close()
+        assert self.witness.mistakes == []
 
 
 class CloudstackUserBed(CloudstackBed):
@@ -216,8 +230,8 @@ class CloudstackOperator(Operator):
 def _image(account: Account) -> str:
     """Made past the API, so that no test pays for an upload."""
     made = outer_id(images.create_image(account, name="operators-image").id)
-    zones = {zone: {"status": "Download Complete", "ready": True} for zone in ("z1", "z2", "z3")}
-    doc = {"format": "QCOW2", "hypervisor": "KVM", "displaytext": "", "public": False, "zones": zones, "settled": True}
+    zones = {zone: {"status": "Download Complete", "ready": True, "settled": True} for zone in ("z1", "z2", "z3")}
+    doc = {"format": "QCOW2", "hypervisor": "KVM", "displaytext": "", "public": False, "zones": zones}
     with account.datacenter.store.writing() as db:
         tx = Tx(db, account.name, account.datacenter.clock(), account.datacenter.ids)
         shelf.put(tx, "template", "operators-image", doc, made)

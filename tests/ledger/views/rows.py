@@ -94,5 +94,6 @@ def conductor(ledger: Ledger, name: str, **more: Any) -> None:
         "release": "0.1.0",
         "started_at": 1000.0,
         "heartbeat": 1000.0,
+        "ttl_s": 1e12,  # alive, whatever the clock says
     }
     put(ledger, "conductors", **{**values, **more})

@@ -116,16 +116,24 @@ def test_a_ready_step_that_nobody_serves_says_so(ledger: Ledger) -> None:
     rows.task(ledger, 1)
     rows.step(ledger, 1, 1, conductor_group="site-a")
     with ledger.read() as tx:
-        assert waiting.reasons(tx, 1, any_group=False) == [
-            "1 ready: no live conductor in group 'site-a' for driver sandbox"
-        ]
+        assert waiting.reasons(tx, 1) == ["1 ready: no conductor is alive"]
     rows.conductor(ledger, "c1")
     with ledger.read() as tx:
-        assert "no live conductor" in waiting.reasons(tx, 1, any_group=False)[0]
-        assert waiting.reasons(tx, 1, any_group=True) == []
-    rows.conductor(ledger, "c2", conductor_group="Site-A")
+        assert waiting.reasons(tx, 1) == ["1 ready: no live conductor in group 'site-a' for driver sandbox"]
+    rows.conductor(ledger, "c2", conductor_group="Site-A", flows=["another"])
     with ledger.read() as tx:
-        assert waiting.reasons(tx, 1, any_group=False) == []
+        assert "of a release that knows" in waiting.reasons(tx, 1)[0]
+    rows.conductor(ledger, "c3", conductor_group="Site-A")
+    with ledger.read() as tx:
+        assert waiting.reasons(tx, 1) == []
+
+
+def test_a_conductor_of_every_group_leaves_no_step_waiting(ledger: Ledger) -> None:
+    rows.task(ledger, 1)
+    rows.step(ledger, 1, 1, conductor_group="site-a")
+    rows.conductor(ledger, "c1", every_group=True)
+    with ledger.read() as tx:
+        assert waiting.reasons(tx, 1) == []
 
 
 def test_a_resting_step_says_what_for(ledger: Ledger) -> None:
@@ -135,7 +143,7 @@ def test_a_resting_step_says_what_for(ledger: Ledger) -> None:
         now = time(tx)
     rows.step(ledger, 1, 1, not_before=now + 600, error={"code": "throttled", "why": "too many calls"})
     with ledger.read() as tx:
-        (reason,) = waiting.reasons(tx, 1, any_group=True)
+        (reason,) = waiting.reasons(tx, 1)
     assert reason.startswith("broker/1: too many calls; looks again in ")
 
 

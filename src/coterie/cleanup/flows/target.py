@@ -8,7 +8,7 @@ from coterie.cleanup.findings import judge
 from coterie.cleanup.options import within
 from coterie.cpi.contract import CloudObject, Cpi, Kind, Mark
 from coterie.errors import CoterieError
-from coterie.ledger import cleanups, evidence, groups, holds, objects, suspects
+from coterie.ledger import cleanups, enrolled, evidence, groups, holds, objects, suspects
 from coterie.ledger.record import Record
 from coterie.ledger.writes import Write, delete, update
 from coterie.task.flow import Done, Flow, Move, Wait, Work
@@ -54,11 +54,12 @@ def inspect(work: Work) -> tuple[CloudObject, Record] | Move:
     with work.ledger.read() as tx:
         record = evidence.records(tx, cloud, [mark.intent]).get(mark.intent)
         marked = suspects.get(tx, cloud, data["kind"], data["cid"])
+        kept = enrolled.among(tx, cloud, [data["cid"]]) if data["kind"] == "vm" else {}
     if found is None:
         return _vanished(work, record)
     if found.created_at != data["created_at"]:
         return skip(work, "another object has this id by now")
-    finding = judge(found, record, work.director_uuid, cloud, work.moment)
+    finding = judge(found, record, work.director_uuid, cloud, work.moment, kept.get(found.cid))
     if finding.action != "delete" or record is None:
         return skip(work, f"not an orphan any more: {finding.reason}")
     if marked is not None and marked.pinned:

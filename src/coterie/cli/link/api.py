@@ -14,6 +14,7 @@ from coterie.cli.link.problems import Told, problem_of
 from coterie.cli.link.route import Route
 from coterie.errors import Unreachable
 
+SPEAKS = {"Coterie-API-Version": "1.1"}
 _TIMEOUT_S = 180.0
 _PAGE = 1000
 _TRIES = 4
@@ -106,7 +107,7 @@ def _word(value: Any) -> str:
 
 
 def _encoded(body: Any, headers: dict[str, str], token: str | None) -> tuple[Any, dict[str, str]]:
-    told = {"Accept": "application/json", **headers}
+    told = {"Accept": "application/json", **SPEAKS, **headers}
     if token:
         told["Authorization"] = f"Bearer {token}"
     if body is None or "Content-Type" in told:

@@ -10,6 +10,7 @@ from typing import Any
 
 from coterie import __version__
 from coterie.cli.link.api import Api
+from coterie.cli.link.bundle import bundle, unserved, waiting
 from coterie.cli.link.route import Route, UnixRoute, route_to
 from coterie.cli.local import look
 from coterie.director.home import Home
@@ -24,12 +25,14 @@ Finding = dict[str, Any]
 def examine(settings: Settings) -> dict[str, Any]:
     home = Home(settings.state)
     local = look(home)
-    findings = [_folder(home), _running(settings, local), *_reach(settings, home, local)]
+    findings = [_folder(home), _running(settings, local)]
+    told, more = _reach(settings, home, local)
     return {
         "versions": _versions(),
         "config": settings.facts(),
         "local": local,
-        "findings": findings,
+        "findings": findings + more,
+        "director": told,
         "files": _files(home.folder),
         "log": _tail(home.log),
     }
@@ -59,13 +62,17 @@ def _running(settings: Settings, local: dict[str, Any]) -> Finding:
     return _finding("Director", same, detail, "`coterie local stop`; the next command starts the present release")
 
 
-def _reach(settings: Settings, home: Home, local: dict[str, Any]) -> list[Finding]:
+def _reach(settings: Settings, home: Home, local: dict[str, Any]) -> tuple[dict[str, Any] | None, list[Finding]]:
+    """What the Director tells, and what is to be found in it."""
     if settings["director"] is None and not local["running"]:
-        return []
+        return None, []
     try:
-        return _asked(Api(_route(settings, home)))
+        api = Api(_route(settings, home))
+        asked = _asked(api)
     except CoterieError as error:
-        return [_finding("reachable", False, str(error), error.remedy)]
+        return None, [_finding("reachable", False, str(error), error.remedy)]
+    told = bundle(api)
+    return told, asked + _fleet(told)
 
 
 def _route(settings: Settings, home: Home) -> Route:
@@ -86,6 +93,17 @@ def _asked(api: Api) -> list[Finding]:
         _finding("tasks", True, f"{running} running"),
         _finding("nodes", not broken, f"{broken} in trouble", "coterie nodes --state failing (dead, missing)"),
         _finding("objects", not doubt, f"{doubt} in doubt", "coterie nodes show NODE; then coterie nodes settle"),
+    ]
+
+
+def _fleet(told: dict[str, Any]) -> list[Finding]:
+    alive = len(told["conductors"]) if isinstance(told["conductors"], list) else 0
+    lost, waits = unserved(told), waiting(told)
+    detail = f"{alive} alive" + (f"; nobody serves {', '.join(lost)}" if lost else "")
+    remedy = "start a conductor for it: coterie conductor --group NAME; see `coterie conductors groups`"
+    return [
+        _finding("conductors", alive > 0 and not lost, detail, remedy),
+        _finding("waiting", not waits, "; ".join(waits[:5]) or "nothing waits", "coterie tasks show TASK"),
     ]
 
 

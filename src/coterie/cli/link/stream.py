@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coterie.cli.link.api import Api
+from coterie.cli.link.api import SPEAKS, Api
 from coterie.cli.link.problems import problem_of
 from coterie.errors import CoterieError, Unreachable
 
@@ -47,7 +47,7 @@ def follow(api: Api, path: str, deadline: float | None = None) -> Iterator[Messa
 
 
 def _read(api: Api, path: str, last: str | None, deadline: float | None) -> Iterator[tuple[str | None, Message]]:
-    headers = {"Accept": "text/event-stream"}
+    headers = {"Accept": "text/event-stream", **SPEAKS}
     if last is not None:
         headers["Last-Event-ID"] = last
     if api.route.token:

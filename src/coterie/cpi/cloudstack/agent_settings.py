@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.properties import Settings
 from coterie.cpi.contract import InvalidCall, Json, Networks
 
-_DATA_SERVER = "http://data-server./latest/user-data"
-_CONFIG_DRIVE = "/cloudstack/userdata/user_data.txt"
 DEVICES = {"KVM": "/dev/vd", "XenServer": "/dev/xvd", "XCP-ng": "/dev/xvd", "VMware": "/dev/sd"}
 
 
@@ -21,25 +19,38 @@ def device_path(hypervisor: str, device: int) -> str:
     return f"{DEVICES.get(hypervisor, '/dev/vd')}{chr(ord('a') + device)}"
 
 
-def userdata(
-    settings: Settings, agent_id: str, name: str, networks: Networks, env: Json, rows: Sequence[Row], ephemeral: bool
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a VM is told of itself. `sources`: where it can read this again."""
+
+    agent_id: str
+    name: str
+    networks: Networks
+    env: Json
+    keys: Sequence[str]
+    sources: Sequence[Mapping[str, str]]
+    ephemeral: bool
+
+
+def userdata(settings: Settings, told: Told) -> str:
     """Base64, as the deploy takes it; what is too long is refused before anything is made."""
+    env, registry = _without_registry(told.env)
     document = {
-        "agent_id": agent_id,
-        "vm": {"name": name},
-        "server": {"name": name},
+        "agent_id": told.agent_id,
+        "vm": {"name": told.name},
+        "server": {"name": registry.get("instance") or told.name},
         "networks": {
-            label: {**spec, "use_dhcp": True} for label, spec in networks.items() if spec.get("type") != "vip"
+            label: {**spec, "use_dhcp": True} for label, spec in told.networks.items() if spec.get("type") != "vip"
         },
         "disks": {
             "system": device_path(settings.hypervisor, 0),
-            "ephemeral": device_path(settings.hypervisor, 1) if ephemeral else None,
+            "ephemeral": device_path(settings.hypervisor, 1) if told.ephemeral else None,
             "persistent": {},
         },
-        "env": _with_keys(env, settings.ssh_public_keys),
-        "dns": {"nameserver": [one for spec in networks.values() for one in spec.get("dns") or ()]},
-        "userdata_sources": sources(rows),
+        "env": _with_keys(env, told.keys),
+        "dns": {"nameserver": [one for spec in told.networks.values() for one in spec.get("dns") or ()]},
+        "userdata_sources": list(told.sources),
+        **({"registry": {"endpoint": registry["endpoint"]}} if registry.get("endpoint") else {}),
         **{key: value for key, value in settings.agent.items() if key in ("mbus", "ntp", "blobstore")},
     }
     raw = json.dumps(document, separators=(",", ":")).encode()
@@ -51,23 +62,11 @@ def userdata(
     return base64.b64encode(raw).decode()
 
 
-def sources(networks: Sequence[Row]) -> list[dict[str, str]]:
-    """Where userdata can be read, best first: by the name that routers answer, at the router itself, on a drive."""
-    found = [{"type": "http", "url": _DATA_SERVER}]
-    for network in networks:
-        if _provider(network) == "ConfigDrive":
-            return [{"type": "config-drive", "path": _CONFIG_DRIVE}]
-        if network.get("gateway") and network.get("type") == "Isolated":
-            found.append({"type": "http", "url": f"http://{network['gateway']}/latest/user-data"})
-    return [*found, {"type": "dhcp-server", "path": "/latest/user-data"}]
-
-
-def _provider(network: Row) -> str | None:
-    for service in network.get("service") or ():
-        if service.get("name") == "UserData":
-            providers = service.get("provider") or ()
-            return str(providers[0].get("name")) if providers else None
-    return None
+def _without_registry(env: Json) -> tuple[Json, Mapping[str, str]]:
+    """Agents of old ask a registry: where, and under which name, must stand beside `env`, where they look for it."""
+    bosh = dict(env.get("bosh") or {})
+    registry = bosh.pop("registry", None) or {}
+    return ({**env, "bosh": bosh} if registry else dict(env)), registry
 
 
 def _with_keys(env: Mapping[str, Any], keys: Sequence[str]) -> Json:

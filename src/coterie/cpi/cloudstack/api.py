@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,10 +26,6 @@ class Api:
         self._settings = settings
         self._link = Link(settings)
         self.calls = 0
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Trust for the cloud's other servers, as for this one."""
-        return self._link.tls() if self._settings.ca_cert else None
 
     def call(self, command: str, **parameters: Any) -> Row:
         """What is inside the answer's envelope, whose name nobody can know."""

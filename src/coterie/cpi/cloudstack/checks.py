@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from coterie.cpi.cloudstack.abilities import Abilities
 from coterie.cpi.cloudstack.affinity import POLICIES
-from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.calls import cloud_call
+from coterie.cpi.cloudstack.capacity_checks import CapacityChecks
 from coterie.cpi.cloudstack.refusals import Refusal, translate
 from coterie.cpi.cloudstack.removal import Removal
+from coterie.cpi.cloudstack.template_checks import TemplateChecks
 from coterie.cpi.contract import CheckItem, CpiError, Needs
 
-# name of the quota, as the planner knows it → the account's words for it
-_QUOTAS = {
-    "instances": "vm",
-    "cpu": "cpu",
-    "ram_mb": "memory",
-    "volumes": "volume",
-    "volume_gb": "primarystorage",
-    "snapshots": "snapshot",
-    "images": "template",
-}
-_RESOURCES = {"vm": "instances", "disk": "volumes", "snapshot": "snapshots", "image": "images"}
-_STRICT = "anti-affinity:"
 
-
-class Checks(Abilities, Removal):
+class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
     @cloud_call
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         needs = needs or Needs()
@@ -38,11 +25,13 @@ class Checks(Abilities, Removal):
             first,
             self._tried("azs", lambda: self._azs(needs)),
             self._tried("offerings", self._offerings),
-            self._tried("quotas", lambda: self._quotas(needs)),
+            self._tried("quotas", lambda: self.quota_check(needs)),
             self._tried("expunge", self._expunge),
+            self._tried("templates", self.template_check),
+            *self._keys(),
             *self._policies(needs),
             *self._kinds(needs),
-            *self._hosts(needs),
+            *self.host_checks(needs),
         ]
 
     def _tried(self, what: str, look: Callable[[], CheckItem]) -> CheckItem:
@@ -75,26 +64,24 @@ class Checks(Abilities, Removal):
             return CheckItem("offerings", False, "no compute offering", "have an administrator add one")
         return CheckItem("offerings", True, f"{len(compute)} compute offerings; disks by {disk['name']!r}")
 
-    def _quotas(self, needs: Needs) -> CheckItem:
-        rows, _ = self.api.page("listAccounts", 1)
-        facts = _read_quotas(rows[0] if rows else {})
-        asked: dict[str, int] = {}
-        for key, count in needs.counts.items():
-            resource = _RESOURCES.get(key, key)
-            asked[resource] = asked.get(resource, 0) + count
-        short = [
-            f"{name}: {asked[name]} more needed, {one['used']} of {one['limit']} used"
-            for name, one in facts.items()
-            if asked.get(name) and one["limit"] is not None and (one["used"] or 0) + asked[name] > one["limit"]
-        ]
-        remedy = "ask for fewer, delete some, or have an administrator raise the limit" if short else ""
-        return CheckItem("quotas", not short, "; ".join(short) or "enough is left", remedy, {"quotas": facts})
-
     def _expunge(self) -> CheckItem:
+        allowed = bool(self.remembered_capabilities().get("allowuserexpungerecovervm"))
+        if self.settings.expunge == "always" and not allowed:
+            remedy = "set properties.expunge: auto, or have allow.user.expunge.recover.vm set"
+            return CheckItem("expunge", False, "properties.expunge is always, and this account may not", remedy)
         if self.may_expunge():
             return CheckItem("expunge", True, "deleted VMs are expunged at once")
         detail = "this account may not expunge: addresses of deleted VMs are free only after expunge.delay"
         return CheckItem("expunge", True, detail, "have allow.user.expunge.recover.vm set, or wait")
+
+    def _keys(self) -> list[CheckItem]:
+        """Of the private key, only what becomes of it is told."""
+        if not self.settings.private_key:
+            return []
+        if self.own_public_key():
+            return [CheckItem("private_key", True, "its public half is told to agents")]
+        remedy = "give an OpenSSH or unencrypted RSA key as PEM text or file, or list properties.ssh_public_keys"
+        return [CheckItem("private_key", False, "its public half cannot be read", remedy)]
 
     def _policies(self, needs: Needs) -> list[CheckItem]:
         if not needs.policies:
@@ -117,46 +104,3 @@ class Checks(Abilities, Removal):
             for kind in needs.kinds
             if kind not in can
         ]
-
-    def _hosts(self, needs: Needs) -> list[CheckItem]:
-        """Only administrators see hosts."""
-        if not self.settings.host_visibility:
-            return []
-        rows = list(self.api.every("listHosts", type="Routing", state="Up"))
-        dark = [az for az in needs.azs if not any(row.get("zonename") == az for row in rows)]
-        detail = f"no host is up in {', '.join(dark)}" if dark else f"{len(rows)} hosts are up"
-        remedy = "have an administrator look at them" if dark else ""
-        items = [CheckItem("hosts", not dark, detail, remedy, {"hosts": [_host(row) for row in rows]})]
-        for key, count in needs.counts.items():
-            if key.startswith(_STRICT):
-                items.append(_strict(key, count, rows))
-        return items
-
-
-def _strict(key: str, count: int, rows: list[Row]) -> CheckItem:
-    zone = key.removeprefix(_STRICT)
-    up = sum(1 for row in rows if row.get("zonename") == zone)
-    detail = f"{count} members need {count} hosts in {zone}, {up} are up"
-    remedy = "" if up >= count else "ask for fewer instances, add hosts, or use soft-anti-affinity"
-    return CheckItem(key, up >= count, detail, remedy)
-
-
-def _read_quotas(account: Row) -> dict[str, dict[str, int | None]]:
-    facts: dict[str, dict[str, int | None]] = {}
-    for name, word in _QUOTAS.items():
-        limit = str(account.get(f"{word}limit", "Unlimited"))
-        used = int(float(account.get(f"{word}total") or 0))
-        facts[name] = {"limit": int(limit) if limit.isdecimal() else None, "used": used}
-    return facts
-
-
-def _host(row: Row) -> Mapping[str, Any]:
-    total, taken = row.get("memorytotal"), row.get("memoryallocatedbytes", row.get("memoryallocated"))
-    cores, speed, busy = row.get("cpunumber"), row.get("cpuspeed"), row.get("cpuallocatedvalue")
-    return {
-        "name": row["name"],
-        "az": row.get("zonename"),
-        "rack": row.get("podname"),
-        "free_cpu": None if None in (cores, speed, busy) else int(cores or 0) - int(busy or 0) // int(speed or 1),
-        "free_ram_mb": None if None in (total, taken) else (int(total or 0) - int(taken or 0)) // 2**20,
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from coterie.cpi.cloudstack.api import Api, Row
 from coterie.cpi.cloudstack.marking import DIRECTOR, entries, tags_of
@@ -15,19 +15,7 @@ from coterie.cpi.contract import Cpi, Mark, Runtime
 _UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
-class Publisher(Protocol):
-    """Makes a local image reachable for the cloud's storage VM, and takes it away again."""
-
-    def publish(self, path: str) -> str:
-        """The URL under which the file can be fetched; it ends as its format wants it."""
-
-    def retire(self, url: str) -> None:
-        """Nobody needs it any more."""
-
-
 class CloudstackCloud(Cpi):
-    publisher: Publisher | None = None  # set by whoever runs a publishing server; needed for `publish: server`
-
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
         self.settings = read_settings(cloud, properties)

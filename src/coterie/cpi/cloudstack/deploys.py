@@ -9,6 +9,7 @@ from coterie.cpi.cloudstack.affinity import group_missing
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.joining import Place
 from coterie.cpi.cloudstack.local_storage import LocalStorage
+from coterie.cpi.cloudstack.marking import mark_of
 from coterie.cpi.cloudstack.order import Order, gib
 from coterie.cpi.cloudstack.refusals import CAPACITY, PARAMETER, Refusal, translate
 from coterie.cpi.cloudstack.removal import Removal
@@ -24,6 +25,7 @@ class Deploys(Removal, LocalStorage):
         try:
             started, known = self.started_once(mark, "deployVirtualMachine", self.vm_row, **parameters)
         except Refusal as error:
+            self.vm_marked(mark)
             self.drop_keypair(parameters.get("keypair"))
             raise self._explained(error, place) from error
         if known:
@@ -37,6 +39,18 @@ class Deploys(Removal, LocalStorage):
         except (Refusal, CpiError) as error:
             raise self.undone(wanted, error) from error
         return vm, True
+
+    def vm_marked(self, mark: Mark) -> Row | None:
+        """The VM of this mark; one that a broken deploy left is removed, so that it can be made anew."""
+        for row in self.api.every("listVirtualMachines", name=mark.name()):
+            if mark_of(row, mark.director) != mark or row.get("state") in ("Destroyed", "Expunging"):
+                continue
+            if row.get("state") == "Error":
+                self.remove_vm(str(row["id"]))
+            elif row.get("state") != "Starting":
+                # one that starts is somebody's job: joining that job is `started_once`'s business
+                return row
+        return None
 
     def undone(self, wanted: str, error: Exception) -> CpiError:
         """Remove the half-made VM, then say why it failed; whatever was in doubt is certain once it is gone."""

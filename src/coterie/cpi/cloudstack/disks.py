@@ -66,12 +66,7 @@ class Disks(Machines):
             raise CpiError(
                 f"disk {disk_cid} is attached to {disk['virtualmachineid']}", remedy="detach it from there first"
             )
-        host = self.host_of_disk(disk) if vm.get("hostid") else None
-        if host and host != vm["hostid"]:
-            raise CpiError(
-                f"disk {disk_cid} is on local storage of another host than VM {vm_cid}",
-                remedy="name the disk when the VM is made, so that it is put there; or migrate the disk",
-            )
+        self.bring(disk, vm)
         limit = self.settings.state_timeout_volume
         return _hint(self.api.run("attachVolume", limit, id=disk_cid, virtualmachineid=vm_cid)["volume"])
 

@@ -10,7 +10,7 @@ from coterie.cpi.cloudstack.affinity import group_missing, policy_of
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.marking import GROUP
-from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal, translate
+from coterie.cpi.cloudstack.refusals import Refusal, translate
 from coterie.cpi.contract import (
     CpiError,
     GroupInUse,
@@ -122,9 +122,9 @@ class Groups(Adoption):
     def _deleted(self, group: Row) -> None:
         try:
             self.api.run("deleteAffinityGroup", id=group["id"])
-        except Refusal as error:
+        except Refusal:
             # it is known to fail and yet to succeed, so only a look decides
-            if error.code != PARAMETER and self.row("listAffinityGroups", group["id"]):
+            if self.row("listAffinityGroups", group["id"]):
                 raise
 
     def _require_changeable(self, cid: str, group: Row | None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
+from coterie.cpi.cloudstack.key_halves import public_half
 from coterie.cpi.cloudstack.lookups import Lookups
 from coterie.cpi.cloudstack.marking import mark_of
 from coterie.cpi.cloudstack.order import Order
@@ -18,6 +20,21 @@ class Keypairs(Lookups):
         if order.public_key:
             return self._registered_key(order.public_key, mark)
         return order.key_name or self.settings.default_key_name
+
+    def public_keys(self, order: Order) -> list[str]:
+        """What the agent is told: it cannot read the keypair from CloudStack, nor can we."""
+        keys = [*self.settings.ssh_public_keys, self.own_public_key(), order.public_key]
+        return list(dict.fromkeys(key for key in keys if key))
+
+    def own_public_key(self) -> str | None:
+        """The public half of properties.private_key, a PEM text or file; None where there is none to be had."""
+        given = self.settings.private_key
+        if not given:
+            return None
+        try:
+            return public_half(given if "-----BEGIN" in given else Path(given).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
 
     def drop_keypair(self, name: str | None) -> None:
         """Its last user takes a pair of ours away; an operator's stays."""

@@ -6,11 +6,11 @@ What went wrong on the way is told apart: not taken, or taken and its answer los
 from __future__ import annotations
 
 import http.client
-import ssl
 import threading
 import time
 from urllib.parse import urlsplit
 
+from coterie.cpi.cloudstack.connections import connection_to
 from coterie.cpi.cloudstack.properties import Settings
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
 
@@ -49,39 +49,13 @@ class Link:
         if kept is not None and time.monotonic() - self._mine.used_at < _FRESH_S:
             return kept
         self.close()
-        made = self._opened()
+        made = connection_to(self._where, self._settings)
         try:
             made.connect()
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
         self._mine.connection, self._mine.used_at = made, time.monotonic()
         return made
-
-    def _opened(self) -> http.client.HTTPConnection:
-        where, proxy = self._where, self._settings.proxy
-        host, port = str(where.hostname), where.port
-        secure = where.scheme == "https"
-        target = (proxy.host, proxy.port) if proxy else (host, port)
-        if secure:
-            made: http.client.HTTPConnection = http.client.HTTPSConnection(
-                *target, timeout=self._settings.request_timeout, context=self.tls()
-            )
-        else:
-            made = http.client.HTTPConnection(*target, timeout=self._settings.request_timeout)
-        if proxy:
-            made.set_tunnel(host, port, proxy.headers())
-        return made
-
-    def tls(self) -> ssl.SSLContext:
-        pem = self._settings.ca_cert
-        try:
-            if pem and "-----BEGIN" in pem:
-                return ssl.create_default_context(cadata=pem)
-            return ssl.create_default_context(cafile=pem or None)
-        except (OSError, ssl.SSLError) as error:
-            raise CpiError(
-                "properties.ca_cert cannot be read", why=str(error), remedy="give a PEM text or file"
-            ) from error
 
     def _path(self) -> str:
         return self._where.path or "/client/api"

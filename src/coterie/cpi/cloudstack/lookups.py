@@ -50,11 +50,14 @@ class Lookups(Once):
         name = wanted or self.settings.network_offering
         if name:
             return self._one("listNetworkOfferings", name, "network offering")
-        rows = [row for row in self.remembered("listNetworkOfferings") if row.get("guestiptype") == "Isolated"]
-        usable = [row for row in rows if not row.get("forvpc") and row.get("state") == "Enabled"]
-        if usable:
-            return usable[0]
-        raise InvalidCall("no isolated network offering is enabled", remedy="set properties.network_offering")
+        usable = [row for row in self.remembered("listNetworkOfferings") if _isolated(row)]
+        standard = [row for row in usable if row.get("isdefault")] or usable
+        if len(standard) == 1:
+            return standard[0]
+        raise InvalidCall(
+            f"{len(standard)} network offerings for isolated networks could be meant",
+            remedy="say network_offering in the cloud_properties, or set properties.network_offering",
+        )
 
     def os_type(self, wanted: str | None) -> Row:
         name = wanted or self.settings.stemcell_os_type
@@ -93,3 +96,14 @@ class Lookups(Once):
             raise InvalidCall(f"{len(found)} times there is a {what} {wanted!r}", remedy="name it by its id")
         names = sorted(str(row.get(field)) for row in rows)[:20]
         raise InvalidCall(f"there is no {what} {wanted!r}", remedy=f"use one of: {', '.join(names) or 'none is there'}")
+
+
+def _isolated(offering: Row) -> bool:
+    """One that our VMs can live in: it has addresses, userdata and static NAT to give."""
+    services = {service.get("name") for service in offering.get("service") or ()}
+    return (
+        offering.get("guestiptype") == "Isolated"
+        and offering.get("state") == "Enabled"
+        and not offering.get("forvpc")
+        and {"Dhcp", "UserData", "SourceNat", "StaticNat"} <= services
+    )

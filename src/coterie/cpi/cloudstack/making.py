@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.cloudstack.addresses import Addresses
-from coterie.cpi.cloudstack.agent_settings import userdata
+from coterie.cpi.cloudstack.agent_settings import Told, userdata
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.deploys import deploy_parameters
 from coterie.cpi.cloudstack.groups import group_tag
 from coterie.cpi.cloudstack.joining import Place
-from coterie.cpi.cloudstack.marking import VIP, mark_of, tags_of, users_tags
+from coterie.cpi.cloudstack.marking import VIP, tags_of, users_tags
 from coterie.cpi.cloudstack.nics import Wish, cards, vips
 from coterie.cpi.cloudstack.order import Order, gib
 from coterie.cpi.cloudstack.refusals import Refusal
 from coterie.cpi.cloudstack.templates import Templates
+from coterie.cpi.cloudstack.userdata_sources import UserdataSources
 from coterie.cpi.contract import CpiError, Json, Mark, Networks
 from coterie.ids import Ids
 
@@ -35,19 +36,7 @@ class Asked:
     mark: Mark
 
 
-class Making(Addresses, Templates):
-    def vm_marked(self, mark: Mark) -> Row | None:
-        """The VM of this mark; one that a broken deploy left is removed, so that it can be made anew."""
-        for row in self.api.every("listVirtualMachines", name=mark.name()):
-            if mark_of(row, mark.director) != mark or row.get("state") in ("Destroyed", "Expunging"):
-                continue
-            if row.get("state") == "Error":
-                self.remove_vm(str(row["id"]))
-            elif row.get("state") != "Starting":
-                # one that starts is somebody's job: joining that job is `started_once`'s business
-                return row
-        return None
-
+class Making(Addresses, Templates, UserdataSources):
     def made_vm(self, asked: Asked) -> Row:
         """Everything that can be refused is refused before the deploy."""
         place, zone = self.place(asked.env), self.zone(asked.order.zone)
@@ -57,7 +46,7 @@ class Making(Addresses, Templates):
             **self._sized(asked, zone, name, networks),
             **self._grouped(asked.order, place),
             "hostid": self.host_of_disks(asked.disk_cids),
-            "userdata": self._told(asked, name, [row for row, _ in networks]),
+            "userdata": userdata(self.settings, self._told(asked, name, [row for row, _ in networks])),
         }
         self.require_free(name, networks)
         parameters["keypair"] = self.keypair(asked.order, asked.mark)
@@ -93,9 +82,16 @@ class Making(Addresses, Templates):
         guards = [*(place.guards if place else ()), *self.existing_guards(order.security_groups)]
         return {"affinitygroupids": groups or None, "securitygroupids": list(dict.fromkeys(guards)) or None}
 
-    def _told(self, asked: Asked, name: str, networks: list[Row]) -> str:
-        ephemeral = bool(asked.order.ephemeral_disk_offering)
-        return userdata(self.settings, asked.agent_id, name, asked.networks, asked.env, networks, ephemeral)
+    def _told(self, asked: Asked, name: str, networks: list[Row]) -> Told:
+        return Told(
+            agent_id=asked.agent_id,
+            name=name,
+            networks=asked.networks,
+            env=asked.env,
+            keys=self.public_keys(asked.order),
+            sources=self.userdata_sources(networks),
+            ephemeral=bool(asked.order.ephemeral_disk_offering),
+        )
 
     def _name(self, mark: Mark) -> str:
         """Who may not expunge finds the name of a failed VM taken for a day, so there every try has its own."""

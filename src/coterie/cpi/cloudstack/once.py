@@ -9,10 +9,11 @@ from typing import Any
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.cloud import CloudstackCloud
 from coterie.cpi.cloudstack.marking import job_id
-from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
+from coterie.cpi.cloudstack.refusals import Refusal
 from coterie.cpi.contract import CpiError, Mark
 
 _ATTEMPTS = 20
+_NOT_TAKEN = {401, 429, 432, 531}  # refused at the door
 
 
 class Once(CloudstackCloud):
@@ -25,7 +26,8 @@ class Once(CloudstackCloud):
             try:
                 return self.api.start(command, job=wanted, **parameters), None
             except Refusal as error:
-                known = self.job(wanted) if error.code == PARAMETER else None
+                # whatever the words, a job with our uuid is at work: somebody's, or ours in spite of the error
+                known = self.job(wanted) if error.code not in _NOT_TAKEN else None
                 if known is None:
                     raise
             found = self._followed(command, wanted, known, look)

@@ -7,14 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import POLICIES, InvalidCall
-
-GROUP_TYPES = {
-    "anti-affinity": "host anti-affinity",
-    "affinity": "host affinity",
-    "soft-anti-affinity": "non-strict host anti-affinity",
-    "soft-affinity": "non-strict host affinity",
-}
+from coterie.cpi.cloudstack import readers
+from coterie.cpi.cloudstack.readers import GROUP_TYPES
+from coterie.cpi.contract import InvalidCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,10 @@ class Settings:
     stemcell_format: str = "QCOW2"
     stemcell_os_type: str = "Other Linux (64-bit)"
     stemcell_public_visibility: bool = False
-    publish: str = "upload"
+    publish_mode: str = "upload"
+    publish_url: str | None = None
+    publish_user: str | None = None
+    publish_password: str | None = field(default=None, repr=False)
     private_key: str | None = field(default=None, repr=False)
     ssh_public_keys: tuple[str, ...] = ()
     state_timeout: float = 1800.0
@@ -59,6 +57,7 @@ class Settings:
     expunge: str = "auto"
     expunge_wait_s: float = 0.0
     check_addresses: bool = True
+    migrate_local_disks: bool = True
     host_visibility: bool = False
     security_group_change: str = "refuse"
     policies: frozenset[str] = frozenset(GROUP_TYPES)
@@ -79,7 +78,7 @@ def read_settings(cloud: str, properties: Mapping[str, Any]) -> Settings:
         if given is None:
             continue
         value = _READERS[key](given)
-        if isinstance(value, _Wrong):
+        if isinstance(value, readers.Wrong):
             # the value is not repeated: it may be a secret in the wrong place
             raise _mistake(cloud, key, "is wrong", value.remedy)
         values[key] = value
@@ -87,11 +86,6 @@ def read_settings(cloud: str, properties: Mapping[str, Any]) -> Settings:
         if key not in values:
             raise _mistake(cloud, key, "is missing", "an administrator makes keys in the user's account page")
     return Settings(**_with_proxy(cloud, values))
-
-
-@dataclass(frozen=True, slots=True)
-class _Wrong:
-    remedy: str
 
 
 def _with_proxy(cloud: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -103,89 +97,48 @@ def _with_proxy(cloud: str, values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _text(value: Any) -> Any:
-    return value if isinstance(value, str) and value else _Wrong("give a text")
-
-
-def _url(value: Any) -> Any:
-    good = isinstance(value, str) and value.startswith(("http://", "https://"))
-    return value if good else _Wrong("give a URL like https://cloud.example.org/client/api")
-
-
-def _flag(value: Any) -> Any:
-    return value if isinstance(value, bool) else _Wrong("say true or false")
-
-
-def _seconds(value: Any) -> Any:
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-    return float(value) if good else _Wrong("give a number of seconds from 0")
-
-
-def _whole(least: int, most: int) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        good = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        return value if good else _Wrong(f"give a whole number from {least} to {most}")
-
-    return read
-
-
-def _one_of(*words: str) -> Callable[[Any], Any]:
-    return lambda value: value if value in words else _Wrong(f"use one of: {', '.join(words)}")
-
-
-def _texts(value: Any) -> Any:
-    good = isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
-    return tuple(value) if good else _Wrong("give a list of texts")
-
-
-def _policies(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) and all(one in GROUP_TYPES for one in value):
-        return frozenset(value)
-    return _Wrong(f"list some of: {', '.join(one for one in POLICIES if one in GROUP_TYPES)}")
-
-
-def _object(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else _Wrong("give an object: mbus, ntp, blobstore")
-
-
-_PORT = _whole(1, 65535)
+_PORT = readers.whole(1, 65535)
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "endpoint": _url,
-    "api_key": _text,
-    "secret_access_key": _text,
-    "default_zone": _text,
-    "default_key_name": _text,
-    "default_network": _text,
-    "default_disk_offering": _text,
-    "network_offering": _text,
-    "hypervisor": _text,
-    "stemcell_format": _one_of("QCOW2", "RAW", "VHD", "VHDX", "OVA"),
-    "stemcell_os_type": _text,
-    "stemcell_public_visibility": _flag,
-    "publish": _one_of("upload", "server"),
-    "private_key": _text,
-    "ssh_public_keys": _texts,
-    "state_timeout": _seconds,
-    "state_timeout_volume": _seconds,
-    "request_timeout": _seconds,
-    "poll_s": _seconds,
-    "settle_s": _seconds,
-    "page_size": _whole(1, 500),
-    "expunge": _one_of("auto", "always", "never"),
-    "expunge_wait_s": _seconds,
-    "check_addresses": _flag,
-    "host_visibility": _flag,
-    "security_group_change": _one_of("refuse", "restart"),
-    "policies": _policies,
-    "max_parallel_calls": _whole(1, 1000),
-    "userdata_limit": _whole(1, 2**20),
-    "metadata_url": _url,
-    "agent": _object,
-    "ca_cert": _text,
-    "proxy_host": _text,
+    "endpoint": readers.url,
+    "api_key": readers.text,
+    "secret_access_key": readers.text,
+    "default_zone": readers.text,
+    "default_key_name": readers.text,
+    "default_network": readers.text,
+    "default_disk_offering": readers.text,
+    "network_offering": readers.text,
+    "hypervisor": readers.text,
+    "stemcell_format": readers.one_of("QCOW2", "RAW", "VHD", "VHDX", "OVA"),
+    "stemcell_os_type": readers.text,
+    "stemcell_public_visibility": readers.flag,
+    "publish_mode": readers.one_of("upload", "server"),
+    "publish_url": readers.url,
+    "publish_user": readers.text,
+    "publish_password": readers.text,
+    "private_key": readers.text,
+    "ssh_public_keys": readers.texts,
+    "state_timeout": readers.seconds,
+    "state_timeout_volume": readers.seconds,
+    "request_timeout": readers.seconds,
+    "poll_s": readers.seconds,
+    "settle_s": readers.seconds,
+    "page_size": readers.whole(1, 500),
+    "expunge": readers.one_of("auto", "always", "never"),
+    "expunge_wait_s": readers.seconds,
+    "check_addresses": readers.flag,
+    "migrate_local_disks": readers.flag,
+    "host_visibility": readers.flag,
+    "security_group_change": readers.one_of("refuse", "restart"),
+    "policies": readers.policies,
+    "max_parallel_calls": readers.whole(1, 1000),
+    "userdata_limit": readers.whole(1, 2**20),
+    "metadata_url": readers.url,
+    "agent": readers.mapping,
+    "ca_cert": readers.text,
+    "proxy_host": readers.text,
     "proxy_port": _PORT,
-    "proxy_user": _text,
-    "proxy_password": _text,
+    "proxy_user": readers.text,
+    "proxy_password": readers.text,
 }
 
 

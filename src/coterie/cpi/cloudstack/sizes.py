@@ -20,7 +20,7 @@ class Sizes(Lookups):
                 raise InvalidCall(f"requirements.{key} is missing or no number", remedy="give cpu, ram and disk size")
         cpu, ram, disk = (int(requirements[key]) for key in _NEEDED)
         rows = self.remembered("listServiceOfferings")
-        fixed = sorted((row for row in rows if _fits(row, cpu, ram)), key=_size)
+        fixed = sorted((row for row in rows if _fits(row, cpu, ram)), key=lambda row: _excess(row, cpu, ram))
         free = [row for row in rows if _stretches(row, cpu, ram)]
         if fixed:
             size: Json = {"compute_offering": fixed[0]["name"]}
@@ -29,14 +29,14 @@ class Sizes(Lookups):
         else:
             raise CpiError(
                 f"no compute offering has {cpu} cpu and {ram} MB ram",
-                why=", ".join(sorted(f"{row['name']}: {_size(row)[1]} cpu, {_size(row)[0]} MB" for row in rows)),
+                why=", ".join(sorted(f"{row['name']}: {_cpu(row)} cpu, {_ram(row)} MB" for row in rows)),
                 remedy="ask for less, or have an administrator add an offering",
             )
         return {**size, "ephemeral_disk_offering": self.disk_offering(None)["name"], "disk": disk}
 
 
 def _fits(row: Row, cpu: int, ram: int) -> bool:
-    return not row.get("iscustomized") and int(row["cpunumber"]) >= cpu and int(row["memory"]) >= ram
+    return not row.get("iscustomized") and _cpu(row) >= cpu and _ram(row) >= ram
 
 
 def _stretches(row: Row, cpu: int, ram: int) -> bool:
@@ -46,5 +46,14 @@ def _stretches(row: Row, cpu: int, ram: int) -> bool:
     return bool(row.get("iscustomized")) and most_cpu >= cpu and most_ram >= ram
 
 
-def _size(row: Row) -> tuple[int, int, str]:
-    return int(row.get("memory") or 0), int(row.get("cpunumber") or 0), str(row["name"])
+def _excess(row: Row, cpu: int, ram: int) -> tuple[float, str]:
+    """How many times too large, in both respects: one that is huge in cpu is not small because it has little memory."""
+    return _cpu(row) / max(cpu, 1) + _ram(row) / max(ram, 1), str(row["name"])
+
+
+def _cpu(row: Row) -> int:
+    return int(row.get("cpunumber") or 0)
+
+
+def _ram(row: Row) -> int:
+    return int(row.get("memory") or 0)

@@ -1,4 +1,5 @@
-"""Stemcells: an image becomes a template in every zone, by upload or by URL; a light one is a template that is there.
+"""Stemcells: an image becomes a template in every zone, by upload or by URL; a light one is a template that is there,
+used as it is or copied into one of our own.
 
 Registering a template is no job, so two callers under one mark may both do it: then the first to tag its own wins,
 and the other removes the one it made.
@@ -13,39 +14,41 @@ from typing import Any
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.election import Election
+from coterie.cpi.cloudstack.image_sources import ImageSources
 from coterie.cpi.cloudstack.marking import DIRECTOR, tags_of, users_tags
 from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
-from coterie.cpi.cloudstack.templates import LIGHT, Templates
+from coterie.cpi.cloudstack.templates import LIGHT
 from coterie.cpi.cloudstack.uploads import upload
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown
+from coterie.ids import Ids
 
 # what stemcells and BOSH say of an image that means nothing here
 _IGNORED = (
     *("name", "version", "infrastructure", "disk", "disk_format", "container_format", "os_distro", "architecture"),
     *("auto_disk_config", "hypervisor_type", "root_device_name", "os", "image_format"),
 )
-_KNOWN = ("template", "url", "format", "hypervisor", "os_type", "zones", "details")
+_KNOWN = ("template", "copy", "url", "format", "hypervisor", "os_type", "zones", "details")
 
 
-class Stemcells(Templates, Election):
+class Stemcells(ImageSources, Election):
     @cloud_call
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
         wish = _read(cloud_properties or {})
-        if "template" in wish:
-            return self._referenced(str(wish["template"]))
+        if "template" in wish and not wish.get("copy"):
+            return LIGHT + self.meant_template(str(wish["template"]))
         zones = [self.zone(name) for name in wish["zones"]] if "zones" in wish else self.zones()
         path = Path(image_path)
-        if "url" not in wish and not path.is_file():
+        if not {"url", "template"} & set(wish) and not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
-        found = self._elected(mark) or self._registered(
-            wish, path, zones, mark, users_tags((env or {}).get("tags") or {})
-        )
-        self.await_template(found, zones)
+        found = self._elected(mark)
+        if found is None:
+            return self._registered(wish, path, zones, mark, users_tags((env or {}).get("tags") or {}))
+        self._spread(found, zones)
         return found
 
     @cloud_call
     def delete_stemcell(self, stemcell_cid: str) -> None:
-        """A light one is forgotten: the template was never ours."""
+        """A light one that was not copied is forgotten: the template was never ours."""
         if stemcell_cid.startswith(LIGHT) or not self.template_rows(stemcell_cid):
             return
         self.delete_template(stemcell_cid)
@@ -57,20 +60,6 @@ class Stemcells(Templates, Election):
             if error.code != PARAMETER or self.template_rows(wanted):
                 raise
 
-    def _referenced(self, wanted: str) -> str:
-        rows = self.template_rows(wanted, "executable") or [
-            row
-            for row in self.api.every("listTemplates", templatefilter="executable", name=wanted)
-            if row["name"] == wanted
-        ]
-        ids = {str(row["id"]) for row in rows}
-        if len(ids) != 1:
-            raise InvalidCall(
-                f"{len(ids)} templates are meant by {wanted!r}",
-                remedy="name in cloud_properties.template one by its id",
-            )
-        return LIGHT + ids.pop()
-
     def _elected(self, mark: Mark) -> str | None:
         for row in self.templates_named(mark.name()):
             if tags_of(row).get(DIRECTOR) == mark.director:
@@ -78,47 +67,57 @@ class Stemcells(Templates, Election):
         return None
 
     def _registered(self, wish: Json, path: Path, zones: list[Row], mark: Mark, tags: dict[str, str]) -> str:
-        common = self._parameters(wish, mark)
-        url = wish.get("url") or (self._published(path) if self.settings.publish == "server" else None)
-        if url:
-            answer = self.api.call("registerTemplate", url=url, zoneids=[zone["id"] for zone in zones], **common)
-            made, permit = str(answer["template"][0]["id"]), None
-        else:
-            permit = self.api.call("getUploadParamsForTemplate", zoneid=zones[0]["id"], **common)["getuploadparams"]
-            made = str(permit["id"])
+        common = self._parameters({**self.like(wish), **wish}, mark)
+        # a name of this call's own: of two callers, the one that ends first must not take away what the other lent
+        url, lent = self.source(wish, path, f"{mark.name(Ids().uuid()[:8])}.{str(common['format']).lower()}")
         try:
-            winner = self.elect(mark, "Template", made, {**tags, **self.mark_tags(mark)}, lambda: self._elected(mark))
+            if url:
+                answer = self.api.call("registerTemplate", url=url, zoneids=[zone["id"] for zone in zones], **common)
+                made, permit = str(answer["template"][0]["id"]), None
+            else:
+                permit = self.api.call("getUploadParamsForTemplate", zoneid=zones[0]["id"], **common)["getuploadparams"]
+                made = str(permit["id"])
+            found = self._filled(mark, made, {**tags, **self.mark_tags(mark)}, permit, path, zones)
+        except OutcomeUnknown:
+            raise  # the cloud may be fetching it still; what is lent ends by itself
+        except (Refusal, CpiError):
+            self.give_back(lent)
+            raise
+        self.give_back(lent)
+        return found
+
+    def _filled(
+        self, mark: Mark, made: str, tags: dict[str, str], permit: Row | None, path: Path, zones: list[Row]
+    ) -> str:
+        """The template that counts under this mark, ready everywhere; one that cannot be made ready is removed."""
+        try:
+            winner = self.elect(mark, "Template", made, tags, lambda: self._elected(mark))
             if winner != made:
                 self.delete_template(made)
-                return winner
-            if permit:
-                self._uploaded(path, permit, made, zones)
-            self.await_template(made, zones)
+            elif permit:
+                upload(path, permit, self.settings)
+            self._spread(winner, zones)
         except (Refusal, CpiError) as error:
             if not isinstance(error, OutcomeUnknown):
                 with suppress(Refusal, CpiError):  # the first error is the one to tell; the survey finds what is left
                     self.delete_template(made)
             raise
-        finally:
-            if url and self.publisher and "url" not in wish:
-                self.publisher.retire(url)
-        return made
+        return winner
 
-    def _uploaded(self, path: Path, permit: Row, made: str, zones: list[Row]) -> None:
-        """Into the first zone, and from there into the others."""
-        upload(path, permit, self.settings.request_timeout, self.api.tls())
-        self.await_template(made, zones[:1])
-        if zones[1:]:
-            others = [zone["id"] for zone in zones[1:]]
-            self.api.run("copyTemplate", id=made, sourcezoneid=zones[0]["id"], destzoneids=others)
-
-    def _published(self, path: Path) -> str:
-        if self.publisher is None:
-            raise CpiError(
-                "properties.publish is server, and no publishing server runs here",
-                remedy="start one, or set properties.publish: upload",
-            )
-        return self.publisher.publish(str(path))
+    def _spread(self, made: str, zones: list[Row]) -> None:
+        """Ready in all these zones, copied from where it is into those that know nothing of it. Whoever began it may
+        have died before, or be at it now."""
+        rows = self.rows_by_zone(made)
+        known = [zone for zone in self.zones() if zone["id"] in rows]
+        others = [zone["id"] for zone in zones if zone["id"] not in rows]
+        self.await_template(made, known)
+        if others:
+            try:
+                self.api.run("copyTemplate", id=made, sourcezoneid=known[0]["id"], destzoneids=others)
+            except Refusal:
+                if not set(others) <= set(self.rows_by_zone(made)):
+                    raise
+        self.await_template(made, zones)
 
     def _parameters(self, wish: Json, mark: Mark) -> dict[str, Any]:
         settings = self.settings

@@ -9,10 +9,10 @@ from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.cloud import is_uuid
 from coterie.cpi.cloudstack.lookups import Lookups
 from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
-from coterie.cpi.contract import CpiError, OutcomeUnknown, StemcellNotFound
+from coterie.cpi.contract import CpiError, InvalidCall, OutcomeUnknown, StemcellNotFound
 
 LIGHT = "light-"  # before the id of a template that is not ours
-_FILTER = "self"
+_FILTER, USABLE = "self", "executable"
 _UNDERWAY = ("processing", "installing", "% downloaded", "upload", "not started", "in progress")
 
 
@@ -20,7 +20,7 @@ class Templates(Lookups):
     def ready_template(self, stemcell_cid: str, zone: Row) -> str:
         """The id to deploy with, if the template is ready in that zone."""
         wanted = stemcell_cid.removeprefix(LIGHT)
-        which = "executable" if stemcell_cid.startswith(LIGHT) else _FILTER
+        which = USABLE if stemcell_cid.startswith(LIGHT) else _FILTER
         for row in self.template_rows(wanted, which):
             if row.get("zoneid") == zone["id"] and row.get("isready"):
                 return wanted
@@ -49,12 +49,41 @@ class Templates(Lookups):
                 found.setdefault(str(row["id"]), row)
         return list(found.values())
 
+    def meant_template(self, wanted: str) -> str:
+        """The id of the one template that this id or name means, among those that the account may use."""
+        rows = self.template_rows(wanted, USABLE) or [
+            row for row in self.api.every("listTemplates", templatefilter=USABLE, name=wanted) if row["name"] == wanted
+        ]
+        ids = {str(row["id"]) for row in rows}
+        if len(ids) != 1:
+            raise InvalidCall(
+                f"{len(ids)} templates are meant by {wanted!r}",
+                remedy="name in cloud_properties.template one by its id",
+            )
+        return ids.pop()
+
+    def extracted_template(self, wanted: str) -> str:
+        """A URL of the cloud's own, at which it can fetch what this template holds."""
+        found = self.meant_template(wanted)
+        zone = next(row["zoneid"] for row in self.template_rows(found, USABLE) if row.get("isready"))
+        answer = self.api.run("extractTemplate", id=found, mode="HTTP_DOWNLOAD", zoneid=zone)["template"]
+        return str(answer["url"])
+
+    def rows_by_zone(self, wanted: str) -> dict[str, Row]:
+        """One row per zone that knows of it. What was just made may show up late; what does not is gone."""
+        deadline = time.monotonic() + self.settings.settle_s
+        while not (rows := self.template_rows(wanted)):
+            if time.monotonic() >= deadline:
+                raise CpiError(f"template {wanted} is gone", why="somebody deleted it", remedy="repeat", retryable=True)
+            time.sleep(self.settings.poll_s)
+        return {str(row.get("zoneid")): row for row in rows}
+
     def await_template(self, wanted: str, zones: Sequence[Row]) -> None:
         """Return when all these zones have it; a status that is an error ends the wait."""
         limit = self.settings.state_timeout
         deadline, rest = time.monotonic() + limit, self.settings.poll_s
         while True:
-            rows = {row.get("zoneid"): row for row in self.template_rows(wanted)}
+            rows = self.rows_by_zone(wanted)
             here = [rows.get(zone["id"], {}) for zone in zones]
             for row in here:
                 _require_no_error(wanted, row)

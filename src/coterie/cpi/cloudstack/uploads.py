@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import http.client
-import ssl
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from coterie.cpi.cloudstack.api import Row
+from coterie.cpi.cloudstack.connections import connection_to
+from coterie.cpi.cloudstack.properties import Settings
 from coterie.cpi.contract import CpiError
 
 _CHUNK = 2**18
 _BOUNDARY = "coterie-3f1d7a0c5b2e4968"
 
 
-def upload(path: Path, permit: Row, timeout_s: float, tls: ssl.SSLContext | None) -> None:
+def upload(path: Path, permit: Row, settings: Settings) -> None:
     """`permit`: what getUploadParamsForTemplate answered."""
     where = urlsplit(str(permit["postURL"]))
     head = (
@@ -32,7 +33,7 @@ def upload(path: Path, permit: Row, timeout_s: float, tls: ssl.SSLContext | None
         "x-expires": str(permit["expires"]),
     }
     target = f"{where.path}?{where.query}" if where.query else where.path
-    with closing(_connection(where.scheme, str(where.hostname), where.port, timeout_s, tls)) as connection:
+    with closing(connection_to(where, settings)) as connection:
         try:
             connection.request("POST", target, _body(head, path, tail), headers)
             status = connection.getresponse().status
@@ -48,14 +49,6 @@ def _body(head: bytes, path: Path, tail: bytes) -> Iterator[bytes]:
         while chunk := source.read(_CHUNK):
             yield chunk
     yield tail
-
-
-def _connection(
-    scheme: str, host: str, port: int | None, timeout_s: float, tls: ssl.SSLContext | None
-) -> http.client.HTTPConnection:
-    if scheme == "https":
-        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=tls)
-    return http.client.HTTPConnection(host, port, timeout=timeout_s)
 
 
 def _failed(host: str, why: str) -> CpiError:

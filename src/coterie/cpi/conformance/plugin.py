@@ -15,6 +15,7 @@ from coterie.cpi.conformance.verdict import Verdict, judge, table
 
 _OUTCOMES = pytest.StashKey[list[Outcome]]()
 _VERDICT = pytest.StashKey[Verdict]()
+LONG = "full"  # the marker of long runs
 _DESELECTED = pytest.StashKey[bool]()
 
 
@@ -46,7 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
-        if proven(getattr(item, "function", None)):
+        # Of a driver that is left to the long run no test was chosen, so nothing is concluded from those of others.
+        if proven(getattr(item, "function", None)) and item.get_closest_marker(LONG) is None:
             item.config.stash[_DESELECTED] = True
 
 

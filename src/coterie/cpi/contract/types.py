@@ -30,8 +30,11 @@ GroupState = Literal["reserved", "live", "missing", "drifted"]
 
 @dataclass(frozen=True, slots=True)
 class VmCreated:
+    """`disks`: where the agent finds the disks that come with the VM, {"system": path, "ephemeral": path or null}."""
+
     cid: str
     networks: Json
+    disks: Json | None = None  # for our own process; BOSH's wire has no place for it
 
     def wire(self) -> list[Any]:
         return [self.cid, self.networks]

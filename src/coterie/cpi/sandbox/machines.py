@@ -63,7 +63,8 @@ class Machines(Boots, Guards):
             tags=_tags(mark, agent_id, place, own),
             client_token=mark.intent,
         )
-        return VmCreated(vm.id, answered(networks or {}, self.whole(vm, place)))
+        disks = {"system": "/dev/sda", "ephemeral": "/dev/sdb"}
+        return VmCreated(vm.id, answered(networks or {}, self.whole(vm, place)), disks)
 
     @cloud_call
     def delete_vm(self, vm_cid: str) -> None:

@@ -18,9 +18,11 @@ from coterie.director.routes import (
     objects,
     placement,
     plans,
+    ring,
     stemcells,
     tasks,
 )
+from coterie.director.spoken import DOCUMENTED
 
 _NOUNS: tuple[APIRouter, ...] = (
     health.router,
@@ -37,6 +39,7 @@ _NOUNS: tuple[APIRouter, ...] = (
     tasks.router,
     events.router,
     conductors.router,
+    ring.router,
     placement.router,
     explain.router,
     cleanups.router,
@@ -45,4 +48,4 @@ _NOUNS: tuple[APIRouter, ...] = (
 
 def mount(app: FastAPI) -> None:
     for router in _NOUNS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[DOCUMENTED])

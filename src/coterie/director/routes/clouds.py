@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import questions
-from coterie.director.office import Here
+from coterie.director import questions, wishes
+from coterie.director.office import Here, Office
+from coterie.director.once import Key, once
+from coterie.director.redact import redact
 from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.spoken import refuse_new
 from coterie.ledger.views import clouds
 
 router = APIRouter(tags=["clouds"], prefix="/v1/clouds", responses=PROBLEMS)
@@ -23,9 +28,26 @@ class Fact(Resource):
 class Cloud(Resource):
     name: str
     driver: str
-    conductor_group: str
+    conductor_group: str = ""
     properties: dict[str, Any]
     nodes: int
+
+
+class NewCloud(BaseModel):
+    """One more cloud for the cloud config."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[Word, Field(min_length=1)]
+    driver: Annotated[Word, Field(min_length=1)]
+    conductor_group: Annotated[str, Field(max_length=255)] = ""
+    properties: dict[str, Any] = Field(default_factory=dict)
+
+
+class CloudChange(BaseModel):
+    """What of a cloud can be set by itself; the rest stands in the cloud config."""
+
+    model_config = ConfigDict(extra="forbid")
+    conductor_group: Annotated[str, Field(max_length=255)]
 
 
 class CloudDetail(Cloud):
@@ -39,21 +61,41 @@ def index(office: Here, part: Part) -> Json:
         return listing(clouds.page(tx, part))
 
 
+@router.post("", status_code=201, response_model=CloudDetail)
+def add(office: Here, request: Request, wish: NewCloud, key: Key = None) -> Response:
+    """Add a cloud: a new cloud config, with one more entry."""
+    refuse_new(wish.model_dump(exclude_unset=True))
+
+    def work() -> tuple[int, Json]:
+        wishes.add_cloud(office, wish.model_dump(exclude_defaults=True))
+        return 201, redact(_shown(office, wish.name))  # the reply is stored, and must hold no secret
+
+    return once(office, request, key, wish.model_dump(), work)
+
+
+@router.patch("/{name}", response_model=CloudDetail)
+def change(office: Here, name: Annotated[Word, Path()], wish: CloudChange) -> Json:
+    """Move it to another conductor group: a new cloud config, with one line changed."""
+    refuse_new(wish.model_dump(exclude_unset=True))
+    wishes.move_cloud(office, name, wish.conductor_group)
+    return _shown(office, name)
+
+
 @router.get("/{name}", response_model=CloudDetail)
 def show(office: Here, name: Annotated[Word, Path()]) -> Json:
     """With its capabilities and the latest facts, each dated."""
-    with office.ledger.read() as tx:
-        return _with_capabilities(clouds.one(tx, name))
+    return _shown(office, name)
 
 
 @router.post("/{name}/check", response_model=CloudDetail)
 def check(office: Here, name: Annotated[Word, Path()]) -> Json:
     """Have a conductor ask the cloud now: credentials, privileges, quotas, hosts."""
     questions.check_cloud(office, name)
+    return _shown(office, name)
+
+
+def _shown(office: Office, name: str) -> Json:
     with office.ledger.read() as tx:
-        return _with_capabilities(clouds.one(tx, name))
-
-
-def _with_capabilities(cloud: Json) -> Json:
+        cloud = clouds.one(tx, name)
     said = cloud["facts"].get("check", {}).get("data") or {}
     return {**cloud, "capabilities": said.get("capabilities")}

@@ -1,25 +1,32 @@
-"""Nodes: the machines under management."""
+"""Nodes: the machines under management, those of deployments and enrolled ones."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
 
+from coterie.director import wishes
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.once import Key, once
+from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.spoken import refuse_new
 from coterie.ledger.views import nodes
+from coterie.task.enroll import Enrollment
 
 router = APIRouter(tags=["nodes"], prefix="/v1/nodes", responses=PROBLEMS)
+Which = Annotated[Word, Path(description="uuid, deployment/group/index, or the name of an enrolled node")]
 
 
 class Node(Resource):
     uuid: str
     name: str
-    deployment: str
-    instance_group: str
-    index: int
-    az: str
+    deployment: str | None
+    instance_group: str | None
+    index: int | None
+    az: str | None
     cloud: str
     state: str
     vm_cid: str | None
@@ -27,10 +34,29 @@ class Node(Resource):
     addresses: dict[str, Any]
     server_group: str | None
     server_group_cid: str | None
-    conductor_group: str | None
+    conductor_group: str | None = None
+    runs_in_group: str = ""
+    enrolled: bool = False
     problem: dict[str, Any] | None
     created_at: str
     updated_at: str
+
+
+class NodeChange(BaseModel):
+    """What of a node can be set. A group of null is its cloud's."""
+
+    model_config = ConfigDict(extra="forbid")
+    conductor_group: Annotated[str, Field(max_length=255)] | None
+
+
+class NewNode(BaseModel):
+    """A machine that exists, to be managed from now on. A name of null is made of the CID."""
+
+    model_config = ConfigDict(extra="forbid")
+    cloud: Word
+    cid: Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[!-~]+$")]
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    conductor_group: Annotated[str, Field(max_length=255)] | None = None
 
 
 class NodeDetail(Node):
@@ -47,15 +73,64 @@ def index(
     az: Word | None = None,
     state: Word | None = None,
     cloud: Word | None = None,
+    enrolled: bool | None = None,
 ) -> Json:
     with office.ledger.read() as tx:
         found = nodes.page(
-            tx, part, deployment=deployment, instance_group=instance_group, az=az, state=state, cloud=cloud
+            tx,
+            part,
+            deployment=deployment,
+            instance_group=instance_group,
+            az=az,
+            state=state,
+            cloud=cloud,
+            enrolled=enrolled,
         )
     return listing(found)
 
 
+@router.post("", status_code=201, response_model=NodeDetail)
+def enroll(office: Here, request: Request, wish: NewNode, key: Key = None) -> Response:
+    """Enroll a machine that somebody else made: it is shown and looked after, never made anew and never cleaned up."""
+    refuse_new(wish.model_dump(exclude_unset=True))
+
+    def work() -> tuple[int, Json]:
+        uuid = wishes.enroll(office, Enrollment(wish.cloud, wish.cid, wish.name, wish.conductor_group))
+        with office.ledger.read() as tx:
+            return 201, nodes.one(tx, uuid)
+
+    return once(office, request, key, wish.model_dump(), work)
+
+
 @router.get("/{which:path}", response_model=NodeDetail)
-def show(office: Here, which: Annotated[Word, Path(description="uuid, or deployment/group/index")]) -> Json:
+def show(office: Here, which: Which) -> Json:
     with office.ledger.read() as tx:
         return nodes.one(tx, which)
+
+
+@router.patch("/{which:path}", response_model=NodeDetail)
+def change(office: Here, which: Which, wish: NodeChange) -> Json:
+    """Move a node to another conductor group; refused where no live conductor has its driver."""
+    refuse_new(wish.model_dump(exclude_unset=True))
+    with office.ledger.read() as tx:
+        uuid = nodes.one(tx, which)["uuid"]
+    wishes.move_node(office, uuid, wish.conductor_group)
+    with office.ledger.read() as tx:
+        return nodes.one(tx, uuid)
+
+
+@router.delete("/{which:path}", status_code=204, responses={202: {"model": Accepted}})
+def delete(
+    office: Here,
+    request: Request,
+    which: Which,
+    destroy: Annotated[bool, Query(description="delete the machine too")] = False,
+    key: Key = None,
+) -> Response:
+    """Forget an enrolled node; its machine stays, unless `destroy` asks for its end (then 202 and a task)."""
+    with office.ledger.read() as tx:
+        uuid = nodes.one(tx, which)["uuid"]
+    if destroy:
+        return once(office, request, key, None, lambda: (202, {"task_id": wishes.destroy_node(office, uuid)}))
+    wishes.forget_node(office, uuid)
+    return Response(status_code=204)

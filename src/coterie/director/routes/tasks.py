@@ -81,7 +81,7 @@ def index(
 def show(office: Here, task: TaskId) -> Json:
     """With its plan, stages and report, and the reasons why steps wait, computed now."""
     with office.ledger.read() as tx:
-        return {**tasks.one(tx, task), "waiting": waiting.reasons(tx, task, any_group=office.any_group)}
+        return {**tasks.one(tx, task), "waiting": waiting.reasons(tx, task)}
 
 
 @router.get("/{task}/steps", response_model=Listing[Step])

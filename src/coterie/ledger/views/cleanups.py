@@ -55,7 +55,7 @@ def found_by_kind(tx: Tx) -> Counts:
 
 def kept_by_kind(tx: Tx) -> Counts:
     """(cloud, kind): what the newest surveys found and would not delete."""
-    kept: dict[tuple[str, ...], int] = defaultdict(int)
+    kept: Counts = defaultdict(float)
     for (cloud, kind, verdict), count in found_by_kind(tx).items():
         if verdict in ("keep", "drift", "missing"):
             kept[cloud, kind] += count
@@ -64,7 +64,7 @@ def kept_by_kind(tx: Tx) -> Counts:
 
 def cleaned_by_kind(tx: Tx) -> Counts:
     """(cloud, kind): how many were ever deleted."""
-    total: dict[tuple[str, ...], int] = defaultdict(int)
+    total: Counts = defaultdict(float)
     now = sa.select(findings.c.cloud, findings.c.kind, sa.func.count()).where(findings.c.outcome == "deleted")
     for query in (sa.select(tallies), now.group_by(findings.c.cloud, findings.c.kind)):
         for cloud, kind, count in tx.execute(query):

@@ -1,4 +1,4 @@
-"""Conductors as the API shows them. Silence is measured by the database's clock."""
+"""Conductors as the API shows them; group null is every group. Silence is measured by the database's clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def page(tx: Tx, part: Slice) -> Page:
     return Page(
         [
             {
-                **row,
+                **{name: value for name, value in row.items() if name not in ("every_group", "flows", "ttl_s")},
+                "conductor_group": None if row["every_group"] else row["conductor_group"],
+                "lease_s": row["ttl_s"],
                 "drivers": row["drivers"] or [],
                 "running": busy.get(owner(row["name"], row["incarnation"]), 0),
                 "silent_s": round(max(0.0, row["silent_s"]), 1),

@@ -9,21 +9,22 @@ import sqlalchemy as sa
 
 from coterie.errors import NotFound
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import nodes, objects, server_groups
+from coterie.ledger.tables import clouds, nodes, objects, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+from coterie.ledger.views.ring import GROUP
 
 _KEYS = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
 _SLOT = re.compile(r"([^/]+)/([^/]+)/(\d{1,9})")
 
 
-def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
-    """Filters: deployment, instance_group, az, state, cloud."""
+def page(tx: Tx, part: Slice, **wanted: str | bool | None) -> Page:
+    """Filters: deployment, instance_group, az, state, cloud, enrolled."""
     found = fetch(tx, matching(_brief(), {nodes.c[name]: value for name, value in wanted.items()}), _KEYS, part)
     return Page([_shown(row) for row in found.items], found.next)
 
 
 def one(tx: Tx, which: str) -> Row:
-    """A node by uuid or by deployment/group/index, with how its VM was made and the objects that belong to it."""
+    """A node by uuid, deployment/group/index or, enrolled, by name; with how its VM was made and what belongs to it."""
     slot = _SLOT.fullmatch(which)
     mine = nodes.c.uuid == which
     if slot:
@@ -31,6 +32,8 @@ def one(tx: Tx, which: str) -> Row:
         mine = sa.and_(
             nodes.c.deployment == deployment, nodes.c.instance_group == group, nodes.c["index"] == int(index)
         )
+    else:
+        mine = sa.or_(mine, sa.and_(nodes.c.enrolled.is_(sa.true()), nodes.c.instance_group == which))
     row = tx.execute(_brief().add_columns(nodes.c.spec).where(mine)).mappings().first()
     if row is None:
         raise NotFound(f"no node {which!r}", remedy="list them with `coterie nodes`")
@@ -53,15 +56,22 @@ def _brief() -> sa.Select[Any]:
         group.c.name.label("server_group"),
         group.c.cid.label("server_group_cid"),
         nodes.c.conductor_group,
+        GROUP.label("runs_in_group"),
         nodes.c.problem,
+        nodes.c.enrolled,
         nodes.c.created_at,
         nodes.c.updated_at,
-    ).select_from(nodes.outerjoin(group, group.c.intent == nodes.c.server_group))
+    ).select_from(
+        nodes.outerjoin(group, group.c.intent == nodes.c.server_group).outerjoin(clouds, clouds.c.name == nodes.c.cloud)
+    )
 
 
 def _shown(row: Row) -> Row:
     times = {name: when(row[name]) for name in ("created_at", "updated_at")}
-    return {**row, "name": f"{row['instance_group']}/{row['index']}", "addresses": row["addresses"] or {}, **times}
+    shown = {**row, "name": f"{row['instance_group']}/{row['index']}", "addresses": row["addresses"] or {}, **times}
+    if row["enrolled"]:
+        shown.update(name=row["instance_group"], deployment=None, instance_group=None, index=None, az=None)
+    return shown
 
 
 def _objects(tx: Tx, uuid: str) -> list[Row]:

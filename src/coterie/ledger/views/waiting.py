@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.ledger import conductors
 from coterie.ledger.store import Tx, now
-from coterie.ledger.tables import conductors, steps
+from coterie.ledger.tables import steps
 
 _MOST = 20
 
 
-def reasons(tx: Tx, task: int, *, any_group: bool) -> list[str]:
-    """In words, most common first. `any_group`: a conductor of this fleet serves every group."""
-    return [*_unserved(tx, task, any_group), *_resting(tx, task)][:_MOST]
+def reasons(tx: Tx, task: int) -> list[str]:
+    """In words, most common first."""
+    return [*_unserved(tx, task), *_resting(tx, task)][:_MOST]
 
 
-def _unserved(tx: Tx, task: int, any_group: bool) -> Iterator[str]:
+def _unserved(tx: Tx, task: int) -> Iterator[str]:
     ready = (
-        sa.select(steps.c.conductor_group, steps.c.driver, sa.func.count())
+        sa.select(steps.c.conductor_group, steps.c.driver, steps.c.flow, sa.func.count())
         .where(steps.c.task == task, steps.c.state == "ready")
-        .group_by(steps.c.conductor_group, steps.c.driver)
+        .group_by(steps.c.conductor_group, steps.c.driver, steps.c.flow)
     )
-    fleet = tx.execute(sa.select(conductors.c.conductor_group, conductors.c.drivers)).all()
-    for group, driver, count in tx.execute(ready):
-        if not any(_serves(row, group, driver, any_group) for row in fleet):
-            where = f"in group {group!r}" if group else "without a group"
-            yield f"{count} ready: no live conductor {where} for driver {driver}"
-
-
-def _serves(conductor: Any, group: str, driver: str | None, any_group: bool) -> bool:
-    mine = any_group or conductor.conductor_group.lower() == group.lower()
-    return mine and (driver is None or driver in (conductor.drivers or ()))
+    fleet = conductors.living(tx)
+    waiting: Counter[str] = Counter()
+    for group, driver, flow, count in tx.execute(ready):
+        if not fleet.table(group, driver).members:
+            waiting[fleet.refusal(group, driver).what] += count
+        elif not fleet.table(group, driver, flow).members:
+            waiting[f"no live conductor is of a release that knows {flow}"] += count
+    yield from (f"{count} ready: {why}" for why, count in waiting.most_common())
 
 
 def _resting(tx: Tx, task: int) -> Iterator[str]:

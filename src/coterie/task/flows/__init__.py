@@ -2,6 +2,7 @@
 
 from coterie.task.flow import Flow
 from coterie.task.flows.disk import DeleteDisk
+from coterie.task.flows.enrolled import DestroyNode
 from coterie.task.flows.group import CreateGroup, DeleteGroup, UpdateGroup
 from coterie.task.flows.look import Look
 from coterie.task.flows.node import CreateNode, DeleteNode, RecreateNode, UpdateNode
@@ -19,6 +20,7 @@ _ALL: tuple[Flow, ...] = (
     UpdateNode(),
     DeleteNode(),
     ReclaimNode(),
+    DestroyNode(),
     DeleteDisk(),
     Look(),
 )

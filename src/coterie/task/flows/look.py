@@ -1,7 +1,8 @@
-"""The periodic look: which VMs and groups of ours are there, in O(pages) calls per cloud and one per group."""
+"""The periodic look: which VMs and groups are there, in O(pages) calls per cloud and one per group or unlisted VM."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import ClassVar
 
 from coterie.cpi.contract import CloudObject
@@ -27,6 +28,7 @@ class Look(Flow):
                 work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
                 return Done()
             states = {cid: found.state or "unknown" for cid, found in seen.items()}
+            states.update(_unlisted(work, known, states))
         # Judged is only who was known before the cloud was asked and is still the same now: a VM that was made or
         # removed in between must not look missing.
         for cid, node in _watched(work).items():
@@ -49,6 +51,12 @@ def _survey(work: Work) -> dict[str, CloudObject] | None:
             return seen
 
 
+def _unlisted(work: Work, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:
+    """Many clouds list only what carries our mark: enrolled machines are asked for one by one."""
+    asked = [cid for cid, node in known.items() if node.enrolled and cid not in listed]
+    return {cid: "running" for cid in asked if work.cpi.has_vm(cid)}
+
+
 def _watched(work: Work) -> dict[str, NodeRow]:
     with work.ledger.read() as tx:
         present = nodes.of_cloud(tx, work.claim.cloud or "")
@@ -61,7 +69,8 @@ def _judge(work: Work, node: NodeRow, state: str | None) -> None:
         return
     problem = None if now == "up" else {"code": f"vm_{now}", "what": f"VM {node.vm_cid} is {state or 'not there'}"}
     work.write(nodes.change_if(node, state=now, problem=problem))
-    work.say(f"node.{now}", f"{node.deployment}: {node.name} is {now}", node=node.uuid, deployment=node.deployment)
+    of = f"{node.deployment}: " if node.deployment else ""
+    work.say(f"node.{now}", f"{of}{node.name} is {now}", node=node.uuid, deployment=node.deployment or None)
 
 
 def _look_at_groups(work: Work) -> None:

@@ -15,6 +15,7 @@ from cs import CloudStack, CloudStackApiException
 
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.fronts.cloudstack.server import Server
+from tests.peers.cloudstack_witness import Witness
 
 Row = dict[str, Any]
 LAYOUT = {"zones": [{"name": zone, "racks": 1, "hosts_per_rack": 2, "cpu": 8} for zone in ("z1", "z2")]}
@@ -24,6 +25,7 @@ class Rig:
     def __init__(self, folder: Path) -> None:
         self.datacenter = open_datacenter(folder / "sandbox.db", LAYOUT)
         self.server = Server(self.datacenter)
+        self.witness = Witness(self.server)
         self.server.start()
         self.keys = {keys.account: keys for keys in self.server.front.keys}
         self.admin = self.client("admin")
@@ -58,9 +60,9 @@ class Rig:
             self._templates[account] = self.upload(self.client(account))
         return self._templates[account]
 
-    def upload(self, client: CloudStack, content: bytes = b"image") -> str:
+    def upload(self, client: CloudStack, content: bytes = b"image", **more: Any) -> str:
         permit = client.getUploadParamsForTemplate(
-            name="linux", displaytext="linux", format="QCOW2", hypervisor="KVM", zoneid=self.zone()
+            name="linux", displaytext="linux", format="QCOW2", hypervisor="KVM", zoneid=self.zone(), **more
         )["getuploadparams"]
         headers = {f"x-{name}": permit[name] for name in ("signature", "metadata", "expires")}
         answer = requests.post(permit["postURL"], headers=headers, files={"file": content}, timeout=10)
@@ -93,6 +95,7 @@ class Rig:
 
     def close(self) -> None:
         self.server.close()
+        assert self.witness.mistakes == []
 
 
 @contextmanager

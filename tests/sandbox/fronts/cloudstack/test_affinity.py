@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.sandbox.fronts.cloudstack.rig import Rig, refused
 
-STRICT = "host anti-affinity"
+STRICT, DEDICATION = "host anti-affinity", "ExplicitDedication"
 
 
 def make(rig: Rig, name: str = "g", kind: str = STRICT) -> str:
@@ -16,8 +16,22 @@ def members(rig: Rig, group: str) -> list[str]:
 
 
 def test_there_are_strict_and_non_strict_types(rig: Rig) -> None:
-    kinds = {row["type"] for row in rig.admin.listAffinityGroupTypes()["affinityGroupType"]}
+    kinds = {row["type"] for row in rig.user.listAffinityGroupTypes()["affinityGroupType"]}
     assert kinds == {STRICT, "host affinity", f"non-strict {STRICT}", "non-strict host affinity"}
+
+
+def test_dedications_are_for_administrators(rig: Rig) -> None:
+    assert {"type": DEDICATION} in rig.admin.listAffinityGroupTypes()["affinityGroupType"]
+    make(rig, "hosts-of-ours", DEDICATION)
+    with refused(531):
+        rig.user.createAffinityGroup(name="hosts-of-mine", type=DEDICATION)
+
+
+def test_groups_are_not_counted_against_any_limit(rig: Rig) -> None:
+    domain = rig.admin.listAccounts()["account"][0]["domainid"]
+    for limit in rig.admin.listResourceLimits()["resourcelimit"]:
+        rig.admin.updateResourceLimit(resourcetype=limit["resourcetype"], max=0, account="admin", domainid=domain)
+    make(rig)
 
 
 def test_a_name_is_unique_in_an_account_only(rig: Rig) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from libcloud.common.types import ProviderError
 from libcloud.compute.providers import get_driver
 from libcloud.compute.types import Provider
 
@@ -50,3 +52,50 @@ def test_it_makes_and_destroys_a_node_with_a_volume(rig: Rig) -> None:
     assert cloud.destroy_node(node, ex_expunge=True)
     assert cloud.list_nodes() == []
     assert cloud.ex_delete_affinity_group(group)
+
+
+def test_it_has_keys_guards_networks_and_addresses(rig: Rig) -> None:
+    cloud = driver(rig)
+    pair = cloud.import_key_pair_from_string("k", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA me")
+    assert [one.name for one in cloud.list_key_pairs()] == ["k"]
+    assert cloud.delete_key_pair(pair)
+    assert cloud.create_key_pair("made").private_key
+    assert cloud.ex_create_security_group("web")["name"] == "web"
+    cloud.ex_authorize_security_group_ingress("web", "tcp", "127.0.0.0/8", startport=80, endport=80)
+    assert [one["name"] for one in cloud.ex_list_security_groups()] == ["default", "web"]
+    assert cloud.ex_delete_security_group("web")
+    place = next(one for one in cloud.list_locations() if one.name == "z1")
+    offering = next(one for one in cloud.ex_list_network_offerings() if "SourceNat" in one.name)
+    network = cloud.ex_create_network("n", "n", offering, place, gateway="127.70.0.1", netmask="255.255.0.0")
+    assert cloud.ex_delete_network(network, force=False)
+    address = cloud.ex_allocate_public_ip(location=place, network_id=rig.network())
+    assert [one.address for one in cloud.ex_list_public_ips()] == [address.address]
+    assert cloud.ex_release_public_ip(address)
+
+
+def test_it_stops_starts_and_snapshots(rig: Rig) -> None:
+    cloud = driver(rig)
+    rig.deploy(name="n1")
+    (node,) = cloud.list_nodes()
+    assert cloud.ex_stop(node) == "Stopped"
+    assert cloud.ex_start(node) == "Running"
+    place = next(one for one in cloud.list_locations() if one.name == "z1")
+    volume = cloud.create_volume(1, "v1", location=place, ex_volume_type="custom")
+    cloud.attach_volume(node, volume)
+    snapshot = cloud.create_volume_snapshot(volume)
+    assert [one.id for one in cloud.list_snapshots()] == [snapshot.id]
+    assert cloud.destroy_volume_snapshot(snapshot)
+    assert cloud.ex_list_disk_offerings()
+
+
+def test_what_it_sends_loosely_passes_where_the_cloud_is_as_lax_as_real_ones(rig: Rig) -> None:
+    """It sends `forced=None`, which real servers take for false."""
+    cloud = driver(rig)
+    place = next(one for one in cloud.list_locations() if one.name == "z1")
+    offering = next(one for one in cloud.ex_list_network_offerings() if "SourceNat" in one.name)
+    network = cloud.ex_create_network("n", "n", offering, place, gateway="127.70.0.1", netmask="255.255.0.0")
+    with pytest.raises(ProviderError, match="not a boolean"):
+        cloud.ex_delete_network(network)
+    rig.set(coterie_strict_parameters="false")
+    assert cloud.ex_delete_network(network)
+    assert "forced is no boolean" in rig.witness.mistakes.pop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.sandbox.fronts.cloudstack.rig import Rig, refused
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA"
@@ -39,8 +41,14 @@ def test_every_taggable_kind_is_tagged(rig: Rig) -> None:
     network = rig.network()
     address = rig.admin.associateIpAddress(networkid=network)["ipaddress"]["id"]
     guard = rig.admin.createSecurityGroup(name="web")["securitygroup"]["id"]
+    vm, volume = rig.deploy()["id"], rig.volume()["id"]
+    rig.admin.attachVolume(id=volume, virtualmachineid=vm)
+    snapshot = rig.admin.createSnapshot(volumeid=volume)["snapshot"]["id"]
     kinds = {
-        "UserVm": (rig.deploy()["id"], rig.admin.listVirtualMachines, "virtualmachine"),
+        "Volume": (volume, rig.admin.listVolumes, "volume"),
+        "Snapshot": (snapshot, rig.admin.listSnapshots, "snapshot"),
+        "Template": (rig.template(), partial(rig.admin.listTemplates, templatefilter="self"), "template"),
+        "UserVm": (vm, rig.admin.listVirtualMachines, "virtualmachine"),
         "Network": (network, rig.admin.listNetworks, "network"),
         "PublicIpAddress": (address, rig.admin.listPublicIpAddresses, "publicipaddress"),
         "SecurityGroup": (guard, rig.admin.listSecurityGroups, "securitygroup"),

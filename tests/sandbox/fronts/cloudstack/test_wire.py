@@ -84,6 +84,7 @@ def test_parameters_are_checked_against_the_definition(rig: Rig, command: str, m
 def test_unknown_parameters_pass_where_the_cloud_is_as_lax_as_real_ones(rig: Rig) -> None:
     rig.set(coterie_strict_parameters="false")
     assert raw(rig, "listZones", nosuchparameter="1").status_code == 200
+    assert rig.witness.mistakes.pop() == "listZones: there is no parameter nosuchparameter"
 
 
 def test_a_map_is_not_a_text(rig: Rig) -> None:

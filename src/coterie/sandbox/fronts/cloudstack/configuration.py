@@ -18,6 +18,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     "coterie.security.groups": ("false", "whether zones have security groups"),
     "coterie.strict.parameters": ("true", "whether unknown parameters are refused"),
     "coterie.forget.affinity": ("false", "schedule as if no VM were in an affinity group, as parallel deploys may do"),
+    "coterie.storage.vms": ("true", "whether the storage VMs are connected"),
     "coterie.loopback.urls": ("false", "whether templates may be fetched from this machine"),
 }
 TABLE = "CREATE TABLE IF NOT EXISTS cloudstack_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"

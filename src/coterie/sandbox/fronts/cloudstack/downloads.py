@@ -26,18 +26,23 @@ class _Failed(Exception):
 def unfinished(datacenter: Datacenter) -> list[Callable[[], None]]:
     """Downloads that an earlier process left half-way."""
     with datacenter.store.reading() as db:
-        things = [one for one in shelf.every(db, "template") if one.doc.get("url") and not one.doc.get("settled")]
-    return [partial(fetch, datacenter, one.id) for one in things]
+        things = [one for one in shelf.every(db, "template") if one.doc.get("url")]
+    return [
+        partial(fetch, datacenter, one.id, zone)
+        for one in things
+        for zone, here in one.doc["zones"].items()
+        if not here.get("settled")
+    ]
 
 
-def fetch(datacenter: Datacenter, wanted: str) -> None:
-    """Get the image, and write down how it went."""
+def fetch(datacenter: Datacenter, wanted: str, zone: str) -> None:
+    """Get the image as this zone's storage VM, and write down how it went."""
     with datacenter.store.reading() as db:
         url = shelf.doc_of(db, wanted)["url"]
 
     def tell(status: str, **more: Any) -> None:
         with datacenter.store.writing() as db:
-            settle(Tx(db, "", datacenter.clock(), datacenter.ids), wanted, status, **more)
+            settle(Tx(db, "", datacenter.clock(), datacenter.ids), wanted, zone, status, **more)
 
     try:
         size = _got(url, tell)
@@ -48,11 +53,13 @@ def fetch(datacenter: Datacenter, wanted: str) -> None:
     tell(DONE, settled=True, size=size)
 
 
-def settle(tx: Tx, wanted: str, status: str, *, settled: bool = False, size: int | None = None) -> None:
-    """The template's rows of all zones say this from now on."""
-    zones = shelf.doc_of(tx.db, wanted).get("zones", {})
-    told = {zone: {"status": status, "ready": size is not None} for zone in zones}
-    shelf.note(tx, wanted, zones=told, settled=settled or None, **({} if size is None else {"size": size}))
+def settle(tx: Tx, wanted: str, zone: str, status: str, *, settled: bool = False, size: int | None = None) -> None:
+    """The template's row of this zone says this from now on."""
+    zones = dict(shelf.doc_of(tx.db, wanted).get("zones", {}))
+    if zone not in zones:
+        return  # it was deleted meanwhile
+    zones[zone] = {"status": status, "ready": size is not None, "settled": settled}
+    shelf.note(tx, wanted, zones=zones, **({} if size is None else {"size": size}))
 
 
 def _got(url: str, tell: Callable[..., None]) -> int:

@@ -4,42 +4,32 @@ transaction. Knows no HTTP beyond status numbers."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from coterie.sandbox import calls, faults
 from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.errors import SandboxError
-from coterie.sandbox.faults import Fault
 from coterie.sandbox.fronts.cloudstack import (
     commands as _published,  # noqa: F401 # importing it publishes the commands
 )
 from coterie.sandbox.fronts.cloudstack import configuration, downloads, entities, jobs, parameters, reply, signature
+from coterie.sandbox.fronts.cloudstack.bending import Reply, bent
 from coterie.sandbox.fronts.cloudstack.call import Call, Caller
 from coterie.sandbox.fronts.cloudstack.definition import Command, commands
 from coterie.sandbox.fronts.cloudstack.desk import DESKS, Desk
 from coterie.sandbox.fronts.cloudstack.furnish import Keys, furnish
 from coterie.sandbox.fronts.cloudstack.refusals import (
     INTERNAL,
-    THROTTLED,
     UNAUTHORIZED,
     UNSUPPORTED,
     ApiError,
     translate,
 )
 from coterie.sandbox.fronts.cloudstack.worker import Worker
-from coterie.sandbox.twist import STRAIGHT, Twist, Tx
+from coterie.sandbox.twist import Twist, Tx
 
 # The definition counts them among the administrators' commands, but a setting opens them to users.
 _OPEN_BY_SETTING = {"expungevirtualmachine", "recovervirtualmachine", "getvirtualmachineuserdata"}
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """`status` None: the answer is lost on the way."""
-
-    status: int | None
-    body: dict[str, Any]
 
 
 class Front:
@@ -55,13 +45,14 @@ class Front:
 
     def ask(self, raw: Mapping[str, str], *, origin: str, post: bool) -> Reply:
         """One request, whatever comes of it."""
-        asked = {name.lower(): value for name, value in raw.items()}
+        asked = {_plain(name): value for name, value in raw.items()}
         command = commands().get(asked.get("command", "").lower())
         caller = None
         try:
             caller = self._caller(raw, asked)
             command, desk = _desk(command, asked, caller)
-            return self._bent(command, desk, caller, asked, origin, post)
+            work = partial(self._done, command, desk, caller, asked, origin, post)
+            return bent(self.datacenter, command.name, asked, work)
         except ApiError as error:
             return _refused(error, command, caller)
         except SandboxError as error:
@@ -76,20 +67,6 @@ class Front:
                 signature.verify(raw, keys.secret_key, self.datacenter.clock())
                 return Caller(keys.account, keys.admin, keys.account)
         raise ApiError(UNAUTHORIZED, "unable to verify user credentials and/or request signature")
-
-    def _bent(
-        self, command: Command, desk: Desk, caller: Caller, asked: Mapping[str, str], origin: str, post: bool
-    ) -> Reply:
-        taken = self._faults(command, asked)
-        for fault in taken:
-            self._before(fault)
-        modes = {fault.mode for fault in taken}
-        if "timeout-before-commit" in modes:
-            return Reply(None, {})
-        late = max((fault.ms or 0 for fault in taken if fault.mode == "late-visibility"), default=0) / 1000
-        twist = Twist(late_s=late, broken_vm="vm-error-state" in modes) if modes else STRAIGHT
-        body = self._done(command, desk, caller, asked, origin, post, twist)
-        return Reply(None if "timeout-after-commit" in modes else 200, body)
 
     def _done(
         self,
@@ -121,33 +98,25 @@ class Front:
             self.worker.soon(work)
         return body
 
-    def _faults(self, command: Command, asked: Mapping[str, str]) -> list[Fault]:
-        with self.datacenter.store.reading() as db:
-            if not calls.switches(db).faults:
-                return []
-        return faults.take(self.datacenter.store, command.name, lambda db: "\n".join(asked.values()))
 
-    def _before(self, fault: Fault) -> None:
-        if fault.mode == "latency":
-            self.datacenter.sleep((fault.ms or 0) / 1000)
-        elif fault.mode == "throttle":
-            raise ApiError(THROTTLED, "The given user has reached his/her account api limit, please retry later.")
-        elif fault.mode == "error":
-            raise ApiError(INTERNAL, "an injected fault")
+def _plain(name: str) -> str:
+    """The case of a parameter's name does not matter, that of a key inside a map does."""
+    word, bracket, rest = name.partition("[")
+    return word.lower() + bracket + rest
 
 
 def _desk(command: Command | None, asked: Mapping[str, str], caller: Caller) -> tuple[Command, Desk]:
-    wanted = asked.get("command", "")
-    if command is None:
-        raise ApiError(UNSUPPORTED, f"The given command:{wanted} does not exist or it is not available for user")
-    if command.admin and not caller.admin and command.name.lower() not in _OPEN_BY_SETTING:
+    desk = DESKS.get(command.name.lower()) if command else None
+    if command is None or desk is None or not _open_to(command, caller):
+        wanted = asked.get("command", "")
         raise ApiError(UNSUPPORTED, f"The given command:{wanted} does not exist or it is not available for user")
     if asked.get("response", "xml").lower() != "json":
         raise ApiError(UNSUPPORTED, "this server answers in JSON only: send response=json")
-    desk = DESKS.get(command.name.lower())
-    if desk is None:
-        raise ApiError(UNSUPPORTED, f"{command.name} is not simulated")
     return command, desk
+
+
+def _open_to(command: Command, caller: Caller) -> bool:
+    return caller.admin or not command.admin or command.name.lower() in _OPEN_BY_SETTING
 
 
 def _refused(error: ApiError, command: Command | None, caller: Caller | None) -> Reply:

@@ -10,6 +10,7 @@ from coterie.sandbox.api import work_of
 from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.fronts.cloudstack import configuration, jobs, places, shelf
 from coterie.sandbox.fronts.cloudstack.entities import outer_id
+from coterie.sandbox.fronts.cloudstack.network_rows import DRIVE, ROUTER
 from coterie.sandbox.networks import create_network
 from coterie.sandbox.security_groups import create_security_group
 from coterie.sandbox.twist import Tx
@@ -27,9 +28,11 @@ SERVICE_OFFERINGS = {
 }
 # name → GiB (None: the caller chooses), shared or local
 DISK_OFFERINGS = {"custom": (None, "shared"), "10g": (10, "shared"), "local": (None, "local")}
+# name → kind of network, who gives userdata
 NETWORK_OFFERINGS = {
-    "DefaultIsolatedNetworkOfferingWithSourceNatService": "Isolated",
-    "DefaultSharedNetworkOfferingWithSGService": "Shared",
+    "DefaultIsolatedNetworkOfferingWithSourceNatService": ("Isolated", ROUTER),
+    "DefaultSharedNetworkOfferingWithSGService": ("Shared", ROUTER),
+    "IsolatedNetworkOfferingWithConfigDrive": ("Isolated", DRIVE),
 }
 # Guest networks are in loopback, so that whoever tries to reach a simulated VM stays on this machine.
 _GUEST_BLOCK = 40
@@ -66,8 +69,8 @@ def _offerings(tx: Tx) -> None:
         shelf.put(tx, "serviceoffering", name, {"cpu": cpu, "ram_mb": ram_mb})
     for name, (size, storage) in DISK_OFFERINGS.items():
         shelf.put(tx, "diskoffering", name, {"gib": size, "storage": storage})
-    for name, guest in NETWORK_OFFERINGS.items():
-        shelf.put(tx, "networkoffering", name, {"guest": guest})
+    for name, (guest, userdata) in NETWORK_OFFERINGS.items():
+        shelf.put(tx, "networkoffering", name, {"guest": guest, "userdata": userdata})
     for ip in _PUBLIC:
         shelf.put(tx, "publicip", ip, {"state": "Free"})
 
@@ -89,5 +92,5 @@ def _network(tx: Tx, zone: str, number: int) -> None:
     block = f"127.{_GUEST_BLOCK + number}.0.0/16"
     name = default_network(zone)
     made = work_of(create_network)(tx, name=name, range=block, gateway=block.replace(".0.0/16", ".0.1"))
-    isolated = next(one for one in shelf.every(tx.db, "networkoffering") if one.doc["guest"] == "Isolated")
+    isolated = next(shelf.every(tx.db, "networkoffering", name=next(iter(NETWORK_OFFERINGS))))
     shelf.put(tx, "network", name, {"zone": zone, "offering": isolated.id, "standing": True}, outer_id(made.id))

@@ -19,6 +19,7 @@ TABLES = (
     "created_at REAL NOT NULL, status INTEGER NOT NULL, result TEXT, completed_at REAL, origin TEXT NOT NULL, "
     "broken_vm INTEGER NOT NULL)",
     "CREATE INDEX IF NOT EXISTS cloudstack_jobs_by_status ON cloudstack_jobs (status, run_at)",
+    "CREATE INDEX IF NOT EXISTS cloudstack_jobs_by_subject ON cloudstack_jobs (subject, status)",
 )
 _COLUMNS = (
     "id, account, admin, user, command, params, subject, run_at, created_at, status, result, completed_at, origin, "
@@ -62,7 +63,7 @@ def add(call: Call, subject: str, wanted: str | None) -> Job:
         call.command.name,
         call.params,
         subject,
-        tx.now + configuration.number(tx.db, "coterie.job.ms") / 1000,
+        tx.now + configuration.number(tx.db, "coterie.job.ms") / 1000 + tx.twist.build_s,
         tx.now,
         PENDING,
         None,
@@ -95,6 +96,16 @@ def find(db: sqlite3.Connection, wanted: str) -> Job | None:
 def pending(db: sqlite3.Connection) -> list[Job]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM cloudstack_jobs WHERE status = ? ORDER BY run_at", (PENDING,))
     return [_job(row) for row in rows.fetchall()]
+
+
+def must_wait(db: sqlite3.Connection, job: Job) -> bool:
+    """Whether an earlier job is at work on the same thing: the vendor does one after the other."""
+    earlier = db.execute(
+        "SELECT 1 FROM cloudstack_jobs WHERE subject = ?1 AND status = ?2 AND rowid < "
+        "(SELECT rowid FROM cloudstack_jobs WHERE id = ?3)",
+        (job.subject, PENDING, job.id),
+    ).fetchone()
+    return bool(job.subject and earlier)
 
 
 def of_account(db: sqlite3.Connection, account: str) -> list[Job]:

@@ -77,7 +77,7 @@ def nic_rows(tx: Tx, vm: Vm) -> Iterator[Row]:
             "macaddress": nic.mac,
             "isdefault": number == 0,
             "traffictype": "Guest",
-            "type": "Isolated",
+            "type": shelf.doc_of(tx.db, str(shelf.doc_of(tx.db, outer_id(nic.network)).get("offering"))).get("guest"),
         }
 
 

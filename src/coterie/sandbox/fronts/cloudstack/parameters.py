@@ -16,14 +16,18 @@ MOST_PER_PAGE = 500
 
 
 def read(command: Command, raw: Mapping[str, str], *, admin: bool, strict: bool) -> dict[str, Any]:
-    """Values by parameter name; a map becomes a list of its entries."""
+    """Values by parameter name; a map becomes a list of its entries.
+
+    Real servers are not `strict`: they pass over unknown names, and every flag that is not true is false.
+    """
     values, unknown = _gathered(command, raw)
     if unknown and strict:
         raise refuse(f"unknown parameters for {command.name}: {', '.join(sorted(unknown))}")
     found = {}
     for name, parameter in command.parameters.items():
         if name in values:
-            found[name] = _value(command, parameter, values[name], admin)
+            lax = parameter.type == "boolean" and not strict
+            found[name] = _value(command, parameter, _plain_flag(values[name]) if lax else values[name], admin)
         elif parameter.required:
             raise _missing(command, name)
     _check_page(found)
@@ -72,6 +76,10 @@ def _short(command: Command, parameter: Parameter, text: str) -> str:
     raise refuse(
         f"Value greater than max allowed length {parameter.length} for param: {parameter.name} of {command.name}"
     )
+
+
+def _plain_flag(given: Any) -> str:
+    return "true" if str(given).lower() == "true" else "false"
 
 
 def _flag(text: str) -> bool:

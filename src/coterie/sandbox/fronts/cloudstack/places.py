@@ -40,6 +40,11 @@ def host_named(tx: Tx, host_id: str) -> str:
     raise refuse(f"Unable to find host by id {host_id}")
 
 
+def pool_host(tx: Tx, pool_id: str) -> str | None:
+    """The host whose local pool this is; None: it is a shared one."""
+    return next((host for host in hosts(tx) if named_id("pool", host) == pool_id), None)
+
+
 def zone_words(zone: str | None) -> dict[str, str | None]:
     return {"zoneid": named_id("zone", zone) if zone else None, "zonename": zone}
 

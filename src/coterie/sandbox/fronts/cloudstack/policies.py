@@ -1,4 +1,5 @@
-"""Types of affinity groups, and the datacenter's policies that they stand for."""
+"""Types of affinity groups, and the datacenter's policies that they stand for. A dedication keeps nobody anywhere
+here: hosts cannot be dedicated, so such a group only gathers."""
 
 from __future__ import annotations
 
@@ -7,5 +8,7 @@ TYPES: dict[str | None, str] = {
     "affinity": "host affinity",
     "soft-anti-affinity": "non-strict host anti-affinity",
     "soft-affinity": "non-strict host affinity",
+    None: "ExplicitDedication",
 }
+ADMINS_ONLY = frozenset({"ExplicitDedication"})
 POLICIES = {kind: policy for policy, kind in TYPES.items()}

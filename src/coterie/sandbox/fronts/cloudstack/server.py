@@ -1,4 +1,5 @@
-"""HTTP around the front: the API under /client/api, uploads of templates under /upload/. Listens on loopback only."""
+"""HTTP around the front: the API under /client/api, templates under /upload/ and /userdata/, and what routers tell VMs
+under /latest/. Listens on loopback only."""
 
 from __future__ import annotations
 
@@ -10,13 +11,17 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from coterie.sandbox.datacenter import Datacenter
+from coterie.sandbox.fronts.cloudstack.commands.extracts import extracted_size
 from coterie.sandbox.fronts.cloudstack.commands.uploads import take_upload
 from coterie.sandbox.fronts.cloudstack.front import Front
+from coterie.sandbox.fronts.cloudstack.metadata import LATEST, told
 from coterie.sandbox.fronts.cloudstack.refusals import ApiError
+from coterie.sandbox.fronts.cloudstack.template_urls import EXTRACTS
 
 PATH = "/client/api"
 UPLOAD = "/upload/"
 _MOST = 4 * 2**20
+_CHUNK = 2**18
 
 
 class Server(ThreadingHTTPServer):
@@ -51,7 +56,12 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self._api({}, post=False)
+        if self.path.startswith(LATEST):
+            self._raw(told(self.server.front.datacenter, str(self.client_address[0]), self.path.removeprefix(LATEST)))
+        elif self.path.startswith(EXTRACTS):
+            self._extract(self.path.removeprefix(EXTRACTS))
+        else:
+            self._api({}, post=False)
 
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length") or 0)
@@ -87,14 +97,34 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(200, {})
 
+    def _raw(self, found: bytes | None) -> None:
+        if found is None:
+            self._send(404, {})
+            return
+        self._head(200, "text/plain", len(found))
+        self.wfile.write(found)
+
+    def _extract(self, name: str) -> None:
+        """As many bytes as the image had; their values are not kept."""
+        size = extracted_size(self.server.front.datacenter, name)
+        if size is None:
+            self._send(404, {})
+            return
+        self._head(200, "application/octet-stream", size)
+        for begin in range(0, size, _CHUNK):
+            self.wfile.write(bytes(min(_CHUNK, size - begin)))
+
     def _send(self, status: int, body: dict[str, Any]) -> None:
         raw = json.dumps(body).encode()
         with suppress(ConnectionError):
-            self.send_response(status)
-            self.send_header("content-type", "application/json; charset=UTF-8")
-            self.send_header("content-length", str(len(raw)))
-            self.end_headers()
+            self._head(status, "application/json; charset=UTF-8", len(raw))
             self.wfile.write(raw)
+
+    def _head(self, status: int, kind: str, length: int) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(length))
+        self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests carry api keys: nothing of them is written anywhere."""

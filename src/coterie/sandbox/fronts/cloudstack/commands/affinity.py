@@ -11,8 +11,8 @@ from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.desk import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
-from coterie.sandbox.fronts.cloudstack.policies import POLICIES, TYPES
-from coterie.sandbox.fronts.cloudstack.refusals import refuse
+from coterie.sandbox.fronts.cloudstack.policies import ADMINS_ONLY, POLICIES, TYPES
+from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
 from coterie.sandbox.server_groups import SHAPE, ServerGroup, read_members
 from coterie.sandbox.twist import Tx
 
@@ -21,6 +21,8 @@ def _begin(call: Call) -> str:
     name, kind = call.params["name"], call.params["type"]
     if kind not in POLICIES:
         raise refuse(f"Unable to create affinity group, invalid affinity group type {kind}")
+    if kind in ADMINS_ONLY and not call.caller.admin:
+        raise ApiError(PERMISSION, "Cannot create the affinity group")
     if any(records_of_name(call.tx, name)):
         raise refuse(f"Unable to create affinity group, a group with name {name} already exists.")
     made = work_of(server_groups.create_server_group)(call.tx, name=name, policy=POLICIES[kind])
@@ -55,7 +57,7 @@ def list_groups(call: Call) -> Iterator[Row]:
 
 @answers("listAffinityGroupTypes")
 def list_types(call: Call) -> Iterator[Row]:
-    return iter({"type": kind} for kind in POLICIES)
+    return iter({"type": kind} for kind in POLICIES if call.caller.admin or kind not in ADMINS_ONLY)
 
 
 def records_of_name(tx: Tx, name: str) -> Iterator[ServerGroup]:

@@ -13,19 +13,19 @@ from coterie.sandbox.fit import Demand
 from coterie.sandbox.fronts.cloudstack import configuration, places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.commands.power import start
-from coterie.sandbox.fronts.cloudstack.commands.templates import ready_in
 from coterie.sandbox.fronts.cloudstack.commands.volumes import add_volume
 from coterie.sandbox.fronts.cloudstack.desk import job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row
 from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
+from coterie.sandbox.fronts.cloudstack.template_rows import usable_in
 from coterie.sandbox.fronts.cloudstack.wishes import groups, guards, nics, offering, size_of
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm
 
 _HOST_NAME = re.compile(r"^[a-zA-Z]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$")
-_GET_USERDATA = 4096
+_GET_USERDATA = 4096  # of a POST, the definition tells the limit
 
 
 def _begin(call: Call) -> str:
@@ -42,6 +42,7 @@ def _begin(call: Call) -> str:
         name=name,
         size=Demand(size.cpu, size.ram_mb, size.disk_mb, zone),
         image=inner_id("template", template),
+        shared_image=True,
         nics=wished,
         security_groups=guards(call, zone),
         user_data=call.get("userdata") or "",
@@ -74,8 +75,8 @@ def row_of(tx: Tx, wanted: str) -> Row:
 def _template(call: Call, zone: str) -> str:
     call.needs("templateid")
     wanted = str(call.params["templateid"])
-    if not ready_in(call.tx, wanted, zone):
-        raise refuse(f"Unable to use template {wanted}: it is not ready in zone {zone}")
+    if not usable_in(call.tx, wanted, zone, call.caller.admin):
+        raise refuse(f"Unable to use template {wanted}: it is not yours, or not ready in zone {zone}")
     return wanted
 
 
@@ -102,9 +103,9 @@ def _check_userdata(call: Call) -> None:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise refuse("User data needs to be base64 encoded") from None
-    most = configuration.number(call.tx.db, "vm.userdata.max.length")
-    if len(raw) > most:
-        raise refuse(f"User data is too long: {len(raw)} bytes, at most {most:.0f}")
+    limit = configuration.number(call.tx.db, "vm.userdata.max.length")
+    if len(raw) > limit:
+        raise refuse(f"User data is too long: {len(raw)} bytes, at most {limit:.0f}")
 
 
 def _check_host(call: Call) -> None:

@@ -12,13 +12,12 @@ from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.desk import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted, tag_rows, time_words
+from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
 from coterie.sandbox.fronts.cloudstack.nat import addresses_of
-from coterie.sandbox.fronts.cloudstack.refusals import INTERNAL, ApiError, refuse
+from coterie.sandbox.fronts.cloudstack.network_rows import network_row, shown
+from coterie.sandbox.fronts.cloudstack.refusals import INTERNAL, PERMISSION, ApiError, refuse
 from coterie.sandbox.networks import SHAPE, Network
 from coterie.sandbox.twist import Tx
-
-_SERVICES = ("Dhcp", "Dns", "UserData", "SourceNat", "StaticNat")
 
 
 @answers("createNetwork", writes=True)
@@ -27,12 +26,13 @@ def create(call: Call) -> Row:
     gateway, netmask = call.get("gateway"), call.get("netmask")
     if bool(gateway) != bool(netmask):
         raise refuse("gateway and netmask should be passed in together")
+    _require_right(call)
     within = _range(gateway, netmask) if gateway else None
     name = call.params["name"]
     made = work_of(networks.create_network)(call.tx, name=name, range=within, gateway=gateway)
     doc = {"zone": zone, "offering": call.params["networkofferingid"], "displaytext": call.get("displaytext") or name}
     shelf.put(call.tx, "network", name, doc, outer_id(made.id))
-    return _row(call.tx, made)
+    return network_row(call.tx, made)
 
 
 @job("deleteNetwork")
@@ -48,39 +48,14 @@ def delete(call: Call, wanted: str) -> None:
 
 @answers("listNetworks")
 def list_networks(call: Call) -> Iterator[Row]:
-    rows = gathered(call, lambda tx: (_row(tx, one) for one in records_of(tx, SHAPE) if _shown(tx, one)))
+    rows = gathered(call, lambda tx: (network_row(tx, one) for one in records_of(tx, SHAPE) if shown(tx, one)))
     return sifted(call, rows, "id", "name", "zoneid", "type", "traffictype", like=("name", "displaytext"))
 
 
-def _shown(tx: Tx, network: Network) -> bool:
-    """Networks that were made past this front are in no zone, so they are none of its."""
-    return "zone" in shelf.doc_of(tx.db, outer_id(network.id))
-
-
-def _row(tx: Tx, network: Network) -> Row:
-    wanted = outer_id(network.id)
-    doc = shelf.doc_of(tx.db, wanted)
-    within = ipaddress.ip_network(str(network.range))
-    return {
-        "id": wanted,
-        "name": network.name,
-        "displaytext": doc.get("displaytext") or network.name,
-        "cidr": str(within),
-        "netmask": str(within.netmask),
-        "gateway": network.gateway,
-        "type": "Isolated",
-        "traffictype": "Guest",
-        "state": "Implemented" if network.vms or doc.get("standing") else "Allocated",
-        "networkofferingid": doc["offering"],
-        "created": time_words(network.created_at),
-        "canusefordeploy": True,
-        "acltype": "Account",
-        "issystem": False,
-        "service": [{"name": name} for name in _SERVICES],
-        "tags": tag_rows(network, "Network"),
-        **places.owner_words(network.account),
-        **places.zone_words(doc["zone"]),
-    }
+def _require_right(call: Call) -> None:
+    shared = shelf.doc_of(call.tx.db, call.params["networkofferingid"]).get("guest") == "Shared"
+    if shared and not call.caller.admin:
+        raise ApiError(PERMISSION, "Only admin is allowed to create a shared network")
 
 
 def _range(gateway: str, netmask: str) -> str:

@@ -8,6 +8,8 @@ from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.desk import answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, sifted, time_words
+from coterie.sandbox.fronts.cloudstack.network_rows import ROUTER, services
+from coterie.sandbox.fronts.cloudstack.places import named_id
 from coterie.sandbox.fronts.cloudstack.shelf import Thing
 
 
@@ -64,6 +66,8 @@ def _network(thing: Thing) -> Row:
         "traffictype": "Guest",
         "state": "Enabled",
         "forvpc": False,
-        "isdefault": True,
+        "isdefault": thing.doc["userdata"] == ROUTER,
+        "service": services(thing.doc),
         "specifyvlan": thing.doc["guest"] == "Shared",
+        "serviceofferingid": named_id("systemoffering", "router"),
     }

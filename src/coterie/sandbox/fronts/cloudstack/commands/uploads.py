@@ -57,7 +57,8 @@ def take_upload(
     size = _received(body, length, str(headers.get("content-type", "")))
     with datacenter.store.writing() as db:
         tx = Tx(db, "", datacenter.clock(), datacenter.ids)
-        downloads.settle(tx, wanted, downloads.DONE, settled=True, size=size)
+        for zone in doc["zones"]:
+            downloads.settle(tx, wanted, zone, downloads.DONE, settled=True, size=size)
         shelf.note(tx, wanted, upload=None)
 
 

@@ -21,22 +21,24 @@ from coterie.errors import UsageError
 @click.option("--az", metavar="NAME")
 @click.option("--state", metavar="STATE", help="planned, changing, up, failing, dead, missing or deleting.")
 @click.option("--cloud", metavar="NAME")
-def nodes(session: Session, **wanted: str | None) -> None:
-    """List nodes; `show` one, or `settle` what became of an object that its cloud can not tell."""
+@click.option("--enrolled", is_flag=True, default=None, help="Only machines that somebody else made.")
+def nodes(session: Session, **wanted: Any) -> None:
+    """List nodes; `show` one, `set` its conductor group; `create` and `delete` enroll and forget existing machines;
+    `settle` says what became of an object that its cloud can not tell."""
     found = session.api.list("/v1/nodes", wanted)
     if session.json:
         session.data(as_json(found))
         return
     rows = [_row(node) for node in found["items"]]
-    headers = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "VM")
+    headers = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "CONDUCTORS", "VM")
     session.data(table(headers, rows, session.paint, state=2))
 
 
 @nodes.verb("show")
-@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX")
+@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX|NAME")
 def show(session: Session, which: str) -> None:
     """One node: how its VM was made, and the cloud objects that belong to it."""
-    node = session.api.get(f"/v1/nodes/{'/'.join(part(one) for one in which.split('/'))}")
+    node = session.api.get(path_of(which))
     if session.json:
         session.data(as_json(node))
         return
@@ -44,6 +46,22 @@ def show(session: Session, which: str) -> None:
     if node["objects"]:
         rows = [(one["kind"], one["cid"], one["state"], one["intent"]) for one in node["objects"]]
         session.data("\n" + table(("KIND", "CID", "STATE", "INTENT"), rows, session.paint, state=2))
+
+
+@nodes.verb("set")
+@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX|NAME")
+@click.option(
+    "--conductor-group", "group", metavar="NAME", help='Conductor group to move it to; "" is the one without a name.'
+)
+@click.option("--inherit", is_flag=True, help="Take the conductor group of its cloud again.")
+def set_group(session: Session, which: str, group: str | None, inherit: bool) -> None:
+    """Move a node to another conductor group, with the steps that wait for it."""
+    if (group is None) != inherit:
+        raise UsageError("say which conductor group", remedy="either --conductor-group NAME, or --inherit")
+    node = session.api.send("PATCH", path_of(which), body={"conductor_group": group}).body
+    if session.json:
+        session.data(as_json(node))
+    session.say(f"{which} runs in conductor group {node['runs_in_group']!r}")
 
 
 @nodes.verb("settle")
@@ -60,10 +78,15 @@ def settle(session: Session, intent: str, cid: str | None, gone: bool) -> None:
     session.say(f"{settled['kind']} {settled['ref'] or intent} is {settled['state']}")
 
 
+def path_of(which: str) -> str:
+    return f"/v1/nodes/{'/'.join(part(one) for one in which.split('/'))}"
+
+
 def _row(node: dict[str, Any]) -> tuple[Any, ...]:
     addresses = [str(address) for address in node["addresses"].values()]
     names = ("deployment", "name", "state", "az", "host")
-    return (*[node[name] for name in names], addresses, node["server_group"], node["vm_cid"])
+    shown = {**node, "deployment": "(enrolled)"} if node["enrolled"] else node
+    return (*[shown[name] for name in names], addresses, node["server_group"], node["runs_in_group"], node["vm_cid"])
 
 
 def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -71,6 +94,8 @@ def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
     found = [(name, node[name]) for name in ("uuid", "name", "deployment", "state", "az", "cloud", "host", "vm_cid")]
     found.append(("addresses", [f"{network} {ip}" for network, ip in node["addresses"].items()]))
     found.append(("server group", node["server_group"]))
+    inherited = " (its cloud's)" if node["conductor_group"] is None else ""
+    found.append(("conductor group", f"{node['runs_in_group'] or 'none'}{inherited}"))
     found.append(("changed", ago(node["updated_at"])))
     found += [(name, problem[name]) for name in ("what", "why", "remedy") if problem.get(name)]
     return found

@@ -1,4 +1,4 @@
-"""Logs of the Director: one JSON object per line in its file, words for people on a terminal. Secrets never."""
+"""Logs of services: one JSON object per line, or words for people on a terminal. Secrets never."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ def to_file(path: Path) -> None:
     _install(handler)
 
 
-def to_terminal() -> None:
+def to_terminal(form: str = "auto") -> None:
+    """`form`: json, text, or auto (text where somebody may be reading along)."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Words() if sys.stderr.isatty() else _Lines())
+    words = sys.stderr.isatty() if form == "auto" else form == "text"
+    handler.setFormatter(_Words() if words else _Lines())
     _install(handler)
 
 

@@ -1,0 +1,193 @@
+"""A fleet on PostgreSQL and on SQLite: steps per second with 1, 2 and 4 conductors, latency from commit to start,
+what 100 idle conductors cost, and how long a hand-over takes after a kill. Prints figures; asserts nothing.
+
+The steps are looks at an empty cloud: what is measured is the engine, not a driver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.peers import postgres
+
+from coterie.conductor.post import Post
+from coterie.conductor.process import Conductor
+from coterie.ids import Ids
+from coterie.ledger import clouds, identity, tasks
+from coterie.ledger.clouds import CloudRow
+from coterie.ledger.store import Ledger
+from coterie.ledger.store import time as database_time
+from coterie.ledger.tables import conductors, steps
+from coterie.ledger.tables import tasks as tasks_table
+from coterie.ledger.tasks import NewStage, NewStep, NewTask
+
+GROUP = "bench"
+
+
+def prepare(url: str) -> Ledger:
+    ledger = Ledger.open(url)
+    identity.ensure_director(ledger, "bench", Ids())
+    with ledger.write() as tx:
+        clouds.set_config(tx, "bench", [CloudRow("lab", "sandbox", {}, GROUP)])
+    return ledger
+
+
+def queue(ledger: Ledger, count: int) -> int:
+    ids = Ids()
+    looks = [NewStep("look", "begin", f"s{n}", {}, ids.uuid(), "lab", "sandbox", GROUP) for n in range(count)]
+    with ledger.write() as tx:
+        return tasks.create(tx, NewTask("bench", None, [NewStage("s", looks)]))
+
+
+def work(url: str, name: str, folder: str, ttl_s: float) -> None:
+    """One conductor, until its standard input closes; then its CPU seconds on standard output."""
+    ledger = Ledger.open(url)
+    conductor = Conductor(ledger, name, state_folder=Path(folder), post=Post(GROUP), workers=8, ttl_s=ttl_s)
+    conductor.start()
+    sys.stdin.read()
+    conductor.drain()
+    ledger.close()
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(used.ru_utime + used.ru_stime)
+
+
+@contextmanager
+def fleet(url: str, count: int, folder: str, ttl_s: float = 6.0) -> Iterator[list[subprocess.Popen[str]]]:
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--work", url, f"c{n}", folder, str(ttl_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ},
+        )
+        for n in range(count)
+    ]
+    try:
+        yield started
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+
+
+def until(ledger: Ledger, query: sa.Select[Any], wanted: Any) -> None:
+    while True:
+        seen = ledger.written.version
+        with ledger.read() as tx:
+            if tx.execute(query).scalar_one() == wanted:
+                return
+        ledger.written.wait(seen, 0.05)
+
+
+def joined(ledger: Ledger, count: int) -> None:
+    until(ledger, sa.select(sa.func.count()).select_from(conductors), count)
+
+
+def ended(ledger: Ledger, task: int) -> None:
+    until(ledger, sa.select(tasks_table.c.state).where(tasks_table.c.id == task), "done")
+
+
+def throughput(url: str, count: int, number: int) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = prepare(url)
+        with fleet(url, count, folder) as started:
+            joined(ledger, count)
+            begun = time.perf_counter()
+            ended(ledger, queue(ledger, number))
+            wall = time.perf_counter() - begun
+            cpu = sum(float(one.communicate("")[0]) for one in started)
+        ledger.close()
+    return f"{number / wall:7.0f} steps/s, {cpu / number * 1000:5.2f} ms CPU per step in the conductors"
+
+
+def latency_ms(url: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = prepare(url)
+        with fleet(url, 2, folder):
+            joined(ledger, 2)
+            found = []
+            for _ in range(30):
+                time.sleep(0.05)
+                task = queue(ledger, 1)
+                with ledger.read() as tx:
+                    committed = database_time(tx)
+                ended(ledger, task)
+                with ledger.read() as tx:
+                    began = tx.execute(sa.select(steps.c.started_at).where(steps.c.task == task)).scalar_one()
+                found.append((began - committed) * 1000)
+        ledger.close()
+    return f"median {statistics.median(found):.1f} ms, worst {max(found):.1f} ms"
+
+
+def idle(url: str, count: int, seconds: float) -> str:
+    """All in one process, as threads, so that 100 interpreters do not have to fit into memory."""
+    ledger = prepare(url)
+    with tempfile.TemporaryDirectory() as folder:
+        ledgers = [Ledger.open(url) for _ in range(count)]
+        posts = [
+            Conductor(one, f"c{n}", state_folder=Path(folder), post=Post(GROUP), workers=1)
+            for n, one in enumerate(ledgers)
+        ]
+        for one in posts:
+            one.start()
+        time.sleep(2)
+        before = time.process_time()
+        time.sleep(seconds)
+        used = time.process_time() - before
+        for one in posts:
+            one.drain(5)
+        for opened in [*ledgers, ledger]:
+            opened.close()
+    return f"{used / seconds / count * 100:.3f} % of a core each"
+
+
+def hand_over_s(url: str, ttl_s: float) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = prepare(url)
+        with fleet(url, 2, folder, ttl_s) as started:
+            joined(ledger, 2)
+            started[0].send_signal(signal.SIGKILL)
+            begun = time.perf_counter()
+            task = queue(ledger, 40)
+            ended(ledger, task)
+            took = time.perf_counter() - begun
+        ledger.close()
+    return f"{took:.1f} s with a lease of {ttl_s:.0f} s"
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--work"]:
+        work(sys.argv[2], sys.argv[3], sys.argv[4], float(sys.argv[5]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--idle", type=int, default=100)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, postgres.running() as server:
+        for title, url in (("PostgreSQL", server.url), ("SQLite", f"sqlite:///{folder}/ledger.db")):
+            for count in (1, 2, 4):
+                print(f"{title:>10}, {count} conductors: {throughput(url, count, chosen.steps)}", flush=True)
+            print(f"{title:>10}, commit to start: {latency_ms(url)}", flush=True)
+            print(f"{title:>10}, hand-over after a kill: {hand_over_s(url, 6.0)}", flush=True)
+        print(f"PostgreSQL, {chosen.idle} idle conductors: {idle(server.url, chosen.idle, 20.0)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""`coterie ring`: which conductor a node belongs to, why, and what would move."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from coterie.cli.frame.documents import read
+from coterie.cli.frame.session import Session
+from coterie.cli.frame.verb import noun
+from coterie.cli.link.api import part
+from coterie.cli.show.data import as_json
+from coterie.cli.show.table import fields, table
+from coterie.errors import UsageError
+
+_MOST = 20
+
+
+@noun("ring")
+def ring(session: Session) -> None:
+    """Show every ring; `explain` a node, ask `what-if`, `verify` recorded answers of an Ironic."""
+    _show(session)
+
+
+@ring.verb("show")
+def show(session: Session) -> None:
+    """Every ring: its members, and how many nodes each has."""
+    _show(session)
+
+
+@ring.verb("explain")
+@click.argument("node", metavar="UUID|DEPLOYMENT/GROUP/INDEX")
+def explain(session: Session, node: str) -> None:
+    """The conductor of a node: key, ring, and why it is that one."""
+    found = session.api.get(f"/v1/ring/nodes/{'/'.join(part(one) for one in node.split('/'))}")
+    names = ("node", "uuid", "conductor_group", "driver", "key", "algorithm", "ring", "conductor", "why")
+    session.data(as_json(found) if session.json else fields([(name, found[name]) for name in names], session.paint))
+
+
+@ring.verb("what-if")
+@click.option("--without", multiple=True, metavar="CONDUCTOR", help="It leaves. Repeat for several.")
+@click.option("--with", "added", multiple=True, metavar="NAME:GROUP:DRIVERS", help="It joins. Repeat for several.")
+def what_if(session: Session, without: tuple[str, ...], added: tuple[str, ...]) -> None:
+    """How many nodes would move, and where. Changes nothing."""
+    if not without and not added:
+        raise UsageError("say what would change", remedy="--without CONDUCTOR, or --with NAME:GROUP:DRIVERS")
+    asked = urlencode([*(("without", name) for name in without), *(("with", text) for text in added)])
+    found = session.api.get(f"/v1/ring/what-if?{asked}")
+    if session.json:
+        session.data(as_json(found))
+        return
+    session.say(f"{found['moved']} of {found['nodes']} nodes move, {found['orphaned']} of them to nobody")
+    rows = [(one["from"], one["to"], one["nodes"]) for one in found["moves"]]
+    session.data(table(("FROM", "TO", "NODES"), rows, session.paint))
+
+
+@ring.verb("verify")
+@click.argument("vectors", metavar="VECTORS.json")
+def verify(session: Session, vectors: str) -> int:
+    """Compare `ring: ironic` with answers recorded from a real Ironic. 1 if there is a difference."""
+    from coterie.ring.verify import verify as compare
+
+    verdict = compare(_document(vectors))
+    told = [{"fleet": d.fleet, "what": d.what, "expected": d.expected, "found": d.found} for d in verdict.differences]
+    if session.json:
+        session.data(as_json({"passed": verdict.passed, "failed": len(told), "differences": told}))
+    else:
+        session.data(f"{verdict.passed} passed, {len(told)} failed")
+        for one in told[:_MOST]:
+            session.say(f"{one['fleet']}: {one['what']}: expected {one['expected']}, found {one['found']}")
+    return 1 if told else 0
+
+
+def _show(session: Session) -> None:
+    found = session.api.get("/v1/ring")
+    if session.json:
+        session.data(as_json(found))
+        return
+    if not found["groups_count"]:
+        session.say("groups do not count yet: a conductor is pinned to a release from before them")
+    rows = [row for one in found["rings"] for row in _rows(one)]
+    session.data(table(("RING", "ALGORITHM", "CONDUCTOR", "WEIGHT", "NODES"), rows, session.paint))
+
+
+def _rows(one: dict[str, Any]) -> list[tuple[Any, ...]]:
+    rows = [(one["key"], one["algorithm"], m["name"], m["weight"], m["nodes"]) for m in one["members"]]
+    if one["orphans"]:
+        rows.append((one["key"], "", "(nobody)", "", one["orphans"]))
+    return rows
+
+
+def _document(path: str) -> Any:
+    try:
+        return json.loads(read(path))
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON", why=str(error), remedy="give the recorded vectors as JSON") from error

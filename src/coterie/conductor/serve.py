@@ -1,0 +1,121 @@
+"""A conductor as a process of its own: connects, works until a signal or a lost lease ends it, drains."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable
+
+from coterie.conductor.connect import check_clock, connect
+from coterie.conductor.post import Post
+from coterie.conductor.process import Conductor
+from coterie.cpi.load import driver_names
+from coterie.errors import LeaseLost, Unreachable, UsageError
+from coterie.ledger import identity
+from coterie.ledger.store import Ledger
+from coterie.settings import Settings
+from coterie.telemetry import process, trace
+from coterie.telemetry.meters import Gauge
+from coterie.telemetry.page import Page
+
+log = logging.getLogger(__name__)
+_DRAIN_S = 30.0
+
+
+def serve(settings: Settings, database: str, say: Callable[[str], None]) -> None:
+    """Returns when it was told to end, and has drained."""
+    post = post_of(settings)
+    ledger = connect(database)
+    try:
+        check_clock(ledger)
+        _require_director(ledger)
+        _work(ledger, settings, post, say)
+    finally:
+        ledger.close()
+
+
+def post_of(settings: Settings) -> Post:
+    installed = driver_names()
+    wanted: tuple[str, ...] | None = settings["drivers"]
+    unknown = sorted(set(wanted or ()) - set(installed))
+    if unknown:
+        raise UsageError(
+            f"there is no driver {unknown[0]!r}", remedy=f"install it, or use one of: {', '.join(sorted(installed))}"
+        )
+    return Post(
+        settings["conductor_group"], wanted, settings["weight"], settings["ring"], settings["pin_release_version"]
+    )
+
+
+def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], None]) -> None:
+    over = threading.Event()
+    lost = threading.Event()
+
+    def on_lost() -> None:
+        lost.set()
+        over.set()
+
+    conductor = Conductor(
+        ledger,
+        settings["conductor_name"] or _name(post),
+        state_folder=settings.state,
+        post=post,
+        workers=settings["workers"],
+        per_cloud=settings["workers_per_cloud"],
+        ttl_s=settings["lease"],
+        call_timeout_s=settings["call_timeout"],
+        on_lost=on_lost,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: over.set())
+    page = _page(settings, conductor)
+    conductor.start()
+    if page is not None:
+        page.start()
+    trace.start(settings["otlp_endpoint"], "coterie-conductor", conductor.name)
+    say(f"conductor {conductor.name} works for {post.group or 'clouds without a group'}")
+    over.wait()
+    try:
+        _end(conductor, lost.is_set())
+    finally:
+        trace.stop()
+        if page is not None:
+            page.stop()
+
+
+def _page(settings: Settings, conductor: Conductor) -> Page | None:
+    address: str | None = settings["conductor_listen"]
+    if address is None:
+        return None
+    more = (
+        Gauge("coterie_conductor_steps", "Steps in hand.", lambda: conductor.in_hand),
+        Gauge("coterie_conductor_ready", "Whether it may work: its lease holds.", lambda: conductor.trouble is None),
+    )
+    return Page(address, settings["metrics_token"], lambda: conductor.trouble, lambda: process.shown(*more))
+
+
+def _end(conductor: Conductor, lost: bool) -> None:
+    if lost:
+        raise LeaseLost(
+            f"the fleet has given conductor {conductor.name} up",
+            why="it was silent for longer than its lease, or another one was started under its name",
+            remedy="start it again; what it had in hand goes on elsewhere",
+        )
+    log.info("draining")
+    conductor.drain(_DRAIN_S)
+
+
+def _name(post: Post) -> str:
+    return f"{socket.gethostname()}-{post.group}" if post.group else socket.gethostname()
+
+
+def _require_director(ledger: Ledger) -> None:
+    with ledger.read() as tx:
+        try:
+            identity.director(tx)
+        except LookupError as error:
+            raise Unreachable(
+                "this ledger has no Director yet", remedy="start one on the same database: coterie director"
+            ) from error

@@ -1,0 +1,92 @@
+"""Wake-ups between processes through PostgreSQL's LISTEN and NOTIFY: one connection and one thread per process.
+
+A wake-up is a courtesy, never a fact: whoever waits looks into the tables, and polls when nobody wakes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+log = logging.getLogger(__name__)
+
+_CHANNEL = "coterie"
+_GAP_S = 0.002  # wake-ups that follow each other faster than this are one
+_RETRY_S = 0.5
+_LIVENESS_S = 30.0  # how long a silent connection is trusted before it is asked whether it is still there
+
+
+class Wakeups:
+    """`heard` is called when another process has written; `tell` says that this one has."""
+
+    def __init__(self, url: str, heard: Callable[[], None]) -> None:
+        self._url = url
+        self._heard = heard
+        self._wake, self._bell = os.pipe()
+        os.set_blocking(self._bell, False)
+        os.set_blocking(self._wake, False)
+        self._over = False
+        self.listening = False
+        self._thread = threading.Thread(target=self._run, name="wakeups", daemon=True)
+        self._thread.start()
+
+    def tell(self) -> None:
+        try:
+            os.write(self._bell, b"w")
+        except BlockingIOError:
+            pass  # the pipe is full: the thread is to wake up anyhow
+        except OSError:
+            pass  # closed: the process ends
+
+    def close(self) -> None:
+        self._over = True
+        self.tell()
+        self._thread.join(5.0)
+        for end in (self._wake, self._bell):
+            os.close(end)
+
+    def _run(self) -> None:
+        while not self._over:
+            try:
+                with psycopg.connect(self._url, autocommit=True) as connection:
+                    connection.execute(f"LISTEN {_CHANNEL}")
+                    self.listening = True
+                    self._heard()  # whatever was written while nobody listened
+                    self._serve(connection)
+            except psycopg.Error as error:
+                if self.listening:
+                    log.warning("no wake-ups from the database, polling meanwhile: %s", type(error).__name__)
+                self.listening = False
+                self._heard()  # who trusted in being woken must look by itself again
+                self._rest()
+
+    def _serve(self, connection: psycopg.Connection[Any]) -> None:
+        mine = connection.info.backend_pid
+        while not self._over:
+            ready, _, _ = select.select([connection.fileno(), self._wake], [], [], _LIVENESS_S)
+            if not ready:
+                connection.execute("SELECT 1")
+            if self._wake in ready and self._rung():
+                connection.execute(f"NOTIFY {_CHANNEL}")
+            told = list(connection.notifies(timeout=0))
+            if any(one.pid != mine for one in told):
+                self._heard()
+            time.sleep(_GAP_S)
+
+    def _rung(self) -> bool:
+        try:
+            return bool(os.read(self._wake, 65_536))
+        except BlockingIOError:
+            return False
+
+    def _rest(self) -> None:
+        give_up = time.monotonic() + _RETRY_S
+        while not self._over and time.monotonic() < give_up:
+            time.sleep(0.05)

@@ -1,0 +1,100 @@
+"""Small changes to the text of a cloud config, in place: comments, order and everything else stay as they were written.
+
+What came of it is compared with what was meant; a text that cannot be changed safely is refused. No I/O.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from coterie.errors import NotFound, Refused
+from coterie.manifest.load import load_cloud_config
+from coterie.manifest.schema import CloudConfig
+
+_FILE = "cloud-config"
+
+
+def regrouped(text: str, cloud: str, group: str) -> str:
+    """The same config with another conductor group for one cloud."""
+    before = load_cloud_config(text, _FILE).value
+    wanted = [{**one, "conductor_group": group} if one["name"] == cloud else one for one in _clouds(before)]
+    if cloud not in {one["name"] for one in wanted}:
+        raise NotFound(f"no cloud {cloud!r} in the cloud config", remedy="list them with `coterie clouds`")
+    entry = next(one for one in _entries(text) if _scalar(_value(one, "name")) == cloud)
+    return _checked(_set_group(text, entry, group), before, wanted)
+
+
+def added(text: str, cloud: Mapping[str, Any]) -> str:
+    """The same config with one more cloud."""
+    line = json.dumps(dict(cloud), ensure_ascii=False)
+    before = load_cloud_config(text, _FILE).value
+    clouds = _value(_root(text), "clouds")
+    if not isinstance(clouds, SequenceNode):
+        raise _unsafe()
+    at = clouds.start_mark.index
+    if clouds.flow_style:
+        rest = ", " if clouds.value else ""
+        changed = f"{text[: at + 1]}{line}{rest}{text[at + 1 :]}"
+    else:
+        changed = f"{text[:at]}- {line}\n{' ' * clouds.start_mark.column}{text[at:]}"
+    wanted = [CloudConfig.model_validate({**before.model_dump(), "clouds": [cloud]}).clouds[0].model_dump()]
+    return _checked(changed, before, wanted + _clouds(before))
+
+
+def _set_group(text: str, entry: MappingNode, group: str) -> str:
+    value = json.dumps(group)
+    present = _value(entry, "conductor_group")
+    if present is not None:
+        return text[: present.start_mark.index] + value + text[present.end_mark.index :]
+    name = _value(entry, "name")
+    if name is None:
+        raise _unsafe()
+    glue = ", " if entry.flow_style else "\n" + " " * entry.value[0][0].start_mark.column
+    return f'{text[: name.end_mark.index]}{glue}"conductor_group": {value}{text[name.end_mark.index :]}'
+
+
+def _checked(text: str, before: CloudConfig, wanted: list[dict[str, Any]]) -> str:
+    try:
+        after = load_cloud_config(text, _FILE).value.model_dump()
+    except Exception as error:  # whatever it is: the text that we made of a good one is not good
+        raise _unsafe() from error
+    if after != {**before.model_dump(), "clouds": tuple(wanted)}:
+        raise _unsafe()
+    return text
+
+
+def _clouds(config: CloudConfig) -> list[dict[str, Any]]:
+    return [cloud.model_dump() for cloud in config.clouds]
+
+
+def _entries(text: str) -> list[MappingNode]:
+    clouds = _value(_root(text), "clouds")
+    return [one for one in clouds.value if isinstance(one, MappingNode)] if isinstance(clouds, SequenceNode) else []
+
+
+def _root(text: str) -> Node | None:
+    root: Node | None = YAML(typ="safe", pure=True).compose(text)
+    return root
+
+
+def _value(node: Node | None, key: str) -> Node | None:
+    if not isinstance(node, MappingNode):
+        return None
+    return next((value for name, value in node.value if _scalar(name) == key), None)
+
+
+def _scalar(node: Node | None) -> str | None:
+    return str(node.value) if isinstance(node, ScalarNode) else None
+
+
+def _unsafe() -> Refused:
+    return Refused(
+        "this cloud config cannot be changed in place",
+        why="it is written with anchors, merges or in another way that one line cannot change",
+        remedy="change the file, and set it as a whole: coterie clouds set FILE",
+    )

@@ -1,0 +1,114 @@
+"""Compares our mapping with answers recorded from a real Ironic, for an operator who comes from there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.errors import UsageError
+from coterie.ring.hash import IronicRing
+from coterie.ring.members import GROUPS_SINCE, Member
+from coterie.ring.owner import Fleet, Table
+from coterie.ring.refusals import DriverUnserved, FleetEmpty, GroupUnserved
+
+# As Ironic names them, with its HTTP status.
+_ERRORS = {
+    FleetEmpty: ("TemporaryFailure", 503),
+    GroupUnserved: ("NoValidHost", 404),
+    DriverUnserved: ("DriverNotFound", 404),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    fleet: str
+    what: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    passed: int
+    differences: tuple[Difference, ...]
+
+
+def verify(document: Any) -> Verdict:
+    """`document`: {defaults, fleets: [{fleet, rings, lookups}]}. Every ring's members and every look-up is compared."""
+    passed, differences = 0, []
+    try:
+        for found in _all(document):
+            if found is None:
+                passed += 1
+            else:
+                differences.append(found)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            "the vectors are not in the format that can be verified",
+            why=f"{type(error).__name__}: {error}",
+            remedy="give a JSON object with `defaults` and `fleets`, each with `fleet`, `rings` and `lookups`",
+        ) from error
+    return Verdict(passed, tuple(differences))
+
+
+def _all(document: Mapping[str, Any]) -> Iterator[Difference | None]:
+    for case in document["fleets"]:
+        judge = _Judge(case["fleet"], document["defaults"])
+        for key, expected in case["rings"].items():
+            yield judge.compare(f"ring {key}", str(sorted(expected)), str(judge.members(key)))
+        for lookup in case["lookups"]:
+            yield judge.compare(_words(lookup), _told(lookup["expect"]), judge.answer(lookup))
+
+
+class _Judge:
+    """One recorded fleet, as a release with groups sees it and as one from before groups does."""
+
+    def __init__(self, fleet: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+        self._name = fleet["name"]
+        self._settings = {**defaults, **fleet.get("config", {})}
+        self._fleets = {
+            counted: Fleet(_members(fleet, defaults["heartbeat_timeout"], GROUPS_SINCE if counted else "0.0"))
+            for counted in (True, False)
+        }
+        self._rings: dict[int, IronicRing] = {}
+
+    def members(self, key: str) -> list[str]:
+        return [member.name for member in self._fleets[True].keys().get(key, ())]
+
+    def answer(self, lookup: Mapping[str, Any]) -> str:
+        fleet = self._fleets[lookup["use_groups"]]
+        table = fleet.table(lookup["group"], lookup["driver"])
+        if not table.members:
+            name, status = _ERRORS[type(fleet.refusal(lookup["group"], lookup["driver"]))]
+            return f"{name} {status}"
+        return self._ring(table).owner(lookup["uuid"])
+
+    def compare(self, what: str, expected: str, found: str) -> Difference | None:
+        return None if expected == found else Difference(self._name, what, expected, found)
+
+    def _ring(self, table: Table) -> IronicRing:
+        ring = self._rings.get(id(table))  # a fleet keeps its tables, so the id stays its own
+        if ring is None:
+            ring = self._rings[id(table)] = IronicRing(
+                [member.name for member in table.members],
+                exponent=self._settings["hash_partition_exponent"],
+                algorithm=self._settings["hash_ring_algorithm"],
+            )
+        return ring
+
+
+def _members(fleet: Mapping[str, Any], timeout_s: float, speaks: str) -> list[Member]:
+    return [
+        Member(one["host"], one["group"].lower(), frozenset(one["drivers"]), speaks)
+        for one in fleet["conductors"]
+        if one.get("online", True) and one.get("heartbeat_age", 0) < timeout_s
+    ]
+
+
+def _told(expect: Mapping[str, Any]) -> str:
+    return str(expect["host"]) if "host" in expect else f"{expect['error']} {expect['http']}"
+
+
+def _words(lookup: Mapping[str, Any]) -> str:
+    return f"{lookup['uuid']} in {lookup['group']!r} for {lookup['driver']!r}"

@@ -1,0 +1,1 @@
+"""How a service tells what it does: logs, meters, traces. Knows no noun of ours, no database and no HTTP route."""

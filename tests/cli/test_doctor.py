@@ -1,0 +1,59 @@
+"""The doctor's bundle: what a Director tells of itself and its fleet, without a secret; a part that fails hides none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from coterie.cli.link.api import Answer
+from coterie.cli.link.bundle import bundle, unserved, waiting
+from coterie.errors import Unreachable
+from tests.cli.conftest import CLOUD, Machine
+
+SECRET = "hush-hush"
+
+
+def test_the_report_holds_the_fleet_and_no_secret(machine: Machine) -> None:
+    machine.write("cloud.yml", CLOUD.replace("driver: sandbox", f"driver: sandbox\n  properties: {{token: {SECRET}}}"))
+    machine.env["COTERIE_CLEANUP_WEBHOOK"] = f"http://127.0.0.1:9/{SECRET}"
+    assert machine.run("clouds", "set", "cloud.yml").code == 0
+    done = machine.run("doctor", "-o", "json")
+    told = done.json["director"]
+    assert [one["name"] for one in told["clouds"]] == ["lab"]
+    assert told["info"]["local"] is True and len(told["conductors"]) == 1
+    assert told["versions"]["coterie-api-maximum-version"]
+    assert any(line.startswith("coterie_info") for line in told["metrics"])
+    assert {"failed", "running", "groups", "config"} <= told.keys()
+    assert "error" not in told["groups"] and SECRET not in done.out
+    assert {"conductors", "waiting"} <= {one["what"] for one in done.json["findings"] if one["ok"]}
+
+
+class Broken:
+    """A Director that answers one question only."""
+
+    def get(self, path: str, **query: Any) -> Any:
+        if path == "/v1/info":
+            return {"version": "1"}
+        raise Unreachable("the ledger does not answer", remedy="wait")
+
+    def list(self, path: str, query: Any = None, limit: int | None = None) -> Any:
+        return self.get(path)
+
+    def send(self, method: str, path: str) -> Answer:
+        return Answer(200, {"Coterie-Version": "1"}, "ok")
+
+
+def test_what_fails_is_told_beside_the_rest() -> None:
+    found = bundle(Broken())  # type: ignore[arg-type]  # the three methods that are used
+    assert found["info"] == {"version": "1"}
+    assert found["conductors"]["error"]["what"] == "the ledger does not answer"
+    assert (unserved(found), waiting(found)) == ([], [])
+    json.dumps(found)
+
+
+def test_orphans_and_waits_are_found() -> None:
+    groups = [{"name": "rack1", "orphans": 3}, {"name": "", "orphans": 0}]
+    running = [{"id": 7, "waiting": ["3 ready: no live conductor in group 'rack1' for driver sandbox"]}]
+    found = {"groups": groups, "running": running}
+    assert unserved(found) == ["rack1: 3 nodes"]
+    assert waiting(found) == ["task 7: 3 ready: no live conductor in group 'rack1' for driver sandbox"]

@@ -1,0 +1,235 @@
+"""A whole cluster of real processes: PostgreSQL, Directors without conductors, conductors in groups.
+
+Every group has a sandbox datacenter of its own, in a folder that only its conductors work in: a step that runs in the
+wrong group leaves its VM in the wrong datacenter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from coterie.cli.link.api import SPEAKS
+from coterie.cpi.contract import Runtime
+from coterie.cpi.load import open_cloud
+from coterie.task.clouds import with_defaults
+from tests.peers.postgres import Server
+
+PROGRAM = [sys.executable, "-c", "from coterie.cli.main import main; main()"]
+TOKEN = "a-token-for-tests"
+LEASE_S = 2.0
+
+
+@dataclass
+class Process:
+    """One service that may be killed, paused and started again."""
+
+    name: str
+    words: list[str]
+    env: dict[str, str]
+    log: Path
+    popen: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as out:
+            self.popen = subprocess.Popen(
+                [*PROGRAM, *self.words], env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+
+    @property
+    def alive(self) -> bool:
+        return self.popen is not None and self.popen.poll() is None
+
+    def send(self, number: int) -> None:
+        if self.popen is not None and self.alive:
+            self.popen.send_signal(number)
+
+    def end(self, number: int = signal.SIGKILL, timeout_s: float = 30.0) -> int:
+        if self.popen is None:
+            return 0
+        self.send(number)
+        return self.popen.wait(timeout_s)
+
+
+@dataclass
+class Cluster:
+    folder: Path
+    server: Server
+    groups: tuple[str, ...]
+    directors: list[Process] = field(default_factory=list)
+    conductors: dict[str, Process] = field(default_factory=dict)
+    _ports: list[int] = field(default_factory=list)
+
+    # -- processes --
+
+    def add_director(self) -> Process:
+        port = _free_port()
+        name = f"director{len(self.directors)}"
+        words = ["director", "--no-conductor", "--listen", f"127.0.0.1:{port}", "--database", self.server.url]
+        process = Process(name, words, self._env(self.folder / name), self.folder / f"{name}.log")
+        process.start()
+        self.directors.append(process)
+        self._ports.append(port)
+        until(lambda: self._livez(port), f"{name} does not serve", 30)
+        return process
+
+    def add_conductor(self, group: str, name: str | None = None) -> Process:
+        name = name or f"{group}-{len(self.conductors)}"
+        words = ["conductor", "--group", group.upper(), "--drivers", "sandbox", "--name", name]
+        words += ["--database", self.server.url, "--lease", str(LEASE_S), "--workers", "8"]
+        process = Process(name, words, self._env(self.folder / group), self.folder / f"{name}.log")
+        process.start()
+        self.conductors[name] = process
+        return process
+
+    def await_conductors(self, count: int) -> None:
+        until(lambda: len(self.get("/v1/conductors")["items"]) == count, f"there are not {count} conductors", 30)
+
+    def stop(self) -> None:
+        for process in [*self.conductors.values(), *self.directors]:
+            process.send(signal.SIGCONT)
+            with suppress(subprocess.TimeoutExpired):
+                process.end()
+
+    # -- asking --
+
+    def get(self, path: str, director: int = 0) -> Any:
+        return self.send("GET", path, director=director)
+
+    def send(self, method: str, path: str, body: Any = None, director: int = 0) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **SPEAKS}
+        url = f"http://127.0.0.1:{self._ports[director]}{path}"
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=90) as answer:
+            return json.loads(answer.read())
+
+    def furnish(self) -> None:
+        self.send("POST", "/v1/stemcells", {"name": "os", "version": "1", "cloud_properties": {"image": "x"}})
+
+    def deploy(self, nodes: int, director: int = 0) -> int:
+        body = {"manifest": self.manifest(nodes), "cloud_config": self.config()}
+        return int(self.send("PUT", "/v1/deployments/dep", body, director)["task_id"])
+
+    def task(self, task: int, director: int = 0) -> Any:
+        return self.get(f"/v1/tasks/{task}", director)
+
+    def await_task(self, task: int, timeout_s: float = 150, director: int = 0) -> Any:
+        until(
+            lambda: self.task(task, director)["state"] not in ("running", "cancelling"), "the task goes on", timeout_s
+        )
+        return self.task(task, director)
+
+    def nodes(self) -> list[Any]:
+        return list(self.get("/v1/nodes?limit=1000")["items"])
+
+    def check_clouds(self) -> None:
+        """Every node is up exactly once; each datacenter holds what the ledger says and nothing of another group."""
+        uuid = self.get("/v1/info")["director"]["uuid"]
+        nodes = self.nodes()
+        assert Counter(node["state"] for node in nodes) == {"up": len(nodes)}
+        for group in self.groups:
+            wanted = Counter(node["vm_cid"] for node in nodes if node["cloud"] == group)
+            for cloud in self.groups:
+                held = Counter(self.held(group, cloud, uuid))
+                assert held == (wanted if cloud == group else Counter()), f"{cloud} in the datacenter of {group}"
+
+    def held(self, group: str, cloud: str, director: str) -> list[str]:
+        properties = with_defaults("sandbox", {"layout": LAYOUT}, self.folder / group)
+        cpi = open_cloud("sandbox", cloud, properties, Runtime(director, None))  # type: ignore[arg-type]  # reads only
+        found, cursor = [], None
+        while True:
+            page = cpi.survey("vm", director, cursor)
+            found += [one.cid for one in page.objects if one.mark]
+            cursor = page.next
+            if cursor is None:
+                return found
+
+    # -- documents --
+
+    def config(self) -> str:
+        clouds = [
+            {"name": g, "driver": "sandbox", "conductor_group": g, "properties": {"layout": LAYOUT, "settle_s": 0.3}}
+            for g in self.groups
+        ]
+        azs = [{"name": f"z-{g}", "cloud": g, "cloud_properties": {"zone": "z1"}} for g in self.groups]
+        subnets = [
+            {"range": f"127.{20 + n}.0.0/16", "gateway": f"127.{20 + n}.0.1", "azs": [f"z-{g}"]}
+            for n, g in enumerate(self.groups)
+        ]
+        small = {"name": "small", "cloud_properties": {"cpu": 1, "ram_mb": 256, "disk_mb": 1024}}
+        net = {"name": "net", "subnets": subnets}
+        return json.dumps({"clouds": clouds, "azs": azs, "vm_types": [small], "networks": [net]})
+
+    def manifest(self, nodes: int) -> str:
+        group = {
+            "name": "n",
+            "instances": nodes,
+            "azs": [f"z-{g}" for g in self.groups],
+            "vm_type": "small",
+            "stemcell": "s",
+            "networks": [{"name": "net"}],
+            "placement": {"policy": "soft-anti-affinity"},
+            "update": {"canaries": 1, "max_in_flight": 40},
+        }
+        stemcell = {"alias": "s", "name": "os", "version": "1"}
+        return json.dumps({"name": "dep", "stemcells": [stemcell], "instance_groups": [group]})
+
+    def _env(self, state: Path) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("COTERIE_", "XDG_"))}
+        mine = {"COTERIE_STATE": str(state), "COTERIE_TOKEN": TOKEN, "COTERIE_LOOK_INTERVAL": "0", "HOME": str(state)}
+        return {**clean, **mine}
+
+    def _livez(self, port: int) -> bool:
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=5) as answer:
+            return bool(answer.status == 200)
+        return False
+
+
+LAYOUT = {
+    "zones": [{"name": "z1", "racks": 2, "hosts_per_rack": 10, "cpu": 512, "ram_mb": 1 << 20, "disk_mb": 1 << 26}]
+}
+
+
+@contextmanager
+def cluster(
+    folder: Path, server: Server, groups: tuple[str, ...], per_group: int, directors: int = 1
+) -> Iterator[Cluster]:
+    made = Cluster(folder, server, groups)
+    try:
+        for _ in range(directors):
+            made.add_director()
+        for group in groups:
+            for _ in range(per_group):
+                made.add_conductor(group)
+        made.await_conductors(per_group * len(groups))
+        made.furnish()
+        yield made
+    finally:
+        made.stop()
+
+
+def until(holds: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
+    give_up = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > give_up:
+            raise AssertionError(otherwise)
+        time.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

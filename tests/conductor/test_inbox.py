@@ -1,0 +1,66 @@
+"""Steps reach workers in order, and a cloud that hangs keeps only its part of them."""
+
+from __future__ import annotations
+
+import threading
+
+from coterie.conductor.inbox import Inbox
+from coterie.ledger.steps import Claim
+
+
+def claim(number: int, cloud: str | None = "a") -> Claim:
+    return Claim(number, 1, 1, "flow", "begin", f"s{number}", None, cloud, 1, 0, None, {}, "me#1")
+
+
+def test_steps_come_out_in_the_order_of_the_queue() -> None:
+    inbox = Inbox(workers=4, per_cloud=4)
+    inbox.put([claim(1), claim(2)])
+    assert [inbox.get(), inbox.get()] == [claim(1), claim(2)]
+
+
+def test_a_cloud_with_its_fill_is_passed_over_until_one_of_its_steps_ends() -> None:
+    inbox = Inbox(workers=4, per_cloud=2)
+    inbox.put([claim(1), claim(2), claim(3), claim(4, "b"), claim(5, None)])
+    first = inbox.get()
+    assert first == claim(1)
+    assert [inbox.get(), inbox.get(), inbox.get()] == [claim(2), claim(4, "b"), claim(5, None)]
+    inbox.done(first)
+    inbox.done(first)
+    assert inbox.get() == claim(3)
+    assert inbox.steps == {2, 3, 4, 5}
+
+
+def test_no_more_is_taken_than_workers_can_soon_run() -> None:
+    inbox = Inbox(workers=8, per_cloud=6)
+    assert inbox.room() == (12, [])
+    inbox.put([claim(n) for n in range(10)])
+    assert inbox.room() == (6, ["a"])
+    inbox.put([claim(n, "b") for n in range(10, 14)])
+    assert inbox.room() == (0, ["a"])
+    assert inbox.tasks == {1}
+
+
+def test_a_conductor_with_one_worker_takes_steps_too() -> None:
+    inbox = Inbox(workers=1, per_cloud=1)
+    assert inbox.room() == (2, [])
+    inbox.put([claim(1)])
+    assert inbox.room() == (1, [])
+
+
+def test_closing_sends_every_waiting_worker_home_and_drops_what_nobody_has_begun() -> None:
+    inbox = Inbox(workers=2, per_cloud=2)
+    inbox.put([claim(1)])
+    running = inbox.get()
+    answers: list[Claim | None] = []
+    workers = [threading.Thread(target=lambda: answers.append(inbox.get())) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    inbox.put([claim(2), claim(3), claim(4)])
+    inbox.done(running or claim(1))
+    for _ in range(2):
+        inbox.close()
+    for worker in workers:
+        worker.join(10)
+    assert not any(worker.is_alive() for worker in workers)
+    assert inbox.get() is None
+    assert 4 not in inbox.steps

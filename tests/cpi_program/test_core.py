@@ -1,0 +1,243 @@
+"""The core process: one answer per client, work that outlives its client, and a client that manages without it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from coterie.cpi_program.alone import respond
+from coterie.cpi_program.config import load
+from coterie.cpi_program.office import _handed
+from coterie.cpi_program.serve import serve
+from coterie.errors import CoterieError
+from coterie.sandbox import faults
+from coterie.sandbox.calls import counts, switch_log
+from tests.cpi_program.shop import Shop, heard, result
+
+
+def until(true: object) -> None:
+    assert callable(true)
+    give_up = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def hang(shop: Shop, method: str) -> None:
+    faults.add(shop.account.datacenter.store, method, "hang", times=1)
+
+
+def release(shop: Shop) -> None:
+    faults.clear(shop.account.datacenter.store)
+
+
+def hanging(shop: Shop) -> bool:
+    """A used-up hang stays listed until its call goes on."""
+    return any(fault.times == 0 for fault in faults.listed(shop.account.datacenter.store))
+
+
+def test_the_socket_is_for_its_user_only_and_goes_with_the_core(shop: Shop) -> None:
+    with shop.core():
+        mode = shop.socket.stat().st_mode
+        assert stat.S_ISSOCK(mode)
+        assert stat.S_IMODE(mode) == 0o600
+    assert not shop.socket.exists()
+
+
+def test_the_core_does_the_work_and_the_client_imports_none_of_it(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    with shop.core():
+        made = result(shop.run(shop.vm_request("agent-1", stemcell)).stdout)
+        # With the configuration away, only the core can have known what to do.
+        shop.config.rename(shop.folder / "elsewhere")
+        assert result(shop.run(shop.request("has_vm", made[0])).stdout) is True
+
+
+def test_without_the_core_the_program_works_alone(shop: Shop) -> None:
+    with shop.core():
+        stemcell = result(shop.run(shop.request("create_stemcell", str(shop.image), {})).stdout)
+    assert result(shop.run(shop.request("delete_stemcell", stemcell)).stdout) is None
+    assert shop.inventory() == {}
+
+
+def test_a_call_whose_client_dies_goes_on_and_its_result_is_not_lost(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    request = shop.vm_request("agent-1", stemcell)
+    with shop.core():
+        hang(shop, "create_vm")
+        client = shop.start(request)
+        until(lambda: hanging(shop))
+        client.kill()
+        client.wait()
+        release(shop)
+        until(lambda: "vm" in shop.inventory())
+        again = result(shop.run(request).stdout)
+    assert shop.inventory()["vm"] == [again[0]]
+
+
+def test_a_repeat_waits_for_the_first_and_answers_it(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    request = shop.vm_request("agent-1", stemcell)
+    with shop.core():
+        hang(shop, "create_vm")
+        clients = [shop.start(request) for _ in range(2)]
+        until(lambda: hanging(shop))
+        release(shop)
+        first, second = (result(heard(client)) for client in clients)
+    assert first == second
+    assert shop.inventory()["vm"] == [first[0]]
+
+
+def test_the_core_ends_after_what_is_under_way(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    with shop.core() as core:
+        hang(shop, "create_vm")
+        client = shop.start(shop.vm_request("agent-1", stemcell))
+        until(lambda: hanging(shop))
+        core.send_signal(signal.SIGTERM)
+        until(lambda: not shop.socket.exists())
+        assert core.poll() is None
+        release(shop)
+        cid = result(heard(client))[0]
+        assert core.wait(20) == 0
+    assert shop.inventory()["vm"] == [cid]
+
+
+def test_who_connects_and_says_nothing_does_not_keep_the_core_from_ending(shop: Shop) -> None:
+    with shop.core() as core, socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(str(shop.socket))
+        assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
+        core.send_signal(signal.SIGTERM)
+        assert core.wait(30) == 0
+
+
+def test_clients_of_a_core_that_ends_lose_nothing(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    with shop.core() as core:
+        clients = [shop.start(shop.vm_request(f"agent-{n}", stemcell, group="g-web")) for n in range(6)]
+        core.send_signal(signal.SIGTERM)
+        made = {result(heard(client))[0] for client in clients}
+    assert set(shop.inventory()["vm"]) == made
+    assert (len(made), len(shop.inventory()["server_group"])) == (6, 1)
+
+
+def test_a_machine_whose_core_was_killed_is_made_by_the_client_itself(shop: Shop) -> None:
+    shop.configure(lease_s=0.3)
+    stemcell = shop.stemcell()
+    with shop.core() as core:
+        hang(shop, "create_vm")
+        client = shop.start(shop.vm_request("agent-1", stemcell))
+        until(lambda: hanging(shop))
+        core.kill()
+        core.wait()
+        release(shop)
+        cid = result(heard(client))[0]
+    assert shop.inventory()["vm"] == [cid]
+
+
+def test_what_could_be_made_twice_is_not_repeated_after_the_core_died(shop: Shop) -> None:
+    envelope = json.loads(respond(shop.request("create_stemcell", str(shop.image), {}), str(shop.config), sent=True))
+    assert "the core process died" in envelope["error"]["message"]
+    assert shop.inventory() == {}
+    assert result(respond(shop.request("has_vm", "i-1"), str(shop.config), sent=True)) is False
+
+
+def test_a_core_that_was_killed_leaves_a_socket_that_hinders_nobody(shop: Shop) -> None:
+    with shop.core() as core:
+        core.kill()
+        core.wait()
+        assert shop.socket.exists()
+        assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
+    with shop.core():
+        assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
+
+
+def test_a_second_core_is_refused(shop: Shop) -> None:
+    with shop.core():
+        source = str(Path(respond.__code__.co_filename).parents[2])
+        words = [sys.executable, "-m", "coterie.cpi_program.main", "serve", "--config", str(shop.config)]
+        second = subprocess.run(words, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=30)
+        assert second.returncode == 6
+        assert b"serves" in second.stderr
+        assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"\xff\xfe", b"{" * 1000])
+def test_rubbish_on_the_socket_is_answered(shop: Shop, rubbish: bytes) -> None:
+    with shop.core(), socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(shop.socket))
+        link.sendall(rubbish)
+        link.shutdown(socket.SHUT_WR)
+        with link.makefile("rb") as answer:
+            assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::")
+
+
+def test_no_secret_is_in_the_words_of_a_process_or_in_its_log(shop: Shop) -> None:
+    place = {"state": str(shop.folder / "sandbox.db"), "account": "lab", "quotas": {"api_key": "very-secret-key"}}
+    shop.configure(properties=place)
+    with shop.core() as core:
+        answer = shop.run(shop.request("has_vm", "i-1")).stdout
+        assert b"quotas" in answer
+        words = Path(f"/proc/{core.pid}/cmdline").read_bytes() + Path(shop.launcher()).read_bytes()
+    assert b"very-secret-key" not in answer + words + shop.log.read_bytes()
+    assert b"serving" in shop.log.read_bytes()
+
+
+def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    section = {"listen": address, "url": f"http://{address}", "user": "us", "password": "pw"}
+    shop.configure(publish_server={**section, "folder": str(shop.folder / "shelf")})
+    with shop.core():
+        link = http.client.HTTPConnection(address, timeout=30)
+        link.request("PUT", "/images/a.qcow2", b"image", {"Authorization": "Basic dXM6cHc="})
+        told = json.loads(link.getresponse().read())
+        link.request("GET", told["url"].removeprefix(f"http://{address}"))
+        assert link.getresponse().read() == b"image"
+        link.close()
+
+
+@pytest.mark.parametrize("name", ["registry", "publish_server"])
+def test_a_port_that_is_taken_is_named(shop: Shop, name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        own = {"listen": f"127.0.0.1:{other.getsockname()[1]}", "user": "us", "password": "pw"}
+        more = {"endpoint": "http://e"} if name == "registry" else {"url": "http://u", "folder": str(shop.folder / "f")}
+        shop.configure(**{name: {**own, **more}})
+        with pytest.raises(CoterieError, match=f"{name}.listen: nothing can listen on") as caught:
+            serve(str(shop.config))
+    assert f"set {name}.listen" in caught.value.remedy
+    assert not shop.socket.exists()
+
+
+def test_a_driver_that_publishes_through_us_is_told_where(shop: Shop) -> None:
+    section = {"listen": "127.0.0.1:1", "url": "http://u", "user": "us", "password": "pw", "folder": "/f"}
+    shop.configure(publish_server=section, properties={"publish_mode": "server", "publish_user": "own"})
+    handed = _handed(load(str(shop.config)))
+    assert handed == {
+        "publish_mode": "server",
+        "publish_url": "http://u",
+        "publish_user": "own",
+        "publish_password": "pw",
+    }
+    shop.configure(publish_server=section, properties={"publish_mode": "native"})
+    assert _handed(load(str(shop.config))) == {"publish_mode": "native"}
+
+
+def test_a_machine_costs_few_calls_of_the_cloud(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    store = shop.account.datacenter.store
+    shop.create_vm("agent-0", stemcell, group="g-web")
+    switch_log(store, True)
+    shop.create_vm("agent-1", stemcell, group="g-web")
+    assert sum(count.calls for count in counts(store).values()) <= 3

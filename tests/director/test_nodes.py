@@ -1,0 +1,139 @@
+"""Enrolled nodes and moved clouds through the API, with a conductor at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from coterie.conductor.post import Post
+from coterie.conductor.process import Conductor
+from coterie.director.office import Office
+from tests.cli.conftest import CLOUD
+from tests.director.asgi import Client
+from tests.director.test_work import ended
+from tests.task.strangers import exists, stranger
+
+
+@pytest.fixture
+def conductor(office: Office) -> Iterator[Conductor]:
+    """Of the group without a name only, so that other groups are empty."""
+    made = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=2, post=Post(group=""))
+    made.start()
+    yield made
+    made.drain(10)
+
+
+@pytest.fixture
+def working(client: Client, conductor: Conductor) -> Client:
+    assert client.send("PUT", "/v1/cloud-config", {"text": CLOUD}).status == 200
+    assert client.send("POST", "/v1/clouds/lab/check").status == 200
+    return client
+
+
+def enroll(client: Client, cid: str, **more: Any) -> dict[str, Any]:
+    reply = client.send("POST", "/v1/nodes", {"cloud": "lab", "cid": cid, **more})
+    assert reply.status == 201, reply.text
+    found: dict[str, Any] = reply.json
+    return found
+
+
+def test_enroll_show_move_forget(working: Client, office: Office) -> None:
+    cid = stranger(office.home.folder)
+    node = enroll(working, cid, name="db1")
+    assert (node["name"], node["state"], node["vm_cid"], node["enrolled"]) == ("db1", "up", cid, True)
+    assert (node["deployment"], node["instance_group"], node["index"]) == (None, None, None)
+    for which in ("db1", node["uuid"]):
+        assert working.get(f"/v1/nodes/{which}").json == node
+    assert working.get("/v1/nodes?enrolled=true").json["items"][0]["uuid"] == node["uuid"]
+    assert working.get("/v1/nodes?enrolled=false").json["items"] == []
+    assert working.get("/v1/nodes?limit=1&cloud=lab").json["items"][0]["name"] == "db1"
+    assert working.get("/v1/clouds/lab").json["nodes"] == 1
+    assert working.get("/v1/ring/nodes/db1").json["conductor"] == "test"
+    moved = working.send("PATCH", "/v1/nodes/db1", {"conductor_group": ""})
+    assert (moved.status, moved.json["conductor_group"]) == (200, "")
+    assert working.send("DELETE", "/v1/nodes/db1").status == 204
+    assert working.get("/v1/nodes/db1").status == 404
+    assert exists(office.home.folder, cid)
+    kinds = [one["kind"] for one in working.get("/v1/events").json["items"]]
+    assert {"node.enrolled", "node.moved", "node.forgotten"} <= set(kinds)
+
+
+def test_only_destroy_ends_the_machine_and_once(working: Client, office: Office) -> None:
+    cid = stranger(office.home.folder)
+    enroll(working, cid, name="db1")
+    first, again = (
+        working.send("DELETE", "/v1/nodes/db1?destroy=true", headers={"idempotency-key": "k"}) for _ in range(2)
+    )
+    assert first.status == 202 and again.json == first.json
+    assert ended(working, first.json["task_id"])["state"] == "done"
+    assert not exists(office.home.folder, cid)
+    assert working.get("/v1/nodes").json["items"] == []
+
+
+def test_an_empty_group_is_refused_and_left(working: Client, office: Office) -> None:
+    cid = stranger(office.home.folder)
+    refused = working.send("POST", "/v1/nodes", {"cloud": "lab", "cid": cid, "conductor_group": "rack9"})
+    assert (refused.status, refused.json["code"]) == (409, "no_conductor_in_group")
+    assert "rack9" in refused.json["what"] and refused.json["remedy"]
+    assert working.get("/v1/nodes").json["items"] == []
+    enroll(working, cid, name="db1")
+    moved = working.send("PATCH", "/v1/nodes/db1", {"conductor_group": "rack9"})
+    assert (moved.status, moved.json["code"]) == (409, "no_conductor_in_group")
+    assert working.get("/v1/nodes/db1").json["conductor_group"] is None
+    there = Conductor(office.ledger, "rack", state_folder=office.home.folder, workers=1, post=Post(group="rack9"))
+    there.start()
+    assert working.send("PATCH", "/v1/nodes/db1", {"conductor_group": "Rack9"}).json["runs_in_group"] == "rack9"
+    there.drain(10)
+    assert working.send("DELETE", "/v1/nodes/db1?destroy=true").status == 409
+    out = working.send("PATCH", "/v1/nodes/db1", {"conductor_group": None})
+    assert (out.status, out.json["runs_in_group"]) == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"cid": "vm-1"}, 422),
+        ({"cloud": "lab", "cid": ""}, 422),
+        ({"cloud": "lab", "cid": "a b"}, 422),
+        ({"cloud": "lab", "cid": "vm-1", "conductor_group": "x" * 256}, 422),
+        ({"cloud": "lab", "cid": "vm-1", "conductor_group": "a b"}, 400),
+        ({"cloud": "lab", "cid": "vm-1", "name": "a/b"}, 400),
+        ({"cloud": "lab", "cid": "vm-1", "surprise": 1}, 422),
+        ({"cloud": "lab", "cid": "vm-no"}, 404),
+        ({"cloud": "nowhere", "cid": "vm-1"}, 404),
+    ],
+)
+def test_mistakes_are_told(working: Client, body: dict[str, Any], status: int) -> None:
+    reply = working.send("POST", "/v1/nodes", body)
+    assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply.text
+    assert reply.json["remedy"]
+
+
+def test_a_cloud_is_moved_by_itself_and_its_config_keeps_its_words(working: Client, office: Office) -> None:
+    moved = working.send("PATCH", "/v1/clouds/lab", {"conductor_group": "Rack1"})
+    assert (moved.status, moved.json["conductor_group"]) == (200, "rack1"), moved.text
+    assert working.get("/v1/clouds").json["items"][0]["conductor_group"] == "rack1"
+    text = working.get("/v1/cloud-config").json["text"]
+    assert text.replace('\n  "conductor_group": "rack1"', "") == CLOUD
+    assert working.send("PATCH", "/v1/clouds/lab", {"conductor_group": ""}).status == 200
+    enroll(working, stranger(office.home.folder))
+    refused = working.send("PATCH", "/v1/clouds/lab", {"conductor_group": "empty"})
+    assert (refused.status, refused.json["code"]) == (409, "no_conductor_in_group")
+    assert working.get("/v1/clouds/lab").json["conductor_group"] == ""
+    assert working.send("PATCH", "/v1/clouds/nowhere", {"conductor_group": ""}).status == 404
+    assert working.send("PATCH", "/v1/clouds/lab", {"conductor_group": "x" * 256}).status == 422
+    assert "cloud.moved" in {one["kind"] for one in working.get("/v1/events").json["items"]}
+
+
+def test_a_cloud_is_added_without_its_secrets_coming_back(working: Client) -> None:
+    new = {"name": "new", "driver": "sandbox", "conductor_group": "rack2", "properties": {"token": "hush-hush"}}
+    key = {"idempotency-key": "k"}
+    replies = [working.send("POST", "/v1/clouds", new, key) for _ in range(2)]
+    assert [reply.status for reply in replies] == [201, 201]
+    assert replies[0].json["conductor_group"] == "rack2"
+    assert all("hush-hush" not in reply.text for reply in replies)
+    assert [one["name"] for one in working.get("/v1/clouds").json["items"]] == ["lab", "new"]
+    assert working.send("POST", "/v1/clouds", new).status == 409
+    assert working.send("POST", "/v1/clouds", {"name": "x", "driver": "none"}).status == 422

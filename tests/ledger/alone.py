@@ -1,0 +1,16 @@
+"""Claims of a conductor that is alone in its fleet, for tests that are not about sharing."""
+
+from __future__ import annotations
+
+from coterie.ledger.claims import Claims
+from coterie.ledger.share import Share
+from coterie.ledger.steps import Claim
+from coterie.ledger.store import Tx
+from coterie.ring.members import Member
+from coterie.ring.owner import Fleet
+
+SHARE = Share(Fleet([Member("only", drivers=frozenset({"sandbox"}), every_group=True)]), "only")
+
+
+def claim(tx: Tx, limit: int = 100, *, owner: str = "a#1", flow: str = "flow") -> list[Claim]:
+    return Claims(SHARE, owner, (flow,)).claim(tx, limit)

@@ -1,0 +1,115 @@
+"""Claims, groups and intents of callers without our Director, on both databases."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from coterie.ledger import bosh_groups, intents, leases
+from coterie.ledger.bosh_groups import Key
+from coterie.ledger.store import Ledger
+
+KEY = Key("lab", "d", "web")
+INTENT = "0123456789abcdefghjkmnpqrs"
+OTHER = "1123456789abcdefghjkmnpqrs"
+
+
+def take(ledger: Ledger, holder: str, lease_s: float = 60) -> bool:
+    with ledger.write() as tx:
+        return leases.take(tx, "k", holder, lease_s)
+
+
+def test_a_claim_has_one_holder_until_it_ends(ledger: Ledger) -> None:
+    assert take(ledger, "a")
+    assert not take(ledger, "b")
+    assert not take(ledger, "a")
+    with ledger.write() as tx:
+        leases.release(tx, "k", "b")
+        assert leases.living(tx) == {"k"}
+        leases.release(tx, "k", "a")
+        assert leases.living(tx) == frozenset()
+    assert take(ledger, "b")
+
+
+def test_a_claim_that_is_not_renewed_is_taken_over(ledger: Ledger) -> None:
+    assert take(ledger, "a", 0.05)
+    time.sleep(0.1)
+    assert take(ledger, "b")
+    with ledger.write() as tx:
+        leases.renew(tx, "k", "a", 60)
+        leases.release(tx, "k", "a")
+        assert leases.living(tx) == {"k"}
+
+
+def test_of_many_that_claim_a_group_at_once_one_creates_it(ledger: Ledger) -> None:
+    seen: list[bosh_groups.BoshGroup] = []
+
+    def claim(n: int) -> None:
+        with ledger.write() as tx:
+            seen.append(bosh_groups.claim(tx, KEY, f"{n:026d}", f"h{n}", 60))
+
+    threads = [threading.Thread(target=claim, args=(n,)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 12
+    assert len({(row.intent, row.holder, row.state) for row in seen}) == 1
+
+
+def test_a_group_whose_creator_died_keeps_its_intent(ledger: Ledger) -> None:
+    with ledger.write() as tx:
+        bosh_groups.claim(tx, KEY, INTENT, "dead", 0.0)
+    time.sleep(0.01)
+    with ledger.write() as tx:
+        row = bosh_groups.claim(tx, KEY, OTHER, "heir", 60)
+        assert (row.intent, row.holder) == (INTENT, "heir")
+        assert not bosh_groups.live(tx, KEY, "dead", "cg-x")
+        assert bosh_groups.live(tx, KEY, "heir", "cg-x")
+        assert bosh_groups.is_live(tx, KEY, "cg-x")
+        assert bosh_groups.claim(tx, KEY, OTHER, "late", 60).holder == "heir"
+
+
+def test_a_group_that_is_being_deleted_cannot_be_joined(ledger: Ledger) -> None:
+    with ledger.write() as tx:
+        bosh_groups.claim(tx, KEY, INTENT, "a", 60)
+        assert not bosh_groups.begin_delete(tx, KEY, "sweeper", 60)
+        bosh_groups.live(tx, KEY, "a", "cg-x")
+        assert bosh_groups.begin_delete(tx, KEY, "sweeper", 60)
+        assert not bosh_groups.is_live(tx, KEY, "cg-x")
+        assert not bosh_groups.forget(tx, KEY, "a")
+        bosh_groups.restore(tx, KEY, "sweeper")
+        assert bosh_groups.is_live(tx, KEY, "cg-x")
+
+
+def test_members_are_counted_while_they_may_be_in_the_cloud(ledger: Ledger) -> None:
+    with ledger.write() as tx:
+        intents.intend(tx, INTENT, "vm", "lab", "d", ref="agent", server_group="cg-x")
+        assert intents.members(tx, "cg-x") == 1
+        intents.landed(tx, INTENT, "i-1", {"answer": ["i-1", {}]})
+        intents.deleting(tx, INTENT, "i-1")
+        assert intents.members(tx, "cg-x") == 1
+        intents.gone(tx, INTENT)
+        assert intents.members(tx, "cg-x") == 0
+
+
+def test_the_first_doubt_counts(ledger: Ledger) -> None:
+    with ledger.write() as tx:
+        intents.intend(tx, INTENT, "disk", "lab", "d")
+        intents.doubted(tx, INTENT)
+        first = intents.of_caller(tx, "lab", "d")[0].doubt_since
+    time.sleep(0.02)
+    with ledger.write() as tx:
+        intents.doubted(tx, INTENT)
+        assert intents.of_caller(tx, "lab", "d")[0].doubt_since == first is not None
+
+
+def test_an_object_is_found_by_its_owner_only(ledger: Ledger) -> None:
+    with ledger.write() as tx:
+        intents.intend(tx, INTENT, "disk", "lab", "d")
+        intents.landed(tx, INTENT, "vol-1")
+        assert intents.by_cid(tx, "disk", "lab", "d", "vol-1")
+        for kind, cloud, director in (("vm", "lab", "d"), ("disk", "other", "d"), ("disk", "lab", "e")):
+            assert intents.by_cid(tx, kind, cloud, director, "vol-1") is None  # type: ignore[arg-type] # a kind
+        intents.gone(tx, INTENT)
+        assert intents.by_cid(tx, "disk", "lab", "d", "vol-1") is None

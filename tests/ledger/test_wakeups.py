@@ -1,0 +1,81 @@
+"""Wake-ups between processes (here: two ledgers) on PostgreSQL, with the server going away in between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from coterie.ledger.store import Ledger
+
+
+@contextmanager
+def two(url: str) -> Iterator[tuple[Ledger, Ledger]]:
+    one, other = Ledger.open(url), Ledger.open(url)
+    try:
+        until_listening(one, other)
+        yield one, other
+    finally:
+        one.close()
+        other.close()
+
+
+def until_listening(*ledgers: Ledger) -> None:
+    give_up = time.monotonic() + 20
+    while not all(ledger.poll_s > 1 for ledger in ledgers):
+        assert time.monotonic() < give_up, "nobody listens"
+        time.sleep(0.01)
+    time.sleep(0.05)  # what was told when listening began has been heard
+
+
+def woken(ledger: Ledger, seen: int, write: threading.Event) -> bool:
+    ledger.written.wait(seen, 20)
+    return write.is_set() and ledger.written.version != seen
+
+
+def test_a_write_wakes_the_other_process(postgres_url: str) -> None:
+    with two(postgres_url) as (one, other):
+        seen, written = other.written.version, threading.Event()
+        found: list[bool] = []
+        waiter = threading.Thread(target=lambda: found.append(woken(other, seen, written)))
+        waiter.start()
+        written.set()
+        with one.write():
+            pass
+        waiter.join(20)
+        assert found == [True]
+
+
+def test_an_unheard_write_and_a_read_wake_nobody(postgres_url: str) -> None:
+    with two(postgres_url) as (one, other):
+        seen = other.written.version
+        with one.write_unheard():
+            pass
+        with one.read():
+            pass
+        other.written.wait(seen, 0.3)
+        assert other.written.version == seen
+
+
+def test_a_cut_connection_is_opened_again(postgres_url: str) -> None:
+    with two(postgres_url) as (one, other):
+        with psycopg.connect(postgres_url, autocommit=True) as operator:
+            operator.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN coterie'")
+        give_up = time.monotonic() + 20
+        while time.monotonic() < give_up:
+            seen = other.written.version
+            with one.write():
+                pass
+            other.written.wait(seen, 0.2)
+            if other.written.version != seen and other.poll_s > 1:
+                return
+        raise AssertionError("the other process is not woken any more")
+
+
+def test_sqlite_is_polled(tmp_path: object) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db")
+    assert ledger.poll_s == 1.0
+    ledger.close()
