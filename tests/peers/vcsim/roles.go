@@ -108,24 +108,24 @@ func contains(list []string, wanted string) bool {
 	return false
 }
 
-func answerPrivileges(w http.ResponseWriter, body []byte) bool {
+func answerPrivileges(w http.ResponseWriter, user string, body []byte) bool {
 	decoded, err := simulator.UnmarshalBody(types.TypeFunc(), body)
 	if !enforced || err != nil {
 		return false
 	}
-	request, ok := decoded.Body.(*types.HasUserPrivilegeOnEntities)
+	request, ok := decoded.Body.(*types.HasPrivilegeOnEntities)
 	if !ok {
 		return false
 	}
 	var told strings.Builder
-	for _, entity := range request.Entities {
+	for _, entity := range request.Entity {
 		fmt.Fprintf(&told, "<returnval><entity type=\"%s\">%s</entity>", entity.Type, entity.Value)
 		for _, privilege := range request.PrivId {
 			fmt.Fprintf(&told, "<privAvailability><privId>%s</privId><isGranted>%t</isGranted></privAvailability>",
-				privilege, granted(request.UserName, privilege, entity))
+				privilege, granted(user, privilege, entity))
 		}
 		told.WriteString("</returnval>")
 	}
-	writeAnswer(w, "<HasUserPrivilegeOnEntitiesResponse xmlns=\"urn:vim25\">"+told.String()+"</HasUserPrivilegeOnEntitiesResponse>")
+	writeAnswer(w, "<HasPrivilegeOnEntitiesResponse xmlns=\"urn:vim25\">"+told.String()+"</HasPrivilegeOnEntitiesResponse>")
 	return true
 }

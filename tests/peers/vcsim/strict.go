@@ -36,8 +36,8 @@ func (s *strict) answer(w http.ResponseWriter, user, method string, body []byte)
 		return refusedRules(w, body)
 	case "PowerOnVM_Task":
 		return s.place(w, this(body))
-	case "HasUserPrivilegeOnEntities":
-		return answerPrivileges(w, body)
+	case "HasPrivilegeOnEntities":
+		return answerPrivileges(w, user, body)
 	case "ExtendVirtualDisk_Task":
 		return extend(w, body)
 	}

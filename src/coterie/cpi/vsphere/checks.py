@@ -7,17 +7,18 @@ from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, Needs
 from coterie.cpi.vsphere.abilities import Abilities
-from coterie.cpi.vsphere.clusters import Clusters
+from coterie.cpi.vsphere.group_checks import GroupChecks
 from coterie.cpi.vsphere.group_spec import POLICIES
 from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.reading import Row
 from coterie.cpi.vsphere.refusals import Refusal, cloud_call, told
+from coterie.cpi.vsphere.rights import Rights
 
 _MIB = 1024 * 1024
 _STRICT = "anti-affinity:"
 
 
-class Checks(Abilities, Clusters):
+class Checks(Abilities, GroupChecks, Rights):
     @cloud_call
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         needs = needs or Needs()
@@ -33,7 +34,9 @@ class Checks(Abilities, Clusters):
             CheckItem("credentials", True, f"{self.settings.user} is logged in"),
             _azs(needs, self._zones),
             _hosts(needs, hosts),
+            *self.rights(needs.azs, bool(needs.policies or needs.groups)),
             *self._policies(needs),
+            *self.group_items(needs),
             *self._kinds(needs),
             *self._stores(),
             *_strict(needs, hosts),
@@ -44,13 +47,6 @@ class Checks(Abilities, Clusters):
             if policy not in POLICIES:
                 remedy = f"use {', '.join(sorted(POLICIES))}"
                 yield CheckItem(f"policy {policy}", False, "impossible on vSphere", remedy)
-        if not needs.policies:
-            return
-        for name, view in self.views().items():
-            if not view.drs and (not needs.azs or name in needs.azs):
-                yield CheckItem(
-                    f"DRS {view.name}", False, "DRS is off, so groups and rules have no effect", "switch DRS on"
-                )
 
     def _kinds(self, needs: Needs) -> Iterator[CheckItem]:
         can = self.capabilities().kinds

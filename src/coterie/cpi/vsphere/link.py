@@ -27,6 +27,7 @@ class Link:
         self._turn = threading.Lock()
         self._content: Any = None
         self._stub: Any = None
+        self.session_key = ""
         self._session = 0  # how many were opened; tells who noticed an ended one first
 
     @property
@@ -87,12 +88,12 @@ class Link:
             try:
                 content = self._content or self._connected()
                 self._stub.cookie = ""  # with the old one the login would be refused
-                content.sessionManager.Login(self._settings.user, self._settings.password)
+                opened = content.sessionManager.Login(self._settings.user, self._settings.password)
             except CpiError:
                 raise
             except Exception as error:
                 raise failure(error, changes=False) from None  # the cause may hold the request, and so the password
-            self._content, self._session = content, self._session + 1
+            self._content, self._session, self.session_key = content, self._session + 1, str(opened.key)
 
     def _connected(self) -> Any:
         where = urlsplit(self._settings.url)
