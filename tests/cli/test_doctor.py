@@ -1,4 +1,4 @@
-"""The doctor's bundle: what a Director tells of itself and its fleet, without a secret; a part that fails hides none."""
+"""The doctor's bundle: what a Director tells of itself and its fleet, no secret in it; a part that fails hides none."""
 
 from __future__ import annotations
 

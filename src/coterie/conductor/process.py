@@ -153,7 +153,7 @@ class Conductor:
     @property
     def in_hand(self) -> int:
         """Steps that are claimed and not yet committed or handed back."""
-        return len(self._in_hand)
+        return len(self._inbox.steps)
 
     @property
     def trouble(self) -> str | None:
