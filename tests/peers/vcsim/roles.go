@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
@@ -16,7 +17,10 @@ import (
 
 const root = "root" // who may do everything
 
-var enforced bool
+var (
+	enforced  bool
+	entityRef = regexp.MustCompile(`<entity[^>]*type="(\w+)"[^>]*>([^<]*)`)
+)
 
 // A method, and the privilege that a vCenter wants for it on the object that is called.
 var wanted = map[string]string{
@@ -38,13 +42,25 @@ var wanted = map[string]string{
 
 func denied(w http.ResponseWriter, user, method string, body []byte) bool {
 	privilege := wanted[method]
-	if !enforced || privilege == "" || user == "" || granted(user, privilege, this(body)) {
+	target := judged(body)
+	if !enforced || privilege == "" || user == "" || granted(user, privilege, target) {
 		return false
 	}
-	target := this(body)
 	writeFault(w, "NoPermission", fmt.Sprintf("<object type=\"%s\">%s</object><privilegeId>%s</privilegeId>",
 		target.Type, target.Value, privilege))
 	return true
+}
+
+// judged is the object whose permissions count: the entity that a manager is told, or the root folder for the manager.
+func judged(body []byte) ref {
+	if found := entityRef.FindSubmatch(body); found != nil {
+		return ref{Type: string(found[1]), Value: string(found[2])}
+	}
+	target := this(body)
+	if _, ok := simulator.Map.Get(target).(mo.Entity); !ok {
+		return content().RootFolder
+	}
+	return target
 }
 
 func granted(user, privilege string, target ref) bool {
@@ -89,14 +105,11 @@ func permission(user string, at ref, direct bool) (int32, bool) {
 	return 0, false
 }
 
-// parent is what an object hangs below; managers that are no entities hang below the root folder.
 func parent(at ref) *ref {
-	object := simulator.Map.Get(at)
-	if entity, ok := object.(mo.Entity); ok {
+	if entity, ok := simulator.Map.Get(at).(mo.Entity); ok {
 		return entity.Entity().Parent
 	}
-	folder := content().RootFolder
-	return &folder
+	return nil
 }
 
 func contains(list []string, wanted string) bool {

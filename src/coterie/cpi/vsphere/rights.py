@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.cpi.contract import CheckItem
+from coterie.cpi.contract import CheckItem, CpiError
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.clusters import Clusters
 from coterie.cpi.vsphere.privileges import Where, needed
@@ -60,15 +60,20 @@ class Rights(Clusters):
         return [(f"cluster {zone.cluster_name}", zone.cluster) for zone in clusters.values()]
 
     def _role(self, name: str, privileges: list[str]) -> int:
-        manager = self.link.content.authorizationManager
-        found = next((role for role in self._roles() if role.name == name), None)
+        """The id of the role, with exactly these privileges; read back, for a name is what we are sure of."""
+        manager, found = self.link.content.authorizationManager, self._named(name)
         if found is None:
-            return int(self.link.change(manager.AddAuthorizationRole, name, privileges))
-        self.link.change(manager.UpdateAuthorizationRole, found.roleId, name, privileges)
-        return int(found.roleId)
+            self.link.change(manager.AddAuthorizationRole, name, privileges)
+        else:
+            self.link.change(manager.UpdateAuthorizationRole, found.roleId, name, privileges)
+        made = self._named(name)
+        if made is None:
+            raise CpiError(f"role {name} was made and does not show", remedy="repeat", retryable=True)
+        return int(made.roleId)
 
-    def _roles(self) -> list[Any]:
-        return self.reader.one(self.link.content.authorizationManager, "roleList").get("roleList") or []
+    def _named(self, name: str) -> Any | None:
+        roles = self.reader.one(self.link.content.authorizationManager, "roleList").get("roleList") or ()
+        return next((role for role in roles if role.name == name), None)
 
     def _give(self, user: str, role: int, ref: Any, propagate: bool) -> None:
         manager = self.link.content.authorizationManager
