@@ -10,7 +10,7 @@ from coterie.errors import Conflict, UsageError
 from coterie.ledger.views import tasks
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import cloud_change, regroup, start
+from coterie.task import cloud_change, errands, regroup, start
 from coterie.task import enroll as enrolling
 from coterie.task.audit import placement_audit
 from coterie.task.enroll import Enrollment
@@ -98,6 +98,14 @@ def move_cloud(office: Office, name: str, group: str) -> None:
 
 def add_cloud(office: Office, cloud: dict[str, Any]) -> None:
     cloud_change.add_cloud(office.ledger, cloud)
+
+
+def repair_group(office: Office, intent: str) -> int:
+    return errands.repair_group(office.ledger, intent, _BY)
+
+
+def grant(office: Office, cloud: str, user: str, groups: bool) -> int:
+    return errands.grant(office.ledger, cloud, user, groups, _BY)
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:

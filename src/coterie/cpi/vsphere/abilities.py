@@ -19,6 +19,8 @@ class Abilities(VsphereCloud):
             kinds={"vm": "atomic", "image": "atomic", "disk": "name", "snapshot": "name", "server_group": "name"},
             filtered=frozenset({"vm", "image", "disk", "snapshot", "server_group"}),
             empty_groups=False,
+            moves_members=True,
+            grants=True,
             resize_disk=True,
             snapshots=True,
             managed_networks=False,

@@ -46,8 +46,7 @@ class Groups(Joining):
                 remedy="recreate the group",
             )
         for row in self.wishing(cid):
-            cluster = self.reader.one(row.get("resourcePool"), "owner").get("owner")
-            self.submit(cluster, {"op": "restore", "group": cid, "vm": row.ref._moId})
+            self.submit(self.cluster_of_vm(row.ref), {"op": "restore", "group": cid, "vm": row.ref._moId})
 
     @cloud_call
     def delete_server_group(self, cid: str) -> None:
@@ -64,7 +63,7 @@ class Groups(Joining):
         folder = self.folder("vms")
         if folder is None:
             return []
-        paths = ("name", "customValue", "resourcePool", "config.instanceUuid", "runtime.powerState")
+        paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
         rows = self.reader.below(folder, sdk.vim.VirtualMachine, *paths)
         return [row for row in rows if self.described(row.get("customValue")).get(GROUP) == cid]
 

@@ -52,7 +52,7 @@ class Inspection(Groups):
             else holder.spec.policy,
             resources=tuple(resource for one in having for resource in _resources(one)),
             members=tuple(rows[moid] for one in having for moid in one.members if moid in rows),
-            notes=(*notes, *(note for one in having for note in _remarks(one))) if notes else (),
+            notes=(*notes, *(note for one in having for note in _remarks(one))),
         )
 
     def _members(self, moids: list[str]) -> dict[str, GroupMember]:
@@ -116,6 +116,9 @@ def _drift(having: list[_Here]) -> Iterator[str]:
 
 
 def _remarks(one: _Here) -> Iterator[str]:
+    """What is as it should be and good to know."""
+    if one.view.drs:
+        yield f"DRS is on in cluster {one.view.name}"
     for rule in foreign_rules(one.view, one.holder.spec):
         word = "must" if rule.mandatory else "should"
         side = "on" if rule.affine else "off"

@@ -44,17 +44,18 @@ class Joining(Holders):
     def leave(self, machine: Any, attributes: Mapping[str, str]) -> None:
         """Returns when the VM is seen out of its group; a VM without one costs no call."""
         cid = attributes.get(GROUP)
-        pool = self.reader.one(machine, "resourcePool").get("resourcePool") if cid else None
-        if not cid or pool is None:
-            return
-        cluster = self.reader.one(pool, "owner").get("owner")
-        holder = self.holder(cid)
-        if holder is None:
+        holder = self.holder(cid) if cid else None
+        cluster = self.cluster_of_vm(machine) if holder else None
+        if holder is None or cluster is None:
             return
         view = self.view(cluster)
         group, rule = view.vm_group(holder.spec.name), vm_rule(view, holder.spec)
         if machine._moId in (*(group.members if group else ()), *(rule.vms if rule else ())):
-            self.submit(cluster, {"op": "leave", "group": cid, "vm": machine._moId})
+            self.submit(cluster, {"op": "leave", "group": holder.cid, "vm": machine._moId})
+
+    def cluster_of_vm(self, machine: Any) -> Any | None:
+        pool = self.reader.one(machine, "resourcePool").get("resourcePool")
+        return self.reader.one(pool, "owner").get("owner") if pool is not None else None
 
     def submit(self, cluster: Any, change: Json) -> Json:
         outcome = self.runtime.coordinator.submit(self, self.domain(cluster), change)

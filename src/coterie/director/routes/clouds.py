@@ -50,6 +50,14 @@ class CloudChange(BaseModel):
     conductor_group: Annotated[str, Field(max_length=255)]
 
 
+class GrantWish(BaseModel):
+    """Who gets the rights that the driver needs."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: Annotated[Word, Field(min_length=1)]
+    groups: bool = Field(False, description="those for server groups too")
+
+
 class CloudDetail(Cloud):
     capabilities: dict[str, Any] | None
     facts: dict[str, Fact]
