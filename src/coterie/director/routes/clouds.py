@@ -12,7 +12,7 @@ from coterie.director import questions, wishes
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.redact import redact
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.spoken import refuse_new
 from coterie.ledger.views import clouds
 
@@ -100,6 +100,16 @@ def check(office: Here, name: Annotated[Word, Path()]) -> Json:
     """Have a conductor ask the cloud now: credentials, privileges, quotas, hosts."""
     questions.check_cloud(office, name)
     return _shown(office, name)
+
+
+@router.post("/{name}/grant", status_code=202, response_model=Accepted)
+def grant(office: Here, request: Request, name: Annotated[Word, Path()], wish: GrantWish, key: Key = None) -> Response:
+    """Make or renew the driver's role in the cloud and give it to a user, with the cloud's configured credentials."""
+
+    def work() -> tuple[int, Json]:
+        return 202, {"task_id": wishes.grant(office, name, wish.user, wish.groups)}
+
+    return once(office, request, key, wish.model_dump(), work)
 
 
 def _shown(office: Office, name: str) -> Json:

@@ -39,7 +39,8 @@ class Placement(Part):
     recreate_on_policy_change: Flag = Field(
         True,
         description="What to do where a changed policy needs a new group in the cloud. `true`: make it and move the "
-        "nodes there by recreating them, as `update` says. `false`: refuse the change.",
+        "nodes there by recreating them, as `update` says. `false`: refuse the change. Where living VMs can change "
+        "their group (vSphere) none is recreated, and this has no effect.",
         examples=[False],
     )
     vm_group: Handle | None = Field(
