@@ -30,6 +30,7 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/cpi_calls.py
 	$(BIN)/python bench/ring.py
 	$(BIN)/python bench/cluster.py
+	PYTHONPATH=.:tests/cpi $(BIN)/python bench/vsphere.py
 
 install: $(VENV)/.installed
 

@@ -87,4 +87,4 @@ def vcenter(*flags: str, **model: int) -> Iterator[Vcenter]:
             yield Vcenter(json.loads(process.stdout.readline())["url"])
         finally:
             process.stdin.close()
-            process.wait(timeout=20)
+            process.wait(timeout=120)  # it deletes the files of all its VMs

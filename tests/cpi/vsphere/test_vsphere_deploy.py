@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from peers.vsphere_bed import CLUSTERS, shared
 from peers.vsphere_image import write_image
 from peers.vsphere_operator import VsphereOperator
 from pyVmomi import vim
+from tests.peers.vcenter import Vcenter, vcenter
 from tests.task.site import Site, group, manifest, site
 
 from coterie.cpi.contract import Cpi, Runtime
@@ -54,10 +56,11 @@ class Place(Site):
     """A site whose cloud is the vCenter."""
 
     operator: VsphereOperator
+    server: Vcenter
 
     def vcenter(self) -> VsphereCpi:
         properties: dict[str, Any] = {
-            "url": shared().url,
+            "url": self.server.url,
             "user": "root",
             "password": "secret",
             "datacenter": "DC0",
@@ -85,24 +88,32 @@ class Place(Site):
             return list(tx.execute(sa.select(events.c.body).where(events.c.kind == kind)).scalars())
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}")
-    before = shared().inventory()
-    with site(ledger, tmp_path) as made:
+@contextmanager
+def placed(folder: Path, server: Vcenter) -> Iterator[Place]:
+    """At the end everything is deleted, and nothing may be left."""
+    ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
+    before = server.inventory()
+    with site(ledger, folder) as made:
         made.__class__ = Place
         assert isinstance(made, Place)
-        made.config = CONFIG.replace("URL", shared().url)
-        made.operator = VsphereOperator(shared(), CLUSTERS)
-        write_image(tmp_path / "stemcells" / "image")
+        made.server = server
+        made.config = CONFIG.replace("URL", server.url)
+        made.operator = VsphereOperator(server, CLUSTERS)
+        write_image(folder / "stemcells" / "image")
         yield made
         if made.nodes():
             made.delete()
         for image in made.held("image"):
             made.vcenter().delete_stemcell(image.cid)
     ledger.close()
-    left = {one for one in shared().inventory() - before if not one[1].endswith(" coterie")}
+    left = {one for one in server.inventory() - before if not one[1].endswith(" coterie")}
     assert left == set()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with placed(tmp_path, shared()) as made:
+        yield made
 
 
 def test_a_deployment_is_made_in_its_group_scaled_and_deleted(place: Place) -> None:
@@ -212,3 +223,33 @@ def test_rights_are_granted_by_a_task(place: Place) -> None:
     place.deploy(manifest(group("db", 1, azs="z1")))
     place.wait(errands.grant(place.ledger, "lab", "ops", True, "test"))
     assert any("coterie-groups" in line for line in place.told("cloud.granted"))
+
+
+@pytest.mark.parametrize("scrub", [True, False])
+def test_a_vm_destroyed_behind_our_back_comes_back_into_its_group(tmp_path: Path, scrub: bool) -> None:
+    with vcenter(*(["-scrub"] if scrub else [])) as server, placed(tmp_path, server) as place:
+        text = manifest(group("db", 2, "placement: {policy: anti-affinity}", azs="z1"))
+        place.deploy(text)
+        gone = place.vms()["db/0"]
+        place.operator.delete("vm", str(gone))
+        look = start.look(place.ledger)
+        assert look is not None
+        place.wait(look)
+        place.deploy(text)
+        assert list(place.drs().values()) == [2]
+        assert len(set(place.vms().values()) - {gone}) == 2
+
+
+def test_an_operations_user_without_the_clusters_privilege(tmp_path: Path) -> None:
+    """What had no groups goes on; a manifest with groups is refused before anything is made, naming the privilege."""
+    with vcenter() as server, placed(tmp_path, server) as place:
+        server.enforce_roles()
+        place.vcenter().grant("ops", groups=False)
+        place.config = place.config.replace("user: root", "user: ops")
+        place.deploy(manifest(group("db", 2, azs="z1")))
+        before = server.inventory()
+        with pytest.raises(CoterieError) as caught:
+            place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+        assert "Host.Inventory.EditCluster" in f"{caught.value} {caught.value.details}"
+        assert server.inventory() == before
+        place.deploy(manifest(group("db", 3, azs="z1")))
