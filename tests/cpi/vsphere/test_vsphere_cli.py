@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def server() -> Iterator[Vcenter]:
 
 @pytest.fixture
 def machine(tmp_path: Path, server: Vcenter) -> Iterator[Machine]:
-    made = Machine(tmp_path)
+    made = Machine(tmp_path, {"COTERIE_LOOK_INTERVAL": "1"})
     cloud = json.loads(json.dumps(CLOUD))
     cloud["clouds"][0]["properties"]["url"] = server.url
     made.write("cloud.yml", json.dumps(cloud))
@@ -80,6 +81,11 @@ def test_a_day_with_a_vsphere_cloud(machine: Machine, server: Vcenter) -> None:
 
     operator.delete("server_group", "DC0_C0/licensed")
     assert "missing" in machine.run("groups", "show", "web").out
+    while machine.run("groups", "-o", "json").json["items"][0]["state"] != "missing":
+        time.sleep(0.2)  # the periodic look comes by
+    doctor = machine.run("doctor")
+    assert (doctor.code, "missing in their clouds: web" in doctor.out) == (1, True)
+    assert "group.missing" in machine.run("events").out
     assert machine.run("groups", "repair", "web").code == 0
     assert len(operator.group("DC0_C0/licensed").vm) == 2
 
