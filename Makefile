@@ -44,9 +44,12 @@ $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-packages: ## a PostgreSQL server, ruby's ERB and a simulated vCenter for the tests
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; }
-	@command -v ruby >/dev/null 2>&1 || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ruby >/dev/null; }
+packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, openssl, a simulated vCenter
+	@wanted=""; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	command -v ruby >/dev/null || wanted="$$wanted ruby"; \
+	command -v openssl >/dev/null || wanted="$$wanted openssl"; \
+	[ -z "$$wanted" ] || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; }
 	@tests/peers/vcsim/build >/dev/null
 
 clean:

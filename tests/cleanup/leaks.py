@@ -122,13 +122,13 @@ def _configure(ledger: Ledger) -> None:
 def _sweep(ledger: Ledger) -> list[str]:
     options = Options.of_wire(AT_ONCE)
     number, task = start.survey(ledger, options, "test")
-    _wait(ledger, task)
+    wait(ledger, task)
     plan = start.proposal(ledger, number)
-    _wait(ledger, start.apply(ledger, number, plan.id, "test"))
+    wait(ledger, start.apply(ledger, number, plan.id, "test"))
     return [json.dumps({name: item[name] for name in ("action", "kind", "cid", "reason")}) for item in plan.items]
 
 
-def _wait(ledger: Ledger, task: int) -> None:
+def wait(ledger: Ledger, task: int) -> None:
     give_up = time.monotonic() + 60
     while True:
         seen = ledger.written.version

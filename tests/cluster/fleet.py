@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
 from coterie.task.clouds import with_defaults
 from tests.peers.postgres import Server
+from tests.telemetry.exposition import read
 
 PROGRAM = [sys.executable, "-c", "from coterie.cli.main import main; main()"]
 TOKEN = "a-token-for-tests"
@@ -41,6 +43,7 @@ class Process:
     env: dict[str, str]
     log: Path
     popen: subprocess.Popen[bytes] | None = None
+    port: int = 0  # of its page
 
     def start(self) -> None:
         with self.log.open("ab") as out:
@@ -70,6 +73,7 @@ class Cluster:
     groups: tuple[str, ...]
     directors: list[Process] = field(default_factory=list)
     conductors: dict[str, Process] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)  # beside what every service gets
     _ports: list[int] = field(default_factory=list)
 
     # -- processes --
@@ -89,7 +93,9 @@ class Cluster:
         name = name or f"{group}-{len(self.conductors)}"
         words = ["conductor", "--group", group.upper(), "--drivers", "sandbox", "--name", name]
         words += ["--database", self.server.url, "--lease", str(LEASE_S), "--workers", "8"]
-        process = Process(name, words, self._env(self.folder / group), self.folder / f"{name}.log")
+        port = _free_port()
+        words += ["--listen", f"127.0.0.1:{port}"]
+        process = Process(name, words, self._env(self.folder / group), self.folder / f"{name}.log", port=port)
         process.start()
         self.conductors[name] = process
         return process
@@ -114,6 +120,24 @@ class Cluster:
         url = f"http://127.0.0.1:{self._ports[director]}{path}"
         with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=90) as answer:
             return json.loads(answer.read())
+
+    def metrics(self, director: int = 0) -> dict[str, float]:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        return read(page(self._ports[director], "/metrics", headers)[1])
+
+    def cli(self, *words: str, director: int = 0) -> subprocess.Popen[str]:
+        """A command as a user of this Director runs it."""
+        env = self._env(self.folder / "user")
+        env["COTERIE_DIRECTOR"] = f"http://127.0.0.1:{self._ports[director]}"
+        return subprocess.Popen(
+            [*PROGRAM, *words],
+            env=env,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def furnish(self) -> None:
         self.send("POST", "/v1/stemcells", {"name": "os", "version": "1", "cloud_properties": {"image": "x"}})
@@ -144,13 +168,22 @@ class Cluster:
             for cloud in self.groups:
                 held = Counter(self.held(group, cloud, uuid))
                 assert held == (wanted if cloud == group else Counter()), f"{cloud} in the datacenter of {group}"
+            for kind in ("vm", "image", "server_group"):
+                assert Counter(self.held(group, group, uuid, kind)) == self.recorded(group, kind), kind
 
-    def held(self, group: str, cloud: str, director: str) -> list[str]:
+    def recorded(self, cloud: str, kind: str) -> Counter[str]:
+        """What the ledger says that a cloud holds; nothing may be in doubt any more."""
+        where = "/v1/groups?limit=1000" if kind == "server_group" else f"/v1/objects?limit=1000&kind={kind}"
+        rows = [one for one in self.get(where)["items"] if one["cloud"] == cloud and one["state"] != "gone"]
+        assert {one["state"] for one in rows} <= {"live"}, rows
+        return Counter(one["cid"] for one in rows)
+
+    def held(self, group: str, cloud: str, director: str, kind: Any = "vm") -> list[str]:
         properties = with_defaults("sandbox", {"layout": LAYOUT}, self.folder / group)
         cpi = open_cloud("sandbox", cloud, properties, Runtime(director, None))  # type: ignore[arg-type]  # reads only
         found, cursor = [], None
         while True:
-            page = cpi.survey("vm", director, cursor)
+            page = cpi.survey(kind, director, cursor)
             found += [one.cid for one in page.objects if one.mark]
             cursor = page.next
             if cursor is None:
@@ -189,7 +222,7 @@ class Cluster:
     def _env(self, state: Path) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("COTERIE_", "XDG_"))}
         mine = {"COTERIE_STATE": str(state), "COTERIE_TOKEN": TOKEN, "COTERIE_LOOK_INTERVAL": "0", "HOME": str(state)}
-        return {**clean, **mine}
+        return {**clean, **mine, **self.env}
 
     def _livez(self, port: int) -> bool:
         with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=5) as answer:
@@ -204,9 +237,9 @@ LAYOUT = {
 
 @contextmanager
 def cluster(
-    folder: Path, server: Server, groups: tuple[str, ...], per_group: int, directors: int = 1
+    folder: Path, server: Server, groups: tuple[str, ...], per_group: int, directors: int = 1, **env: str
 ) -> Iterator[Cluster]:
-    made = Cluster(folder, server, groups)
+    made = Cluster(folder, server, groups, env=env)
     try:
         for _ in range(directors):
             made.add_director()
@@ -226,6 +259,15 @@ def until(holds: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
         if time.monotonic() > give_up:
             raise AssertionError(otherwise)
         time.sleep(0.05)
+
+
+def page(port: int, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
 
 
 def _free_port() -> int:

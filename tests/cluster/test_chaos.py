@@ -9,6 +9,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,9 @@ def storm(folder: Path, server: Server, seed: int, nodes: int) -> None:
         ended = here.task(task)
         assert ended["state"] == "done", (chaos.strikes, ended["report"])
         assert chaos.strikes
+        struck = Counter(strike.partition(" ")[0] for strike in chaos.strikes)
+        took = here.metrics(director=1)['coterie_task_duration_seconds_sum{kind="deploy",state="done"}']
+        print(f"seed {seed}: {nodes} nodes in {took:.0f} s, {dict(struck)}, {len(here.conductors)} conductors")
         assert len(here.nodes()) == nodes
         here.check_clouds()
 

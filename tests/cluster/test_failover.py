@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.fleet import Cluster, cluster, until
+from tests.cluster.fleet import Cluster, cluster, page, until
 from tests.peers.postgres import Server
+from tests.telemetry.collector import collecting
+from tests.telemetry.exposition import read
 
 
 def some_done(here: Cluster, task: int, count: int, director: int = 0) -> None:
@@ -39,36 +41,62 @@ def test_no_conductor_in_the_group_waits_and_says_so_and_goes_on(tmp_path: Path,
         east.end()
         why = "no live conductor in group 'east' for driver sandbox"
         until(lambda: any(why in reason for reason in here.task(task)["waiting"]), "nobody says why it waits", 30)
+        told = here.cli("tasks", "show", str(task))
+        assert why in told.communicate(timeout=60)[0]
+        unserved = 'coterie_steps_unserved{conductor_group="east",driver="sandbox",why="no_conductor_in_group"}'
+        assert here.metrics()[unserved] > 0 == here.metrics()['coterie_conductors{conductor_group="east"}']
         groups = {one["name"]: one for one in here.get("/v1/conductors/groups")["items"]}
         assert groups["east"]["orphans"] == groups["east"]["nodes"] > 0 == groups["west"]["orphans"]
         with pytest.raises(urllib.error.HTTPError) as refused:
             here.send("PATCH", f"/v1/nodes/{here.nodes()[0]['uuid']}", {"conductor_group": "nowhere"})
         assert refused.value.code == 409
+        uuid = here.nodes()[0]["uuid"]
+        moving = here.cli("nodes", "set", uuid, "--conductor-group", "nowhere")
+        assert "no live conductor in group 'nowhere'" in moving.communicate(timeout=60)[1]
+        assert moving.returncode == 6
+        words = ("nodes", "create", "--cloud", "west", "--cid", "vm-1", "--conductor-group", "nowhere")
+        creating = here.cli(*words)
+        assert "no live conductor in group 'nowhere'" in creating.communicate(timeout=60)[1]
+        assert creating.returncode == 6
         here.add_conductor("east")
         assert here.await_task(task)["state"] == "done"
         here.check_clouds()
 
 
 def test_a_drained_conductor_leaves_in_good_order(tmp_path: Path, server: Server) -> None:
-    with cluster(tmp_path, server, ("east",), 2) as here:
-        leaving = next(iter(here.conductors.values()))
+    with collecting() as traces, cluster(tmp_path, server, ("east",), 2, COTERIE_OTLP_ENDPOINT=traces.url) as here:
+        leaving, staying = here.conductors.values()
         task = here.deploy(40)
         some_done(here, task, 6)
+        assert page(leaving.port, "/readyz") == (200, "ok\n")
+        counted = read(page(leaving.port, "/metrics")[1])
+        assert counted['coterie_cpi_call_seconds_count{driver="sandbox",method="create_vm"}'] > 0
+        assert counted['coterie_heartbeats_total{outcome="accepted"}'] > 0
         assert leaving.end(signal.SIGTERM) == 0
+        made = {span.trace for span in traces.spans if span.name == "step node.create.create_vm"}
+        assert len(made) == 1, "what was traced is sent before the end, and one task is one trace"
         assert [one["name"] for one in here.get("/v1/conductors")["items"]] == [
             name for name, one in here.conductors.items() if one is not leaving
         ]
         assert here.await_task(task)["state"] == "done"
         here.check_clouds()
+        assert read(page(staying.port, "/metrics")[1])["coterie_ring_changes_total"] > 0
+        assert here.directors[0].end(signal.SIGTERM) == 0
+        assert {span.service for span in traces.spans} == {"coterie-director", "coterie-conductor"}
 
 
 def test_the_database_is_restarted_and_a_director_killed(tmp_path: Path, server: Server) -> None:
     with cluster(tmp_path, server, ("east",), 2, directors=2) as here:
         task = here.deploy(60)
         some_done(here, task, 8)
+        watching = here.cli("tasks", "watch", str(task), "--timeout", "5")
         server.stop()
         server.start()
         here.directors[0].end()
+        assert watching.wait(90) in (7, 9), watching.communicate()[1]  # its Director is gone, the task is not
+        again = here.cli("tasks", "watch", str(task), director=1)
+        assert f"Task {task} (deploy dep): done" in again.communicate(timeout=150)[0]
+        assert again.returncode == 0
         ended = here.await_task(task, director=1)
         assert ended["state"] == "done", ended["report"]
         here._ports.reverse()  # the one that is left answers the questions

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from coterie.conductor.heart import Heart
 from coterie.ledger import conductors
 from coterie.ledger.store import Ledger
+from coterie.settings import load
 from coterie.task.fence import Lease
 from coterie.telemetry.process import BEATS
 
@@ -104,3 +105,9 @@ def test_beats_are_counted_by_what_came_of_them(ledger: Ledger, monkeypatch: pyt
 
 def _beats() -> dict[str, float]:
     return {labels["outcome"]: count for _, labels, count in BEATS.samples()}
+
+
+def test_by_default_a_dead_conductor_is_found_within_ten_seconds() -> None:
+    """Its lease has to end, and then another one has to beat: every fifth of a lease."""
+    lease: float = load({}, {"HOME": "/nowhere"})["lease"]
+    assert lease + lease / 5 < 10

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
-from peers.program_bed import ProgramBed, ProgramCloudstackBed
+from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
 from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
 from peers.tiny_bed import TinyBed
 from peers.vsphere_bed import VsphereBed
@@ -28,10 +28,11 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "vsphere": VsphereBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
+    "coterie-cpi-vsphere": ProgramVsphereBed,
 }
 
 
-LONG = ("coterie-cpi",)
+LONG = ("coterie-cpi", "coterie-cpi-vsphere")
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.full if name in LONG else ()) for name in BEDS])

@@ -1,35 +1,18 @@
-"""The method `cleanup` with the local ledger as witness, and the verbs for people."""
+"""The method `cleanup` with the local ledger as witness."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coterie.cpi_program.alone import respond
 from coterie.ids import Ids
 from coterie.ledger import intents, leases
-from coterie.sandbox import disks
+from coterie.sandbox import disks, faults
 from coterie.sandbox.vm_shape import get_vm
-from tests.cpi_program.shop import DIRECTOR, Shop
+from tests.cpi_program.shop import DIRECTOR, CpiFailure, Shop
 
 MARK = "0123456789abcdefghjkmnpqrs"
-
-
-def verb(shop: Shop, *words: str) -> subprocess.CompletedProcess[str]:
-    source = str(Path(respond.__code__.co_filename).parents[2])
-    return subprocess.run(
-        [sys.executable, "-m", "coterie.cpi_program.main", words[0], "--config", str(shop.config), *words[1:]],
-        env={**os.environ, "PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def stray(shop: Shop, intent: str) -> str:
@@ -149,47 +132,19 @@ def test_others_are_never_touched(shop: Shop) -> None:
     assert shop.inventory() == {"disk": [foreign]}
 
 
-def test_the_verb_shows_first_and_deletes_when_told(shop: Shop) -> None:
-    cid = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
-    known = shop.folder / "known.json"
-    known.write_text(json.dumps({"disk": []}))
-    words = ("cleanup", "--director-uuid", DIRECTOR, "--known", str(known), "--grace", "0")
-    shown = verb(shop, *words)
-    assert (shown.returncode, cid in shown.stdout, "1 would be deleted with --apply" in shown.stdout) == (0, True, True)
-    assert shop.inventory() == {"disk": [cid]}
-    assert verb(shop, *words, "--apply").returncode == 0
-    assert shop.inventory() == {}
+def test_another_directors_objects_are_not_judged_by_our_marks(shop: Shop) -> None:
+    disk = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    with pytest.raises(CpiFailure, match="in the name of Director another"):
+        shop.call("cleanup", DIRECTOR, {"disk": []}, {"dry_run": False, "grace_s": 0}, director_uuid="another")
+    assert shop.inventory() == {"disk": [disk]}
 
 
-def test_the_verb_names_a_list_that_cannot_be_read(shop: Shop) -> None:
-    told = verb(shop, "cleanup", "--director-uuid", DIRECTOR, "--known", str(shop.folder / "none"))
-    assert told.returncode == 2
-    assert "--known" in told.stderr
-
-
-def test_check_says_what_is_in_order_and_what_is_not(shop: Shop) -> None:
-    good = verb(shop, "check")
-    assert (good.returncode, "BAD" in good.stdout) == (0, False)
-    shop.config.chmod(0o644)
-    shop.configure(ledger="/nonexistent/folder/ledger.db")
-    shop.config.chmod(0o644)
-    bad = verb(shop, "check", "-o", "json")
-    assert bad.returncode == 1
-    failed = {item["what"]: item["remedy"] for item in json.loads(bad.stdout) if not item["ok"]}
-    assert failed.keys() == {"file permissions", "ledger"}
-    assert all(failed.values())
-
-
-def test_the_launcher_is_a_program_that_needs_no_environment(shop: Shop) -> None:
-    file = shop.folder / "bin-cpi"
-    assert verb(shop, "launcher", str(file)).returncode == 0
-    done = subprocess.run([str(file)], input=shop.request("has_vm", "i-1"), env={}, capture_output=True, timeout=60)
-    assert (done.returncode, json.loads(done.stdout)["result"]) == (0, False)
-
-
-@pytest.mark.parametrize("words", [["--frobnicate"], ["--config"], ["destroy"]])
-def test_a_wrong_word_is_a_usage_error_and_reads_no_request(words: list[str], shop: Shop) -> None:
-    source = str(Path(respond.__code__.co_filename).parents[2])
-    command = [sys.executable, "-m", "coterie.cpi_program.main", *words]
-    told = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=60)
-    assert (told.returncode, told.stdout) == (2, b"")
+def test_groups_can_be_joined_again_after_a_sweep_that_failed(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    shop.call("delete_vm", shop.create_vm("agent-1", stemcell, group="bosh-dep-web"))
+    (group,) = shop.inventory()["server_group"]
+    faults.add(shop.account.datacenter.store, "list_vms", "error", times=1)
+    with pytest.raises(CpiFailure):
+        shop.cleanup()
+    cid = shop.create_vm("agent-2", stemcell, group="bosh-dep-web")
+    assert get_vm(shop.account, cid).groups == (group,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -16,10 +15,6 @@ from pathlib import Path
 import pytest
 
 from coterie.cpi_program.alone import respond
-from coterie.cpi_program.config import load
-from coterie.cpi_program.office import _handed
-from coterie.cpi_program.serve import serve
-from coterie.errors import CoterieError
 from coterie.sandbox import faults
 from coterie.sandbox.calls import counts, switch_log
 from tests.cpi_program.shop import Shop, heard, result
@@ -180,58 +175,6 @@ def test_rubbish_on_the_socket_is_answered(shop: Shop, rubbish: bytes) -> None:
         link.shutdown(socket.SHUT_WR)
         with link.makefile("rb") as answer:
             assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::")
-
-
-def test_no_secret_is_in_the_words_of_a_process_or_in_its_log(shop: Shop) -> None:
-    place = {"state": str(shop.folder / "sandbox.db"), "account": "lab", "quotas": {"api_key": "very-secret-key"}}
-    shop.configure(properties=place)
-    with shop.core() as core:
-        answer = shop.run(shop.request("has_vm", "i-1")).stdout
-        assert b"quotas" in answer
-        words = Path(f"/proc/{core.pid}/cmdline").read_bytes() + Path(shop.launcher()).read_bytes()
-    assert b"very-secret-key" not in answer + words + shop.log.read_bytes()
-    assert b"serving" in shop.log.read_bytes()
-
-
-def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    section = {"listen": address, "url": f"http://{address}", "user": "us", "password": "pw"}
-    shop.configure(publish_server={**section, "folder": str(shop.folder / "shelf")})
-    with shop.core():
-        link = http.client.HTTPConnection(address, timeout=30)
-        link.request("PUT", "/images/a.qcow2", b"image", {"Authorization": "Basic dXM6cHc="})
-        told = json.loads(link.getresponse().read())
-        link.request("GET", told["url"].removeprefix(f"http://{address}"))
-        assert link.getresponse().read() == b"image"
-        link.close()
-
-
-@pytest.mark.parametrize("name", ["registry", "publish_server"])
-def test_a_port_that_is_taken_is_named(shop: Shop, name: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        own = {"listen": f"127.0.0.1:{other.getsockname()[1]}", "user": "us", "password": "pw"}
-        more = {"endpoint": "http://e"} if name == "registry" else {"url": "http://u", "folder": str(shop.folder / "f")}
-        shop.configure(**{name: {**own, **more}})
-        with pytest.raises(CoterieError, match=f"{name}.listen: nothing can listen on") as caught:
-            serve(str(shop.config))
-    assert f"set {name}.listen" in caught.value.remedy
-    assert not shop.socket.exists()
-
-
-def test_a_driver_that_publishes_through_us_is_told_where(shop: Shop) -> None:
-    section = {"listen": "127.0.0.1:1", "url": "http://u", "user": "us", "password": "pw", "folder": "/f"}
-    shop.configure(publish_server=section, properties={"publish_mode": "server", "publish_user": "own"})
-    handed = _handed(load(str(shop.config)))
-    assert handed == {
-        "publish_mode": "server",
-        "publish_url": "http://u",
-        "publish_user": "own",
-        "publish_password": "pw",
-    }
-    shop.configure(publish_server=section, properties={"publish_mode": "native"})
-    assert _handed(load(str(shop.config))) == {"publish_mode": "native"}
 
 
 def test_a_machine_costs_few_calls_of_the_cloud(shop: Shop) -> None:

@@ -149,6 +149,32 @@ def test_creating_and_cleaning_at_once_never_strands_a_machine(shop: Shop) -> No
         sweeper.join()
 
 
+def test_a_caller_may_manage_its_groups_itself(shop: Shop) -> None:
+    """The methods that no BOSH Director calls, on the same wire; what they make is in the ledger like everything."""
+    stemcell = shop.stemcell()
+    metadata = {
+        "director": {"name": "mine", "uuid": DIRECTOR},
+        "deployment": "dep",
+        "instance_group": "web",
+        "azs": ["z1"],
+        "security_groups": [],
+        "policy": "anti-affinity",
+        "options": {},
+    }
+    group = shop.call("create_server_group", metadata)
+    arguments = shop.vm_arguments("agent-1", stemcell)
+    arguments[5] = {"bosh": {"group": GROUP, "server_group_cid": group}}
+    cid = shop.call("create_vm", *arguments)[0]
+    shop.call("update_server_group", group, {**metadata, "azs": ["z1", "z2"]})
+    view = shop.call("inspect_server_group", group)
+    assert (view["state"], [one["vm_cid"] for one in view["members"]]) == ("live", [cid])
+    shop.call("delete_vm", cid)
+    shop.cleanup()
+    assert len(shop.inventory()["server_group"]) == 1
+    shop.call("delete_server_group", group)
+    assert shop.inventory() == {"image": [stemcell]}
+
+
 def test_a_single_writer_cloud_behaves_the_same(shop: Shop) -> None:
     properties = {"state": str(shop.folder / "sandbox.db"), "account": "lab", "groups": "single-writer"}
     shop.configure(properties=properties)

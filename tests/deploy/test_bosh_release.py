@@ -13,10 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from peers.cloudstack_bed import CloudstackBed
 from ruamel.yaml import YAML
+
+from coterie.cpi.load import open_cloud
 
 ROOT = Path(__file__).parents[2]
 RELEASE = ROOT / "deploy" / "bosh-release"
+PROPERTIES = {
+    "endpoint": "https://cloud.example.org/client/api",
+    "state_timeout": 60,
+    "state_timeout_volume": 60,
+    "stemcell_public_visibility": True,
+    "proxy_port": 3128,
+    "expunge": "always",
+    "publish_mode": "server",
+}
 DIRECTOR = "6f0d5a52-9a3c-4c55-b7a1-0c6b6d1f2e11"
 
 
@@ -120,6 +132,20 @@ def test_bin_cpi_works_with_the_scrubbed_environment(installed: Installed) -> No
     assert installed.cpi("has_vm", made[0])["result"] is False
 
 
+def test_bin_cpi_speaks_to_cloudstack(installed: Installed, tmp_path: Path) -> None:
+    bed = CloudstackBed(tmp_path)
+    try:
+        places = {"ledger": str(tmp_path / "ledger.db"), "socket": str(tmp_path / "none.sock")}
+        own = {name: bed.properties()[name] for name in ("endpoint", "api_key", "secret_access_key", "default_zone")}
+        installed.render({**places, "cloudstack": own, "properties": {"poll_s": 0.05}})
+        assert "cloudstack-qcow2" in installed.cpi("info")["result"]["stemcell_formats"]
+        disk = installed.cpi("create_disk", 1024, {}, None)["result"]
+        assert installed.cpi("has_disk", disk)["result"] is True
+        assert installed.cpi("delete_disk", disk)["error"] is None
+    finally:
+        bed.close()
+
+
 def test_the_core_process_of_the_package(installed: Installed) -> None:
     rendered = installed.render(sandbox(installed))
     package = installed.folder / "packages/coterie_cpi"
@@ -147,10 +173,11 @@ def test_the_core_process_of_the_package(installed: Installed) -> None:
 def test_the_properties_of_cloudstack_reach_the_configuration(installed: Installed) -> None:
     spec = YAML(typ="safe").load((RELEASE / "jobs/coterie_cpi/spec").read_text())
     names = [name.partition(".")[2] for name in spec["properties"] if name.startswith("cloudstack.")]
-    given = {name: f"value of {name}" for name in names}
+    given = {name: PROPERTIES.get(name, f"value of {name}") for name in names}
     rendered = installed.render({"cloudstack": given, "groups": {"policy": "anti-affinity"}, "cloud": "west"})
     config = json.loads((rendered / "config/cpi.json").read_text())
     assert config["properties"] == given
+    open_cloud("cloudstack", "west", given, None)  # type: ignore[arg-type] # it reads its properties, and asks nobody
     assert config["driver"] == "cloudstack"
     assert config["cloud"] == "west"
     assert config["groups"] == {"enabled": True, "compilation": False, "policy": "anti-affinity"}

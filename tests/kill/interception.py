@@ -31,8 +31,13 @@ def install(tracer: Tracer) -> None:
 
 
 def _around_ledger(tracer: Tracer) -> None:
-    original = Ledger.write
+    for name in ("write", "write_unheard"):
+        setattr(Ledger, name, _watched(getattr(Ledger, name), tracer))
+    steps.commit = _noting(steps.commit, lambda tx, outcomes: [_words_of(outcome) for outcome in outcomes])
+    tasks.create = _noting(tasks.create, lambda tx, new: [new.kind])
 
+
+def _watched(original: Callable[..., Any], tracer: Tracer) -> Callable[..., Any]:
     @contextmanager
     def write(self: Ledger) -> Iterator[Any]:
         _note.words = []
@@ -43,9 +48,7 @@ def _around_ledger(tracer: Tracer) -> None:
             tracer.reach(kind, "before")
         tracer.reach(kind, "after")
 
-    Ledger.write = write  # type: ignore[method-assign]  # this process is there to be watched
-    steps.commit = _noting(steps.commit, lambda tx, outcomes: [_words_of(outcome) for outcome in outcomes])
-    tasks.create = _noting(tasks.create, lambda tx, new: [new.kind])
+    return write
 
 
 def _noting(function: Callable[..., Any], words: Callable[..., list[str]]) -> Callable[..., Any]:

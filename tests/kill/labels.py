@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from coterie.task.flow import Flow
 from coterie.task.flows import FLOWS
@@ -12,9 +12,9 @@ from coterie.task.flows import FLOWS
 _COMMITTED = re.compile(r"([a-z.]+)\.([a-z_]+)→")
 
 
-def all_labels() -> set[str]:
+def all_labels(flows: Mapping[str, Flow] = FLOWS) -> set[str]:
     """`flow.label` of every flow."""
-    return {f"{name}.{label}" for name, flow in FLOWS.items() for label in _labels(flow)}
+    return {f"{name}.{label}" for name, flow in flows.items() for label in _labels(flow)}
 
 
 def labels_in(kinds: Iterable[str]) -> set[str]:

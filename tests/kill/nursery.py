@@ -23,7 +23,12 @@ from coterie.task import request
 from tests.kill import scenario
 from tests.kill.order import Order
 
-ROLES = {"director": "tests.kill.director", "conductor": "tests.kill.lone_conductor", "creator": "tests.faults.creator"}
+ROLES = {
+    "director": "tests.kill.director",
+    "conductor": "tests.kill.lone_conductor",
+    "creator": "tests.faults.creator",
+    "cleaner": "tests.cleanup.cleaner",
+}
 _ROOT = Path(__file__).parents[2]
 FAILED = 1
 

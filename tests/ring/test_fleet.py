@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from coterie.ring.members import Member, release
@@ -64,43 +60,6 @@ def test_a_step_kind_goes_to_those_who_know_it() -> None:
     fleet = Fleet([Member("new", "", D, flows=frozenset(["a", "b"])), Member("old", "", D, flows=frozenset(["a"]))])
     assert {fleet.owner("", "d", key, "b").name for key in KEYS} == {"new"}
     assert {fleet.owner("", "d", key, "a").name for key in KEYS} == {"new", "old"}
-
-
-def test_old_and_new_key_builders_agree_all_the_way_through_an_upgrade() -> None:
-    """Three conductors, upgraded one by one under a pin, then unpinned one by one; each stage seen by two processes."""
-    stages: list[list[str]] = [["0.0.9"] * 3]
-    stages += [["0.0.9"] * 3 for _ in range(3)]  # the new release, pinned: it behaves as the old one
-    stages += [["0.1.0"] * n + ["0.0.9"] * (3 - n) for n in range(1, 4)]
-    new = [_new_owners(stage) for stage in stages]
-    old = _old_owners(3)
-    assert all(found == old for found in new[:-1])
-    assert new[-1] != old
-    script = (
-        "import json, sys\nfrom tests.ring.test_fleet import _new_owners\n"
-        "print(json.dumps([_new_owners(stage) for stage in json.loads(sys.argv[1])]))"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(stages)], capture_output=True, text=True, check=True
-    ).stdout
-    assert json.loads(told) == new
-
-
-def _new_owners(stage: list[str]) -> dict[str, str]:
-    """This release, whatever it is pinned to: it reads the releases off the fleet's rows."""
-    fleet = Fleet([Member(f"c{n}", f"r{n % 2}", D, speaks=spoken) for n, spoken in enumerate(stage)])
-    return {key: fleet.owner(f"r{hash_of(key) % 2}", "d", key).name for key in KEYS}
-
-
-def _old_owners(count: int) -> dict[str, str]:
-    """A release from before groups: one ring per driver, built from the names alone."""
-    from coterie.ring.hash import build
-
-    ring = build("probed", {f"c{n}": 1.0 for n in range(count)})
-    return {key: ring.owner(key) for key in KEYS}
-
-
-def hash_of(key: str) -> int:
-    return int(key.rpartition("-")[2])
 
 
 def test_what_if_counts_who_moves_where() -> None:

@@ -105,6 +105,13 @@ def test_twice_answers_a_deletion_as_the_second_sees_it(world: World) -> None:
     assert present(world) == []
 
 
+def test_an_error_may_be_answered_though_the_work_was_done(world: World) -> None:
+    faults.add(world.store, "create_disk", "error-after-commit", times=1)
+    with pytest.raises(Failed):
+        disk(world, "made")
+    assert present(world) == ["made"]
+
+
 def test_late_visibility_hides_from_lists_but_not_from_ids_and_tokens(world: World) -> None:
     faults.add(world.store, "create_disk", "late-visibility", ms=500, times=1)
     made = disk(world, "late", tags={"a": "b"}, client_token="t")

@@ -15,7 +15,8 @@ from coterie.ring.refusals import GroupUnserved
 from coterie.sandbox import faults, vms
 from coterie.sandbox.tags import set_tags
 from coterie.task import regroup, start
-from coterie.task.enroll import Enrollment, destroy, enroll, forget
+from coterie.task.enroll import Enrollment, enroll
+from coterie.task.let_go import destroy, forget
 from tests.cleanup.yard import Yard
 from tests.task.site import CONFIG, Site, group, manifest
 from tests.task.strangers import account, end, exists, stranger

@@ -48,5 +48,5 @@ def core_of(config: str) -> str | None:
         return None
     for line in text.splitlines():
         if line.startswith("socket:"):
-            return line[7:].strip().strip("'\"")
+            return line[7:].partition(" #")[0].strip().strip("'\"")
     return _CORE

@@ -13,11 +13,11 @@ from coterie.ledger.intents import Intent
 _DOUBTFUL = ("intended", "unknown", "deleting")
 
 
-def closable_groups(desk: Desk, director_uuid: str, *, dry_run: bool) -> list[BoshGroup]:
+def closable_groups(desk: Desk, *, dry_run: bool) -> list[BoshGroup]:
     """Groups without a member in the ledger. Unless it is a dry run, nobody can join them from now on."""
     with desk.book.ledger.read() as tx:
-        busy = bosh_groups.busy(tx, desk.cloud, director_uuid)
-        rows = [row for row in bosh_groups.of_caller(tx, desk.cloud, director_uuid) if row.intent not in busy]
+        busy = bosh_groups.busy(tx, desk.cloud, desk.director)
+        rows = [row for row in bosh_groups.of_caller(tx, desk.cloud, desk.director) if row.intent not in busy]
         empty = [row for row in rows if not intents.members(tx, row.cid or "")]
     return empty if dry_run else [row for row in empty if _close(desk, row)]
 
@@ -44,10 +44,10 @@ def reopen_groups(desk: Desk, closing: Iterable[BoshGroup]) -> None:
                 bosh_groups.restore(tx, row.key, desk.holder)
 
 
-def forget_missing(desk: Desk, director_uuid: str) -> None:
+def forget_missing(desk: Desk) -> None:
     """A group that was deleted behind our back is let go of, so that the next machine gets a new one."""
     with desk.book.ledger.read() as tx:
-        rows = [row for row in bosh_groups.of_caller(tx, desk.cloud, director_uuid) if row.state == "live" and row.cid]
+        rows = [row for row in bosh_groups.of_caller(tx, desk.cloud, desk.director) if row.state == "live" and row.cid]
     for row in rows:
         if desk.driver.inspect_server_group(row.cid or "").state != "missing":
             continue

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, Json, Networks, OutcomeUnknown, VmCreated, VMCreationFailed, VMNotFound
-from coterie.cpi_program import agent_settings, creates, grouping, groups
+from coterie.cpi_program import agent_settings, creates, earlier, grouping, groups
 from coterie.cpi_program.desk import Desk
 from coterie.cpi_program.marks import vm_mark
 from coterie.ledger import intents, leases
 from coterie.ledger.intents import Intent
 
-_HEALTHY = ("running", "building", None)
 _LOOK_S = 0.05
 
 
@@ -66,41 +65,12 @@ def _wait_for(desk: Desk, key: str) -> None:
 
 def _first(desk: Desk, order: Order, row: Intent) -> VmCreated | None:
     """The answer of an earlier call if it still holds; otherwise that call's machine is gone when this returns."""
+    if not earlier.stands(desk, row, order.digest):
+        return None
     noted = row.properties or {}
-    equal = noted.get("digest") == order.digest and row.state != "deleting"
-    cid = row.cid or _found(desk, row)
-    if cid is None:
-        return None
-    if not (equal and _healthy(desk, row, cid)):
-        _remove(desk, row, cid)
-        return None
     if "answer" in noted:
         return VmCreated(noted["answer"][0], noted["answer"][1])
     return _call(desk, order, row.intent, row.server_group, noted)
-
-
-def _found(desk: Desk, row: Intent) -> str | None:
-    mark = desk.mark(row.intent)
-    if not creates.settled(desk, "vm", mark):
-        return None
-    found = desk.driver.find("vm", mark)
-    return found.cid if found else None
-
-
-def _healthy(desk: Desk, row: Intent, cid: str) -> bool:
-    if not desk.driver.capabilities().finds:
-        return desk.driver.has_vm(cid)
-    found = desk.driver.find("vm", desk.mark(row.intent))
-    return found.state in _HEALTHY if found else desk.driver.has_vm(cid)
-
-
-def _remove(desk: Desk, row: Intent, cid: str) -> None:
-    with desk.book.ledger.write() as tx:
-        intents.deleting(tx, row.intent, cid)
-    with suppress(VMNotFound):
-        desk.driver.delete_vm(cid)
-    with desk.book.ledger.write() as tx:
-        intents.gone(tx, row.intent)
 
 
 def _new(desk: Desk, order: Order, generation: int) -> VmCreated:

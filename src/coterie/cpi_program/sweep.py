@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.cleanup import sweep
 from coterie.cleanup.sweep import Options
-from coterie.cpi.contract import CpiError, Json, Kind
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Kind
 from coterie.cpi_program import leftovers
 from coterie.cpi_program.desk import Desk
 from coterie.cpi_program.witness import LedgerWitness
@@ -25,31 +25,47 @@ _LIVING = ("live", "kept")
 def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | None, options: Json) -> Json:
     """The report of `cleanup.sweep`, and the ledger brought in line with what it did."""
     wanted = Options.of_wire(options)
+    _require_same(desk, director_uuid)
     try:
-        ledger = desk.book.existing()
+        rows, under_way = _recorded(desk)
     except CpiError as error:
-        return _only_listed(desk, director_uuid, wanted, error)
-    with ledger.read() as tx:
-        rows = intents.of_caller(tx, desk.cloud, director_uuid)
-        busy, building = leases.living(tx), bosh_groups.busy(tx, desk.cloud, director_uuid)
-    under_way = {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
+        return _only_listed(desk, wanted, error)
     if not wanted.dry_run:
-        leftovers.forget_missing(desk, director_uuid)
-    closing = leftovers.closable_groups(desk, director_uuid, dry_run=wanted.dry_run)
+        leftovers.forget_missing(desk)
+    closing = leftovers.closable_groups(desk, dry_run=wanted.dry_run)
     needed = _needed(rows, known or {}, {group.intent for group in closing})
-    evidence = _evidence(wanted.kinds, needed, known or {})
     witness = LedgerWitness(rows, under_way, {row.intent for row in needed})
-    report = sweep.cleanup(desk.driver, director_uuid, evidence, wanted, witness)
-    if not wanted.dry_run:
-        _note(desk, rows, report)
-        leftovers.settle(desk, [row for row in rows if row.intent not in under_way])
-    leftovers.reopen_groups(desk, closing)
+    try:
+        evidence = _evidence(wanted.kinds, needed, known or {})
+        report = sweep.cleanup(desk.driver, desk.director, evidence, wanted, witness)
+        if not wanted.dry_run:
+            _note(desk, rows, report)
+            leftovers.settle(desk, [row for row in rows if row.intent not in under_way])
+    finally:
+        leftovers.reopen_groups(desk, closing)
     return _explained(report, known)
 
 
-def _only_listed(desk: Desk, director_uuid: str, wanted: Options, error: CpiError) -> Json:
+def _require_same(desk: Desk, director_uuid: str) -> None:
+    """Driver and marks are those of the caller in the context: judged by them, another's objects would seem lost."""
+    if director_uuid != desk.director:
+        raise InvalidCall(
+            f"cleanup for Director {director_uuid} was asked in the name of Director {desk.director}",
+            remedy="send the same uuid as argument and as context.director_uuid",
+        )
+
+
+def _recorded(desk: Desk) -> tuple[list[Intent], set[str]]:
+    """All that the ledger has of this caller, and the intents that a living call works on."""
+    with desk.book.existing().read() as tx:
+        rows = intents.of_caller(tx, desk.cloud, desk.director)
+        busy, building = leases.living(tx), bosh_groups.busy(tx, desk.cloud, desk.director)
+    return rows, {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
+
+
+def _only_listed(desk: Desk, wanted: Options, error: CpiError) -> Json:
     """Without a ledger there is no proof that anything is unused, whatever the caller knows."""
-    report = sweep.cleanup(desk.driver, director_uuid, None, wanted)
+    report = sweep.cleanup(desk.driver, desk.director, None, wanted)
     for told in report.values():
         if told["found"] and not told["stopped"]:
             told["stopped"] = f"{error.what}: {error.why}; {error.remedy}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from coterie.cleanup.known import Finding
@@ -16,7 +16,7 @@ _UNKNOWN = "this ledger never heard of it: was the ledger lost, or restored from
 class LedgerWitness:
     """`under_way`: intents that a living call works on. `needed`: intents of what the ledger says is in use."""
 
-    rows: Iterable[Intent]
+    rows: Sequence[Intent]
     under_way: Collection[str]
     needed: Collection[str]
     _by_intent: dict[str, Intent] = field(init=False)

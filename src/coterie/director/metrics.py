@@ -43,8 +43,6 @@ _FAMILIES = (
         ("conductor_group", "driver", "why"),
         fleet_counts.unserved_steps,
     ),
-    _Family("coterie_conductors", "Live conductors of a group.", ("conductor_group",), fleet_counts.members),
-    _Family("coterie_nodes_unserved", "Nodes that nobody serves.", ("conductor_group",), fleet_counts.orphans),
     _Family(
         "coterie_conductor_heartbeat_age_seconds",
         "Since when a conductor was not heard of.",
@@ -56,13 +54,20 @@ _FAMILIES = (
 
 def text(tx: Tx, ring_moves: RingMoves) -> str:
     families = [family(one.name, one.help, one.type, one.samples(tx)) for one in _FAMILIES]
-    return process.shown() + "".join(families) + _durations(tx) + _moves(tx, ring_moves)
+    return process.shown() + "".join(families) + _durations(tx) + _groups(tx) + _moves(tx, ring_moves)
 
 
 def _durations(tx: Tx) -> str:
     labels = ("kind", "state")
     parts = [*_samples(labels, counts.task_seconds(tx), "_sum"), *_samples(labels, counts.tasks_ended(tx), "_count")]
     return family("coterie_task_duration_seconds", "What ended tasks took, from wish to end.", "summary", parts)
+
+
+def _groups(tx: Tx) -> str:
+    alive, lost = (_samples(("conductor_group",), found) for found in fleet_counts.groups(tx))
+    return family("coterie_conductors", "Live conductors of a group.", "gauge", alive) + family(
+        "coterie_nodes_unserved", "Nodes that nobody serves.", "gauge", lost
+    )
 
 
 def _moves(tx: Tx, ring_moves: RingMoves) -> str:

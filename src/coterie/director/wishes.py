@@ -10,13 +10,14 @@ from coterie.errors import Conflict, UsageError
 from coterie.ledger.views import tasks
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import cloud_change, errands, regroup, start
-from coterie.task import enroll as enrolling
+from coterie.task import cloud_change, errands, let_go, regroup, start
 from coterie.task.audit import placement_audit
 from coterie.task.enroll import Enrollment
+from coterie.task.enroll import enroll as enroll_machine
 from coterie.task.request import PlanRequest
 
 _BY = "api"
+_CONFIG = "cloud-config"
 
 
 def plan(office: Office, wish: PlanWish) -> Plan:
@@ -64,8 +65,9 @@ def cancel(office: Office, task: int) -> None:
     start.cancel(office.ledger, task)
 
 
-def set_cloud_config(office: Office, text: str, file: str) -> int:
-    return start.set_cloud_config(office.ledger, text, file)
+def set_cloud_config(office: Office, text: str, file: str, expect: int | None = None) -> int:
+    """`expect`: the id of the config that this one was made from."""
+    return start.set_cloud_config(office.ledger, text, file, expect)
 
 
 def delete_disk(office: Office, intent: str) -> int:
@@ -81,23 +83,25 @@ def move_node(office: Office, uuid: str, group: str | None) -> None:
 
 
 def enroll(office: Office, wish: Enrollment) -> str:
-    return enrolling.enroll(office.ledger, wish, _BY)
+    return enroll_machine(office.ledger, wish, _BY)
 
 
 def forget_node(office: Office, uuid: str) -> None:
-    enrolling.forget(office.ledger, uuid, _BY)
+    let_go.forget(office.ledger, uuid, _BY)
 
 
 def destroy_node(office: Office, uuid: str) -> int:
-    return enrolling.destroy(office.ledger, uuid, _BY)
+    return let_go.destroy(office.ledger, uuid, _BY)
 
 
 def move_cloud(office: Office, name: str, group: str) -> None:
-    cloud_change.move_cloud(office.ledger, name, group)
+    changed = cloud_change.moved(office.ledger, name, group)
+    set_cloud_config(office, changed.body, _CONFIG, changed.id)
 
 
 def add_cloud(office: Office, cloud: dict[str, Any]) -> None:
-    cloud_change.add_cloud(office.ledger, cloud)
+    changed = cloud_change.grown(office.ledger, cloud)
+    set_cloud_config(office, changed.body, _CONFIG, changed.id)
 
 
 def repair_group(office: Office, intent: str) -> int:

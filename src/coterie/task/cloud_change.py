@@ -1,37 +1,39 @@
-"""Changes of one cloud: each is a new cloud config, with one line of the text changed or added."""
+"""Changes of one cloud: each is a new cloud config, with one line of the text changed or added. Stores nothing itself:
+a config has one way into the ledger, whoever wrote it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from coterie.errors import Conflict, NotFound
 from coterie.ledger import clouds
+from coterie.ledger.clouds import ConfigRow
 from coterie.ledger.store import Ledger
 from coterie.manifest.amend import added, regrouped
 from coterie.ring.members import group_name
-from coterie.task.start import set_cloud_config
-
-_FILE = "cloud-config"
 
 
-def move_cloud(ledger: Ledger, name: str, group: str) -> None:
-    """To another conductor group; refused where it has nodes and nobody there would serve them."""
+def moved(ledger: Ledger, name: str, group: str) -> ConfigRow:
+    """The text with another conductor group for this cloud, and the id of the config that it was made from."""
     wanted = group_name(group)
-    _change(ledger, lambda text: regrouped(text, name, wanted))
+    present = _present(ledger)
+    return ConfigRow(present.id, regrouped(present.body, name, wanted))
 
 
-def add_cloud(ledger: Ledger, cloud: Mapping[str, Any]) -> None:
+def grown(ledger: Ledger, cloud: Mapping[str, Any]) -> ConfigRow:
+    """The same with one more cloud."""
+    group_name(cloud.get("conductor_group", ""))
     with ledger.read() as tx:
         if clouds.get(tx, cloud["name"]) is not None:
             raise Conflict(f"there is a cloud {cloud['name']} already", remedy="change it: coterie clouds set FILE")
-    group_name(cloud.get("conductor_group", ""))
-    _change(ledger, lambda text: added(text, cloud))
+    present = _present(ledger)
+    return ConfigRow(present.id, added(present.body, cloud))
 
 
-def _change(ledger: Ledger, change: Callable[[str], str]) -> None:
+def _present(ledger: Ledger) -> ConfigRow:
     with ledger.read() as tx:
-        present = clouds.config(tx)
-    if present is None:
+        found = clouds.config(tx)
+    if found is None:
         raise NotFound("no cloud config is set", remedy="set one with `coterie clouds set FILE`")
-    set_cloud_config(ledger, change(present.body), _FILE, present.id)
+    return found

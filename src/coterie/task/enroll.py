@@ -1,4 +1,4 @@
-"""Takes existing machines under management, and lets go of them again; only `destroy` ends a machine."""
+"""Takes existing machines under management, if somebody serves their group and no Director has its mark on them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 from coterie.errors import Conflict, NotFound, UsageError
 from coterie.ids import Ids
-from coterie.ledger import clouds, conductors, enrolled, events, identity, nodes, tasks, writes
+from coterie.ledger import clouds, conductors, enrolled, events, identity
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.events import Event
-from coterie.ledger.nodes import NodeRow
 from coterie.ledger.store import Ledger, Tx, time
-from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.ring.members import group_name
 from coterie.task.refresh import ask
 
@@ -39,47 +37,17 @@ def enroll(ledger: Ledger, wish: Enrollment, by: str | None, ids: Ids | None = N
     with ledger.read() as tx:
         cloud = _admit(tx, wish, name, own_group)
         director = identity.director(tx).uuid
-    question = {"cid": wish.cid, "director": director}
-    seen = ask(ledger, [(cloud, "machine", question)], _PATIENCE_S)[0]
-    _refuse_marked(wish, seen, director)
+    seen = ask(ledger, [(cloud, "machine", {"cid": wish.cid, "director": director})], _PATIENCE_S)[0]
+    _refuse_absent_or_marked(wish, seen, director)
     uuid = (ids or Ids()).uuid()
     with ledger.write() as tx:
         enrolled.hold(tx, wish.cloud)
         _admit(tx, wish, name, own_group)
-        state = "up" if seen["state"] in (None, "running", "unknown") else "dead"
-        values = {"cloud": wish.cloud, "cid": wish.cid, "state": state, "host": seen["host"]}
-        enrolled.add(tx, uuid, name, group=own_group, **values)
+        enrolled.add(tx, uuid, name, cloud=wish.cloud, cid=wish.cid, group=own_group, **_state(seen))
         body = f"VM {wish.cid} of cloud {wish.cloud}, conductor group {cloud.conductor_group!r}"
         data = {"uuid": uuid, "cid": wish.cid, "conductor_group": own_group, "by": by}
         events.append(tx, [Event(None, "node.enrolled", name, body, data)], time(tx))
     return uuid
-
-
-def forget(ledger: Ledger, uuid: str, by: str | None) -> None:
-    """The machine stays as it is, and is nobody's business here any more."""
-    with ledger.write() as tx:
-        node = _free(tx, uuid)
-        writes.apply(tx, nodes.forget(uuid), time(tx))
-        body = f"VM {node.vm_cid} of cloud {node.cloud} is left as it is"
-        events.append(tx, [Event(None, "node.forgotten", node.name, body, {"uuid": uuid, "by": by})], time(tx))
-
-
-def destroy(ledger: Ledger, uuid: str, by: str | None) -> int:
-    """Delete the machine itself; the task that does it, and forgets the node at its end."""
-    with ledger.write() as tx:
-        node = _free(tx, uuid)
-        cloud = clouds.get(tx, node.cloud)
-        if cloud is None:
-            raise _unknown_cloud(node.cloud)
-        group = cloud.conductor_group if node.conductor_group is None else node.conductor_group
-        conductors.living(tx).require(group, cloud.driver)
-        writes.apply(tx, [nodes.change(uuid, state="deleting", problem=None)], time(tx))
-        data = {"cid": node.vm_cid}
-        step = NewStep("node.destroy", "begin", node.name, data, uuid, node.cloud, cloud.driver, group)
-        opening = f"VM {node.vm_cid} of cloud {node.cloud}"
-        return tasks.create(
-            tx, NewTask("destroy-node", None, [NewStage("destroy", [step])], requested_by=by, opening=opening)
-        )
 
 
 def _name(wish: Enrollment) -> str:
@@ -98,7 +66,7 @@ def _admit(tx: Tx, wish: Enrollment, name: str, own_group: str | None) -> CloudR
     """The cloud, with the group that the node will have; or why the machine cannot be enrolled."""
     cloud = clouds.get(tx, wish.cloud)
     if cloud is None:
-        raise _unknown_cloud(wish.cloud)
+        raise unknown_cloud(wish.cloud)
     if own_group is not None:
         cloud = replace(cloud, conductor_group=own_group)
     conductors.living(tx).require(cloud.conductor_group, cloud.driver)
@@ -110,7 +78,7 @@ def _admit(tx: Tx, wish: Enrollment, name: str, own_group: str | None) -> CloudR
     return cloud
 
 
-def _refuse_marked(wish: Enrollment, seen: dict[str, Any], director: str) -> None:
+def _refuse_absent_or_marked(wish: Enrollment, seen: dict[str, Any], director: str) -> None:
     if not seen["there"]:
         raise NotFound(
             f"cloud {wish.cloud} has no VM {wish.cid}", remedy="give its id as the cloud writes it: --cid CID"
@@ -125,25 +93,10 @@ def _refuse_marked(wish: Enrollment, seen: dict[str, Any], director: str) -> Non
     )
 
 
-def _free(tx: Tx, uuid: str) -> NodeRow:
-    """The enrolled node, if no step works on it."""
-    node = nodes.get(tx, uuid)
-    if node is None:
-        raise NotFound(f"no node {uuid!r}", remedy="list them with `coterie nodes`")
-    if not node.enrolled:
-        raise Conflict(
-            f"node {node.name} belongs to deployment {node.deployment}",
-            remedy="change its manifest and deploy it, or delete the deployment",
-        )
-    task = enrolled.working_on(tx, uuid)
-    if task is not None:
-        raise Conflict(
-            f"task {task} is working on node {node.name}",
-            remedy=f"wait for it (coterie tasks watch {task}) or cancel it (coterie tasks cancel {task})",
-            details={"task_id": task},
-        )
-    return node
+def _state(seen: dict[str, Any]) -> dict[str, Any]:
+    """Where the cloud does not list it, nothing but its being there is known."""
+    return {"state": "up" if seen["state"] in (None, "running", "unknown") else "dead", "host": seen["host"]}
 
 
-def _unknown_cloud(name: str) -> NotFound:
+def unknown_cloud(name: str) -> NotFound:
     return NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`; set them with `clouds set FILE`")

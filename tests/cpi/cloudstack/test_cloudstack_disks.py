@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from peers.cloudstack_bed import CloudstackBed
 
+from coterie.cpi.cloudstack.api import Api
+from coterie.cpi.cloudstack.refusals import Refusal
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, InvalidCall, NotSupported
+from coterie.cpi.contract import CpiError, InvalidCall, NotSupported, OutcomeUnknown
 from coterie.sandbox import faults
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.twist import Tx
@@ -65,6 +67,24 @@ def test_a_request_that_is_repeated_on_its_way_makes_one_disk(bed: CloudstackBed
     faults.add(bed.datacenter.store, "createVolume", "twice", times=1)
     cid = disk(lab, 1024)
     assert [one["id"] for one in bed.client().listVolumes(type="DATADISK")["volume"]] == [cid]
+
+
+def test_a_disk_whose_job_fails_leaves_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Api, command: str, *_: Any) -> Any:
+        raise Refusal(command, 530, "no pool")
+
+    with monkeypatch.context() as patch, pytest.raises(CpiError, match="no pool"):
+        patch.setattr(Api, "wait", failing)
+        lab.cpi.create_disk(1024, {}, mark=lab.mark())
+
+
+def test_a_disk_is_waited_for_as_long_as_the_settings_say(bed: CloudstackBed, lab: Lab) -> None:
+    bed.more = {"state_timeout_volume": 0.05}
+    mark = lab.mark()
+    faults.add(bed.datacenter.store, "createVolume", "slow-build", times=1, ms=1500)
+    with pytest.raises(OutcomeUnknown, match="createVolume did not end"):
+        bed.open().create_disk(1024, {}, mark=mark)
+    lab.undo(lab.cpi.delete_disk, lab.cpi.create_disk(1024, {}, mark=mark))
 
 
 def test_the_smallest_offering_that_fits_is_chosen(lab: Lab) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from peers.cloudstack_bed import CloudstackBed
 from tests.cpi.cloudstack.doors import Authority, Proxy
+from tests.peers.cloudstack_witness import Witness
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, Unavailable
@@ -24,8 +25,10 @@ def authority(tmp_path: Path) -> Authority:
 @pytest.fixture
 def secure(bed: CloudstackBed, authority: Authority) -> Iterator[Server]:
     made = authority.server(bed.datacenter)
+    witness = Witness(made)
     yield made
     made.close()
+    assert witness.mistakes == []
 
 
 @pytest.fixture

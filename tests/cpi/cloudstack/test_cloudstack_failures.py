@@ -35,8 +35,8 @@ def test_a_vm_that_cannot_be_finished_leaves_nothing(bed: CloudstackBed, lab: La
 def test_a_deploy_that_outlasts_our_patience_is_undone(bed: CloudstackBed, lab: Lab) -> None:
     """The VM comes up after we gave up; the destroy behind it in the queue takes it away again."""
     properties = {**bed.vm_properties(lab.az), "ephemeral_disk_offering": "custom", "disk": 1024, "public_key": KEY}
-    faults.add(bed.datacenter.store, "deployVirtualMachine", "slow-build", times=1, ms=1300)
-    bed.more = {"state_timeout": 1}
+    faults.add(bed.datacenter.store, "deployVirtualMachine", "slow-build", times=1, ms=3500)
+    bed.more = {"state_timeout": 3}
     with pytest.raises(VMCreationFailed, match="did not end within") as caught:
         bed.open().create_vm(**lab.vm_arguments(cloud_properties=properties))
     assert caught.value.retryable
@@ -68,7 +68,7 @@ def test_a_request_that_a_proxy_repeats_makes_one_vm(bed: CloudstackBed, lab: La
 def test_a_call_that_hangs_ends_with_the_request_time_out(bed: CloudstackBed, lab: Lab) -> None:
     arguments = lab.vm_arguments()
     faults.add(bed.datacenter.store, "deployVirtualMachine", "hang", times=1)
-    bed.more = {"request_timeout": 0.3}
+    bed.more = {"request_timeout": 2}
     with pytest.raises(OutcomeUnknown, match="was lost"):
         bed.open().create_vm(**arguments)
     faults.clear(bed.datacenter.store)  # now the call goes on, and makes the VM
@@ -90,7 +90,7 @@ def test_waiting_for_a_job_backs_off(bed: CloudstackBed, lab: Lab) -> None:
 def test_an_undoing_that_takes_too_long_leaves_the_outcome_open_and_ends_well(bed: CloudstackBed, lab: Lab) -> None:
     """Neither the deploy nor the destroy ends in time; both do in the end, and a repeat makes the VM anew."""
     arguments = lab.vm_arguments()
-    bed.set("coterie.job.ms", "400")
+    bed.set("coterie.job.ms", "1500")
     bed.more = {"state_timeout": 0.05}
     with pytest.raises(OutcomeUnknown, match="could not be removed"):
         bed.open().create_vm(**arguments)

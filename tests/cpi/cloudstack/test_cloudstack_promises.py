@@ -50,8 +50,9 @@ def test_the_elder_of_two_in_the_making_stays_when_the_younger_yields(bed: Cloud
     client = bed.client()
     client.deleteTags(resourceids=other, resourcetype="UserVm", tags=[{"key": "coterie-director"}])  # not finished
     arguments = lab.vm_arguments(group=group)
+    bed.more = {"settle_s": 60}
     with ThreadPoolExecutor(1) as pool:
-        elder = pool.submit(lambda: lab.cpi.create_vm(**arguments).cid)
+        elder = pool.submit(lambda: bed.open().create_vm(**arguments).cid)
         running = {"name": arguments["mark"].name(), "state": "Running"}
         assert awaited(lambda: client.listVirtualMachines(**running) or None, 20)
         assert not elder.done()

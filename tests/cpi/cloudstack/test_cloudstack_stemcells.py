@@ -18,6 +18,8 @@ from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, Expected, InvalidCall, OutcomeUnknown, StemcellNotFound
 from coterie.sandbox import faults
+from coterie.stemcell.server import publishing_server
+from coterie.stemcell.shelf import Shelf as Published
 
 
 @contextmanager
@@ -43,6 +45,10 @@ def served(*statuses: int) -> Iterator[str]:
         server.server_close()
 
 
+def rows(bed: CloudstackBed, cid: str) -> list[dict[str, Any]]:
+    return list(bed.client().listTemplates(templatefilter="self", id=cid)["template"])
+
+
 def templates(bed: CloudstackBed) -> dict[str, set[str]]:
     rows = bed.client().listTemplates(templatefilter="self")["template"]
     found: dict[str, set[str]] = {}
@@ -58,8 +64,17 @@ def test_an_upload_is_ready_in_every_zone_and_tagged(bed: CloudstackBed, lab: La
     cid = lab.cpi.create_stemcell(path, properties, {"tags": {"os": "jammy"}}, mark=mark)
     lab.undo(lab.cpi.delete_stemcell, cid)
     assert templates(bed) == {cid: {"z1", "z2", "z3"}}
+    assert {row["ispublic"] for row in rows(bed, cid)} == {False}
     found = lab.cpi.find("image", mark)
     assert found and found.tags == {"os": "jammy", "coterie-director": mark.director}
+
+
+def test_a_stemcell_is_public_if_the_settings_say_so(bed: CloudstackBed, lab: Lab) -> None:
+    bed.more = {"stemcell_public_visibility": True}
+    path, properties = bed.image()
+    cid = bed.open().create_stemcell(path, properties, mark=lab.mark())
+    lab.undo(lab.cpi.delete_stemcell, cid)
+    assert {row["ispublic"] for row in rows(bed, cid)} == {True}
 
 
 def test_a_large_upload_is_streamed_in_pieces(bed: CloudstackBed, lab: Lab, tmp_path: Path) -> None:
@@ -167,6 +182,23 @@ def test_an_image_is_published_fetched_by_every_zone_and_taken_back(bed: Cloudst
     assert shelf.images == {}
 
 
+def test_the_program_s_own_publishing_server_is_understood(bed: CloudstackBed, lab: Lab, tmp_path: Path) -> None:
+    bed.set("coterie.loopback.urls", "true")
+    store = Published(str(tmp_path / "published"), 600)
+    server = publishing_server("127.0.0.1:0", store, "", "us", "s3cret-word")
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    bed.more = {"publish_mode": "server", "publish_url": server.url}
+    bed.more |= {"publish_user": "us", "publish_password": "s3cret-word"}
+    path, properties = bed.image()
+    try:
+        lab.undo(lab.cpi.delete_stemcell, bed.open().create_stemcell(path, properties, mark=lab.mark()))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert [one.name for one in store.folder.iterdir()] == [".key"]
+
+
 def test_an_image_that_arrives_spoilt_is_not_registered(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
     shelf.spoil = True
     path, properties = bed.image()
@@ -199,7 +231,7 @@ def test_a_publishing_server_that_refuses_is_told_without_its_password(
 
 def test_an_image_that_is_still_fetched_is_not_taken_away(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
     """A template that is never ready: the time-out is told, and what the cloud may be fetching stays."""
-    bed.more["state_timeout"] = 0.05
+    bed.more["state_timeout"] = 2
     path, properties = bed.image()
     mark, waiting = lab.mark(), threading.Event()
     with pytest.MonkeyPatch.context() as patch:

@@ -178,9 +178,11 @@ def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: Cloudsta
 
 def test_an_operators_keypair_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> None:
     bed.client().registerSSHKeyPair(name="theirs", publickey=KEY)
-    vm = made(lab, ordered(lab, key_name="theirs"))
-    assert row(bed, vm)["keypairs"] == "theirs"
-    lab.cpi.delete_vm(vm)
+    bed.more = {"default_key_name": "theirs"}
+    for named in (ordered(lab, key_name="theirs"), ordered(lab)):
+        vm = bed.open().create_vm(**named).cid
+        assert row(bed, vm)["keypairs"] == "theirs"
+        lab.cpi.delete_vm(vm)
     assert bed.client().listSSHKeyPairs(name="theirs")
     bed.client().deleteSSHKeyPair(name="theirs")
 

@@ -69,16 +69,32 @@ def test_a_failed_vm_does_not_block_its_own_repeat(user_bed: CloudstackUserBed, 
 
 
 def test_waiting_for_the_expunge_can_be_asked_for(user_bed: CloudstackUserBed, lab: Lab) -> None:
-    user_bed.set("allow.user.view.destroyed.vm", "true")
     vm = lab.vm()
     user_bed.more = {"expunge_wait_s": 0.05}
     with pytest.raises(CpiError, match="not expunged within"):
         user_bed.open().delete_vm(vm)
+    assert user_bed.client().listVirtualMachines() == {}  # a user does not see it, and yet it was waited for
     user_bed.more = {"expunge_wait_s": 20}
     user_bed.set("expunge.delay", "0")
     user_bed.set("expunge.interval", "0")
-    user_bed.open().delete_vm(vm)
-    assert user_bed.client().listVirtualMachines() == {}
+    networks = lab.bed.networks(lab.az, lab.address())
+    for _ in range(2):  # so the address is free when the deletion returns
+        user_bed.open().delete_vm(user_bed.open().create_vm(**lab.vm_arguments(networks=networks)).cid)
+
+
+def test_a_network_that_a_destroyed_vm_holds_is_told_so(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    made = lab.cpi.create_network({"type": "manual", "range": "127.99.0.0/24", "cloud_properties": {}}, mark=lab.mark())
+    wish = {"default": {"type": "manual", "ip": "127.99.0.9", "cloud_properties": made.cloud_properties}}
+    vm = lab.vm(networks=wish)
+    with pytest.raises(CpiError, match=vm):
+        lab.cpi.delete_network(made.cid)
+    lab.cpi.delete_vm(vm)
+    with pytest.raises(CpiError) as caught:
+        lab.cpi.delete_network(made.cid)
+    assert "expunges it" in caught.value.remedy
+    user_bed.set("expunge.delay", "0")
+    user_bed.set("expunge.interval", "0")
+    assert awaited(lambda: done(lambda: lab.cpi.delete_network(made.cid)), 20)
 
 
 def test_a_disk_on_local_storage_is_refused_before_anything_is_made(user_bed: CloudstackUserBed, lab: Lab) -> None:

@@ -72,8 +72,10 @@ class Api:
                 if not safe or attempt == _TRIES:
                     raise _cut_off(error) from error
             except Told as told_error:
-                # Somebody (we, before the cut) works on it: the reply will be there in a moment.
-                if not (told_error.retryable and told_error.code == "conflict" and attempt < _TRIES):
+                # Somebody (we, before the cut) works on it: the reply will be there in a moment. Or the database is
+                # being restarted, which a read may wait for.
+                busy = told_error.retryable and told_error.code == "conflict"
+                if attempt == _TRIES or not (busy or (method == "GET" and told_error.passing)):
                     raise
             time.sleep(0.2 * attempt)
         raise AssertionError("unreachable")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import platform
-import sys
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from coterie import __version__
+from coterie.cli.link import here
 from coterie.cli.link.api import Api
 from coterie.cli.link.bundle import bundle, unserved, waiting
 from coterie.cli.link.route import Route, UnixRoute, route_to
 from coterie.cli.local import look
 from coterie.director.home import Home
 from coterie.errors import CoterieError
-from coterie.settings import Settings, veiled
+from coterie.settings import Settings
 
-_PACKAGES = ("click", "rich", "ruamel.yaml", "pydantic", "sqlalchemy", "alembic", "psycopg", "fastapi", "uvicorn")
-_LOG_LINES = 50
 Finding = dict[str, Any]
 
 
@@ -28,13 +23,13 @@ def examine(settings: Settings) -> dict[str, Any]:
     findings = [_folder(home), _running(settings, local)]
     told, more = _reach(settings, home, local)
     return {
-        "versions": _versions(),
+        "versions": here.versions(),
         "config": settings.facts(),
         "local": local,
         "findings": findings + more,
         "director": told,
-        "files": _files(home.folder),
-        "log": _tail(home.log),
+        "files": here.files(home.folder),
+        "log": here.tail(home.log),
     }
 
 
@@ -116,30 +111,3 @@ def _fleet(told: dict[str, Any]) -> list[Finding]:
 
 def _unsaid(words: str) -> None:
     """A doctor's own report is all that is said."""
-
-
-def _versions() -> dict[str, str]:
-    found = {"coterie": __version__, "python": sys.version.split()[0], "platform": platform.platform()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "missing"
-    return found
-
-
-def _files(folder: Path) -> list[dict[str, Any]]:
-    try:
-        return [{"name": one.name, "size": one.lstat().st_size} for one in sorted(folder.iterdir())]
-    except OSError:
-        return []
-
-
-def _tail(log: Path) -> list[str]:
-    try:
-        with log.open("rb") as source:
-            source.seek(max(0, log.stat().st_size - 64 * 1024))
-            lines = source.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return []
-    return [veiled(line) for line in lines[-_LOG_LINES:]]

@@ -49,6 +49,11 @@ class Told(CoterieError):
         self.exit_code = exit_code(status, problem.get("code"))
         self.problem = problem
 
+    @property
+    def passing(self) -> bool:
+        """Whether the Director, or the proxy before it, is only out of reach of something for now: a restart."""
+        return self.status in (502, 503, 504) and (self.retryable or self.code == f"http_{self.status}")
+
 
 def exit_code(status: int, code: str | None) -> int:
     if code is None and status in (502, 503, 504):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from coterie.cli.link.api import SPEAKS, Api
-from coterie.cli.link.problems import problem_of
+from coterie.cli.link.problems import Told, problem_of
 from coterie.errors import CoterieError, Unreachable
 
 _SILENCE_S = 30.0  # the Director sends a heartbeat every ten seconds
@@ -38,7 +38,9 @@ def follow(api: Api, path: str, deadline: float | None = None) -> Iterator[Messa
                 yield message
                 if message.kind == "end":
                     return
-        except (OSError, http.client.HTTPException, Unreachable) as error:
+        except (OSError, http.client.HTTPException, Unreachable, Told) as error:
+            if isinstance(error, Told) and not error.passing:
+                raise
             broken_since = broken_since or time.monotonic()
             if time.monotonic() - broken_since > _PATIENCE_S:
                 raise _gone(error) from error

@@ -19,6 +19,11 @@ def device_path(hypervisor: str, device: int) -> str:
     return f"{DEVICES.get(hypervisor, '/dev/vd')}{chr(ord('a') + device)}"
 
 
+def own_disks(hypervisor: str, *, ephemeral: bool) -> Json:
+    """The disks that a VM is born with."""
+    return {"system": device_path(hypervisor, 0), "ephemeral": device_path(hypervisor, 1) if ephemeral else None}
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What a VM is told of itself. `sources`: where it can read this again."""
@@ -42,11 +47,7 @@ def userdata(settings: Settings, told: Told) -> str:
         "networks": {
             label: {**spec, "use_dhcp": True} for label, spec in told.networks.items() if spec.get("type") != "vip"
         },
-        "disks": {
-            "system": device_path(settings.hypervisor, 0),
-            "ephemeral": device_path(settings.hypervisor, 1) if told.ephemeral else None,
-            "persistent": {},
-        },
+        "disks": {**own_disks(settings.hypervisor, ephemeral=told.ephemeral), "persistent": {}},
         "env": _with_keys(env, told.keys),
         "dns": {"nameserver": [one for spec in told.networks.values() for one in spec.get("dns") or ()]},
         "userdata_sources": list(told.sources),

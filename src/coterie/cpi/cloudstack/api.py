@@ -65,7 +65,7 @@ class Api:
                     why=f"job {job} is still running",
                     remedy="raise properties.state_timeout, or look at the job in CloudStack",
                 )
-            time.sleep(rest)
+            time.sleep(min(rest, max(deadline - time.monotonic(), 0.0)))  # the last look is at the deadline
             rest = min(rest * 1.5, _SLOWEST_POLL_S)
 
     def _asked_after(self, job: str, deadline: float) -> Row:

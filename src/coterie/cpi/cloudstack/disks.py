@@ -37,8 +37,13 @@ class Disks(Machines):
         if known:
             self._drop_strays(str(known["id"]), mark)
             return str(known["id"])
-        self.api.wait("createVolume", str((started or {})["jobid"]), self.settings.state_timeout_volume)
-        return str((started or {})["id"])
+        wanted = str((started or {})["id"])
+        try:
+            self.api.wait("createVolume", str((started or {})["jobid"]), self.settings.state_timeout_volume)
+        except Refusal:
+            self.delete_disk(wanted)
+            raise
+        return wanted
 
     @cloud_call
     def delete_disk(self, disk_cid: str) -> None:

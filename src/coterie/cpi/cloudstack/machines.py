@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Mapping, Sequence
 
+from coterie.cpi.cloudstack.agent_settings import own_disks
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.making import Asked, Making
@@ -37,7 +38,8 @@ class Machines(Making):
         elif not self.mark_tags(mark).items() <= tags_of(vm).items():
             # whoever made it died before it was finished
             vm = self.finished_vm(vm, asked, self.place(env), mine=False)
-        return VmCreated(str(vm["id"]), answered(networks, wished, vm))
+        disks = own_disks(self.settings.hypervisor, ephemeral=bool(order.ephemeral_disk_offering))
+        return VmCreated(str(vm["id"]), answered(networks, wished, vm), disks)
 
     @cloud_call
     def delete_vm(self, vm_cid: str) -> None:

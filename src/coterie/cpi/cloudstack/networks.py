@@ -9,8 +9,8 @@ from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.election import Election
 from coterie.cpi.cloudstack.lookups import Lookups
 from coterie.cpi.cloudstack.marking import DIRECTOR, tags_of
-from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
-from coterie.cpi.contract import InvalidCall, Json, Mark, NetworkCreated
+from coterie.cpi.cloudstack.refusals import INTERNAL, PARAMETER, Refusal, translate
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated
 
 _KNOWN = ("zone", "network_offering")
 
@@ -46,7 +46,21 @@ class NetworkCalls(Lookups, Election):
             self.api.run("deleteNetwork", id=network_cid)
         except Refusal as error:
             if error.code != PARAMETER or self.row("listNetworks", network_cid):
-                raise
+                raise self._kept(network_cid, error) from error
+
+    def _kept(self, network_cid: str, error: Refusal) -> CpiError:
+        """The commonest reason is a VM that is there still; users do not see it if it is destroyed already."""
+        users = [
+            f"{row['id']} ({row.get('state')})" for row in self.api.every("listVirtualMachines", networkid=network_cid)
+        ]
+        if not users and error.code != INTERNAL:
+            return translate(error)
+        return CpiError(
+            f"network {network_cid} cannot be deleted",
+            why=f"VMs on it: {', '.join(users[:5])}" if users else error.text,
+            remedy="delete its VMs first; one that is destroyed leaves it when CloudStack expunges it",
+            retryable=True,
+        )
 
     def _elected_network(self, mark: Mark) -> Row | None:
         for row in self.api.every("listNetworks", keyword=mark.name()):

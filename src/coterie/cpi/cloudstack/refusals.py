@@ -8,7 +8,7 @@ from typing import Any
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
 
-PARAMETER, CAPACITY, IN_USE, CONFLICT = 431, 533, 536, 537
+PARAMETER, INTERNAL, CAPACITY, IN_USE, CONFLICT = 431, 530, 533, 536, 537
 _CLASSES: dict[int, type[CpiError]] = {
     401: contract.AuthenticationFailed,
     429: contract.Throttled,
@@ -36,7 +36,7 @@ _REMEDIES = {
     536: "find out what uses it, and end that first",
     537: "use another address, or end the other rule first",
 }
-_PASSING = {530, 534}  # may well go away by itself
+_PASSING = {INTERNAL, 534}  # may well go away by itself
 
 
 class Refusal(Exception):

@@ -50,6 +50,16 @@ class Removal(Vips, Keypairs, Joining):
             self._known["listCapabilities"] = (time.monotonic(), [answer.get("capability") or {}])
         return self._known["listCapabilities"][1][0]
 
+    def _expunged(self, wanted: str) -> bool:
+        """Its cards tell: users see no destroyed VM in lists, but it has its cards until it is expunged."""
+        try:
+            rows, _ = self.api.page("listNics", 1, virtualmachineid=wanted)
+        except Refusal as error:
+            if error.code != PARAMETER:
+                raise
+            return True
+        return not rows
+
     def _ended(self, command: str, wanted: str, **parameters: Any) -> None:
         try:
             self.api.run(command, id=wanted, **parameters)
@@ -61,7 +71,7 @@ class Removal(Vips, Keypairs, Joining):
     def _awaited(self, wanted: str) -> None:
         """Where somebody else expunges, wait for it as long as the settings say; it may take a day."""
         deadline = time.monotonic() + self.settings.expunge_wait_s
-        while self.settings.expunge_wait_s and self.row("listVirtualMachines", wanted):
+        while self.settings.expunge_wait_s and not self._expunged(wanted):
             if time.monotonic() >= deadline:
                 raise CpiError(
                     f"VM {wanted} is destroyed, but was not expunged within {self.settings.expunge_wait_s:.0f} s",

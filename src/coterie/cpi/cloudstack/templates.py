@@ -95,7 +95,7 @@ class Templates(Lookups):
                     why="; ".join(str(row.get("status")) for row in here),
                     remedy="look at the secondary storage VM, or raise properties.state_timeout",
                 )
-            time.sleep(rest)
+            time.sleep(min(rest, max(deadline - time.monotonic(), 0.0)))
             rest = min(rest * 1.5, 5.0)
 
 

@@ -21,13 +21,10 @@ def heartbeat_ages(tx: Tx) -> Counts:
     return {(str(name), str(group)): max(0.0, float(found)) for name, group, found in tx.execute(query)}
 
 
-def members(tx: Tx) -> Counts:
-    return {(one["name"],): len(one["conductors"]) for one in conductor_groups.every(tx)}
-
-
-def orphans(tx: Tx) -> Counts:
-    """Nodes that no live conductor serves, by group."""
-    return {(one["name"],): one["orphans"] for one in conductor_groups.every(tx)}
+def groups(tx: Tx) -> tuple[Counts, Counts]:
+    """By group: its live conductors, and its nodes that none of them serves. Read once: it looks at every node."""
+    every = conductor_groups.every(tx)
+    return {(one["name"],): len(one["conductors"]) for one in every}, {(one["name"],): one["orphans"] for one in every}
 
 
 def unserved_steps(tx: Tx) -> Counts:

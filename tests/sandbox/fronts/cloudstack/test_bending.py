@@ -33,7 +33,7 @@ def test_a_call_is_done_twice_unless_its_job_has_a_uuid(rig: Rig) -> None:
     faults.add(rig.datacenter.store, "createVolume", "twice", times=1)
     counts = rig.volume()["id"]
     assert len(volumes(rig)) == 2
-    assert counts == volumes(rig)[-1]["id"] or counts == volumes(rig)[0]["id"]
+    assert counts == volumes(rig)[-1]["id"]
     faults.add(rig.datacenter.store, "createVolume", "twice", times=1)
     with refused(431):
         rig.volume(customjobid=str(uuid.uuid4()))
@@ -52,7 +52,7 @@ def test_an_error_is_answered_though_the_work_was_done(rig: Rig) -> None:
 def test_a_vm_builds_slowly_and_is_destroyed_only_afterwards(rig: Rig) -> None:
     """Jobs about one thing are done one after the other."""
     order = rig.order()
-    faults.add(rig.datacenter.store, "deployVirtualMachine", "slow-build", times=1, ms=300)
+    faults.add(rig.datacenter.store, "deployVirtualMachine", "slow-build", times=1, ms=2000)
     started = rig.plain.deployVirtualMachine(**order)
     destroyed = rig.plain.destroyVirtualMachine(id=started["id"])
     found = rig.vm(started["id"])

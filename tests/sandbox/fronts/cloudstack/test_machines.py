@@ -7,7 +7,7 @@ from tests.sandbox.fronts.cloudstack.rig import Rig, eventually, refused
 
 def test_a_deploy_answers_an_id_and_a_job_before_the_vm_runs(rig: Rig) -> None:
     order = rig.order(ipaddress="127.40.3.3")
-    rig.set(coterie_job_ms="300")
+    rig.set(coterie_job_ms="2000")
     started = rig.plain.deployVirtualMachine(**order)
     assert set(started) == {"id", "jobid"}
     found = rig.vm(started["id"])

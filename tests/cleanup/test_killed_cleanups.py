@@ -1,0 +1,43 @@
+"""Kill a cleanup at every kind of moment: the next one goes on, leaves nothing, and takes nothing that is not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coterie.cleanup.flows import FLOWS
+from tests.cleanup.remains import Remains
+from tests.kill.labels import all_labels, labels_in
+from tests.kill.nursery import Nursery
+from tests.kill.points import Point
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def remains(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Remains]:
+    server = request.getfixturevalue("postgres_server") if request.param == "postgresql" else None
+    with Nursery() as nursery:
+        yield Remains(nursery, tmp_path, server)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("remains", ["sqlite"], indirect=True)
+def test_a_cleanup_that_died_after_any_kind_of_work_is_finished_by_the_next(remains: Remains) -> None:
+    points = remains.points()
+    assert all_labels(FLOWS) <= labels_in(point.kind for point in points)
+    assert _wrong(remains, [point for point in _first_of_each_kind(points) if point.side == "after"]) == {}
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_a_cleanup_that_died_at_any_kind_of_moment_is_finished_by_the_next(remains: Remains) -> None:
+    assert _wrong(remains, _first_of_each_kind(remains.points())) == {}
+
+
+def _first_of_each_kind(points: list[Point]) -> list[Point]:
+    return list({(point.kind, point.side): point for point in reversed(points)}.values())
+
+
+def _wrong(remains: Remains, points: list[Point]) -> dict[str, list[str]]:
+    return {str(point): found for point in points if (found := remains.die_and_go_on(point))}
