@@ -43,6 +43,11 @@ class Vcenter:
         """End all sessions."""
         self._lab("POST", "expire")
 
+    def sessions(self) -> int:
+        """How many are open."""
+        found: int = self._lab("GET", "sessions")
+        return found
+
     def enforce_roles(self, on: bool = True) -> None:
         """Everybody but `root` may only do what roles and permissions written to it grant."""
         self._lab("POST" if on else "DELETE", "roles")

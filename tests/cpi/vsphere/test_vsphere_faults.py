@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -67,3 +68,13 @@ def test_words_of_a_login_that_fails_do_not_hold_the_password(bed: VsphereBed) -
     told = [str(error), error.why, error.remedy, repr(bed.open().settings)]  # type: ignore[attr-defined] # its own
     assert "very-secret-word" not in "".join(told)
     assert "very-secret-word" not in repr(error.__cause__) + repr(error.__context__)
+
+
+def test_a_driver_that_goes_ends_its_session(bed: VsphereBed) -> None:
+    before = bed.server.sessions()
+    cpi = bed.open()
+    cpi.has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10")
+    assert bed.server.sessions() == before + 1
+    del cpi
+    gc.collect()
+    assert bed.server.sessions() == before

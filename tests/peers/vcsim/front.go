@@ -77,7 +77,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.strict.around(answer, method, body, func() { f.inner.ServeHTTP(answer, r) })
 		noteDisks(method, body, answer)
 	}
-	f.remember(method, body, answer)
+	f.remember(r, method, body, answer)
 	if bent.late > 0 {
 		f.hide(body, bent.late)
 	}
@@ -118,7 +118,12 @@ func (f *front) note(one call) {
 	f.turn.Unlock()
 }
 
-func (f *front) remember(method string, body []byte, answer *httptest.ResponseRecorder) {
+func (f *front) remember(r *http.Request, method string, body []byte, answer *httptest.ResponseRecorder) {
+	if method == "Logout" {
+		f.turn.Lock()
+		delete(f.users, sessionOf(r))
+		f.turn.Unlock()
+	}
 	if method != "Login" || answer.Code != http.StatusOK {
 		return
 	}

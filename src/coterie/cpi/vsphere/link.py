@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ssl
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -93,6 +95,9 @@ class Link:
                 raise
             except Exception as error:
                 raise failure(error, changes=False) from None  # the cause may hold the request, and so the password
+            if self._content is None:
+                # vCenters take a limited number of idle sessions, and a CPI program is a process per call
+                weakref.finalize(self, _log_out, content.sessionManager)
             self._content, self._session, self.session_key = content, self._session + 1, str(opened.key)
 
     def _connected(self) -> Any:
@@ -109,3 +114,9 @@ class Link:
             httpConnectionTimeout=_TIMEOUT_S,
         )
         return sdk.vim.ServiceInstance("ServiceInstance", self._stub).RetrieveContent()
+
+
+def _log_out(manager: Any) -> None:
+    """When the driver goes, or the process ends; a session that cannot be ended now ends by itself."""
+    with suppress(Exception):
+        manager.Logout()
