@@ -19,7 +19,6 @@ from tests.peers.vcenter import Vcenter, vcenter
 from coterie.cpi.contract import GroupMetadata, Mark, Runtime
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.driver import VsphereCpi
-from coterie.cpi.vsphere.joining import Place
 from coterie.cpi.vsphere.listing import VM
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
@@ -66,13 +65,13 @@ def joined(server: Vcenter, ledger: str, parallel: int) -> tuple[int, float]:
     """So many VMs join one new group, so many at once; how many, and how long it took."""
     cpi = driver(server, ledger)
     metadata = GroupMetadata({"name": "bench", "uuid": DIRECTOR}, "bench", "vm", policy="host-affinity")
-    place = Place(cpi.create_server_group(metadata, mark=Mark(DIRECTOR, Ids().intent())), cpi.zone("DC0_C0").cluster)
+    group = cpi.create_server_group(metadata, mark=Mark(DIRECTOR, Ids().intent()))
     operator = VsphereOperator(server, {"z1": "DC0_C0"})
     machines = [operator.boot("vm", "z1") for _ in range(max(parallel, 20))]
     refs = [cpi.link.reference(sdk.vim.VirtualMachine, one._moId) for one in machines]
     server.forget_calls()
     with ThreadPoolExecutor(parallel) as pool:
-        _, wall, _ = measured(lambda: list(pool.map(lambda ref: cpi.join(place, ref), refs)))
+        _, wall, _ = measured(lambda: list(pool.map(lambda ref: cpi.join(group, ref), refs)))
     return len(refs), wall
 
 

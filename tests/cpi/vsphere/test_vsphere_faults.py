@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import gc
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -70,11 +73,19 @@ def test_words_of_a_login_that_fails_do_not_hold_the_password(bed: VsphereBed) -
     assert "very-secret-word" not in repr(error.__cause__) + repr(error.__context__)
 
 
-def test_a_driver_that_goes_ends_its_session(bed: VsphereBed) -> None:
+PROGRAM = """
+import json, sys
+from coterie.cpi.contract import Runtime
+from coterie.cpi.vsphere.driver import VsphereCpi
+VsphereCpi("lab", json.load(sys.stdin), Runtime("u", None)).has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10")
+"""
+
+
+def test_a_process_that_ends_ends_its_session(bed: VsphereBed) -> None:
     before = bed.server.sessions()
-    cpi = bed.open()
-    cpi.has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10")
-    assert bed.server.sessions() == before + 1
-    del cpi
-    gc.collect()
+    bed.server.forget_calls()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", PROGRAM]
+    subprocess.run(words, input=json.dumps(bed.properties()), text=True, check=True, env=environment)
+    assert "Login" in bed.server.methods()
     assert bed.server.sessions() == before

@@ -187,6 +187,22 @@ def test_a_zone_may_be_a_resource_pool(tmp_path: Path) -> None:
         bed.close()
 
 
+def test_a_zone_of_several_clusters_is_filled_by_free_memory_and_groups_follow(bed: VsphereBed, lab: Lab) -> None:
+    bed.more = {"zones": {"z1": {"clusters": ["DC0_C0", "DC0_C1"]}}}
+    cpi = bed.open()
+    cid = lab.group("anti-affinity")
+    vms = [cpi.create_vm(**lab.vm_arguments(group=cid)).cid for _ in range(5)]
+    view = cpi.inspect_server_group(cid)
+    assert {one.cid.partition("/")[0] for one in view.resources if one.kind == "server_group"} == {"DC0_C0", "DC0_C1"}
+    assert {one.vm_cid for one in view.members} == set(vms)
+    hosts = next(item for item in cpi.check() if item.what == "hosts").facts or {}
+    assert [host["az"] for host in hosts["hosts"]] == ["z1"] * 6
+    disk = cpi.create_disk(1024, {"zone": "z1"}, mark=lab.mark())
+    lab.undo(cpi.delete_disk, disk)
+    for vm in vms:
+        cpi.delete_vm(vm)
+
+
 def test_a_datastore_is_chosen_by_free_space_and_again_for_a_repeat() -> None:
     stores = [Store(None, "small", 1_000, None), Store(None, "large", 100_000, None)]
     picked = [chosen(stores, f"seed-{number}", 10).name for number in range(300)]

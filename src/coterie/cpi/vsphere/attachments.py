@@ -89,10 +89,10 @@ class Attachments(DiskFiles):
             raise VMNotFound(f"there is no VM {cid[:64]}", remedy="deploy again, which makes it anew")
         return found
 
-    def zone_of(self, machine: Any) -> Zone | None:
-        """The zone whose cluster the VM is in."""
+    def zones_of(self, machine: Any) -> list[Zone]:
+        """The cluster that the VM is in, if it is one of ours."""
         owner = self.reader.one(self.reader.one(machine, "resourcePool").get("resourcePool"), "owner").get("owner")
-        return next((zone for zone in self.zones().values() if zone.cluster == owner), None)
+        return [zone for zone in self.zones().values() if zone.cluster == owner][:1]
 
     def _dropped(self, machine: Any, disks: list[Any]) -> None:
         if disks:

@@ -7,7 +7,6 @@ from typing import Any
 from coterie.cpi.contract import Json, Networks, OutcomeUnknown, VMCreationFailed
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.agent_settings import disc, document, guestinfo
-from coterie.cpi.vsphere.joining import Place
 from coterie.cpi.vsphere.making import disc_change, options
 from coterie.cpi.vsphere.nics import Card, Nics, answered
 from coterie.cpi.vsphere.reading import Row
@@ -21,7 +20,7 @@ _PATHS = ("name", "runtime.powerState", "config.files.vmPathName", "config.hardw
 
 class Boots(Removal, Nics):
     def whole(
-        self, machine: Any, agent_id: str, networks: Networks, cards: list[Card], env: Json, place: Place | None
+        self, machine: Any, agent_id: str, networks: Networks, cards: list[Card], env: Json, group: str | None
     ) -> Json:
         """The networks of the VM, once it has joined and runs. What cannot be made whole is removed before the
         failure is told."""
@@ -30,8 +29,8 @@ class Boots(Removal, Nics):
         try:
             if row.get("runtime.powerState") != "poweredOn":
                 self._tell(row, agent_id, answer, env)
-                if place:
-                    self.join(place, machine)
+                if group:
+                    self.join(group, machine)
                 self._power_on(machine)
             return answer
         except CoterieError as error:

@@ -9,12 +9,11 @@ from coterie.cpi.contract import AuthenticationFailed, CheckItem, Needs
 from coterie.cpi.vsphere.abilities import Abilities
 from coterie.cpi.vsphere.group_checks import GroupChecks
 from coterie.cpi.vsphere.group_spec import POLICIES
-from coterie.cpi.vsphere.places import Zone
+from coterie.cpi.vsphere.places import free_mb
 from coterie.cpi.vsphere.reading import Row
 from coterie.cpi.vsphere.refusals import Refusal, cloud_call, told
 from coterie.cpi.vsphere.rights import Rights
 
-_MIB = 1024 * 1024
 _STRICT = "anti-affinity:"
 
 
@@ -29,10 +28,12 @@ class Checks(Abilities, GroupChecks, Rights):
             if problem.retryable:
                 raise problem from error
             return [CheckItem("credentials", False, str(problem), problem.remedy)]
-        hosts = {name: self.hosts(zone) for name, zone in self._zones.items()}
+        hosts: dict[str, list[Row]] = {}
+        for zone in self._zones.values():
+            hosts.setdefault(zone.name, []).extend(self.hosts(zone))
         return [
             CheckItem("credentials", True, f"{self.settings.user} is logged in"),
-            _azs(needs, self._zones),
+            _azs(needs, sorted(hosts)),
             _hosts(needs, hosts),
             *self.rights(needs.azs, bool(needs.policies or needs.groups)),
             *self._policies(needs),
@@ -56,14 +57,13 @@ class Checks(Abilities, GroupChecks, Rights):
 
     def _stores(self) -> Iterator[CheckItem]:
         for zone in (self._zones or {}).values():
-            if not self.stores(zone, self.settings.datastores):
+            if not self.stores([zone], self.settings.datastores):
                 detail = f"no datastore of cluster {zone.cluster_name} matches properties.datastores"
                 yield CheckItem(f"datastores {zone.name}", False, detail, "check the patterns and the datastores")
 
 
-def _azs(needs: Needs, zones: dict[str, Zone]) -> CheckItem:
-    names = sorted(zones)
-    unknown = [az for az in needs.azs if az not in zones]
+def _azs(needs: Needs, names: list[str]) -> CheckItem:
+    unknown = [az for az in needs.azs if az not in names]
     if unknown:
         return CheckItem("azs", False, f"no zone {', '.join(unknown)}", f"use one of: {', '.join(names)}")
     return CheckItem("azs", True, f"zones {', '.join(names)}", facts={"azs": names})
@@ -78,13 +78,12 @@ def _hosts(needs: Needs, hosts: dict[str, list[Row]]) -> CheckItem:
 
 
 def _fact(zone: str, row: Row) -> dict[str, Any]:
-    memory = (row.get("summary.hardware.memorySize") or 0) // _MIB
     return {
         "name": row.get("name"),
         "az": zone,
         "rack": None,
         "free_cpu": None,
-        "free_ram_mb": memory - (row.get("summary.quickStats.overallMemoryUsage") or 0),
+        "free_ram_mb": free_mb(row),
     }
 
 

@@ -21,7 +21,7 @@ class Clusters(Attributes):
         return _view(self.reader.one(cluster, *_PATHS))
 
     def views(self) -> dict[str, ClusterView]:
-        """All zones' clusters in one call."""
+        """All zones' clusters in one call, keyed as the zones are."""
         zones = self.zones()
         unique = list({zone.cluster._moId: zone.cluster for zone in zones.values()}.values())
         rows = {row.ref: _view(row) for row in self.reader.several(unique, sdk.vim.ClusterComputeResource, _PATHS)}
@@ -51,11 +51,11 @@ class Clusters(Attributes):
             time.sleep(0.2)
 
     def by_cluster(self) -> dict[str, Zone]:
-        """The first zone of each cluster, by the cluster's id."""
-        found: dict[str, Zone] = {}
-        for zone in self.zones().values():
-            found.setdefault(zone.cluster._moId, zone)
-        return found
+        """Each cluster once, by the key of its first zone."""
+        found: dict[str, tuple[str, Zone]] = {}
+        for key, zone in self.zones().items():
+            found.setdefault(zone.cluster._moId, (key, zone))
+        return dict(found.values())
 
     def _group_change(self, op: Op, one: Group) -> Any:
         cluster = sdk.vim.cluster

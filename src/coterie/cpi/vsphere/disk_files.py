@@ -49,7 +49,7 @@ class DiskFiles(Files):
 
     def _likely(self, hint: str | None) -> list[Store]:
         """All datastores of the datacenter, the likeliest first."""
-        return sorted(self.stores(None, ("*",)), key=lambda store: (store.name != hint, store.name))
+        return sorted(self.stores([], ("*",)), key=lambda store: (store.name != hint, store.name))
 
 
 def cid_of(file: File) -> str:

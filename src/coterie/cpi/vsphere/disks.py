@@ -32,9 +32,10 @@ class Disks(Attachments):
         found = self.find_file("disks", mark.name())
         if found is not None:
             return cid_of(found)
-        zone = self.zone_of(self.require_machine(vm_cid)) if vm_cid else None
-        zone = self.zone(order.zone) if order.zone else zone
-        store = chosen(self.stores(zone, order.datastores or self.settings.persistent_datastores), mark.intent, size_mb)
+        zones = self.zones_of(self.require_machine(vm_cid)) if vm_cid else []
+        zones = self.in_zone(order.zone) if order.zone else zones
+        patterns = order.datastores or self.settings.persistent_datastores
+        store = chosen(self.stores(zones, patterns), mark.intent, size_mb)
         path = self.file_path(store.name, "disks", mark.name())
         self._create(path, size_mb, order.type, store)
         return cid_of(File(store.name, "", f"{mark.name()}.vmdk", size_mb, None))

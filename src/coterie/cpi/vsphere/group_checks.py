@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, CpiError, GroupMetadata, Needs
@@ -19,17 +19,21 @@ class GroupChecks(Holders):
         if not needs.policies and not needs.groups:
             return
         views = self.views()
-        for zone in needs.azs or tuple(views):
-            if zone in views and not views[zone].drs:
-                detail = f"DRS is off in cluster {views[zone].name}, so groups and rules have no effect"
-                yield CheckItem(f"DRS {views[zone].name}", False, detail, "have the administrator switch DRS on")
+        for view in self._within(needs.azs, views).values():
+            if not view.drs:
+                detail = f"DRS is off in cluster {view.name}, so groups and rules have no effect"
+                yield CheckItem(f"DRS {view.name}", False, detail, "have the administrator switch DRS on")
         for wish in needs.groups:
             yield from self._group_item(wish, views)
+
+    def _within(self, azs: Sequence[str], views: dict[str, ClusterView]) -> dict[str, ClusterView]:
+        """Those of these zones; of all, where none is named."""
+        return {key: view for key, view in views.items() if not azs or self.zones()[key].name in azs}
 
     def _group_item(self, wish: Mapping[str, Any], views: dict[str, ClusterView]) -> Iterator[CheckItem]:
         what = f"server group {wish.get('name')}"
         options = wish.get("options") or {}
-        zones = {zone: views[zone] for zone in wish.get("azs") or views if zone in views}
+        zones = self._within(wish.get("azs") or (), views)
         try:
             spec = read_spec(
                 GroupMetadata({}, "", str(wish.get("name")), policy=wish.get("policy"), options=options), _SAMPLE

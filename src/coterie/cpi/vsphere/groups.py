@@ -53,9 +53,9 @@ class Groups(Joining):
         holder = self.holder(cid, whole=False)
         if is_adopted(cid) or holder is None:
             return
-        for name, view in self.views().items():
+        for key, view in self.views().items():
             if view.vm_group(holder.spec.name) or holder.spec.name in view.rules or view.about(holder.spec.name):
-                self.submit(self.zones()[name].cluster, {"op": "delete", "group": cid, "vm": ""})
+                self.submit(self.zones()[key].cluster, {"op": "delete", "group": cid, "vm": ""})
         self.remove_holder(holder)
 
     def wishing(self, cid: str) -> list[Row]:

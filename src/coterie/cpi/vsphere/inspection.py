@@ -39,8 +39,8 @@ class Inspection(Groups):
         holder = self.holder(cid)
         if holder is None:
             return GroupView("missing", None, notes=(f"nothing in the vCenter remembers server group {cid}",))
-        views, zones = self.views(), self.by_cluster()
-        here = [_Here(zone, views[zone.name], holder) for zone in zones.values()]
+        views = self.views()
+        here = [_Here(zone, views[key], holder) for key, zone in self.by_cluster().items()]
         having = [one for one in here if one.view.vm_group(holder.spec.name)]
         rows = self._members([moid for one in having for moid in one.members])
         lost = [] if holder.spec.adopted else list(_lost(here))

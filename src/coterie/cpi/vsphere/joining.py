@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import GroupMissing, Json, is_adopted
 from coterie.cpi.vsphere.drs import vm_rule
 from coterie.cpi.vsphere.holders import Holders
 from coterie.cpi.vsphere.marking import GROUP
-from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.refusals import revive
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The group that a new VM goes into, in this cluster."""
-
-    cid: str
-    cluster: Any
-
-
 class Joining(Holders):
-    def place(self, env: Mapping[str, Any], zone: Zone) -> Place | None:
-        """The group named in env.bosh.server_group_cid, looked up now: a group that is gone is noticed here."""
+    def group_of(self, env: Mapping[str, Any]) -> str | None:
+        """The group named in env.bosh.server_group_cid, looked up now: one that is gone is noticed before a VM is."""
         cid = (env.get("bosh") or {}).get("server_group_cid")
         if not cid:
             return None
         holder = self.require_holder(cid)
-        if is_adopted(cid) and self.view(zone.cluster).vm_group(holder.spec.name) is None:
+        if is_adopted(cid) and not any(view.vm_group(holder.spec.name) for view in self.views().values()):
             raise GroupMissing(
-                f"cluster {zone.cluster_name} has no DRS VM group {holder.spec.name!r}",
-                remedy="have the operator make it there, or leave this zone out",
+                f"no cluster has a DRS VM group {holder.spec.name!r}", remedy="have the operator make it again"
             )
-        return Place(cid, zone.cluster)
+        return str(cid)
 
-    def join(self, place: Place, machine: Any) -> None:
-        """Returns when the VM is seen in its group."""
-        self.describe(machine, {GROUP: place.cid})
-        self.submit(place.cluster, {"op": "join", "group": place.cid, "vm": machine._moId})
+    def join(self, cid: str, machine: Any) -> None:
+        """Returns when the VM is seen in its group, in the cluster that it is in."""
+        self.describe(machine, {GROUP: cid})
+        self.submit(self.cluster_of_vm(machine), {"op": "join", "group": cid, "vm": machine._moId})
 
     def leave(self, machine: Any, attributes: Mapping[str, str]) -> None:
         """Returns when the VM is seen out of its group; a VM without one costs no call."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ssl
 import threading
 import weakref
@@ -96,8 +97,8 @@ class Link:
             except Exception as error:
                 raise failure(error, changes=False) from None  # the cause may hold the request, and so the password
             if self._content is None:
-                # vCenters take a limited number of idle sessions, and a CPI program is a process per call
-                weakref.finalize(self, _log_out, content.sessionManager)
+                _SESSIONS.append(content.sessionManager)
+                weakref.finalize(self, self._stub.DropConnections).atexit = False
             self._content, self._session, self.session_key = content, self._session + 1, str(opened.key)
 
     def _connected(self) -> Any:
@@ -116,7 +117,15 @@ class Link:
         return sdk.vim.ServiceInstance("ServiceInstance", self._stub).RetrieveContent()
 
 
-def _log_out(manager: Any) -> None:
-    """When the driver goes, or the process ends; a session that cannot be ended now ends by itself."""
-    with suppress(Exception):
-        manager.Logout()
+def _log_out() -> None:
+    """When the process ends: vCenters take a limited number of idle sessions, and a CPI program is a process per call.
+
+    Not when a driver is dropped, which only closes its connections: that may be in the middle of another's call.
+    """
+    for manager in _SESSIONS:
+        with suppress(Exception):
+            manager.Logout()
+
+
+_SESSIONS: list[Any] = []
+atexit.register(_log_out)

@@ -52,7 +52,7 @@ class Listing(Inspection, Snapshots):
         users = self.disk_users(folder) if kind == "disk" and folder is not None else {}
         return [
             self._file(kind, file, director_uuid, users)
-            for store in self.stores(None, ("*",))
+            for store in self.stores([], ("*",))
             for file in self.disk_files(store, self.shelf(shelf, director_uuid))
         ]
 

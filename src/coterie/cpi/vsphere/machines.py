@@ -41,14 +41,19 @@ class Machines(Boots, Templates):
         mark: Mark,
     ) -> VmCreated:
         order = read_order(cloud_properties or {})
-        zone = self.zone(order.zone)
-        place = self.place(env or {}, zone)
+        zones = self.in_zone(order.zone)
+        group = self.group_of(env or {})
         cards = self.cards(networks or {})
         template = self.template(stemcell_cid)
-        self.require_room(zone, order)
-        machine = self._cloned(template, order, cards, zone, mark)
-        answer = self.whole(machine, agent_id, networks or {}, cards, env or {}, place)
-        return VmCreated(instance_uuid(mark), answer)
+        problem: NoPlacement | None = None
+        for zone in self.roomy(zones, order, mark.intent):
+            try:
+                machine = self._cloned(template, order, cards, zone, mark)
+                answer = self.whole(machine, agent_id, networks or {}, cards, env or {}, group)
+                return VmCreated(instance_uuid(mark), answer)
+            except NoPlacement as error:
+                problem = error  # nothing is left of it, and the zone may have another cluster
+        raise problem or NoPlacement("the zone has no cluster", remedy="check properties.zones")
 
     @cloud_call
     def delete_vm(self, vm_cid: str) -> None:
@@ -81,14 +86,8 @@ class Machines(Boots, Templates):
             if not isinstance(requirements.get(key), int):
                 raise InvalidCall(f"requirements.{key} is missing or no number", remedy=f"give {key}")
         order = Order(requirements["cpu"], requirements["ram"], requirements["ephemeral_disk_size"])
-        problems = []
-        for zone in self.zones().values():
-            try:
-                self.require_room(zone, order)
-                return {"cpu": order.cpu, "ram": order.ram, "disk": order.disk}
-            except NoPlacement as error:
-                problems.append(error)
-        raise problems[0]
+        self.roomy(list(self.zones().values()), order, "")
+        return {"cpu": order.cpu, "ram": order.ram, "disk": order.disk}
 
     @cloud_call
     def current_vm_id(self) -> str:
@@ -104,7 +103,7 @@ class Machines(Boots, Templates):
 
     def _cloned(self, template: Template, order: Order, cards: list[Card], zone: Zone, mark: Mark) -> Any:
         """The VM of this mark, off; somebody may have cloned it before, or be doing so now."""
-        stores = self.stores(zone, order.datastores or self.settings.datastores)
+        stores = self.stores([zone], order.datastores or self.settings.datastores)
         store = chosen(stores, mark.intent, order.disk)
         source = self.near(template, zone, store)
         spec = clone_spec(source, order, cards, zone, store, mark, self.settings.linked_clones)

@@ -30,6 +30,8 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Zone:
+    """One cluster of a zone: a zone may have several."""
+
     name: str
     cluster: Any
     cluster_name: str
@@ -49,7 +51,7 @@ class Places(Folders):
     _zones: dict[str, Zone] | None = None
 
     def zones(self) -> dict[str, Zone]:
-        """Read once; what was added since is seen by a new driver object or by `check`."""
+        """By zone and cluster. Read once; what was added since is seen by a new driver object or by `check`."""
         if self._zones is None:
             self._zones = self.read_zones()
         return self._zones
@@ -57,26 +59,28 @@ class Places(Folders):
     def read_zones(self) -> dict[str, Zone]:
         rows = self.reader.below(self.datacenter.host_folder, sdk.vim.ClusterComputeResource, "name", "resourcePool")
         clusters = {str(row.get("name")): row for row in rows}
-        wanted = dict(self.settings.zones) or {name: ZoneSettings(name) for name in clusters}
-        return {name: self._zone(name, one, clusters) for name, one in wanted.items()}
+        wanted = dict(self.settings.zones) or {name: ZoneSettings((name,)) for name in clusters}
+        return {
+            f"{name}/{cluster}": self._zone(name, cluster, one, clusters)
+            for name, one in wanted.items()
+            for cluster in one.clusters
+        }
 
-    def zone(self, name: str | None) -> Zone:
-        zones = self.zones()
-        if name is None and len(zones) == 1:
-            return next(iter(zones.values()))
-        if name is None:
-            raise InvalidCall("cloud_properties.zone is missing", remedy=f"use one of: {', '.join(sorted(zones))}")
-        if name not in zones:
-            raise InvalidCall(
-                f"cloud_properties.zone {name!r} is not known", remedy=f"use one of: {', '.join(sorted(zones))}"
-            )
-        return zones[name]
+    def in_zone(self, name: str | None) -> list[Zone]:
+        """The clusters of a zone; without a name, of the only one there is."""
+        names = sorted({zone.name for zone in self.zones().values()})
+        if name is None and len(names) > 1:
+            raise InvalidCall("cloud_properties.zone is missing", remedy=f"use one of: {', '.join(names)}")
+        if name is not None and name not in names:
+            raise InvalidCall(f"cloud_properties.zone {name!r} is not known", remedy=f"use one of: {', '.join(names)}")
+        return [zone for zone in self.zones().values() if name in (None, zone.name)]
 
-    def stores(self, zone: Zone | None, patterns: Sequence[str]) -> list[Store]:
-        """Usable datastores that match, of one zone or of the whole datacenter."""
-        ref, path = (zone.cluster, "datastore") if zone else (self.datacenter.ref, "datastore")
-        refs = self.reader.one(ref, path).get(path) or []
-        allowed = tuple(zone.datastores) if zone and zone.datastores else tuple(patterns)
+    def stores(self, zones: Sequence[Zone], patterns: Sequence[str]) -> list[Store]:
+        """Usable datastores that match and that all these clusters see; without any, those of the datacenter."""
+        places = [zone.cluster for zone in zones] or [self.datacenter.ref]
+        seen = [self.reader.one(place, "datastore").get("datastore") or [] for place in places]
+        refs = [ref for ref in seen[0] if all(ref in others for others in seen[1:])]
+        allowed = next((zone.datastores for zone in zones if zone.datastores), tuple(patterns))
         rows = self.reader.several(refs, sdk.vim.Datastore, _STORE)
         return [_store(row) for row in rows if _usable(row) and self.settings.may_use(row.get("name"), allowed)]
 
@@ -85,25 +89,31 @@ class Places(Folders):
         refs = self.reader.one(zone.cluster, "host").get("host") or []
         return [row for row in self.reader.several(refs, sdk.vim.HostSystem, HOST) if is_up(row)]
 
-    def require_room(self, zone: Zone, order: Order) -> None:
-        """Some host must be large enough at all; what is free right now is DRS's business."""
-        hosts = self.hosts(zone)
-        if any(_fits(row, order) for row in hosts):
-            return
+    def roomy(self, zones: Sequence[Zone], order: Order, seed: str) -> list[Zone]:
+        """Clusters with a host that is large enough at all, best first: likelier the more memory is free. What is free
+        on which host right now is DRS's business."""
+        hosts = {zone.cluster._moId: self.hosts(zone) for zone in zones}
+        fitting = [zone for zone in zones if any(_fits(row, order) for row in hosts[zone.cluster._moId])]
+        if fitting:
+            free = {zone.cluster_name: sum(free_mb(row) for row in hosts[zone.cluster._moId]) for zone in fitting}
+            return sorted(
+                fitting, key=lambda zone: score(zone.cluster_name, free[zone.cluster_name], seed), reverse=True
+            )
+        names = ", ".join(zone.cluster_name for zone in zones)
         raise NoPlacement(
-            f"no host of cluster {zone.cluster_name} can hold {order.cpu} cpu and {order.ram} MB",
-            why="; ".join(_size(row) for row in hosts) or "no host is connected and out of maintenance",
+            f"no host of cluster {names} can hold {order.cpu} cpu and {order.ram} MB",
+            why="; ".join(_size(row) for rows in hosts.values() for row in rows) or "no host is up",
             remedy="ask for less, or add a larger host",
         )
 
-    def _zone(self, name: str, wanted: ZoneSettings, clusters: dict[str, Row]) -> Zone:
-        row = clusters.get(wanted.cluster)
+    def _zone(self, name: str, cluster: str, wanted: ZoneSettings, clusters: dict[str, Row]) -> Zone:
+        row = clusters.get(cluster)
         if row is None:
             raise CpiError(
-                f"zone {name}: there is no cluster {wanted.cluster!r} in {self.datacenter.path}",
+                f"zone {name}: there is no cluster {cluster!r} in {self.datacenter.path}",
                 remedy=f"use one of: {', '.join(sorted(clusters))}",
             )
-        return Zone(name, row.ref, wanted.cluster, self._pool(name, row.get("resourcePool"), wanted), wanted.datastores)
+        return Zone(name, row.ref, cluster, self._pool(name, row.get("resourcePool"), wanted), wanted.datastores)
 
     def _pool(self, zone: str, root: Any, wanted: ZoneSettings) -> Any:
         pool = root
@@ -127,18 +137,25 @@ def chosen(stores: Sequence[Store], seed: str, need_mb: int) -> Store:
         raise NoDiskSpace(
             f"no datastore has {need_mb} MB free", why=free or "no datastore matches", remedy="free space, or add one"
         )
-    return max(roomy, key=lambda store: (_score(store, seed), store.name))
+    return max(roomy, key=lambda store: score(store.name, store.free_mb, seed))
 
 
 def is_up(row: Row) -> bool:
     return row.get("runtime.connectionState") == "connected" and not row.get("runtime.inMaintenanceMode")
 
 
-def _score(store: Store, seed: str) -> float:
-    digest = hashlib.sha256(f"{seed}/{store.name}".encode()).digest()
+def score(name: str, free: int, seed: str) -> tuple[float, str]:
+    """Whoever has the highest wins: by chance with the free room as weight, and always the same for one seed."""
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     share = (int.from_bytes(digest[:8]) + 1) / 2.0**64
     # the weight is coarse on purpose: a few megabytes must not change the choice between two repeats
-    return -(2.0 ** math.floor(math.log2(store.free_mb + 1))) / math.log(share)
+    return -(2.0 ** math.floor(math.log2(max(free, 0) + 1))) / math.log(share), name
+
+
+def free_mb(row: Row) -> int:
+    """A host's memory that nothing uses now."""
+    memory = (row.get("summary.hardware.memorySize") or 0) // _MIB
+    return int(memory - (row.get("summary.quickStats.overallMemoryUsage") or 0))
 
 
 def _usable(row: Row) -> bool:

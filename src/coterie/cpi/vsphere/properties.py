@@ -14,9 +14,9 @@ from coterie.cpi.contract import InvalidCall
 
 @dataclass(frozen=True, slots=True)
 class ZoneSettings:
-    """A zone is a cluster, or a resource pool in one. `datastores` empty: those of the whole cloud."""
+    """A zone is one or more clusters, or a resource pool in them. `datastores` empty: those of the whole cloud."""
 
-    cluster: str
+    clusters: tuple[str, ...]
     resource_pool: str | None = None
     datastores: tuple[str, ...] = ()
 
@@ -136,13 +136,14 @@ def _zones(value: Any) -> dict[str, ZoneSettings]:
 
 
 def _zone(name: str, value: Any) -> ZoneSettings:
-    if not isinstance(value, Mapping) or not value.get("cluster"):
-        raise ValueError(f"zone {name}: name its cluster")
-    unknown = sorted(set(value) - {"cluster", "resource_pool", "datastores"})
+    if not isinstance(value, Mapping) or ("cluster" in value) == ("clusters" in value):
+        raise ValueError(f"zone {name}: name its cluster, or its clusters")
+    unknown = sorted(set(value) - {"cluster", "clusters", "resource_pool", "datastores"})
     if unknown:
-        raise ValueError(f"zone {name}: {unknown[0]} is not known; use cluster, resource_pool, datastores")
+        raise ValueError(f"zone {name}: {unknown[0]} is not known; use cluster, clusters, resource_pool, datastores")
+    clusters = _texts(value["clusters"]) if "clusters" in value else (_text(value["cluster"]),)
     pool, stores = value.get("resource_pool"), value.get("datastores")
-    return ZoneSettings(_text(value["cluster"]), _text(pool) if pool else None, _texts(stores) if stores else ())
+    return ZoneSettings(clusters, _text(pool) if pool else None, _texts(stores) if stores else ())
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {

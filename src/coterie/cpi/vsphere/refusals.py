@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from xml.parsers.expat import ExpatError
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
@@ -106,6 +107,8 @@ def failure(error: Exception, *, changes: bool) -> CoterieError:
             remedy="check properties.url, the network and properties.ca_cert",
         )
     why = str(error) or type(error).__name__
+    if not changes and not isinstance(error, (OSError, http.client.HTTPException, ExpatError)):
+        return CpiError("the answer of vCenter cannot be understood", why=why, remedy="report it, with the release")
     if not changes:
         return contract.Unavailable("the answer of vCenter was lost", why=why, remedy="repeat")
     return contract.OutcomeUnknown(

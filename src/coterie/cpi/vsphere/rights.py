@@ -56,7 +56,7 @@ class Rights(Clusters):
             return [("the vCenter", self.link.content.rootFolder)]
         if where == "datacenter":
             return [(f"datacenter {self.datacenter.path}", self.datacenter.ref)]
-        clusters = {zone.cluster._moId: zone for name, zone in self.zones().items() if not zones or name in zones}
+        clusters = {zone.cluster._moId: zone for zone in self.zones().values() if not zones or zone.name in zones}
         return [(f"cluster {zone.cluster_name}", zone.cluster) for zone in clusters.values()]
 
     def _role(self, name: str, privileges: list[str]) -> int:

@@ -66,7 +66,7 @@ class Stemcells(Templates):
     def _uploaded(self, image_path: str, name: str, mark: Mark) -> Any:
         zone = next(iter(self.zones().values()))
         need_mb = Path(image_path).stat().st_size // (1024 * 1024) + 1
-        store = chosen(self.stores(zone, self.settings.datastores), mark.intent, need_mb)
+        store = chosen(self.stores([zone], self.settings.datastores), mark.intent, need_mb)
         with opened(image_path) as package:
             return self.imported(package, name, mark, zone, store)
 
