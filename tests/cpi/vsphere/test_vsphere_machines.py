@@ -16,9 +16,9 @@ from tests.peers.vcenter import vcenter
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, InvalidCall, Mark, Runtime, StemcellNotFound
+from coterie.cpi.vsphere.choice import Store, chosen
 from coterie.cpi.vsphere.driver import VsphereCpi
 from coterie.cpi.vsphere.iso import image
-from coterie.cpi.vsphere.places import Store, chosen
 
 SECTOR = 2048
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 from coterie.cpi.contract import read_name
+from coterie.cpi.vsphere.choice import Store
 from coterie.cpi.vsphere.files import File, Files
-from coterie.cpi.vsphere.places import Store
 from coterie.cpi.vsphere.refusals import Refusal
 
 Shelf = Literal["disks", "snapshots"]

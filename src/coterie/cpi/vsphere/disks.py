@@ -14,10 +14,10 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.attachments import Attachments
+from coterie.cpi.vsphere.choice import Store, chosen
 from coterie.cpi.vsphere.disk_files import cid_of
 from coterie.cpi.vsphere.files import File
 from coterie.cpi.vsphere.order import read_disk_order
-from coterie.cpi.vsphere.places import Store, chosen
 from coterie.cpi.vsphere.refusals import Refusal, cloud_call
 
 _MISSING_FOLDER = ("FileNotFound", "CannotCreateFile")

@@ -9,7 +9,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.cpi.contract import CpiError, Unavailable
 from coterie.cpi.vsphere import sdk
-from coterie.cpi.vsphere.places import Places, Store
+from coterie.cpi.vsphere.choice import Store
+from coterie.cpi.vsphere.places import Places
 from coterie.cpi.vsphere.refusals import Refusal, failure
 
 _ABSENT = ("FileNotFound", "InvalidDatastorePath")

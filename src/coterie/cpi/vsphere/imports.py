@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 
 from coterie.cpi.contract import CpiError, InvalidCall, Mark, OutcomeUnknown, Unavailable
 from coterie.cpi.vsphere import sdk
+from coterie.cpi.vsphere.choice import Store
 from coterie.cpi.vsphere.files import Files
 from coterie.cpi.vsphere.marking import instance_uuid
 from coterie.cpi.vsphere.ovf import Package
-from coterie.cpi.vsphere.places import Store, Zone
+from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.refusals import Refusal
 
 _PIECE = 16 * 1024 * 1024  # after each one the lease is told that we are alive

@@ -16,11 +16,12 @@ from coterie.cpi.contract import (
     VMNotFound,
 )
 from coterie.cpi.vsphere.boots import Boots
+from coterie.cpi.vsphere.choice import chosen
 from coterie.cpi.vsphere.making import clone_spec
 from coterie.cpi.vsphere.marking import instance_uuid, users_attributes
 from coterie.cpi.vsphere.nics import Card
 from coterie.cpi.vsphere.order import Order, read_order
-from coterie.cpi.vsphere.places import Zone, chosen
+from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.refusals import Refusal, cloud_call
 from coterie.cpi.vsphere.templates import Template, Templates
 

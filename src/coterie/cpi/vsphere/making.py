@@ -8,10 +8,11 @@ from typing import Any
 from coterie.cpi.contract import CpiError, Mark
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.agent_settings import EPHEMERAL
+from coterie.cpi.vsphere.choice import Store
 from coterie.cpi.vsphere.marking import instance_uuid
 from coterie.cpi.vsphere.nics import Card, card_changes
 from coterie.cpi.vsphere.order import Order
-from coterie.cpi.vsphere.places import Store, Zone
+from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.templates import Template
 
 _DISK_KEY, _CD_KEY = -1, -2

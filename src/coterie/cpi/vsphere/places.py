@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import CpiError, InvalidCall, NoDiskSpace, NoPlacement
+from coterie.cpi.contract import CpiError, InvalidCall, NoPlacement
 from coterie.cpi.vsphere import sdk
+from coterie.cpi.vsphere.choice import Store, score
 from coterie.cpi.vsphere.folders import Folders
 from coterie.cpi.vsphere.order import Order
 from coterie.cpi.vsphere.properties import ZoneSettings
@@ -37,14 +36,6 @@ class Zone:
     cluster_name: str
     pool: Any
     datastores: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    ref: Any
-    name: str
-    free_mb: int
-    browser: Any
 
 
 class Places(Folders):
@@ -128,28 +119,8 @@ class Places(Folders):
         return pool
 
 
-def chosen(stores: Sequence[Store], seed: str, need_mb: int) -> Store:
-    """A datastore with room, likelier the more it has: the same one for the same seed, so repeats agree, and
-    different ones for many at once, so that they do not all run to the emptiest."""
-    roomy = [store for store in stores if store.free_mb >= need_mb]
-    if not roomy:
-        free = ", ".join(f"{store.name}: {store.free_mb} MB" for store in stores)
-        raise NoDiskSpace(
-            f"no datastore has {need_mb} MB free", why=free or "no datastore matches", remedy="free space, or add one"
-        )
-    return max(roomy, key=lambda store: score(store.name, store.free_mb, seed))
-
-
 def is_up(row: Row) -> bool:
     return row.get("runtime.connectionState") == "connected" and not row.get("runtime.inMaintenanceMode")
-
-
-def score(name: str, free: int, seed: str) -> tuple[float, str]:
-    """Whoever has the highest wins: by chance with the free room as weight, and always the same for one seed."""
-    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
-    share = (int.from_bytes(digest[:8]) + 1) / 2.0**64
-    # the weight is coarse on purpose: a few megabytes must not change the choice between two repeats
-    return -(2.0 ** math.floor(math.log2(max(free, 0) + 1))) / math.log(share), name
 
 
 def free_mb(row: Row) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
 from coterie.cpi.vsphere import sdk
+from coterie.cpi.vsphere.choice import chosen
 from coterie.cpi.vsphere.marking import instance_uuid
 from coterie.cpi.vsphere.ovf import opened
-from coterie.cpi.vsphere.places import chosen
 from coterie.cpi.vsphere.refusals import Refusal, cloud_call
 from coterie.cpi.vsphere.templates import Templates
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from coterie.cpi.contract import OutcomeUnknown, StemcellNotFound
 from coterie.cpi.vsphere import sdk
+from coterie.cpi.vsphere.choice import Store
 from coterie.cpi.vsphere.imports import Imports
-from coterie.cpi.vsphere.places import Store, Zone
+from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.refusals import Refusal
 
 _SNAPSHOT = "coterie"
