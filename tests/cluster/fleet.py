@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -44,9 +45,13 @@ class Process:
     log: Path
     popen: subprocess.Popen[bytes] | None = None
     port: int = 0  # of its page
+    _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
-        with self.log.open("ab") as out:
+        """If it does not run: whoever kills it and whoever mends it may both want it back."""
+        with self._turn, self.log.open("ab") as out:
+            if self.alive:
+                return
             self.popen = subprocess.Popen(
                 [*PROGRAM, *self.words], env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
@@ -60,10 +65,12 @@ class Process:
             self.popen.send_signal(number)
 
     def end(self, number: int = signal.SIGKILL, timeout_s: float = 30.0) -> int:
-        if self.popen is None:
+        ending = self.popen  # another may be started in its place before we have waited for this one
+        if ending is None:
             return 0
-        self.send(number)
-        return self.popen.wait(timeout_s)
+        if ending.poll() is None:
+            ending.send_signal(number)
+        return ending.wait(timeout_s)
 
 
 @dataclass

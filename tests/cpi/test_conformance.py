@@ -32,7 +32,8 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
 }
 
 
-LONG = ("coterie-cpi", "coterie-cpi-vsphere")
+# every call of theirs is a process of its own
+LONG = ("coterie-cpi", "coterie-cpi-cloudstack", "coterie-cpi-vsphere")
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.full if name in LONG else ()) for name in BEDS])

@@ -9,7 +9,7 @@ import pytest
 
 from coterie.cpi.conformance.expect import awaited
 from tests.cpi_program.cloud_shop import CloudShop
-from tests.cpi_program.shop import result
+from tests.cpi_program.shop import PATIENCE_S, result
 from tests.cpi_program.starting import Start, by_fork, by_the_program
 
 GROUP = "bosh-dep-web"
@@ -38,7 +38,7 @@ def without_the_right(shop: CloudShop, start: Start, count: int) -> None:
     assert len(shop.inventory()["server_group"]) == 1
     shop.bed.set("expunge.delay", "0")
     shop.bed.set("expunge.interval", "0")
-    assert awaited(lambda: (shop.cleanup(NOBODY) and not shop.inventory()) or None, 60)
+    assert awaited(lambda: (shop.cleanup(NOBODY) and not shop.inventory()) or None, PATIENCE_S)
 
 
 def with_the_right(shop: CloudShop, start: Start, count: int) -> None:

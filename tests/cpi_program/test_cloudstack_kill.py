@@ -17,7 +17,7 @@ import pytest
 
 from tests.cpi_program.cloud_shop import CloudShop
 from tests.cpi_program.nursery import Nursery, Order
-from tests.cpi_program.shop import result
+from tests.cpi_program.shop import PATIENCE_S, result
 from tests.kill.points import Point, read_trace
 
 GROUP = "bosh-dep-web"
@@ -45,7 +45,7 @@ class Stage:
     def swept(self, point: Point | None) -> None:
         """The Director knows nothing of it. A dead call's claims end with its lease, and jobs of the cloud go on."""
         known: dict[str, Any] = {"vm": [], "disk": [], "snapshot": [], "image": []}
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE_S
         while self.shop.cleanup(known) and self.shop.inventory():
             assert time.monotonic() < until, f"killed {point}: {self.shop.inventory()} is left"
             time.sleep(0.05)

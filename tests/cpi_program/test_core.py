@@ -12,17 +12,15 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from coterie.cpi_program.alone import respond
 from coterie.sandbox import faults
 from coterie.sandbox.calls import counts, switch_log
-from tests.cpi_program.shop import Shop, heard, result
+from tests.cpi_program.shop import PATIENCE_S, Shop, heard, result
 
 
 def until(true: object) -> None:
     assert callable(true)
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < give_up
         time.sleep(0.02)
@@ -104,7 +102,7 @@ def test_the_core_ends_after_what_is_under_way(shop: Shop) -> None:
         assert core.poll() is None
         release(shop)
         cid = result(heard(client))[0]
-        assert core.wait(20) == 0
+        assert core.wait(PATIENCE_S) == 0
     assert shop.inventory()["vm"] == [cid]
 
 
@@ -113,7 +111,7 @@ def test_who_connects_and_says_nothing_does_not_keep_the_core_from_ending(shop: 
         silent.connect(str(shop.socket))
         assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
         core.send_signal(signal.SIGTERM)
-        assert core.wait(30) == 0
+        assert core.wait(50) == 0  # it would hear the silent one out for 60 s
 
 
 def test_clients_of_a_core_that_ends_lose_nothing(shop: Shop) -> None:
@@ -161,20 +159,23 @@ def test_a_second_core_is_refused(shop: Shop) -> None:
     with shop.core():
         source = str(Path(respond.__code__.co_filename).parents[2])
         words = [sys.executable, "-m", "coterie.cpi_program.main", "serve", "--config", str(shop.config)]
-        second = subprocess.run(words, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=30)
+        second = subprocess.run(
+            words, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=PATIENCE_S
+        )
         assert second.returncode == 6
         assert b"serves" in second.stderr
         assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"\xff\xfe", b"{" * 1000])
-def test_rubbish_on_the_socket_is_answered(shop: Shop, rubbish: bytes) -> None:
-    with shop.core(), socket.socket(socket.AF_UNIX) as link:
-        link.connect(str(shop.socket))
-        link.sendall(rubbish)
-        link.shutdown(socket.SHUT_WR)
-        with link.makefile("rb") as answer:
-            assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::")
+def test_rubbish_on_the_socket_is_answered(shop: Shop) -> None:
+    with shop.core():
+        for rubbish in (b"", b"\xff\xfe", b"{" * 1000):
+            with socket.socket(socket.AF_UNIX) as link:
+                link.connect(str(shop.socket))
+                link.sendall(rubbish)
+                link.shutdown(socket.SHUT_WR)
+                with link.makefile("rb") as answer:
+                    assert json.loads(answer.read())["error"]["type"].startswith("Bosh::Clouds::"), rubbish
 
 
 def test_a_machine_costs_few_calls_of_the_cloud(shop: Shop) -> None:

@@ -187,13 +187,13 @@ def test_a_single_writer_cloud_behaves_the_same(shop: Shop) -> None:
     assert shop.inventory() == {"image": [stemcell]}
 
 
-def fifty(shop: Shop, start: Start) -> None:
-    """50 processes at once, one group; then none of them, and none."""
+def fifty(shop: Shop, start: Start, count: int = 50) -> None:
+    """So many processes at once, one group; then none of them, and none."""
     # The stemcell is from elsewhere, so that even the ledger is begun by all of them at once.
     stemcell = images.create_image(shop.account, name="i", size_bytes=1, digest="", properties={}, tags={}).id
-    requests = [shop.vm_request(f"agent-{n}", stemcell, group=GROUP) for n in range(50)]
+    requests = [shop.vm_request(f"agent-{n}", stemcell, group=GROUP) for n in range(count)]
     made = [result(raw) for raw in start(shop, requests)]
-    assert len({cid for cid, _ in made}) == 50
+    assert len({cid for cid, _ in made}) == count
     (group,) = shop.inventory()["server_group"]
     assert all(get_vm(shop.account, cid).groups == (group,) for cid, _ in made)
     for cid, _ in made:
@@ -211,7 +211,13 @@ def test_fifty_processes_without_the_core_make_one_group(new_shop: Shop) -> None
     fifty(new_shop, by_fork)
 
 
-@pytest.mark.parametrize("core", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_processes_on_postgresql_make_one_group(new_shop: Shop, postgres_url: str) -> None:
+    new_shop.configure(ledger=postgres_url)
+    fifty(new_shop, by_fork, 15)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("core", [False, True])
 def test_fifty_processes_on_postgresql_make_one_group(new_shop: Shop, postgres_url: str, core: bool) -> None:
     new_shop.configure(ledger=postgres_url)
     if not core:

@@ -11,7 +11,7 @@ from coterie.ledger import intents, leases
 from coterie.ledger.store import Tx
 from coterie.sandbox import faults, vms
 from coterie.sandbox.vm_shape import get_vm
-from tests.cpi_program.shop import DIRECTOR, CpiFailure, Shop, heard, result
+from tests.cpi_program.shop import DIRECTOR, PATIENCE_S, CpiFailure, Shop, heard, result
 
 
 def bend(shop: Shop, method: str, mode: str, **more: object) -> None:
@@ -119,7 +119,7 @@ def test_a_machine_that_comes_after_its_lease_was_taken_over_is_removed(shop: Sh
     store = shop.account.datacenter.store
     faults.add(store, "create_vm", "hang", times=1)
     late = shop.start(shop.vm_request("agent-1", stemcell))
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + PATIENCE_S
     while not any(fault.times == 0 for fault in faults.listed(store)):
         assert time.monotonic() < give_up
         time.sleep(0.02)

@@ -21,7 +21,7 @@ def verb(shop: Shop, *words: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": source},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
     )
 
 
@@ -59,7 +59,7 @@ def test_check_says_what_is_in_order_and_what_is_not(shop: Shop) -> None:
 def test_the_launcher_is_a_program_that_needs_no_environment(shop: Shop) -> None:
     file = shop.folder / "bin-cpi"
     assert verb(shop, "launcher", str(file)).returncode == 0
-    done = subprocess.run([str(file)], input=shop.request("has_vm", "i-1"), env={}, capture_output=True, timeout=60)
+    done = subprocess.run([str(file)], input=shop.request("has_vm", "i-1"), env={}, capture_output=True, timeout=150)
     assert (done.returncode, json.loads(done.stdout)["result"]) == (0, False)
 
 
@@ -67,5 +67,5 @@ def test_the_launcher_is_a_program_that_needs_no_environment(shop: Shop) -> None
 def test_a_wrong_word_is_a_usage_error_and_reads_no_request(words: list[str], shop: Shop) -> None:
     source = str(Path(respond.__code__.co_filename).parents[2])
     command = [sys.executable, "-m", "coterie.cpi_program.main", *words]
-    told = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=60)
+    told = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=150)
     assert (told.returncode, told.stdout) == (2, b"")

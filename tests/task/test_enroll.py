@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from coterie.errors import Conflict, CoterieError, NotFound, UsageError
 from coterie.ledger import conductors, nodes
+from coterie.ledger import enrolled as rows
 from coterie.ledger.nodes import NodeRow
 from coterie.ledger.tables import events as events_table
 from coterie.ring.refusals import GroupUnserved
@@ -234,3 +235,11 @@ def test_moves_are_told_in_events(local: Site) -> None:
     regroup.move_node(local.ledger, uuid, "RackA")
     start.set_cloud_config(local.ledger, CONFIG.replace("driver: sandbox", "driver: sandbox, conductor_group: R2"), "x")
     assert kinds(local) == ["node.enrolled", "node.moved", "cloud.moved"]
+
+
+def test_two_who_choose_one_name_at_the_same_moment(here: Site, cid: str) -> None:
+    """The look at names comes before the other has committed; the key of the table decides then."""
+    enrolled(here, cid, name="db1")
+    other = {"cloud": "elsewhere", "cid": "vm-2", "state": "up", "host": None, "group": None}
+    with pytest.raises(Conflict, match="enrolled node db1 already"), here.ledger.write() as tx:
+        rows.add(tx, "another-uuid", "db1", **other)

@@ -71,10 +71,10 @@ def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], N
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
     page = _page(settings, conductor)
+    trace.start(settings["otlp_endpoint"], "coterie-conductor", conductor.name)
     conductor.start()
     if page is not None:
         page.start()
-    trace.start(settings["otlp_endpoint"], "coterie-conductor", conductor.name)
     say(f"conductor {conductor.name} works for {post.group or 'clouds without a group'}")
     over.wait()
     try:

@@ -48,13 +48,15 @@ class Core(socketserver.ThreadingUnixStreamServer):
         self.office = office
         self.listening: set[socket.socket] = set()  # connections whose request has not arrived yet
         self._path = path
-        path.unlink(missing_ok=True)
+        draft = path.with_name(path.name + ".new")
+        draft.unlink(missing_ok=True)
         # The socket is born closed to others: a chmod afterwards would leave a moment.
         before = os.umask(0o177)
         try:
-            super().__init__(str(path), _Handler)
+            super().__init__(str(draft), _Handler)
         finally:
             os.umask(before)
+        draft.replace(path)  # it gets its name when it listens, so that nobody finds it deaf
 
     def drain(self) -> None:
         """Take nothing new; wait for what is under way, but not for those who never say what they want."""

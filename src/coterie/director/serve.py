@@ -46,8 +46,8 @@ class Service:
 def serve(service: Service) -> None:
     """Returns when the Director has ended in good order."""
     ledger = connect(service.database)
-    trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
     try:
+        trace.start(service.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
         office = _office(service, ledger)
         life = Life(office, service.idle_s, service.parent)
         with _conducting(service, ledger, life) as resumed:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from coterie.errors import Conflict
 from coterie.ledger.nodes import NodeRow, of_vm
 from coterie.ledger.objects import OPEN
 from coterie.ledger.store import Tx, now
@@ -37,24 +38,28 @@ def named(tx: Tx, name: str) -> bool:
 
 
 def add(tx: Tx, uuid: str, name: str, *, cloud: str, cid: str, state: str, host: str | None, group: str | None) -> None:
-    tx.execute(
-        nodes.insert().values(
-            uuid=uuid,
-            deployment=NO_DEPLOYMENT,
-            instance_group=name,
-            index=0,
-            az="",
-            cloud=cloud,
-            conductor_group=group,
-            state=state,
-            vm_cid=cid,
-            host=host,
-            addresses={},
-            enrolled=True,
-            created_at=now(),
-            updated_at=now(),
-        )
-    )
+    values = {
+        "uuid": uuid,
+        "deployment": NO_DEPLOYMENT,
+        "instance_group": name,
+        "index": 0,
+        "az": "",
+        "cloud": cloud,
+        "conductor_group": group,
+        "state": state,
+        "vm_cid": cid,
+        "host": host,
+        "addresses": {},
+        "enrolled": True,
+    }
+    try:
+        tx.execute(nodes.insert().values(**values, created_at=now(), updated_at=now()))
+    except sa.exc.IntegrityError as taken:  # in another cloud, at the same moment
+        raise name_taken(name) from taken
+
+
+def name_taken(name: str) -> Conflict:
+    return Conflict(f"there is an enrolled node {name} already", remedy="give another name: --name NAME")
 
 
 def among(tx: Tx, cloud: str, cids: Sequence[str]) -> dict[str, str]:

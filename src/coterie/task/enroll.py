@@ -74,7 +74,7 @@ def _admit(tx: Tx, wish: Enrollment, name: str, own_group: str | None) -> CloudR
     if user is not None:
         raise Conflict(f"VM {wish.cid} of cloud {wish.cloud} is {user} already", remedy="see `coterie nodes`")
     if enrolled.named(tx, name):
-        raise Conflict(f"there is an enrolled node {name} already", remedy="give another name: --name NAME")
+        raise enrolled.name_taken(name)
     return cloud
 
 

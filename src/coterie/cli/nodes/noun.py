@@ -85,7 +85,7 @@ def path_of(which: str) -> str:
 def _row(node: dict[str, Any]) -> tuple[Any, ...]:
     addresses = [str(address) for address in node["addresses"].values()]
     names = ("deployment", "name", "state", "az", "host")
-    shown = {**node, "deployment": "(enrolled)"} if node["enrolled"] else node
+    shown = {**node, "deployment": "(enrolled)"} if node.get("enrolled") else node
     return (*[shown[name] for name in names], addresses, node["server_group"], node["runs_in_group"], node["vm_cid"])
 
 
