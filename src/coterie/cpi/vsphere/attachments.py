@@ -8,11 +8,10 @@ from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, VMNotFound
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.disk_files import DiskFiles, cid_of
 from coterie.cpi.vsphere.files import File
-from coterie.cpi.vsphere.making import scsi
 from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.refusals import cloud_call
+from coterie.cpi.vsphere.virtual_disks import added, disks, free_unit, is_own, path_of, removed
 
-_FIRST_UNIT, _RESERVED_UNIT, _UNITS = 2, 7, 16  # 0 and 1 are the VM's own, 7 is the controller itself
 _DEVICES = "config.hardware.device"
 
 
@@ -24,33 +23,35 @@ class Attachments(DiskFiles):
         if disk is None:
             raise DiskNotFound(f"there is no disk {disk_cid}", remedy="check the datastores of this cloud")
         devices = self.reader.one(machine, _DEVICES).get(_DEVICES) or []
-        there = next((one for one in _disks(devices) if _path(one) == disk.path), None)
+        there = next((one for one in disks(devices) if path_of(one) == disk.path), None)
         if there is not None:
             return str(there.unitNumber)
         user = self.user_of(disk)
         if user is not None:
             raise CpiError(f"disk {disk_cid} is attached to VM {user}", remedy="detach it there first")
-        unit = _free_unit(devices)
-        self.tasks.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=[_added(disk, devices, unit)]))
+        unit = free_unit(devices)
+        self.tasks.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=[added(disk, devices, unit)]))
         return str(unit)
 
     @cloud_call
     def detach_disk(self, vm_cid: str, disk_cid: str) -> None:
-        """Not attached to that VM is fine: that is what was asked."""
+        """Not attached to that VM is fine: that is what was asked. But it may be there under another name."""
         machine = self.require_vm(vm_cid)
         stem = disk_cid.partition("@")[0]
-        devices = self.reader.one(machine, _DEVICES).get(_DEVICES) or []
-        wanted = [one for one in _disks(devices) if self.persistent(_path(one)) == stem]
+        attached = disks(self.reader.one(machine, _DEVICES).get(_DEVICES) or [])
+        wanted = [one for one in attached if self.persistent(path_of(one)) == stem]
+        if not wanted:
+            self._require_elsewhere(vm_cid, disk_cid, attached)
         self._dropped(machine, wanted)
 
     @cloud_call
     def get_disks(self, vm_cid: str) -> list[str]:
         devices = self.reader.one(self.require_vm(vm_cid), _DEVICES).get(_DEVICES) or []
-        return [_cid(_path(one)) for one in _disks(devices) if self.persistent(_path(one))]
+        return [_cid(path_of(one)) for one in disks(devices) if self.persistent(path_of(one))]
 
     def take_out(self, machine: Any, devices: list[Any]) -> None:
-        """All persistent disks leave the VM, so that destroying it does not destroy them."""
-        self._dropped(machine, [one for one in _disks(devices) if self.persistent(_path(one))])
+        """All disks but the VM's own leave it, so that destroying it does not destroy them."""
+        self._dropped(machine, [one for one in disks(devices) if self.persistent(path_of(one)) or not is_own(one)])
 
     def user_of(self, disk: File) -> str | None:
         """The VM of this Director that has the disk."""
@@ -94,43 +95,26 @@ class Attachments(DiskFiles):
         owner = self.reader.one(self.reader.one(machine, "resourcePool").get("resourcePool"), "owner").get("owner")
         return [zone for zone in self.zones().values() if zone.cluster == owner][:1]
 
-    def _dropped(self, machine: Any, disks: list[Any]) -> None:
-        if disks:
-            # without a file operation the file stays
-            changes = [sdk.vim.vm.device.VirtualDeviceSpec(operation="remove", device=one) for one in disks]
-            self.tasks.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=changes))
+    def _require_elsewhere(self, vm_cid: str, disk_cid: str, attached: list[Any]) -> None:
+        """A disk whose file is not where it should be may be one that we cannot recognise on this VM."""
+        strange = [path_of(one) for one in attached if not is_own(one) and not self.persistent(path_of(one))]
+        if strange and self.disk_file(disk_cid) is None:
+            raise CpiError(
+                f"disk {disk_cid} cannot be told from others on VM {vm_cid}",
+                why=f"its file is not in our folder, and the VM has {', '.join(strange)}, moved there by somebody",
+                remedy=f"stop the VM, detach that disk and move its file to {self._home(disk_cid)}",
+            )
 
+    def _home(self, disk_cid: str) -> str:
+        stem, _, store = disk_cid.partition("@")
+        return self.file_path(store, "disks", stem)
 
-def _disks(devices: list[Any]) -> list[Any]:
-    return [one for one in devices if isinstance(one, sdk.vim.vm.device.VirtualDisk)]
-
-
-def _path(disk: Any) -> str:
-    return str(getattr(disk.backing, "fileName", "") or "")
+    def _dropped(self, machine: Any, leaving: list[Any]) -> None:
+        if leaving:
+            spec = sdk.vim.vm.ConfigSpec(deviceChange=[removed(one) for one in leaving])
+            self.tasks.run(machine.ReconfigVM_Task, spec)
 
 
 def _cid(path: str) -> str:
     store, _, name = path.removeprefix("[").partition("] ")
     return cid_of(File(store, "", name.rpartition("/")[2], None, None))
-
-
-def _free_unit(devices: list[Any]) -> int:
-    key = scsi(devices).key
-    taken = {one.unitNumber for one in devices if one.controllerKey == key}
-    for unit in range(_FIRST_UNIT, _UNITS):
-        if unit not in taken and unit != _RESERVED_UNIT:
-            return unit
-    raise CpiError("the VM has no place for another disk", why="15 is the most per controller", remedy="detach one")
-
-
-def _added(disk: File, devices: list[Any], unit: int) -> Any:
-    device = sdk.vim.vm.device
-    backing = device.VirtualDisk.FlatVer2BackingInfo(fileName=disk.path, diskMode="independent_persistent")
-    made = device.VirtualDisk(
-        key=-1,
-        controllerKey=scsi(devices).key,
-        unitNumber=unit,
-        capacityInKB=(disk.size_mb or 0) * 1024,
-        backing=backing,
-    )
-    return device.VirtualDeviceSpec(operation="add", device=made)

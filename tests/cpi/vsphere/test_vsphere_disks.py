@@ -1,0 +1,82 @@
+"""Persistent disks in other hands: moved by Storage vMotion, or attached by an operator to a VM of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from peers.vsphere_bed import VsphereBed
+from pyVmomi import vim
+
+from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import CpiError
+
+
+def home(bed: VsphereBed, disk: str) -> str:
+    stem, _, store = disk.partition("@")
+    return f"[{store}] coterie/{bed.director_uuid}/disks/{stem}.vmdk"
+
+
+def plug(bed: VsphereBed, machine: Any, path: str, unit: int, mode: str) -> None:
+    """Attach a disk as a person does it."""
+    devices = bed.operator.get(machine, "config.hardware.device")
+    scsi = next(one for one in devices if isinstance(one, vim.vm.device.VirtualSCSIController))
+    backing = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(fileName=path, diskMode=mode)
+    disk = vim.vm.device.VirtualDisk(
+        key=-1, controllerKey=scsi.key, unitNumber=unit, capacityInKB=1024, backing=backing
+    )
+    change = vim.vm.device.VirtualDeviceSpec(operation="add", device=disk)
+    bed.operator.run(machine.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[change])))
+
+
+def unplug(bed: VsphereBed, machine: Any, path: str) -> None:
+    devices = bed.operator.get(machine, "config.hardware.device")
+    disk = next(one for one in devices if getattr(one.backing, "fileName", None) == path)
+    change = vim.vm.device.VirtualDeviceSpec(operation="remove", device=disk)
+    bed.operator.run(machine.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[change])))
+
+
+def move(bed: VsphereBed, source: str, target: str) -> None:
+    datacenter, content = bed.operator.find("DC0"), bed.operator.content
+    content.fileManager.MakeDirectory(target.rpartition("/")[0], datacenter, True)
+    bed.operator.run(content.virtualDiskManager.MoveVirtualDisk_Task(source, datacenter, target, datacenter))
+
+
+def vmotion(bed: VsphereBed, vm: str, disk: str, unit: int, mode: str) -> str:
+    """Where Storage vMotion leaves an attached disk: beside the VM, under the VM's name."""
+    machine = bed.operator.machine(vm)
+    name = bed.operator.get(machine, "name")
+    target = f"[LocalDS_1] {name}/{name}_2.vmdk"
+    unplug(bed, machine, home(bed, disk))
+    move(bed, home(bed, disk), target)
+    plug(bed, machine, target, unit, mode)
+    return target
+
+
+@pytest.mark.parametrize(("unit", "mode"), [(2, "persistent"), (1, "independent_persistent")])
+def test_a_disk_that_moved_with_its_vm_is_not_destroyed_with_it(
+    bed: VsphereBed, lab: Lab, unit: int, mode: str
+) -> None:
+    vm = lab.vm(cloud_properties={"cpu": 1, "ram": 512, "disk": 0, "zone": "z1"})
+    disk = lab.disk()
+    lab.cpi.attach_disk(vm, disk)
+    moved = vmotion(bed, vm, disk, unit, mode)
+    error = refused(CpiError, lambda: lab.cpi.detach_disk(vm, disk))
+    assert moved in error.why
+    assert home(bed, disk) in error.remedy
+    lab.cpi.delete_vm(vm)
+    assert ("file", moved) in bed.inventory()
+    move(bed, moved, home(bed, disk))
+    assert lab.cpi.has_disk(disk)
+
+
+def test_a_disk_at_its_place_is_not_taken_for_an_operators_disk_on_the_vm(bed: VsphereBed, lab: Lab) -> None:
+    vm, disk, theirs = lab.vm(), lab.disk(), lab.disk()
+    target = "[LocalDS_1] theirs/data.vmdk"
+    move(bed, home(bed, theirs), target)
+    plug(bed, bed.operator.machine(vm), target, 2, "persistent")
+    lab.cpi.detach_disk(vm, disk)
+    assert len(bed.operator.get(bed.operator.machine(vm), "layout.disk")) == 3
+    lab.cpi.delete_vm(vm)
+    move(bed, target, home(bed, theirs))
