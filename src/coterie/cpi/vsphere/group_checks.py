@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, CpiError, GroupMetadata, Needs
-from coterie.cpi.vsphere.drs import ClusterView, policy_of
+from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.group_spec import GroupSpec, read_spec, wanted_name
 from coterie.cpi.vsphere.holders import Holders
 from coterie.cpi.vsphere.places import is_up
+from coterie.cpi.vsphere.rules import policy_of
 
 _SAMPLE = "cg-0000000000-00000000000000000000000000"  # stands for the CID that the group will get
 

@@ -13,12 +13,13 @@ from coterie.cpi.contract import (
     is_adopted,
 )
 from coterie.cpi.vsphere import sdk
-from coterie.cpi.vsphere.drs import ClusterView, policy_of
+from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.group_spec import GroupSpec, read_spec, wanted_name
 from coterie.cpi.vsphere.joining import Joining
 from coterie.cpi.vsphere.marking import GROUP
 from coterie.cpi.vsphere.reading import Row
 from coterie.cpi.vsphere.refusals import cloud_call
+from coterie.cpi.vsphere.rules import policy_of
 
 
 class Groups(Joining):
@@ -69,17 +70,24 @@ class Groups(Joining):
 
     def _require_free_name(self, metadata: GroupMetadata, spec: GroupSpec, views: dict[str, ClusterView]) -> None:
         wanted = wanted_name(metadata.options)
-        taken = next((view.name for view in views.values() if wanted in view.groups), None)
-        if wanted and taken:
-            raise NameTaken(
-                f"cluster {taken} has a DRS group {wanted!r} that is not ours",
-                remedy="use another name, or say placement.adopt: true to use the operator's group",
-            )
+        for view in views.values() if wanted else ():
+            _require_unused(str(wanted), view)
         if "vm_group" not in metadata.options:
             return
         other = next((one for one in self.holders(self.runtime.director_uuid) if one.spec.name == spec.name), None)
         if other is not None:
             raise NameTaken(f"our server group {other.cid} has the name {spec.name!r}", remedy="use another vm_group")
+
+
+def _require_unused(name: str, view: ClusterView) -> None:
+    if name in view.groups:
+        raise NameTaken(
+            f"cluster {view.name} has a DRS group {name!r} that is not ours",
+            remedy="use another name, or say placement.adopt: true to use the operator's group",
+        )
+    rule = next((one for one in (name, GroupSpec(None, name).host_rule) if one in view.rules), None)
+    if rule is not None:
+        raise NameTaken(f"cluster {view.name} has a DRS rule {rule!r} that is not ours", remedy="use another name")
 
 
 def _adopted(metadata: GroupMetadata, views: dict[str, ClusterView]) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 
 from coterie.cpi.contract import GroupMember, GroupResource, GroupState, GroupView
 from coterie.cpi.vsphere import sdk
-from coterie.cpi.vsphere.drs import ClusterView, foreign_rules, policy_of, vm_rule
+from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.group_spec import APART, TOGETHER
 from coterie.cpi.vsphere.groups import Groups
 from coterie.cpi.vsphere.holders import Holder
 from coterie.cpi.vsphere.marking import vm_mark
 from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.refusals import cloud_call
+from coterie.cpi.vsphere.rules import foreign_rules, policy_of, vm_rule
 
 _MEMBER = ("name", "config.instanceUuid", "runtime.host")
 

@@ -7,9 +7,12 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, GroupInUse, Json, NameTaken, VMNotFound
 from coterie.cpi.vsphere import sdk
-from coterie.cpi.vsphere.drs import ClusterView, Turn, foreign_rules
+from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.holders import Holder, Holders, group_missing
-from coterie.cpi.vsphere.marking import vm_mark
+from coterie.cpi.vsphere.marking import GROUP, vm_mark
+from coterie.cpi.vsphere.merging import Turn
+from coterie.cpi.vsphere.reading import Row
+from coterie.cpi.vsphere.rules import foreign_rules, in_the_way, owned, vm_rule
 
 JOINS = ("join", "restore")
 
@@ -29,63 +32,75 @@ class Looks(Holders):
         holder = self.holder(cid)
         if holder is None:
             return group_missing(cid, "nothing in the vCenter remembers it")
-        group = view.vm_group(holder.spec.name)
-        present = set(group.members if group else ())
+        group, rule = view.vm_group(holder.spec.name), vm_rule(view, holder.spec)
+        present, ruled = set(group.members if group else ()), set(rule.vms if rule else ())
         joining, leaving = _named(mine, JOINS), _named(mine, ("leave",))
-        living, ours = self._living(present | joining)
-        closed = _closed(view, cluster, holder, ours - joining, mine) if joining else None
-        if closed is not None:
-            return closed
+        living, ours = self._living(cid, present | joining | ruled)
+        known = cluster._moId in holder.live or bool(ours & present - joining)
+        gone = frozenset((present | joining | ruled) - living)
         turn = Turn(
             holder.spec,
             frozenset(joining & living),
             frozenset(leaving),
-            frozenset((present | joining) - living),
+            gone,
             frozenset(ours),
+            owned(view, cid, holder.spec, gone | ours | leaving, known),
         )
-        return _guarded(view, holder, turn, mine)
+        closed = _closed(view, cluster, holder, turn, known, mine) if joining else None
+        return closed or _guarded(view, holder, turn, known, mine)
 
-    def _living(self, moids: set[str]) -> tuple[set[str], set[str]]:
+    def _living(self, cid: str, moids: set[str]) -> tuple[set[str], set[str]]:
         """Which of these VMs are there, and which of them are this Director's."""
         refs = [self.link.reference(sdk.vim.VirtualMachine, moid) for moid in sorted(moids)]
-        rows = self.reader.living(refs, sdk.vim.VirtualMachine, ["name", "config.instanceUuid"])
-        ours = {
-            row.ref._moId
-            for row in rows
-            if vm_mark(str(row.get("name")), str(row.get("config.instanceUuid")), self.runtime.director_uuid)
-        }
-        return {row.ref._moId for row in rows}, ours
+        rows = self.reader.living(refs, sdk.vim.VirtualMachine, ["name", "config.instanceUuid", "customValue"])
+        return {row.ref._moId for row in rows}, {row.ref._moId for row in rows if self._is_ours(cid, row)}
+
+    def _is_ours(self, cid: str, row: Row) -> bool:
+        """By its mark; one that was renamed, by the group that we wrote on it."""
+        name, found = str(row.get("name")), str(row.get("config.instanceUuid"))
+        if vm_mark(name, found, self.runtime.director_uuid):
+            return True
+        return self.described(row.get("customValue")).get(GROUP) == cid
 
 
 def _named(mine: dict[int, Json], ops: tuple[str, ...]) -> set[str]:
     return {str(change["vm"]) for change in mine.values() if change["op"] in ops}
 
 
-def _closed(view: ClusterView, cluster: Any, holder: Holder, ours: set[str], mine: dict[int, Json]) -> CpiError | None:
+def _closed(
+    view: ClusterView, cluster: Any, holder: Holder, turn: Turn, known: bool, mine: dict[int, Json]
+) -> CpiError | None:
     """Why nobody can join this group here."""
-    spec, known = holder.spec, cluster._moId in holder.live
+    spec = holder.spec
     group = view.vm_group(spec.name)
     if group is None and spec.adopted:
         return group_missing(holder.cid, f"cluster {view.name} has no DRS VM group {spec.name!r}")
-    if group is None and known and not _named(mine, ("restore",)):
+    if group is None and cluster._moId in holder.live and not _named(mine, ("restore",)):
         return group_missing(holder.cid, f"its DRS VM group {spec.name!r} was removed or renamed in {view.name}")
-    unmistakable = holder.cid in spec.name or spec.adopted or known or bool(ours)
+    unmistakable = holder.cid in spec.name or spec.adopted or known
     if group is not None and not unmistakable:
         return NameTaken(
             f"cluster {view.name} has a DRS group {spec.name!r} that is not ours",
             remedy="use another vm_group, or say placement.adopt: true to use it",
         )
+    taken = in_the_way(view, spec, turn.owned)
+    if taken:
+        return NameTaken(
+            f"cluster {view.name} has a DRS rule {taken[0]!r} that is not ours",
+            why="we did not make it, or somebody put other VMs into it",
+            remedy="use another vm_group, or have the administrator rename the rule or take their VMs out of it",
+        )
     return None
 
 
-def _guarded(view: ClusterView, holder: Holder, turn: Turn, mine: dict[int, Json]) -> Look:
+def _guarded(view: ClusterView, holder: Holder, turn: Turn, known: bool, mine: dict[int, Json]) -> Look:
     """VMs that are gone join nothing; a group that somebody uses is not deleted, and then nothing of it is changed."""
     refused: dict[int, CpiError] = {
         index: VMNotFound(f"VM {change['vm']} is gone and joins nothing", remedy="create it again")
         for index, change in mine.items()
         if change["op"] in JOINS and change["vm"] in turn.dead
     }
-    users = _users(view, turn)
+    users = _users(view, turn, known)
     deletes = [index for index, change in mine.items() if change["op"] == "delete"]
     if users and deletes:
         refused |= dict.fromkeys(deletes, _in_use(holder.cid, view.name, users))
@@ -94,13 +109,16 @@ def _guarded(view: ClusterView, holder: Holder, turn: Turn, mine: dict[int, Json
     return Look(holder, turn, refused)
 
 
-def _users(view: ClusterView, turn: Turn) -> list[str]:
+def _users(view: ClusterView, turn: Turn, known: bool) -> list[str]:
+    """Where the group was never made, nothing there can be using it, whatever its name."""
     group = view.vm_group(turn.spec.name)
+    rules = in_the_way(view, turn.spec, turn.owned) if known else []
     if group is None:
-        return []
+        return [f"the rule {name!r}" for name in rules]
     members = [vm for vm in group.members if vm not in turn.dead and vm not in turn.leaving]
     named = [f"{vm} ({'ours' if vm in turn.ours else 'foreign'})" for vm in [*members, *sorted(turn.joining)]]
-    return [*dict.fromkeys(named), *(f"the rule {rule.name!r}" for rule in foreign_rules(view, turn.spec))]
+    rules += [rule.name for rule in foreign_rules(view, turn.spec)]
+    return [*dict.fromkeys(named), *(f"the rule {name!r}" for name in dict.fromkeys(rules))]
 
 
 def _in_use(cid: str, cluster: str, users: list[str]) -> GroupInUse:

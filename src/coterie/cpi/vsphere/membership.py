@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from coterie.cpi.contract import CpiError, Json, OutcomeUnknown
-from coterie.cpi.vsphere.drs import ClusterView, Edits, Turn, foreign_rules, plan, vm_rule
+from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.holders import group_missing
 from coterie.cpi.vsphere.looks import JOINS, Look, Looks
+from coterie.cpi.vsphere.merging import Edits, Turn, plan
 from coterie.cpi.vsphere.refusals import Refusal, told
+from coterie.cpi.vsphere.rules import foreign_rules, vm_rule
 
 _TRIES = 6
 _PAUSE_S = 0.05
