@@ -10,7 +10,8 @@ from pyVmomi import vim
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError
+from coterie.cpi.contract import CpiError, Expected
+from coterie.cpi.vsphere.driver import VsphereCpi
 
 
 def home(bed: VsphereBed, disk: str) -> str:
@@ -80,3 +81,40 @@ def test_a_disk_at_its_place_is_not_taken_for_an_operators_disk_on_the_vm(bed: V
     assert len(bed.operator.get(bed.operator.machine(vm), "layout.disk")) == 3
     lab.cpi.delete_vm(vm)
     move(bed, target, home(bed, theirs))
+
+
+def rescue(bed: VsphereBed, lab: Lab, path: str) -> tuple[str, Any]:
+    """A VM of an operator's own, in no folder of ours, which holds the disk."""
+    cid = bed.operator.create_vm("rescue", "z1")
+    lab.undo(bed.operator.delete, "vm", cid)
+    machine = bed.operator.machine(cid)
+    controller = vim.vm.device.VirtualLsiLogicController(key=-1, busNumber=0, sharedBus="noSharing")
+    change = vim.vm.device.VirtualDeviceSpec(operation="add", device=controller)
+    bed.operator.run(machine.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[change])))
+    plug(bed, machine, path, 0, "persistent")
+    lab.undo(unplug, bed, machine, path)
+    return cid, machine
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_a_disk_on_an_operators_vm_is_in_use_and_not_deleted(bed: VsphereBed, lab: Lab, others: bool) -> None:
+    """Whether or not we have VMs, and hence a folder for them."""
+    disk = lab.disk()
+    if others:
+        lab.vm()
+    cid, _ = rescue(bed, lab, home(bed, disk))
+    (listed,) = [one for one in lab.cpi.survey("disk", bed.director_uuid).objects if one.cid == disk]
+    assert (listed.in_use_by, listed.state) == ((cid,), "attached")
+    expected = Expected(mark=listed.mark, created_at=listed.created_at, etag=listed.etag)
+    for delete in (lambda: lab.cpi.delete_disk(disk), lambda: lab.cpi.delete_object("disk", disk, expected)):
+        assert cid in refused(CpiError, delete).what
+    assert ("file", home(bed, disk)) in bed.inventory()
+
+
+def test_a_vm_that_lies_in_no_folder_is_found_by_its_datastore(bed: VsphereBed, lab: Lab) -> None:
+    """As one in a vApp does, which the simulator cannot hold: so the folder that is looked through has no VM."""
+    cpi = bed.open()
+    assert isinstance(cpi, VsphereCpi)
+    cid, _ = rescue(bed, lab, home(bed, lab.disk()))
+    rows = cpi.reader.machines(cpi.datacenter.ref, bed.operator.find("DC0/network"), "config.instanceUuid")
+    assert cid in [row.get("config.instanceUuid") for row in rows]

@@ -6,7 +6,8 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, VMNotFound
 from coterie.cpi.vsphere import sdk
-from coterie.cpi.vsphere.disk_files import DiskFiles, cid_of
+from coterie.cpi.vsphere.disk_files import cid_of
+from coterie.cpi.vsphere.disk_users import DiskUsers
 from coterie.cpi.vsphere.files import File
 from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.refusals import cloud_call
@@ -15,7 +16,7 @@ from coterie.cpi.vsphere.virtual_disks import added, disks, free_unit, is_own, p
 _DEVICES = "config.hardware.device"
 
 
-class Attachments(DiskFiles):
+class Attachments(DiskUsers):
     @cloud_call
     def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
         """The unit number on the VM's SCSI controller, as BOSH's agents want it."""
@@ -52,23 +53,6 @@ class Attachments(DiskFiles):
     def take_out(self, machine: Any, devices: list[Any]) -> None:
         """All disks but the VM's own leave it, so that destroying it does not destroy them."""
         self._dropped(machine, [one for one in disks(devices) if self.persistent(path_of(one)) or not is_own(one)])
-
-    def user_of(self, disk: File) -> str | None:
-        """The VM of this Director that has the disk."""
-        folder = self.folder("vms")
-        if folder is None:
-            return None
-        return self.disk_users(folder).get(disk.path)
-
-    def disk_users(self, folder: Any) -> dict[str, str]:
-        """Path of each attached disk → its VM, by the layout, which is far smaller than the devices."""
-        rows = self.reader.below(folder, sdk.vim.VirtualMachine, "config.instanceUuid", "layout.disk")
-        return {
-            path: str(row.get("config.instanceUuid"))
-            for row in rows
-            for one in row.get("layout.disk") or ()
-            for path in one.diskFile
-        }
 
     def persistent(self, path: str) -> str | None:
         """The stem of a persistent disk's file, whichever Director's; None for a VM's own disk."""

@@ -48,8 +48,7 @@ class Listing(Inspection, Snapshots):
 
     def files(self, kind: Kind, director_uuid: str) -> list[CloudObject]:
         shelf: Shelf = "disks" if kind == "disk" else "snapshots"
-        folder = self.folder("vms", director_uuid)
-        users = self.disk_users(folder) if kind == "disk" and folder is not None else {}
+        users = self.disk_users() if kind == "disk" else {}
         return [
             self._file(kind, file, director_uuid, users)
             for store in self.stores([], ("*",))

@@ -51,15 +51,20 @@ class Reader:
 
     def below(self, folder: Any, kind: Any, *paths: str) -> list[Row]:
         """Everything of a kind in a folder and in its folders."""
+        down = _way("down", sdk.vim.Folder, "childEntity", "down")
+        start = sdk.vmodl.query.PropertyCollector.ObjectSpec(obj=folder, skip=True, selectSet=[down])
+        return self._rows([start], kind, paths)
+
+    def machines(self, datacenter: Any, folder: Any, *paths: str) -> list[Row]:
+        """Every VM of a datacenter: those in its VM folder, and those on its datastores, since a vApp is no folder."""
         query = sdk.vmodl.query.PropertyCollector
-        down = query.TraversalSpec(
-            name="down",
-            type=sdk.vim.Folder,
-            path="childEntity",
-            skip=False,
-            selectSet=[query.SelectionSpec(name="down")],
-        )
-        return self._rows([query.ObjectSpec(obj=folder, skip=True, selectSet=[down])], kind, paths)
+        stores = _way("stores", sdk.vim.Datacenter, "datastore", "on-store")
+        inside = _way("on-store", sdk.vim.Datastore, "vm")
+        starts = [
+            query.ObjectSpec(obj=folder, skip=True, selectSet=[_way("down", sdk.vim.Folder, "childEntity", "down")]),
+            query.ObjectSpec(obj=datacenter, skip=True, selectSet=[stores, inside]),
+        ]
+        return self._rows(starts, sdk.vim.VirtualMachine, paths)
 
     def children(self, folder: Any, kind: Any, *paths: str) -> list[Row]:
         """What lies directly in a folder."""
@@ -80,3 +85,11 @@ class Reader:
             page = self._link.ask(collector.ContinueRetrievePropertiesEx, page.token)
             self.calls += 1
         return found
+
+
+def _way(name: str, kind: Any, path: str, *onward: str) -> Any:
+    """From an object of this kind along a property, and on from there by the ways of these names."""
+    query = sdk.vmodl.query.PropertyCollector
+    return query.TraversalSpec(
+        name=name, type=kind, path=path, skip=False, selectSet=[query.SelectionSpec(name=one) for one in onward]
+    )
