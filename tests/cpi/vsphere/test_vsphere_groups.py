@@ -246,3 +246,33 @@ def test_a_vm_destroyed_behind_our_back_does_not_stay_a_member(tmp_path_factory:
         vms.append(lab.vm(group=cid))
         assert len(bed.operator.group(drs_name(lab, cid)).vm) == 3
         lab.close()
+
+
+@pytest.mark.parametrize("below", ["", "/name=web"])
+def test_a_group_whose_folder_holds_somebodys_vm_is_kept_whole(bed: VsphereBed, lab: Lab, below: str) -> None:
+    """Removing the folder would unregister the VM."""
+    cid = lab.group("host-affinity", options={"vm_group": "web"})
+    lab.vm(group=cid)
+    theirs = bed.operator.create_vm("dragged", "z1")
+    lab.undo(bed.operator.delete, "vm", theirs)
+    machine, folder = bed.operator.machine(theirs), f"DC0/vm/coterie/{bed.director_uuid}/groups/{cid}{below}"
+    bed.operator.run(bed.operator.find(folder).MoveIntoFolder_Task([machine]))
+    assert "dragged" in refused(GroupInUse, lambda: lab.cpi.delete_server_group(cid)).why
+    assert names(bed) == {"web"}
+    assert bed.operator.exists("vm", theirs)
+    bed.operator.run(bed.operator.find("DC0/vm").MoveIntoFolder_Task([machine]))
+
+
+def test_a_label_that_holds_somebodys_vm_is_not_removed_by_the_last_leave(bed: VsphereBed, lab: Lab) -> None:
+    cid = lab.group("host-affinity")
+    vm = lab.vm(group=cid)
+    theirs = bed.operator.create_vm("dragged", "z1")
+    lab.undo(bed.operator.delete, "vm", theirs)
+    machine, groups = bed.operator.machine(theirs), f"DC0/vm/coterie/{bed.director_uuid}/groups"
+    label = bed.operator.find(f"{groups}/{cid}/live={bed.operator.cluster('z1')._moId}")
+    bed.operator.run(label.MoveIntoFolder_Task([machine]))
+    assert "dragged" in refused(GroupInUse, lambda: lab.cpi.delete_vm(vm)).why
+    assert bed.operator.exists("vm", theirs)
+    bed.operator.run(bed.operator.find("DC0/vm").MoveIntoFolder_Task([machine]))
+    lab.cpi.delete_vm(vm)
+    assert names(bed) == set()

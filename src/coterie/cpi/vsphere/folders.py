@@ -41,6 +41,16 @@ class Folders(VsphereCloud):
                 raise
         return self.link.ask(self.link.content.searchIndex.FindChild, parent, name)
 
+    def occupants(self, folder: Any) -> list[str]:
+        """Names of the VMs and vApps in a folder and in its folders; none if it is gone."""
+        try:
+            rows = self.reader.below(folder, sdk.vim.ManagedEntity, "name")
+        except Refusal as refusal:
+            if not refusal.is_a("ManagedObjectNotFound"):
+                raise
+            return []
+        return [str(row.get("name")) for row in rows if not isinstance(row.ref, sdk.vim.Folder)]
+
     def tidy(self, drawer: Drawer) -> None:
         """Remove a folder of ours that holds nothing.
 

@@ -54,6 +54,7 @@ class Groups(Joining):
         holder = self.holder(cid, whole=False)
         if is_adopted(cid) or holder is None:
             return
+        self.require_no_vms(holder.ref)
         for key, view in self.views().items():
             if view.vm_group(holder.spec.name) or holder.spec.name in view.rules or view.about(holder.spec.name):
                 self.submit(self.zones()[key].cluster, {"op": "delete", "group": cid, "vm": ""})

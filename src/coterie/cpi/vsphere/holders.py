@@ -1,7 +1,8 @@
 """Where a group of ours is written down: a folder named by its CID, with empty folders in it as labels.
 
 A DRS group cannot be empty, so something else must remember that it was asked for. A folder can: making one is atomic,
-its name is unique, and it needs no privilege that VMs do not need anyway. No VM is ever put into it.
+its name is unique, and it needs no privilege that VMs do not need anyway. We never put a VM into it; where somebody
+else did, it stays.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import GroupMissing, is_adopted
+from coterie.cpi.contract import GroupInUse, GroupMissing, is_adopted
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.clusters import Clusters
 from coterie.cpi.vsphere.group_spec import GroupSpec, adopted_spec, labels, of_labels
@@ -84,6 +85,16 @@ class Holders(Clusters):
             self._destroyed(holder.ref)
             self.tidy("groups")
 
+    def require_no_vms(self, folder: Any) -> None:
+        """A folder that goes takes the registration of all VMs in it along."""
+        inside = self.occupants(folder)
+        if inside:
+            raise GroupInUse(
+                "the folder of a server group holds VMs",
+                why=f"somebody put {', '.join(inside[:5])} into it",
+                remedy=f"move them to another folder; this one is below {'/'.join(self._parts('groups'))}",
+            )
+
     def note_live(self, holder: Holder, cluster: Any) -> None:
         """From now on a missing group is *missing*, not *reserved*."""
         if holder.ref is not None and cluster._moId not in holder.live:
@@ -97,6 +108,7 @@ class Holders(Clusters):
                 self._destroyed(row.ref)
 
     def _destroyed(self, folder: Any) -> None:
+        self.require_no_vms(folder)
         try:
             self.tasks.run(folder.UnregisterAndDestroy_Task)
         except Refusal as refusal:

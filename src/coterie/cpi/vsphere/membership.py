@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from coterie.cpi.contract import CpiError, Json, OutcomeUnknown
+from coterie.cpi.contract import CpiError, GroupInUse, Json, OutcomeUnknown
 from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.holders import group_missing
 from coterie.cpi.vsphere.looks import JOINS, Look, Looks
@@ -42,6 +42,9 @@ class Membership(Looks):
                     break
             except OutcomeUnknown:
                 continue  # the next look tells whether it was written
+            except GroupInUse as error:
+                failed = error
+                break
         return [outcomes.get(index) or _refused(failed) for index in range(len(changes))]
 
     def _attempt(self, cluster: Any, waiting: dict[int, Json]) -> dict[int, Json]:
