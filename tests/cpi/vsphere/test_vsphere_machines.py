@@ -15,7 +15,7 @@ from tests.peers.vcenter import vcenter
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, InvalidCall, Mark, Runtime, StemcellNotFound
+from coterie.cpi.contract import CpiError, InvalidCall, Kind, Mark, Runtime, StemcellNotFound
 from coterie.cpi.vsphere.choice import Store, chosen
 from coterie.cpi.vsphere.driver import VsphereCpi
 from coterie.cpi.vsphere.iso import image
@@ -230,3 +230,22 @@ def test_a_wrong_property_is_named(change: dict[str, Any], word: str) -> None:
     error = refused(InvalidCall, lambda: VsphereCpi("lab", {**good, **change}, runtime))
     assert word in error.what
     assert "very-secret" not in f"{error} {error.remedy}"
+
+
+@pytest.mark.parametrize("kind", ["vm", "image", "disk", "snapshot", "server_group"])
+def test_a_survey_that_looks_in_the_wrong_folder_does_not_say_that_all_is_gone(
+    bed: VsphereBed, lab: Lab, kind: Kind
+) -> None:
+    lab.vm()
+    bed.more = {"folder": "elsewhere"}
+    moved = bed.open()
+    page = moved.survey(kind, bed.director_uuid)
+    assert (page.objects, page.complete) == ((), False)
+    assert moved.survey(kind, str(uuid.uuid4())).complete
+
+
+def test_a_survey_after_the_last_vm_is_complete(bed: VsphereBed, lab: Lab) -> None:
+    """Its folder is gone, but the image is where it should be."""
+    lab.cpi.delete_vm(lab.vm())
+    page = lab.cpi.survey("vm", bed.director_uuid)
+    assert (page.objects, page.complete) == ((), True)

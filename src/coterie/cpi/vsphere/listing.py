@@ -17,6 +17,7 @@ from coterie.cpi.vsphere.marking import file_mark, group_mark, instance_uuid, vm
 from coterie.cpi.vsphere.places import Zone
 from coterie.cpi.vsphere.reading import Row
 from coterie.cpi.vsphere.snapshots import Snapshots
+from coterie.cpi.vsphere.strays import Strays
 
 VM = (
     "name",
@@ -31,7 +32,7 @@ VM = (
 _STATES = {"poweredOn": "running", "poweredOff": "stopped", "suspended": "stopped"}
 
 
-class Listing(Inspection, Snapshots):
+class Listing(Inspection, Snapshots, Strays):
     def machines(self, kind: Kind, director_uuid: str) -> list[CloudObject]:
         folder = self.folder("vms" if kind == "vm" else "stemcells", director_uuid)
         rows = self.reader.below(folder, sdk.vim.VirtualMachine, *VM) if folder is not None else []

@@ -35,7 +35,7 @@ class Objects(Listing, Machines, Stemcells):
 
     @cloud_call
     def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
-        """One page: the folders of a Director are the filter, and the vCenter lists them whole."""
+        """One page: the folders of a Director are the filter, and the vCenter lists them whole, if they are there."""
         _known(kind)
         before = self.reader.calls
         if kind in ("vm", "image"):
@@ -46,7 +46,8 @@ class Objects(Listing, Machines, Stemcells):
             found = self.groups(director_uuid)
         else:
             return SurveyPage((), None, complete=True, calls=0)
-        return SurveyPage(tuple(found), None, complete=True, calls=max(1, self.reader.calls - before))
+        complete = self.in_place(kind, director_uuid)
+        return SurveyPage(tuple(found), None, complete=complete, calls=max(1, self.reader.calls - before))
 
     @cloud_call
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
