@@ -30,6 +30,7 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/cpi_calls.py
 	$(BIN)/python bench/ring.py
 	$(BIN)/python bench/cluster.py
+	PYTHONPATH=.:tests/cpi $(BIN)/python bench/vsphere.py
 
 install: $(VENV)/.installed
 
@@ -43,12 +44,13 @@ $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-packages: ## what the tests need and pip cannot give: a PostgreSQL server, ruby's ERB, openssl
+packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, openssl, a simulated vCenter
 	@wanted=""; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
 	command -v ruby >/dev/null || wanted="$$wanted ruby"; \
 	command -v openssl >/dev/null || wanted="$$wanted openssl"; \
 	[ -z "$$wanted" ] || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; }
+	@tests/peers/vcsim/build >/dev/null
 
 clean:
 	rm -rf $(VENV) .demo

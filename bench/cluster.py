@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--idle", type=int, default=100)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, postgres.running() as server:
+    with tempfile.TemporaryDirectory() as folder, postgres.running(connections=1000) as server:
         for title, url in (("PostgreSQL", server.url), ("SQLite", f"sqlite:///{folder}/ledger.db")):
             for count in (1, 2, 4):
                 print(f"{title:>10}, {count} conductors: {throughput(url, count, chosen.steps)}", flush=True)

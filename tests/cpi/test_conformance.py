@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
-from peers.program_bed import ProgramBed, ProgramCloudstackBed
+from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
 from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
 from peers.tiny_bed import TinyBed
+from peers.vsphere_bed import VsphereBed
 
 from coterie.cpi.conformance.bed import TestBed
 from coterie.cpi.conformance.kit import *  # noqa: F403 # the kit's tests become this file's
@@ -24,12 +25,15 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "exec-tiny": TinyBed,
     "cloudstack": CloudstackBed,
     "cloudstack-user": CloudstackUserBed,
+    "vsphere": VsphereBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
+    "coterie-cpi-vsphere": ProgramVsphereBed,
 }
 
 
-LONG = ("coterie-cpi", "coterie-cpi-cloudstack")  # every call of theirs is a process of its own
+# every call of theirs is a process of its own
+LONG = ("coterie-cpi", "coterie-cpi-cloudstack", "coterie-cpi-vsphere")
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.full if name in LONG else ()) for name in BEDS])

@@ -18,8 +18,9 @@ _USER = "postgres"  # made by Debian's package
 class Server:
     """A running server, and what an operator may do to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, connections: int) -> None:
         self._folder, self._data, self._port = folder, folder / "data", _free_port()
+        self._connections = connections
         self.url = f"postgresql://coterie@127.0.0.1:{self._port}/postgres"
 
     def create(self) -> None:
@@ -27,7 +28,8 @@ class Server:
         _run("initdb", "-D", self._data, *trust, "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 
     def start(self) -> None:
-        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300"
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        options += f" -c max_connections={self._connections}"
         _run("pg_ctl", "-D", self._data, "-w", "-l", self._folder / "log", "-o", options, "start")
 
     def stop(self) -> None:
@@ -35,17 +37,19 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(connections: int = 300) -> Iterator[Server]:
     """A fresh server, which ends with the block."""
     folder = Path(tempfile.mkdtemp(prefix="coterie-pg-"))
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, _USER, _USER)
-        server = Server(folder)
+        server = Server(folder, connections)
         server.create()
         server.start()
-        yield server
-        server.stop()
+        try:
+            yield server
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

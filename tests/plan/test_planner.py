@@ -174,6 +174,31 @@ def test_a_group_that_vanished_is_made_anew_with_its_nodes(world: World) -> None
     assert "behind our back" in nodes(plan)["broker/0"]
 
 
+def test_where_living_vms_can_change_their_group_none_is_made_anew(world: World) -> None:
+    world.clouds["lab"] = cloud("lab", moves_members=True)
+    world.deploy(manifest(group("broker", 2, azs="z1")))
+    for more, why in (
+        (PLACED % "soft-anti-affinity", "joins server group data, in place"),
+        (PLACED % "anti-affinity", "policy soft-anti-affinity → anti-affinity, in place"),
+        ("", "leaves its server group, in place"),
+    ):
+        text_ = manifest(group("broker", 2, azs="z1", more=more))
+        changes = [change for change in world.plan(text_).changes if change.kind == "node"]
+        assert {(c.action, c.destructive, c.details["regrouped"]) for c in changes} == {("update", False, True)}
+        assert all(c.reason.endswith(why) for c in changes)
+        world.deploy(text_)
+        assert world.plan(text_).changes == ()
+
+
+def test_a_node_that_is_made_anew_anyway_joins_its_group_that_way(world: World) -> None:
+    world.clouds["lab"] = cloud("lab", moves_members=True)
+    world.deploy(manifest(group("broker", 1, azs="z1")))
+    plan = world.plan(manifest(group("broker", 1, azs="z1", more=PLACED % "anti-affinity", stemcell="next")))
+    (change,) = [change for change in plan.changes if change.kind == "node"]
+    assert (change.action, change.details["regrouped"]) == ("recreate", False)
+    assert "joins server group data" in change.reason
+
+
 def test_two_clouds_have_two_groups(world: World) -> None:
     plan = world.plan(manifest(group("broker", 3, azs="z1, f1", more=PLACED % "anti-affinity")))
     assert [c.subject for c in plan.changes if c.kind == "group"] == ["data@lab", "data@far"]

@@ -13,6 +13,7 @@ from coterie.cli.link.api import part
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago
+from coterie.cli.watch.task import started
 
 
 @noun("clouds")
@@ -108,6 +109,16 @@ def _properties(cloud: dict[str, Any]) -> list[tuple[str, Any]]:
         return [(f"property {key}", value) for key, value in cloud["properties"].items()]
     _, group, key, *_ = [*sealed.split(":"), "", ""]
     return [("properties", f"sealed to key {key} of group {group or '(none)'}")]
+
+
+@clouds.verb("grant")
+@click.argument("name")
+@click.option("--user", required=True, metavar="USER", help="Who gets the rights, as the cloud calls them.")
+@click.option("--groups/--no-groups", default=True, help="Those for server groups too (default).")
+def grant(session: Session, name: str, user: str, groups: bool) -> int:
+    """Make or renew the role that cloud NAME's driver needs, and give it to USER; with the configured credentials."""
+    body = {"user": user, "groups": groups}
+    return started(session, session.api.start("POST", f"/v1/clouds/{part(name)}/grant", body))
 
 
 def _shown(session: Session, cloud: dict[str, Any]) -> None:

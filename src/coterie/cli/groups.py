@@ -12,6 +12,7 @@ from coterie.cli.link.api import part
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago
+from coterie.cli.watch.task import started
 from coterie.errors import NotFound
 
 
@@ -43,6 +44,15 @@ def show(session: Session, name: str, deployment: str | None) -> None:
     session.data("\n\n".join(_shown(session, group) for group in found))
 
 
+@groups.verb("repair")
+@click.argument("name", metavar="NAME|CID")
+@click.option("--deployment", metavar="NAME", help="Where the name is used by several.")
+def repair(session: Session, name: str, deployment: str | None) -> int:
+    """Have the cloud make again what it lost of a server group, for the VMs that belong to it."""
+    cids = _cids(session, name, deployment)
+    return max(started(session, session.api.start("POST", f"/v1/groups/{part(cid)}/repair")) for cid in cids)
+
+
 def _cids(session: Session, name: str, deployment: str | None) -> list[str]:
     if name.startswith(("cg-", "ext-")):
         return [name]
@@ -59,6 +69,9 @@ def _shown(session: Session, group: dict[str, Any]) -> str:
         parts.append(table(("NODE", "AZ", "HOST", "VM"), members, session.paint))
     live = (group["live"] or {}).get("data") or {}
     held = [(one["kind"], one["az"], one["created_by_us"], one["cid"]) for one in live.get("resources", ())]
+    theirs = [(one["vm_cid"], one["host"]) for one in live.get("members", ()) if not one["ours"]]
+    if theirs:
+        parts.append(table(("FOREIGN MEMBER", "HOST"), theirs, session.paint))
     if held:
         parts.append(table(("RESOURCE", "AZ", "OURS", "CID"), held, session.paint))
     return "\n\n".join(parts)

@@ -26,6 +26,7 @@ def _check(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
         policies=tuple(question.get("policies", ())),
         azs=tuple(question.get("azs", ())),
         counts=question.get("counts", {}),
+        groups=tuple(question.get("groups", ())),
     )
     return {
         "capabilities": cpi.capabilities().wire(),

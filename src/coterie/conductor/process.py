@@ -16,7 +16,7 @@ from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
 from coterie.conductor.heart import Heart
 from coterie.conductor.inbox import Inbox
 from coterie.conductor.post import Post
-from coterie.conductor.questions import AT_ONCE, Questions
+from coterie.conductor.questions import Questions
 from coterie.conductor.returns import Returns
 from coterie.conductor.standing import Standing
 from coterie.conductor.watchdog import Watchdog
@@ -40,7 +40,8 @@ log = logging.getLogger(__name__)
 
 FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
 _RETRY_S = 1.0  # after the database did not answer
-_BREATH_S = 0.02
+_BREATH_S = 0.05
+_MANY = 8
 _MEMORIES = 64  # tasks whose look-ups are remembered
 
 
@@ -119,9 +120,8 @@ class Conductor:
         self.resumed = before
         self._lease.renew(since)
         self._spawn(self._heart.run)
-        self._threads.append(self._spawn(self._claim_steps))
-        for _ in range(AT_ONCE):
-            self._threads.append(self._spawn(self._questions.answer_questions))
+        for target in (self._claim_steps, self._questions.answer_questions):
+            self._threads.append(self._spawn(target))
         for _ in range(self._workers):
             self._threads.append(self._spawn(self._work))
 
@@ -178,7 +178,8 @@ class Conductor:
                 rest = _RETRY_S
             if rest > 0:
                 self._ledger.written.wait(seen, rest)
-                # A busy ledger wakes us with every write: a look in vain is not repeated at once.
+            if rest > 0 and self.in_hand >= _MANY:
+                # There is enough to do, and every outcome wakes us: a look in vain is not repeated at once.
                 time.sleep(max(0.0, began + _BREATH_S - time.monotonic()))
 
     def _work(self) -> None:

@@ -18,7 +18,7 @@ from coterie.task.clouds import Clouds
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0  # after the database did not answer
-AT_ONCE = 8  # clouds that are asked at the same time
+_AT_ONCE = 8  # clouds that are asked at the same time
 
 
 class Questions:
@@ -38,40 +38,46 @@ class Questions:
         self._clouds = clouds
         self._lease_s = lease_s
         self._stopping = stopping
-        self._choosing = threading.Lock()
         self._asking: set[str] = set()  # one question at a time for each cloud
 
     def answer_questions(self) -> None:
-        """Run by several threads: a cloud that hangs keeps one of them, and the others answer for the rest."""
+        """Each in a thread of its own: a cloud that hangs keeps one of them, and the others are asked meanwhile."""
         while not self._stopping.is_set():
             seen = self._ledger.asked.version
             try:
-                rest = 0.0 if self._answer_next() else self._ledger.poll_s
+                begun = self._begin_next()
             except Exception:
                 log.exception("could not answer questions about clouds; trying again")
-                rest = _RETRY_S
-            if rest:
-                self._ledger.asked.wait(seen, rest)
+                self._ledger.asked.wait(seen, _RETRY_S)
+                continue
+            if not begun:
+                self._ledger.asked.wait(seen, self._ledger.poll_s)
 
-    def _answer_next(self) -> bool:
+    def _begin_next(self) -> bool:
+        if len(self._asking) >= _AT_ONCE:
+            return False
         with self._ledger.read() as tx:
             share = self._standing.now(tx).share
             if not facts.open_questions(tx, share):
                 return False
-        with self._choosing, self._ledger.write_unheard() as tx:
-            wanted = facts.claim(tx, self._owner, self._lease_s, share, besides=self._asking)
+        with self._ledger.write_unheard() as tx:
+            wanted = facts.claim(tx, self._owner, self._lease_s, share, besides=list(self._asking))
             asked_at = time(tx)
-            if wanted is not None:
-                self._asking.add(wanted.cloud)
         if wanted is None:
             return False
+        self._asking.add(wanted.cloud)
+        threading.Thread(target=self._ask, args=(wanted, asked_at), name="question", daemon=True).start()
+        return True
+
+    def _ask(self, wanted: facts.Wanted, asked_at: float) -> None:
         try:
             self._clouds.refresh()
             self._answer_one(wanted, asked_at)
+        except Exception:
+            log.exception("could not answer a question about cloud %s; it is asked again", wanted.cloud)
         finally:
             self._asking.discard(wanted.cloud)
-            self._ledger.asked.ring()  # somebody may have left out another question about this cloud
-        return True
+            self._ledger.asked.ring()  # another question about this cloud may wait for its turn
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:

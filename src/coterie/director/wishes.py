@@ -14,7 +14,7 @@ from coterie.ledger.views import nodes, objects, tasks
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import let_go, regroup, start
+from coterie.task import errands, let_go, regroup, start
 from coterie.task.audit import placement_audit
 from coterie.task.enroll import Enrollment
 from coterie.task.enroll import enroll as enroll_machine
@@ -105,6 +105,14 @@ def forget_node(office: Office, uuid: str) -> None:
 
 def destroy_node(office: Office, uuid: str) -> int:
     return let_go.destroy(office.ledger, uuid, caller.present().name)
+
+
+def repair_group(office: Office, intent: str) -> int:
+    return errands.repair_group(office.ledger, intent, caller.present().name)
+
+
+def grant(office: Office, cloud: str, user: str, groups: bool) -> int:
+    return errands.grant(office.ledger, cloud, user, groups, caller.present().name)
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:

@@ -22,6 +22,9 @@ Tx = sa.Connection
 
 # A process that is paused inside a transaction must not block the others for longer than a lease.
 _IDLE_IN_TRANSACTION_MS = 5_000
+# Connections that a burst of work has opened go again: the last one returned is the first one used, the others idle.
+_IDLE_MS = 60_000
+_SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
 _POLL_S = 1.0
 _TRUST_S = 10.0  # a wake-up that got lost costs no more than this
 
@@ -149,8 +152,9 @@ def _postgresql(url: str) -> Ledger:
         pool_size=8,
         max_overflow=64,
         pool_pre_ping=True,
+        pool_use_lifo=True,
         hide_parameters=True,
-        connect_args={"options": f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS}"},
+        connect_args={"options": _SESSION},
     )
     return Ledger(engine, engine)
 

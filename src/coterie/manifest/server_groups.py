@@ -58,6 +58,6 @@ def _wish(group: InstanceGroup, auto: bool, members: list[str]) -> ServerGroupWi
         policy=placement.policy if group.placement or auto else None,
         adopt=placement.adopt,
         members=tuple(members),
-        options=placement.options,
+        options=placement.drivers_options(),
         recreate_on_policy_change=placement.recreate_on_policy_change,
     )

@@ -95,7 +95,7 @@ def _change(
         _replace(plan, key, now, metadata, "the group was deleted behind our back")
         return
     what, reason = fate(now.metadata, metadata)
-    if what == "replace" and not may_replace:
+    if what == "replace" and not may_replace and not snapshot.clouds[key[1]].capabilities.moves_members:
         plan.refusals.append(
             f"server group {key[0]}: {reason} needs every node to be made anew, "
             "which placement.recreate_on_policy_change: false forbids"

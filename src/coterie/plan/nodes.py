@@ -164,12 +164,16 @@ class _Group:
         details["gains"] = {net: ip for net, ip in addresses.items() if node.addresses.get(net) != ip}
         details["leaves"] = {net: ip for net, ip in node.addresses.items() if addresses.get(net) != ip}
         reasons = self._reasons(node, wish, cloud)
+        moved = self._moved(node, cloud)
+        if moved and (reasons or not self._moves_members(cloud)):
+            reasons.append(moved)
+        details["regrouped"] = moved is not None and not reasons
         self._check_disk(node, wish)
         if reasons:
             reason = "; ".join(reasons)
             self._check_move(node, slot.az, cloud)
             return Change("recreate", "node", subject, reason, cloud, slot.az, destructive=node.has_vm, details=details)
-        return self._in_place(node, wish, subject, slot, details)
+        return self._in_place(node, wish, subject, slot, details, moved)
 
     def _check_move(self, node: NodeNow, az: str, cloud: str) -> None:
         if node.cloud != cloud:
@@ -186,21 +190,36 @@ class _Group:
         if node.state != "up" or node.spec is None:
             return [f"not finished last time: {node.problem}" if node.problem else "not finished last time"]
         reasons = reasons_to_recreate(node.spec, wish)
-        key = self._key(cloud)
-        if key in self._groups.moves:
-            reasons.append(self._groups.moves[key])
-        elif key is not None and node.server_group != self._groups.stays.get(key, "a new one"):
-            reasons.append(f"joins server group {key[0]}")
-        elif key is None and node.server_group is not None:
-            reasons.append("leaves its server group")
         if not reasons and self._options.recreate:
             reasons.append("asked for")
         return reasons
 
+    def _moved(self, node: NodeNow, cloud: str) -> str | None:
+        """Why the node changes its server group, if it does."""
+        key = self._key(cloud)
+        if key in self._groups.moves:
+            return self._groups.moves[key]
+        if key is not None and node.server_group != self._groups.stays.get(key, "a new one"):
+            return f"joins server group {key[0]}"
+        if key is None and node.server_group is not None:
+            return "leaves its server group"
+        return None
+
+    def _moves_members(self, cloud: str) -> bool:
+        return self._snapshot.clouds[cloud].capabilities.moves_members
+
     def _in_place(
-        self, node: NodeNow, wish: dict[str, Any], subject: str, slot: _Slot, details: dict[str, Any]
+        self,
+        node: NodeNow,
+        wish: dict[str, Any],
+        subject: str,
+        slot: _Slot,
+        details: dict[str, Any],
+        moved: str | None,
     ) -> Change | None:
         reasons = reasons_to_update(node.spec or {}, wish)
+        if moved:
+            reasons.append(f"{moved}, in place")
         disk = _disk_reason(node, wish)
         details["disk_changes"] = disk is not None
         if disk is not None:

@@ -262,7 +262,26 @@ def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
     if any(wish.security_groups for wish in own):
         kinds.add("security_group")
     zones = {zone(az) for wish in own for az in wish.azs if az.cloud == cloud}
-    return {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
+    needs = {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
+    return {**needs, "groups": _group_needs(own, cloud)}
+
+
+def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, object]]:
+    """The server groups that the driver will be asked for, with the zones that their nodes go to."""
+    found: dict[str, dict[str, object]] = {}
+    zones: dict[str, set[str]] = {}
+    for wish in wishes:
+        group = wish.server_group
+        if group is None:
+            continue
+        zones.setdefault(group.name, set()).update(zone(az) for az in wish.azs if az.cloud == cloud)
+        options = {
+            **group.options,
+            **({"name": group.name} if group.named else {}),
+            **({"adopt": True} if group.adopt else {}),
+        }
+        found[group.name] = {"name": group.name, "policy": group.policy, "options": options}
+    return [{**one, "azs": sorted(zones[name])} for name, one in found.items()]
 
 
 def _refuse_lost_clouds(tx: Tx, wanted: set[str]) -> None:

@@ -170,10 +170,23 @@ def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: Cloudsta
     vms = [made(lab, ordered(lab, public_key=KEY)) for _ in range(2)]
     (pair,) = lab.cpi.survey("keypair", bed.director_uuid).objects
     assert {row(bed, vm)["keypairs"] for vm in vms} == {pair.name}
+    assert set(pair.in_use_by or ()) == set(vms)
     lab.cpi.delete_vm(vms[0])
-    assert lab.cpi.survey("keypair", bed.director_uuid).objects == (pair,)
+    (still,) = lab.cpi.survey("keypair", bed.director_uuid).objects
+    assert (still.cid, still.in_use_by) == (pair.cid, (vms[1],))
     lab.cpi.delete_vm(vms[1])
     assert lab.cpi.survey("keypair", bed.director_uuid).objects == ()
+
+
+def test_a_survey_says_of_every_kind_whether_anything_uses_it(bed: CloudstackBed, lab: Lab) -> None:
+    """What it does not say, a cleanup keeps for ever."""
+    vm = lab.vm()
+    (image,) = lab.cpi.survey("image", bed.director_uuid).objects
+    (machine,) = lab.cpi.survey("vm", bed.director_uuid).objects
+    assert (image.in_use_by, machine.in_use_by) == ((vm,), ())
+    lab.cpi.delete_vm(vm)
+    (image,) = lab.cpi.survey("image", bed.director_uuid).objects
+    assert image.in_use_by == ()
 
 
 def test_an_operators_keypair_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> None:

@@ -24,6 +24,7 @@ from coterie.cpi.wire import METHODS, read_response, write_request
 from coterie.cpi_program.launcher import program
 from peers.cloudstack_bed import CloudstackBed
 from peers.sandbox_bed import ACCOUNT, SandboxBed
+from peers.vsphere_bed import VsphereBed
 
 _SCRUBBED = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 _SOURCE = str(Path(sys.modules["coterie"].__file__ or "").parents[1])
@@ -100,6 +101,13 @@ class ProgramCloudstackBed(CloudstackBed):
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         return _wired(director_uuid or self.director_uuid, {"driver": "cloudstack", **self.properties()})
+
+
+class ProgramVsphereBed(VsphereBed):
+    driver = "coterie-cpi-vsphere"
+
+    def open(self, director_uuid: str | None = None) -> Cpi:
+        return _wired(director_uuid or self.director_uuid, {"driver": "vsphere", **self.properties()})
 
 
 def _wired(director_uuid: str, properties: dict[str, Any]) -> Cpi:

@@ -82,11 +82,18 @@ def _asked(api: Api) -> list[Finding]:
     states = ("failing", "dead", "missing")
     broken = sum(len(api.list("/v1/nodes", {"state": state})["items"]) for state in states)
     doubt = len(api.list("/v1/objects", {"state": "unknown"})["items"])
+    lost = [one["name"] for one in api.list("/v1/groups", {"state": "missing"})["items"]]
     running = len(api.list("/v1/tasks", {"state": "running"})["items"])
     return [
         _finding("reachable", ready == "ok", ready),
         _finding("tasks", True, f"{running} running"),
         _finding("nodes", not broken, f"{broken} in trouble", "coterie nodes --state failing (dead, missing)"),
+        _finding(
+            "server groups",
+            not lost,
+            f"missing in their clouds: {', '.join(lost)}" if lost else "all are there",
+            "coterie groups repair NAME, or deploy again",
+        ),
         _finding("objects", not doubt, f"{doubt} in doubt", "coterie nodes show NODE; then coterie nodes settle"),
     ]
 

@@ -61,4 +61,4 @@ def users_of(kind: Kind, row: Row) -> tuple[str, ...] | None:
         return tuple(row.get("virtualmachineIds") or ())
     if kind == "security_group":
         return tuple(row.get("virtualmachineids") or ())
-    return None
+    return () if kind in ("vm", "snapshot") else None

@@ -68,18 +68,26 @@ class Objects(DiskChanges, Stemcells, Groups):
         self._deleted_object(kind, cid, row)
 
     def _object(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:
+        mark = self._mark_of(kind, row, director_uuid)
         return CloudObject(
             kind=kind,
             cid=str(row["name"] if kind in ("server_group", "keypair") else row["id"]),
             name=str(row.get("name") or row.get("ipaddress")),
             created_at=created_at(row),
-            mark=self._mark_of(kind, row, director_uuid),
-            in_use_by=users_of(kind, row),
+            mark=mark,
+            in_use_by=self._users(kind, row) if mark else users_of(kind, row),
             az=row.get("zonename"),
             state=state_of(kind, row),
             host=row.get("hostname") if kind == "vm" else None,
             tags=tags_of(row) if kind != "server_group" else None,
         )
+
+    def _users(self, kind: Kind, row: Row) -> tuple[str, ...] | None:
+        """Images and keys do not say it themselves. Ours are few, so that a question about each costs little."""
+        asked = {"image": {"templateid": row.get("id")}, "keypair": {"keypair": row.get("name")}}.get(kind)
+        if asked is None:
+            return users_of(kind, row)
+        return tuple(str(vm["id"]) for vm in self.api.every("listVirtualMachines", **asked) if not is_gone(vm))
 
     def _mark_of(self, kind: Kind, row: Row, director_uuid: str) -> Mark | None:
         if kind == "server_group":

@@ -26,7 +26,7 @@ class TestBed(ABC):
     page_size: int | None = None  # one object more needs a second page of survey; None: nobody can make that many
     lazy_disks: bool = False  # a disk has nothing to copy until it was attached once
     parallel: int = 16  # simultaneous calls in the tests of concurrency
-    # Why a part is missing (operator, faults, expire, hosts, page_size, addresses): the only other excuse.
+    # Why a part is missing (operator, faults, expire, hosts, page_size, addresses, security_groups): no other excuse.
     limits: Mapping[str, Reason] = {}
 
     @abstractmethod

@@ -48,6 +48,11 @@ class Claims:
     def page_size(self) -> int:
         return self.bed.page_size or self._missing("page_size")
 
+    def needs_security_groups(self) -> None:
+        """Ends the test where the cloud has none, with the bed's reason."""
+        if "security_group" not in self.capabilities.kinds:
+            self._missing("security_groups")
+
     def address(self, az: str | None = None) -> str:
         return self.bed.address(az or self.az) or self._missing("addresses")
 

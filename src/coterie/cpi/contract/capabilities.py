@@ -27,6 +27,8 @@ class Capabilities:
     empty_groups: bool = True  # False: create_server_group only reserves, the first join materialises
     max_groups: int | None = None
     max_group_members: int | None = None
+    moves_members: bool = False  # a living VM can join and leave a group, so nobody is made anew for that
+    grants: bool = False  # it can give a user of the cloud the rights that it needs
     boots_per_soft_group: int | None = None  # parallel boots that a soft policy survives; None: any number
     resize_disk: bool = False
     snapshots: bool = False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from coterie.cpi.contract.capabilities import Capabilities
+from coterie.cpi.contract.errors import NotSupported
 from coterie.cpi.contract.mark import Mark
 from coterie.cpi.contract.types import (
     CheckItem,
@@ -194,6 +195,16 @@ class Cpi(ABC):
 
     @abstractmethod
     def inspect_server_group(self, cid: str) -> GroupView: ...
+
+    def change_server_group(self, vm_cid: str, server_group_cid: str | None) -> None:
+        """Move a living VM into this group, or (None) out of the one it is in; it is not restarted. Repeatable; where
+        it fails the VM is still in its old group. Only drivers that declare `moves_members` have it."""
+        raise NotSupported("VMs of this cloud keep their server group for life", remedy="recreate the VM")
+
+    def grant(self, user: str, *, groups: bool) -> list[str]:
+        """Give a user of the cloud the rights that this driver needs, those for server groups if `groups`; what was
+        done, in words. Repeatable. Only drivers that declare `grants` have it."""
+        raise NotSupported("this driver cannot grant rights", remedy="have the cloud's administrator do it")
 
     # -- what is there --
 

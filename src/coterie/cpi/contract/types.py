@@ -205,12 +205,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a manifest asks of one cloud."""
+    """What a manifest asks of one cloud. `groups`: server groups, each `{name, policy, azs, options}` (azs as the cloud
+    calls them), so that a driver can refuse options that it will not be able to fulfil."""
 
     kinds: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     azs: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    groups: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

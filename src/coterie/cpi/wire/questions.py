@@ -35,17 +35,20 @@ def write_expected(value: Expected) -> Any:
 
 
 def read_needs(value: Any) -> Needs:
-    fields = read_fields(value, optional=("kinds", "policies", "azs", "counts"))
+    fields = read_fields(value, optional=("kinds", "policies", "azs", "counts", "groups"))
     counts = read_object(fields.get("counts") or {})
     if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts.values()):
         raise Mismatch("must have `counts` that are whole numbers")
     lists = {name: tuple(read_texts(fields.get(name) or [])) for name in ("kinds", "policies", "azs")}
-    return Needs(counts=counts, **lists)
+    groups = fields.get("groups") or []
+    if not isinstance(groups, list):
+        raise Mismatch("must have `groups` that are a list")
+    return Needs(counts=counts, groups=tuple(read_object(one) for one in groups), **lists)
 
 
 def write_needs(value: Needs) -> Any:
     lists = {"kinds": list(value.kinds), "policies": list(value.policies), "azs": list(value.azs)}
-    return {**lists, "counts": dict(value.counts)}
+    return {**lists, "counts": dict(value.counts), "groups": [dict(one) for one in value.groups]}
 
 
 def read_known(value: Any) -> dict[str, list[str]]:

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import cloud_wishes, questions, resealing
+from coterie.director import cloud_wishes, questions, resealing, wishes
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.redact import redact
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.spoken import refuse_new
 from coterie.ledger.views import clouds
 
@@ -48,6 +48,14 @@ class CloudChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     conductor_group: Annotated[str, Field(max_length=255)]
+
+
+class GrantWish(BaseModel):
+    """Who gets the rights that the driver needs."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: Annotated[Word, Field(min_length=1)]
+    groups: bool = Field(False, description="those for server groups too")
 
 
 class CloudDetail(Cloud):
@@ -103,6 +111,16 @@ def check(office: Here, name: Annotated[Word, Path()]) -> Json:
 def reseal(office: Here, name: Annotated[Word, Path()]) -> Json:
     """Have a conductor of the cloud seal its properties anew, to the newest key that it holds."""
     return {"name": name, "key": resealing.reseal(office, name)}
+
+
+@router.post("/{name}/grant", status_code=202, response_model=Accepted)
+def grant(office: Here, request: Request, name: Annotated[Word, Path()], wish: GrantWish, key: Key = None) -> Response:
+    """Make or renew the driver's role in the cloud and give it to a user, with the cloud's configured credentials."""
+
+    def work() -> tuple[int, Json]:
+        return 202, {"task_id": wishes.grant(office, name, wish.user, wish.groups)}
+
+    return once(office, request, key, wish.model_dump(), work)
 
 
 def _shown(office: Office, name: str) -> Json:

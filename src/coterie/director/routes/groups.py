@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request, Response
 
-from coterie.director import questions
+from coterie.director import questions, wishes
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.once import Key, once
+from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.ledger.views import groups
 
 router = APIRouter(tags=["groups"], prefix="/v1/groups", responses=PROBLEMS)
@@ -62,3 +63,13 @@ def show(office: Here, cid: Annotated[Word, Path(description="CID or intent")]) 
     with office.ledger.read() as tx:
         found = groups.one(tx, cid)
     return {**found, "live": questions.inspect_group(office, found)}
+
+
+@router.post("/{cid}/repair", status_code=202, response_model=Accepted)
+def repair(
+    office: Here, request: Request, cid: Annotated[Word, Path(description="CID or intent")], key: Key = None
+) -> Response:
+    """Have the cloud make again what it lost of the group, for the VMs that belong to it."""
+    with office.ledger.read() as tx:
+        intent = groups.one(tx, cid)["intent"]
+    return once(office, request, key, None, lambda: (202, {"task_id": wishes.repair_group(office, intent)}))

@@ -6,10 +6,11 @@ from typing import Any
 
 from coterie.manifest.rules.report import Report
 from coterie.manifest.schema import Deployment, InstanceGroup, Placement
+from coterie.manifest.schema.placement import DRIVERS_OWN
 from coterie.manifest.server_groups import joins, logical_name
 from coterie.manifest.tree import Loc
 
-_PLACEMENT = ("policy", "adopt", "recreate_on_policy_change", "options")
+_PLACEMENT = ("policy", "adopt", "recreate_on_policy_change", *DRIVERS_OWN, "options")
 
 
 def check_sharing(report: Report[Deployment]) -> None:

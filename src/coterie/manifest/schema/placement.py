@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal
+
 from pydantic import Field
 
 from coterie.manifest.schema.part import Part
 from coterie.manifest.schema.words import CloudName, Flag, Policy, Properties
+
+Handle = Annotated[str, Field(min_length=1, max_length=80)]
+DRIVERS_OWN = ("vm_group", "host_group", "rule", "affine")
 
 
 class Placement(Part):
@@ -34,7 +39,31 @@ class Placement(Part):
     recreate_on_policy_change: Flag = Field(
         True,
         description="What to do where a changed policy needs a new group in the cloud. `true`: make it and move the "
-        "nodes there by recreating them, as `update` says. `false`: refuse the change.",
+        "nodes there by recreating them, as `update` says. `false`: refuse the change. Where living VMs can change "
+        "their group (vSphere) none is recreated, and this has no effect.",
+        examples=[False],
+    )
+    vm_group: Handle | None = Field(
+        None,
+        description="vSphere: the name of the DRS VM group, used as it is; with `adopt`, the name or identifier of the "
+        "administrator's group. Default: a name made of deployment, server group and identity.",
+        examples=["licensed-vms"],
+    )
+    host_group: Handle | None = Field(
+        None,
+        description="vSphere: the administrator's DRS host group (name or identifier) that the nodes are tied to by a "
+        "rule of ours. Default: no rule; the administrator may make one.",
+        examples=["licensed-hosts"],
+    )
+    rule: Literal["must", "should"] | None = Field(
+        None,
+        description="How strict the rule about `host_group` is. `must`: a node starts nowhere else. `should`: DRS "
+        "prefers it. Default: must.",
+        examples=["should"],
+    )
+    affine: Flag | None = Field(
+        None,
+        description="`true`: the nodes run on the hosts of `host_group`; `false`: everywhere but there. Default: true.",
         examples=[False],
     )
     options: Properties = Field(
@@ -42,3 +71,8 @@ class Placement(Part):
         description="Settings of the cloud's driver for this group, handed to it as they are.",
         examples=[{"host_group": "licensed-hosts"}],
     )
+
+    def drivers_options(self) -> dict[str, Any]:
+        """`options`, with the fields that are some driver's own among them."""
+        own = {name: value for name in DRIVERS_OWN if (value := getattr(self, name)) is not None}
+        return {**self.options, **own}

@@ -3,7 +3,8 @@
 from coterie.task.flow import Flow
 from coterie.task.flows.disk import DeleteDisk
 from coterie.task.flows.enrolled import DestroyNode
-from coterie.task.flows.group import CreateGroup, DeleteGroup, UpdateGroup
+from coterie.task.flows.grant import Grant
+from coterie.task.flows.group import CreateGroup, DeleteGroup, RepairGroup, UpdateGroup
 from coterie.task.flows.look import Look
 from coterie.task.flows.node import CreateNode, DeleteNode, RecreateNode, UpdateNode
 from coterie.task.flows.reclaim import ReclaimNode
@@ -14,6 +15,7 @@ _ALL: tuple[Flow, ...] = (
     DeleteStemcell(),
     CreateGroup(),
     UpdateGroup(),
+    RepairGroup(),
     DeleteGroup(),
     CreateNode(),
     RecreateNode(),
@@ -23,5 +25,6 @@ _ALL: tuple[Flow, ...] = (
     DestroyNode(),
     DeleteDisk(),
     Look(),
+    Grant(),
 )
 FLOWS: dict[str, Flow] = {flow.name: flow for flow in _ALL}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coterie.cpi.contract import GroupInUse, GroupMetadata, Mark
+from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, Mark
 from coterie.errors import CoterieError, NotFound
 from coterie.ledger import groups, nodes
 from coterie.ledger.groups import GroupRow
@@ -40,6 +40,29 @@ class UpdateGroup(Flow):
         work.cpi.update_server_group(work.data["cid"], metadata)
         work.write(groups.change(work.data["intent"], metadata=metadata.wire()))
         work.say("group.updated", f"server group {work.data['cid']}: {work.data['reason']}")
+        return Done()
+
+
+class RepairGroup(Flow):
+    """data: intent. What the cloud lost of a group is made again, for the VMs that belong to it. Repeatable; there is
+    nothing to undo. Where the cloud cannot do that, deploying again replaces the group."""
+
+    name: ClassVar[str] = "group.repair"
+
+    def begin(self, work: Work) -> Move:
+        row = _row(work)
+        cid = row.cid or Mark(work.director_uuid, row.intent).group_cid
+        work.cpi.update_server_group(cid, GroupMetadata.of_wire(row.metadata))
+        view = work.cpi.inspect_server_group(cid)
+        if view.state in ("missing", "drifted"):
+            raise GroupMissing(
+                f"server group {cid} is still {view.state}",
+                why="; ".join(view.notes),
+                remedy="deploy again, which makes the group anew",
+            )
+        if row.state == "missing":
+            work.write(groups.move(row, "live"))
+        work.say("group.repaired", f"server group {cid}: {view.state}, {len(view.members)} members", cid=cid)
         return Done()
 
 

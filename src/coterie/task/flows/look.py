@@ -84,5 +84,6 @@ def _look_at_groups(work: Work) -> None:
         if gone == (row.state == "missing"):
             continue
         work.write(groups.move(row, "missing" if gone else "live"))
-        kind, remedy = ("group.missing", ": deploy again, which makes it anew") if gone else ("group.live", "")
-        work.say(kind, f"{row.deployment}: server group {row.name}{remedy}", cid=row.cid)
+        told = "is missing: `coterie groups repair`, or deploy again" if gone else "is there again"
+        kind = "group.missing" if gone else "group.live"
+        work.say(kind, f"{row.deployment}: server group {row.name} {told}", cid=row.cid)

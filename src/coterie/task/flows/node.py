@@ -134,7 +134,21 @@ class UpdateNode(_MakesVm):
         node = load(work)
         work.data.update(cid=node.vm_cid, vm=node.vm_intent)
         work.write(nodes.change(node.uuid, state="changing", problem=None))
-        return Next("change_disk" if work.data["disk_changes"] else "describe")
+        return Next("regroup" if work.data.get("regrouped") else self._after(work))
+
+    def regroup(self, work: Work) -> Move:
+        """Repeatable by contract; where it fails the VM is still in its old group, and so says the ledger."""
+        group = work.data["server_group"]
+        cid = _group_cid(work, group) if group else None
+        if group and cid is None:
+            return Wait(1.0, f"the server group of {work.claim.subject} is not in {work.claim.cloud} yet")
+        work.cpi.change_server_group(work.data["cid"], cid)
+        work.write(nodes.change(_uuid(work), server_group=group))
+        work.say("node.regrouped", f"in server group {cid}" if cid else "in no server group")
+        return Next(self._after(work))
+
+    def _after(self, work: Work) -> str:
+        return "change_disk" if work.data["disk_changes"] else "describe"
 
     def replace_broken(self, work: Work, state: str) -> Move:
         raise VMCreationFailed(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
-from coterie.cpi.contract import GroupResource, SecurityGroup
+from coterie.cpi.contract import GroupResource, NotSupported, SecurityGroup
 
 WEB = SecurityGroup("kit-web", ({"protocol": "tcp", "ports": "80", "cidr": "0.0.0.0/0", "direction": "in"},))
 SSH = SecurityGroup("kit-ssh")
@@ -19,6 +20,7 @@ def guards(lab: Lab, cid: str) -> list[GroupResource]:
 @proves("create_server_group", "delete_server_group")
 def test_a_security_group_that_is_missing_is_made_and_goes_with_the_group(lab: Lab) -> None:
     lab.needs("create_server_group")
+    lab.needs_security_groups()
     before = lab.inventory()
     cid = lab.group(security_groups=[WEB])
     vm = lab.vm(group=cid)
@@ -31,6 +33,7 @@ def test_a_security_group_that_is_missing_is_made_and_goes_with_the_group(lab: L
 @proves("create_server_group", "delete_server_group")
 def test_an_operators_security_group_is_used_and_kept(lab: Lab) -> None:
     lab.needs("create_server_group")
+    lab.needs_security_groups()
     theirs = lab.operator.create_security_group(WEB.name)
     lab.undo(lab.operator.delete, "security_group", theirs)
     cid = lab.group(security_groups=[WEB])
@@ -43,6 +46,7 @@ def test_an_operators_security_group_is_used_and_kept(lab: Lab) -> None:
 @proves("create_server_group", "delete_server_group")
 def test_a_security_group_of_two_groups_goes_with_the_last(lab: Lab) -> None:
     lab.needs("create_server_group")
+    lab.needs_security_groups()
     first, second = lab.group(security_groups=[WEB]), lab.group(security_groups=[WEB])
     (shared,) = guards(lab, first)
     assert [one.cid for one in guards(lab, second)] == [shared.cid]
@@ -56,6 +60,7 @@ def test_a_security_group_of_two_groups_goes_with_the_last(lab: Lab) -> None:
 @proves("update_server_group")
 def test_security_groups_can_be_exchanged(lab: Lab) -> None:
     lab.needs("update_server_group")
+    lab.needs_security_groups()
     cid = lab.group(security_groups=[WEB])
     lab.vm(group=cid)
     (old,) = guards(lab, cid)
@@ -70,6 +75,7 @@ def test_security_groups_can_be_exchanged(lab: Lab) -> None:
 @proves("inspect_server_group")
 def test_a_security_group_deleted_behind_our_back_is_drift(lab: Lab) -> None:
     lab.needs("inspect_server_group")
+    lab.needs_security_groups()
     cid = lab.group(security_groups=[WEB])
     lab.operator.delete("security_group", guards(lab, cid)[0].cid)
     view = lab.cpi.inspect_server_group(cid)
@@ -80,6 +86,7 @@ def test_a_security_group_deleted_behind_our_back_is_drift(lab: Lab) -> None:
 @proves("create_server_group")
 def test_a_group_may_be_nothing_but_security_groups(lab: Lab) -> None:
     lab.needs("create_server_group")
+    lab.needs_security_groups()
     mark = lab.mark()
     metadata = replace(lab.metadata(security_groups=[WEB]), policy=None)
     cid = lab.cpi.create_server_group(metadata, mark=mark)
@@ -88,3 +95,13 @@ def test_a_group_may_be_nothing_but_security_groups(lab: Lab) -> None:
     assert view.policy is None
     vm = lab.vm(group=cid)
     assert [one.vm_cid for one in lab.cpi.inspect_server_group(cid).members] == [vm]
+
+
+@proves("create_server_group")
+def test_a_cloud_without_security_groups_refuses_them(lab: Lab) -> None:
+    """Silently leaving a firewall out would be worse than any error."""
+    lab.needs("create_server_group")
+    if "security_group" in lab.capabilities.kinds:
+        assert guards(lab, lab.group(security_groups=[WEB]))
+        return
+    refused(NotSupported, lambda: lab.cpi.create_server_group(lab.metadata(security_groups=[WEB]), mark=lab.mark()))

@@ -1,0 +1,1 @@
+"""The driver of VMware vCenter: translates the contract into its calls and its faults into our errors."""

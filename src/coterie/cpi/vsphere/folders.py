@@ -1,0 +1,73 @@
+"""Our folders in the inventory: `FOLDER/DIRECTOR/{vms,stemcells,groups}`. Made when needed, removed when empty."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from typing import Any, Literal
+
+from coterie.cpi.vsphere import sdk
+from coterie.cpi.vsphere.cloud import VsphereCloud
+from coterie.cpi.vsphere.refusals import Refusal
+
+Drawer = Literal["vms", "stemcells", "groups"]
+
+
+class Folders(VsphereCloud):
+    def folder(self, drawer: Drawer, director_uuid: str | None = None) -> Any | None:
+        """The folder of this Director, if it is there."""
+        return self.at(*self._parts(drawer, director_uuid))
+
+    def at(self, *parts: str) -> Any | None:
+        """What lies below the datacenter's VM folder at this path."""
+        path = "/".join((self.datacenter.path, "vm", *parts))
+        return self.link.ask(self.link.content.searchIndex.FindByInventoryPath, path)
+
+    def made_folder(self, drawer: Drawer) -> Any:
+        found = self.folder(drawer)
+        if found is not None:
+            return found
+        at = self.datacenter.vm_folder
+        for name in self._parts(drawer):
+            at = self.made_child(at, name)
+        return at
+
+    def made_child(self, parent: Any, name: str) -> Any:
+        """The child folder of this name: found, or made by us or by somebody at the same time."""
+        try:
+            return self.link.change(parent.CreateFolder, name)
+        except Refusal as refusal:
+            if not refusal.is_a("DuplicateName"):
+                raise
+        return self.link.ask(self.link.content.searchIndex.FindChild, parent, name)
+
+    def tidy(self, drawer: Drawer) -> None:
+        """Remove a folder of ours that holds nothing.
+
+        It is renamed first, so that nobody finds it any more, and looked into again. A VM that slips in between would
+        be unregistered, not destroyed; its maker notices and removes it.
+        """
+        parts = self._parts(drawer)
+        for depth in (len(parts), len(parts) - 1):
+            with suppress(Refusal):
+                self._tidied(parts[:depth])
+
+    def _tidied(self, parts: tuple[str, ...]) -> None:
+        folder = self.at(*parts)
+        if folder is None or self._holds_something(folder):
+            return
+        self.tasks.run(folder.Rename_Task, f"{parts[-1]}-{uuid.uuid4().hex[:8]}")
+        if self._holds_something(folder):
+            self.tasks.run(folder.Rename_Task, parts[-1])
+            return
+        self.tasks.run(folder.UnregisterAndDestroy_Task)
+
+    def _holds_something(self, folder: Any) -> bool:
+        return bool(self.reader.one(folder, "childEntity").get("childEntity"))
+
+    def _parts(self, drawer: Drawer, director_uuid: str | None = None) -> tuple[str, ...]:
+        return (*self.settings.folder.strip("/").split("/"), director_uuid or self.runtime.director_uuid, drawer)
+
+
+def folder_type() -> Any:
+    return sdk.vim.Folder

@@ -1,0 +1,112 @@
+"""Server groups: reserved before their first VM, and removed after their last. Joining is `joining`'s business."""
+
+from __future__ import annotations
+
+from coterie.cpi.contract import (
+    ADOPTED_PREFIX,
+    GroupMetadata,
+    GroupMissing,
+    InvalidCall,
+    Mark,
+    NameTaken,
+    NotSupported,
+    is_adopted,
+)
+from coterie.cpi.vsphere import sdk
+from coterie.cpi.vsphere.drs import ClusterView, policy_of
+from coterie.cpi.vsphere.group_spec import GroupSpec, read_spec, wanted_name
+from coterie.cpi.vsphere.joining import Joining
+from coterie.cpi.vsphere.marking import GROUP
+from coterie.cpi.vsphere.reading import Row
+from coterie.cpi.vsphere.refusals import cloud_call
+
+
+class Groups(Joining):
+    @cloud_call
+    def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
+        spec = read_spec(metadata, mark.group_cid)
+        views = self.views()
+        if metadata.options.get("adopt"):
+            return _adopted(metadata, views)
+        if self.holder(mark.group_cid) is None:
+            self._require_free_name(metadata, spec, views)
+            _require_host_group(spec, views)
+            self.make_holder(mark.group_cid, spec)
+        return mark.group_cid
+
+    @cloud_call
+    def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
+        """Zones may change freely; members that another writer dropped come back; what was removed is made again."""
+        if is_adopted(cid):
+            return
+        holder, spec = self.require_holder(cid), read_spec(metadata, cid)
+        if spec != holder.spec:
+            raise NotSupported(
+                f"server group {cid} keeps its policy {holder.spec.policy}, name and hosts for life",
+                remedy="recreate the group",
+            )
+        for row in self.wishing(cid):
+            self.submit(self.cluster_of_vm(row.ref), {"op": "restore", "group": cid, "vm": row.ref._moId})
+
+    @cloud_call
+    def delete_server_group(self, cid: str) -> None:
+        holder = self.holder(cid, whole=False)
+        if is_adopted(cid) or holder is None:
+            return
+        for key, view in self.views().items():
+            if view.vm_group(holder.spec.name) or holder.spec.name in view.rules or view.about(holder.spec.name):
+                self.submit(self.zones()[key].cluster, {"op": "delete", "group": cid, "vm": ""})
+        self.remove_holder(holder)
+
+    def wishing(self, cid: str) -> list[Row]:
+        """Our VMs that belong to this group, whether or not the vCenter has them in it."""
+        folder = self.folder("vms")
+        if folder is None:
+            return []
+        paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
+        rows = self.reader.below(folder, sdk.vim.VirtualMachine, *paths)
+        return [row for row in rows if self.described(row.get("customValue")).get(GROUP) == cid]
+
+    def _require_free_name(self, metadata: GroupMetadata, spec: GroupSpec, views: dict[str, ClusterView]) -> None:
+        wanted = wanted_name(metadata.options)
+        taken = next((view.name for view in views.values() if wanted in view.groups), None)
+        if wanted and taken:
+            raise NameTaken(
+                f"cluster {taken} has a DRS group {wanted!r} that is not ours",
+                remedy="use another name, or say placement.adopt: true to use the operator's group",
+            )
+        if "vm_group" not in metadata.options:
+            return
+        other = next((one for one in self.holders(self.runtime.director_uuid) if one.spec.name == spec.name), None)
+        if other is not None:
+            raise NameTaken(f"our server group {other.cid} has the name {spec.name!r}", remedy="use another vm_group")
+
+
+def _adopted(metadata: GroupMetadata, views: dict[str, ClusterView]) -> str:
+    name = wanted_name(metadata.options)
+    if not name:
+        raise InvalidCall("options.adopt needs options.vm_group or a name", remedy="name the operator's group")
+    having = [view for view in views.values() if view.vm_group(name)]
+    if not having:
+        raise GroupMissing(
+            f"there is no DRS VM group {name!r} to adopt",
+            why=f"looked in {', '.join(sorted(view.name for view in views.values()))}",
+            remedy="have the operator make it, or leave adopt out to make one of our own",
+        )
+    group = having[0].vm_group(name)
+    promised = policy_of(having[0], group.name if group else name)
+    if metadata.policy != promised:
+        raise InvalidCall(
+            f"DRS VM group {name!r} promises {promised}, not {metadata.policy}",
+            remedy=f"say placement.policy: {promised}, or adopt another group",
+        )
+    return ADOPTED_PREFIX + (group.name if group else name)
+
+
+def _require_host_group(spec: GroupSpec, views: dict[str, ClusterView]) -> None:
+    if spec.host_group and not any(view.host_group(spec.host_group) for view in views.values()):
+        known = sorted({group.name for view in views.values() for group in view.groups.values() if group.of_hosts})
+        raise InvalidCall(
+            f"there is no DRS host group {spec.host_group!r}",
+            remedy=f"use one of: {', '.join(known)}" if known else "have the administrator make one",
+        )

@@ -1,0 +1,151 @@
+"""Somebody else with a session of the same vCenter, who knows nothing of marks and never asks the coordinator."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyVmomi import SoapStubAdapter, vim, vmodl
+from tests.peers.vcenter import Vcenter
+
+from coterie.cpi.conformance.hands import Operator
+from coterie.cpi.contract import GroupResource, Kind
+
+QUERY = vmodl.query.PropertyCollector
+RULES = {"anti-affinity": vim.cluster.AntiAffinityRuleSpec, "affinity": vim.cluster.AffinityRuleSpec}
+
+
+class VsphereOperator(Operator):
+    def __init__(self, server: Vcenter, clusters: Mapping[str, str], user: str = "root") -> None:
+        where = urlsplit(server.url)
+        self._stub = SoapStubAdapter(
+            host=where.hostname, port=-int(where.port or 80), path="/sdk", version="vim.version.version13"
+        )
+        self.content = vim.ServiceInstance("ServiceInstance", self._stub).RetrieveContent()
+        self.content.sessionManager.Login(user, "secret")
+        self._clusters = clusters
+        self._firsts: dict[str, list[str]] = {}  # group → the members that it could not be without
+        self._names = itertools.count()
+
+    def create_vm(self, name: str, az: str) -> str:
+        return str(self.get(self.boot(name, az), "config.instanceUuid"))
+
+    def boot(self, name: str, az: str) -> Any:
+        folder = self.find("DC0/vm")
+        spec = vim.vm.ConfigSpec(
+            name=f"{name}-{next(self._names)}-{time.monotonic_ns()}",
+            guestId="otherGuest",
+            numCPUs=1,
+            memoryMB=128,
+            files=vim.vm.FileInfo(vmPathName="[LocalDS_0]"),
+        )
+        pool = self.get(self.cluster(az), "resourcePool")
+        return self.run(folder.CreateVM_Task(spec, pool))
+
+    def create_group(self, name: str, policy: str, az: str) -> str:
+        members = [self.boot(f"{name}-member", az) for _ in range(2)]
+        spec = vim.cluster.ConfigSpecEx(groupSpec=[_group("add", name, members)])
+        rule = RULES.get(policy.removeprefix("soft-"))
+        if rule:
+            mandatory = not policy.startswith("soft-")
+            info = rule(name=name, enabled=True, mandatory=mandatory, vm=members)
+            spec.rulesSpec = [vim.cluster.RuleSpec(operation="add", info=info)]
+        self.run(self.cluster(az).ReconfigureComputeResource_Task(spec, True))
+        cid = f"{self._clusters[az]}/{name}"
+        self._firsts[cid] = [str(self.get(member, "config.instanceUuid")) for member in members]
+        return cid
+
+    def create_security_group(self, name: str) -> str:
+        raise AssertionError("a vCenter has none")
+
+    def join(self, vm_cid: str, resource: GroupResource) -> str:
+        self.rejoin(resource.cid, add=[self.machine(vm_cid)])
+        return vm_cid
+
+    def rejoin(self, cid: str, add: list[Any] = (), drop: list[Any] = ()) -> None:  # type: ignore[assignment]
+        """Read, change, write: as people and other programs do it, without asking anybody."""
+        cluster, name = self._split(cid)
+        group = self.group(cid)
+        members = [one for one in group.vm if one not in drop] + [one for one in add if one not in group.vm]
+        spec = vim.cluster.ConfigSpecEx(groupSpec=[_group("edit", name, members)])
+        self.run(cluster.ReconfigureComputeResource_Task(spec, True))
+
+    def delete(self, kind: Kind, cid: str) -> None:
+        if kind == "vm":
+            machine = self.machine(cid)
+            if machine is not None:
+                with suppress(vmodl.MethodFault):
+                    self.run(machine.PowerOffVM_Task())
+                self.run(machine.Destroy_Task())
+            return
+        if self.group(cid) is not None:
+            self.remove(cid)
+        for member in self._firsts.pop(cid, []):
+            self.delete("vm", member)
+
+    def remove(self, cid: str) -> None:
+        """A group, with the rule of its name."""
+        cluster, name = self._split(cid)
+        spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="remove", removeKey=name)])
+        rules = [one for one in self.get(cluster, "configurationEx.rule") or () if one.name == name]
+        spec.rulesSpec = [vim.cluster.RuleSpec(operation="remove", removeKey=one.key) for one in rules]
+        self.run(cluster.ReconfigureComputeResource_Task(spec, True))
+
+    def remove_rule(self, az: str, name: str) -> None:
+        key = self.rules(az)[name].key
+        spec = vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="remove", removeKey=key)])
+        self.run(self.cluster(az).ReconfigureComputeResource_Task(spec, True))
+
+    def switch_drs(self, az: str, on: bool) -> None:
+        spec = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(enabled=on))
+        self.run(self.cluster(az).ReconfigureComputeResource_Task(spec, True))
+
+    def exists(self, kind: Kind, cid: str) -> bool:
+        return (self.machine(cid) if kind == "vm" else self.group(cid)) is not None
+
+    def close(self) -> None:
+        for cid in list(self._firsts):
+            self.delete("server_group", cid)
+        self._stub.DropConnections()
+
+    def machine(self, cid: str) -> Any:
+        return self.content.searchIndex.FindByUuid(None, cid, True, True)
+
+    def group(self, cid: str) -> Any:
+        cluster, name = self._split(cid)
+        return next((one for one in self.get(cluster, "configurationEx.group") or () if one.name == name), None)
+
+    def rules(self, az: str) -> dict[str, Any]:
+        return {one.name: one for one in self.get(self.cluster(az), "configurationEx.rule") or ()}
+
+    def cluster(self, az: str) -> Any:
+        return self.find(f"DC0/host/{self._clusters[az]}")
+
+    def find(self, path: str) -> Any:
+        return self.content.searchIndex.FindByInventoryPath(path)
+
+    def get(self, ref: Any, path: str) -> Any:
+        spec = QUERY.FilterSpec(
+            objectSet=[QUERY.ObjectSpec(obj=ref)], propSet=[QUERY.PropertySpec(type=type(ref), pathSet=[path])]
+        )
+        found = self.content.propertyCollector.RetrievePropertiesEx([spec], QUERY.RetrieveOptions())
+        return next((prop.val for prop in found.objects[0].propSet), None)
+
+    def run(self, task: Any) -> Any:
+        while self.get(task, "info.state") not in ("success", "error"):
+            time.sleep(0.005)
+        if self.get(task, "info.state") == "error":
+            raise self.get(task, "info.error")
+        return self.get(task, "info.result")
+
+    def _split(self, cid: str) -> tuple[Any, str]:
+        cluster, _, name = cid.partition("/")
+        return self.find(f"DC0/host/{cluster}"), name
+
+
+def _group(operation: str, name: str, members: list[Any]) -> Any:
+    return vim.cluster.GroupSpec(operation=operation, info=vim.cluster.VmGroup(name=name, vm=members))

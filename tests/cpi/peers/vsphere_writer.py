@@ -1,0 +1,36 @@
+"""One of many processes that make VMs in one group. Says `ack CID` for each VM whose join was acknowledged."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from coterie.cpi.contract import CpiError, Mark, Runtime
+from coterie.cpi.vsphere.driver import VsphereCpi
+from coterie.ids import Ids
+from coterie.ledger.store import Ledger
+from coterie.task.coordinator import LedgerCoordinator
+
+
+def main(order: dict[str, Any]) -> None:
+    coordinator = LedgerCoordinator(Ledger.open(order["ledger"]), order["name"], lease_s=order["lease_s"])
+    cpi, ids = VsphereCpi("lab", order["properties"], Runtime(order["director"], coordinator)), Ids()
+    for _ in range(order["vms"]):
+        try:
+            made = cpi.create_vm(
+                ids.uuid(),
+                order["stemcell"],
+                {"cpu": 1, "ram": 256, "disk": 0, "zone": "z1"},
+                {},
+                [],
+                {"bosh": {"server_group_cid": order["group"]}},
+                mark=Mark(order["director"], ids.intent()),
+            )
+            print("ack", made.cid, flush=True)
+        except CpiError as error:
+            print("failed", error, flush=True)
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))

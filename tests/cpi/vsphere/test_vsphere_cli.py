@@ -1,0 +1,98 @@
+"""A day with a vSphere cloud on the command line: check, deploy, look at the group, lose it, repair it, grant."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from peers.vsphere_image import write_image
+from peers.vsphere_operator import VsphereOperator
+from tests.cli.conftest import Machine
+from tests.peers.vcenter import Vcenter, vcenter
+
+CLOUD = {
+    "clouds": [
+        {
+            "name": "vc",
+            "driver": "vsphere",
+            "properties": {"user": "root", "password": "secret", "datacenter": "DC0", "network": "VM Network"},
+        }
+    ],
+    "azs": [{"name": "z1", "cloud": "vc", "cloud_properties": {"zone": "DC0_C0"}}],
+    "vm_types": [{"name": "small", "cloud_properties": {"cpu": 1, "ram": 512}}],
+    "networks": [{"name": "default", "subnets": [{"range": "127.0.0.0/24", "gateway": "127.0.0.1", "azs": ["z1"]}]}],
+}
+MANIFEST = """\
+name: web
+stemcells:
+- {alias: default, name: tiny, version: "1"}
+instance_groups:
+- name: web
+  instances: 2
+  azs: [z1]
+  vm_type: small
+  stemcell: default
+  networks: [{name: default}]
+  placement: {policy: host-affinity, vm_group: licensed}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[Vcenter]:
+    with vcenter("-autostart=false") as made:
+        yield made
+
+
+@pytest.fixture
+def machine(tmp_path: Path, server: Vcenter) -> Iterator[Machine]:
+    made = Machine(tmp_path, {"COTERIE_LOOK_INTERVAL": "1"})
+    cloud = json.loads(json.dumps(CLOUD))
+    cloud["clouds"][0]["properties"]["url"] = server.url
+    made.write("cloud.yml", json.dumps(cloud))
+    made.write("web.yml", MANIFEST)
+    image = write_image(tmp_path / "image").read_bytes()
+    with tarfile.open(tmp_path / "stemcell.tgz", "w:gz") as archive:
+        for name, content in (("stemcell.MF", b"name: tiny\nversion: '1'\n"), ("image", image)):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    yield made
+    made.close()
+
+
+def test_a_day_with_a_vsphere_cloud(machine: Machine, server: Vcenter) -> None:
+    assert machine.run("stemcells", "upload", "stemcell.tgz").code == 0
+    assert machine.run("clouds", "set", "cloud.yml").code == 0
+    checked = machine.run("clouds", "check", "vc")
+    assert (checked.code, "privileges" in checked.out, "secret" in checked.out) == (0, True, False)
+    assert "No " in machine.run("groups").out or machine.run("groups", "-o", "json").json["items"] == []
+    assert machine.run("deploy", "web.yml").code == 0
+
+    operator = VsphereOperator(server, {"z1": "DC0_C0"})
+    foreign = operator.create_vm("neighbour", "z1")
+    operator.rejoin("DC0_C0/licensed", add=[operator.machine(foreign)])
+    shown = machine.run("groups", "show", "web").out
+    assert all(word in shown for word in ("DC0_C0/licensed", foreign, "DRS is on", "web/0", "web/1"))
+
+    operator.delete("server_group", "DC0_C0/licensed")
+    assert "missing" in machine.run("groups", "show", "web").out
+    while machine.run("groups", "-o", "json").json["items"][0]["state"] != "missing":
+        time.sleep(0.2)  # the periodic look comes by
+    doctor = machine.run("doctor")
+    assert (doctor.code, "missing in their clouds: web" in doctor.out) == (1, True)
+    assert "group.missing" in machine.run("events").out
+    assert machine.run("groups", "repair", "web").code == 0
+    assert len(operator.group("DC0_C0/licensed").vm) == 2
+
+    granted = machine.run("clouds", "grant", "vc", "--user", "ops")
+    assert granted.code == 0, granted.err
+    assert "coterie-groups" in granted.out + granted.err
+    assert machine.run("delete", "web", "--yes").code == 0
+    assert operator.group("DC0_C0/licensed") is None
+    operator.delete("vm", foreign)
+    operator.close()

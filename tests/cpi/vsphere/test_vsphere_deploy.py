@@ -1,0 +1,255 @@
+"""Deployments on the simulated vCenter through planner, ledger and conductor: groups made, moved, lost and repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from peers.vsphere_bed import CLUSTERS, shared
+from peers.vsphere_image import write_image
+from peers.vsphere_operator import VsphereOperator
+from pyVmomi import vim
+from tests.peers.vcenter import Vcenter, vcenter
+from tests.task.site import Site, group, manifest, site
+
+from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.vsphere.driver import VsphereCpi
+from coterie.errors import CoterieError
+from coterie.ledger.store import Ledger
+from coterie.ledger.tables import events, server_groups
+from coterie.task import errands, start
+from coterie.task.coordinator import LedgerCoordinator
+
+CONFIG = """
+clouds:
+- name: lab
+  driver: vsphere
+  properties:
+    url: URL
+    user: root
+    password: secret
+    datacenter: DC0
+    zones: {z1: {cluster: DC0_C0}, z2: {cluster: DC0_C1}}
+    datastores: [LocalDS_0]
+    network: VM Network
+    settle_s: 1
+    agent_settings: guestinfo
+azs:
+- {name: z1, cloud: lab, cloud_properties: {zone: z1}}
+- {name: z2, cloud: lab, cloud_properties: {zone: z2}}
+vm_types:
+- {name: small, cloud_properties: {cpu: 1, ram: 512}}
+networks:
+- name: net
+  subnets:
+  - {range: 127.20.0.0/16, gateway: 127.20.0.1, azs: [z1]}
+  - {range: 127.21.0.0/16, gateway: 127.21.0.1, azs: [z2]}
+"""
+HOSTS = "placement: {policy: host-affinity, vm_group: licensed}"
+
+
+class Place(Site):
+    """A site whose cloud is the vCenter."""
+
+    operator: VsphereOperator
+    server: Vcenter
+
+    def vcenter(self) -> VsphereCpi:
+        properties: dict[str, Any] = {
+            "url": self.server.url,
+            "user": "root",
+            "password": "secret",
+            "datacenter": "DC0",
+            "zones": {zone: {"cluster": cluster} for zone, cluster in CLUSTERS.items()},
+        }
+        return VsphereCpi("lab", properties, Runtime(self.director.uuid, LedgerCoordinator(self.ledger, "test")))
+
+    def cpi(self, cloud: str = "lab", properties: Any = None, director: str | None = None) -> Cpi:
+        return self.vcenter()
+
+    def drs(self, az: str = "z1") -> dict[str, int]:
+        groups = self.operator.get(self.operator.cluster(az), "configurationEx.group") or ()
+        return {one.name: len(one.vm) for one in groups if isinstance(one, vim.cluster.VmGroup)}
+
+    def vms(self) -> dict[str, str | None]:
+        return {name: node.vm_cid for name, node in self.nodes().items()}
+
+    def group(self) -> Any:
+        query = sa.select(server_groups).where(server_groups.c.state != "gone")
+        with self.ledger.read() as tx:
+            return tx.execute(query).one()
+
+    def told(self, kind: str) -> list[str]:
+        with self.ledger.read() as tx:
+            return list(tx.execute(sa.select(events.c.body).where(events.c.kind == kind)).scalars())
+
+
+@contextmanager
+def placed(folder: Path, server: Vcenter) -> Iterator[Place]:
+    """At the end everything is deleted, and nothing may be left."""
+    ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
+    before = server.inventory()
+    with site(ledger, folder) as made:
+        made.__class__ = Place
+        assert isinstance(made, Place)
+        made.server = server
+        made.config = CONFIG.replace("URL", server.url)
+        made.operator = VsphereOperator(server, CLUSTERS)
+        write_image(folder / "stemcells" / "image")
+        yield made
+        if made.nodes():
+            made.delete()
+        for image in made.held("image"):
+            made.vcenter().delete_stemcell(image.cid)
+    ledger.close()
+    left = {one for one in server.inventory() - before if not one[1].endswith(" coterie")}
+    assert left == set()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with placed(tmp_path, shared()) as made:
+        yield made
+
+
+def test_a_deployment_is_made_in_its_group_scaled_and_deleted(place: Place) -> None:
+    place.deploy(manifest(group("db", 3, HOSTS)))
+    assert (place.drs("z1"), place.drs("z2")) == ({"licensed": 2}, {"licensed": 1})
+    place.deploy(manifest(group("db", 1, HOSTS)))
+    assert (place.drs("z1"), place.drs("z2")) == ({"licensed": 1}, {})
+    place.delete()
+    assert place.drs("z1") == {}
+
+
+def test_groups_are_turned_on_renamed_and_off_without_making_a_vm_anew(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    vms = place.vms()
+    assert place.drs() == {}
+    plan = place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert {change.action for change in plan.changes if change.kind == "node"} == {"update"}
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert (place.drs(), place.vms()) == ({"licensed": 2}, vms)
+    renamed = HOSTS.replace("licensed", "renamed")
+    place.deploy(manifest(group("db", 2, renamed, azs="z1")))
+    assert (place.drs(), place.vms()) == ({"renamed": 2}, vms)
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    assert (place.drs(), place.vms()) == ({}, vms)
+
+
+def test_turning_groups_on_that_fails_half_way_says_what_is_left_and_goes_on(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    vms = place.vms()
+    fault = '<object type="ClusterComputeResource">c</object><privilegeId>Host.Inventory.EditCluster</privilegeId>'
+    shared().bend("ReconfigureComputeResource_Task", "fault", fault="NoPermission", detail=fault, times=9)
+    task = place.deploy(manifest(group("db", 2, HOSTS, azs="z1")), "failed")
+    assert "Host.Inventory.EditCluster" in place.story(task)
+    assert (place.drs(), place.vms()) == ({}, vms)
+    shared().straighten()
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert place.drs() == {"licensed": 2}
+
+
+def test_a_group_removed_behind_our_back_is_noticed_refuses_vms_and_is_repaired(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    place.operator.remove("DC0_C0/licensed")
+    look = start.look(place.ledger)
+    assert look is not None
+    place.wait(look)
+    assert place.group().state == "missing"
+    assert place.told("group.missing")
+    vms = place.vms()
+    place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
+    assert (place.group().state, place.drs(), place.vms()) == ("live", {"licensed": 2}, vms)
+
+
+def test_a_deployment_whose_group_is_missing_can_still_be_deleted(place: Place) -> None:
+    place.deploy(manifest(group("db", 1, HOSTS, azs="z1")))
+    place.operator.remove("DC0_C0/licensed")
+    place.delete()
+    assert place.nodes() == {}
+
+
+@pytest.mark.parametrize(
+    ("placement", "word"),
+    [
+        ("placement: {policy: host-affinity, host_group: nobody-has-this}", "nobody-has-this"),
+        ("placement: {policy: host-affinity, vm_group: nobody-has-this, adopt: true}", "to adopt"),
+        ("placement: {policy: anti-affinity}", "different hosts"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_plan_and_nothing_is_made(place: Place, placement: str, word: str) -> None:
+    before = shared().inventory()
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 4, placement, azs="z1")))
+    assert word in f"{caught.value} {caught.value.details}"
+    assert shared().inventory() == before
+
+
+def test_a_host_group_of_another_cluster_is_refused_by_the_plan(place: Place) -> None:
+    cluster = place.operator.cluster("z2")
+    hosts = vim.cluster.HostGroup(name="elsewhere", host=place.operator.get(cluster, "host")[:1])
+    spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="add", info=hosts)])
+    place.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
+    try:
+        with pytest.raises(CoterieError) as caught:
+            place.plan(manifest(group("db", 1, "placement: {policy: host-affinity, host_group: elsewhere}", azs="z1")))
+        assert "DC0_C1" in f"{caught.value} {caught.value.details}"
+    finally:
+        place.operator.remove("DC0_C1/elsewhere")
+
+
+def test_drs_that_is_off_is_refused_by_the_plan(place: Place) -> None:
+    place.operator.switch_drs("z1", False)
+    try:
+        with pytest.raises(CoterieError) as caught:
+            place.plan(manifest(group("db", 1, "placement: {policy: anti-affinity}", azs="z1")))
+        assert "DRS is off" in f"{caught.value} {caught.value.details}"
+    finally:
+        place.operator.switch_drs("z1", True)
+
+
+def test_a_deployment_without_groups_asks_for_no_privilege_of_the_cluster(place: Place) -> None:
+    shared().forget_calls()
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    place.deploy(manifest(group("db", 3, azs="z1")))
+    assert "ReconfigureComputeResource_Task" not in shared().methods()
+
+
+def test_rights_are_granted_by_a_task(place: Place) -> None:
+    place.deploy(manifest(group("db", 1, azs="z1")))
+    place.wait(errands.grant(place.ledger, "lab", "ops", True, "test"))
+    assert any("coterie-groups" in line for line in place.told("cloud.granted"))
+
+
+@pytest.mark.parametrize("scrub", [True, False])
+def test_a_vm_destroyed_behind_our_back_comes_back_into_its_group(tmp_path: Path, scrub: bool) -> None:
+    with vcenter(*(["-scrub"] if scrub else [])) as server, placed(tmp_path, server) as place:
+        text = manifest(group("db", 2, "placement: {policy: anti-affinity}", azs="z1"))
+        place.deploy(text)
+        gone = place.vms()["db/0"]
+        place.operator.delete("vm", str(gone))
+        look = start.look(place.ledger)
+        assert look is not None
+        place.wait(look)
+        place.deploy(text)
+        assert list(place.drs().values()) == [2]
+        assert len(set(place.vms().values()) - {gone}) == 2
+
+
+def test_an_operations_user_without_the_clusters_privilege(tmp_path: Path) -> None:
+    """What had no groups goes on; a manifest with groups is refused before anything is made, naming the privilege."""
+    with vcenter() as server, placed(tmp_path, server) as place:
+        server.enforce_roles()
+        place.vcenter().grant("ops", groups=False)
+        place.config = place.config.replace("user: root", "user: ops")
+        place.deploy(manifest(group("db", 2, azs="z1")))
+        before = server.inventory()
+        with pytest.raises(CoterieError) as caught:
+            place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+        assert "Host.Inventory.EditCluster" in f"{caught.value} {caught.value.details}"
+        assert server.inventory() == before
+        place.deploy(manifest(group("db", 3, azs="z1")))

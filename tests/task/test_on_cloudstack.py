@@ -1,0 +1,69 @@
+"""The whole of Coterie on an emulated CloudStack: deployed, given up and swept; nothing of ours is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from peers.cloudstack_bed import CloudstackBed
+
+from coterie.ledger.store import Ledger
+from coterie.sandbox.fronts.cloudstack.furnish import default_network
+from coterie.task.abandon import abandon
+from tests.cleanup.yard import Yard
+from tests.task.site import Site, group, manifest, site
+
+SPREAD = "persistent_disk: 1024, placement: {policy: anti-affinity}"
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[CloudstackBed]:
+    (tmp_path / "cloud").mkdir()
+    made = CloudstackBed(tmp_path / "cloud")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def here(bed: CloudstackBed, tmp_path: Path) -> Iterator[Site]:
+    (tmp_path / "site").mkdir()
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}")
+    with site(ledger, tmp_path / "site") as made:
+        made.config = _config(bed)
+        yield made
+    ledger.close()
+
+
+def _config(bed: CloudstackBed) -> str:
+    az = bed.azs[0]
+    subnet = {"range": "127.40.0.0/16", "gateway": "127.40.0.1", "azs": ["z1"]}
+    return json.dumps(
+        {
+            "clouds": [{"name": "lab", "driver": "cloudstack", "properties": bed.properties()}],
+            "azs": [{"name": "z1", "cloud": "lab", "cloud_properties": {"zone": az}}],
+            "vm_types": [{"name": "small", "cloud_properties": {"compute_offering": "tiny"}}],
+            "networks": [
+                {"name": "net", "subnets": [{**subnet, "cloud_properties": {"name": default_network(az)}}]},
+            ],
+        }
+    )
+
+
+def test_a_deployment_lives_changes_and_goes(bed: CloudstackBed, here: Site) -> None:
+    before = bed.inventory()
+    here.deploy(manifest(group("a", 2, SPREAD, azs="z1")))
+    assert here.plan(manifest(group("a", 2, SPREAD, azs="z1"))).changes == ()
+    here.deploy(manifest(group("a", 1, SPREAD, azs="z1", stemcell="two")))
+    here.delete(delete_disks=True)
+    here.conductor.drain()
+    assert {kind for kind, _ in bed.inventory() - before} <= {"disk"}  # that of the node that was removed is kept
+
+
+def test_what_was_given_up_is_swept(bed: CloudstackBed, here: Site) -> None:
+    before = bed.inventory()
+    here.deploy(manifest(group("a", 2, SPREAD, azs="z1")))
+    abandon(here.ledger, "dep")
+    Yard(here).clean()
+    assert bed.inventory() == before
