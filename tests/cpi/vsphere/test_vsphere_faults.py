@@ -89,3 +89,11 @@ def test_a_process_that_ends_ends_its_session(bed: VsphereBed) -> None:
     subprocess.run(words, input=json.dumps(bed.properties()), text=True, check=True, env=environment)
     assert "Login" in bed.server.methods()
     assert bed.server.sessions() == before
+
+
+def test_a_folder_that_is_renamed_just_after_it_was_in_the_way_is_made_anew(bed: VsphereBed, lab: Lab) -> None:
+    """As a second maker of the same group sees it."""
+    lab.group()
+    duplicate = '<name>new</name><object type="Folder">group-v1</object>'
+    bed.server.bend("CreateFolder", "fault", fault="DuplicateName", detail=duplicate)
+    assert lab.cpi.inspect_server_group(lab.group()).state == "reserved"

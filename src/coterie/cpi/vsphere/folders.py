@@ -11,6 +11,7 @@ from coterie.cpi.vsphere.cloud import VsphereCloud
 from coterie.cpi.vsphere.refusals import Refusal
 
 Drawer = Literal["vms", "stemcells", "groups"]
+_TRIES = 5
 
 
 class Folders(VsphereCloud):
@@ -34,12 +35,18 @@ class Folders(VsphereCloud):
 
     def made_child(self, parent: Any, name: str) -> Any:
         """The child folder of this name: found, or made by us or by somebody at the same time."""
-        try:
-            return self.link.change(parent.CreateFolder, name)
-        except Refusal as refusal:
-            if not refusal.is_a("DuplicateName"):
-                raise
-        return self.link.ask(self.link.content.searchIndex.FindChild, parent, name)
+        for left in reversed(range(_TRIES)):
+            try:
+                return self.link.change(parent.CreateFolder, name)
+            except Refusal as refusal:
+                if not refusal.is_a("DuplicateName"):
+                    raise
+                found = self.link.ask(self.link.content.searchIndex.FindChild, parent, name)
+                if found is not None:
+                    return found
+                if not left:  # not renamed or removed between the two calls, but hidden from us
+                    raise
+        return None
 
     def occupants(self, folder: Any) -> list[str]:
         """Names of the VMs and vApps in a folder and in its folders; none if it is gone."""
