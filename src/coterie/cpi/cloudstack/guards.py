@@ -10,7 +10,7 @@ from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.marking import mark_of
 from coterie.cpi.cloudstack.memos import Memos
 from coterie.cpi.cloudstack.refusals import IN_USE, PARAMETER, Refusal
-from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityGroup
+from coterie.cpi.contract import CpiError, GroupInUse, InvalidCall, Mark, SecurityGroup
 
 _DIRECTIONS = {"in": "authorizeSecurityGroupIngress", "out": "authorizeSecurityGroupEgress"}
 
@@ -45,6 +45,21 @@ class Guards(Memos):
             except Refusal as error:
                 if error.code not in (IN_USE, PARAMETER):  # a VM has it still, or it is gone already
                     raise
+
+    def guard_holders(self, guard: str) -> tuple[str, ...]:
+        """The server groups whose VMs get it, whoever made it, and whether or not they have a VM now."""
+        return tuple(sorted(memo.cid for memo in self.memos().values() if guard in memo.guards))
+
+    def delete_guard(self, guard: str) -> None:
+        """The cloud itself refuses it while a VM has it; of server groups it knows nothing."""
+        holders = self.guard_holders(guard)
+        if holders:
+            raise GroupInUse(
+                f"security group {guard} belongs to {len(holders)} server groups",
+                why=", ".join(holders[:5]),
+                remedy="delete them first, or take it out of their security_groups",
+            )
+        self.api.call("deleteSecurityGroup", id=guard)
 
     def our_guard(self, row: Row) -> bool:
         return self.guard_mark(row) is not None
