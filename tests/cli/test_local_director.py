@@ -138,6 +138,7 @@ def test_a_start_that_fails_is_explained(machine: Machine) -> None:
     machine.run("local", "stop")
     with sqlite3.connect(machine.home.ledger) as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.execute("UPDATE schema_floor SET oldest = '9999'")  # it did more than add things
     failed = machine.run("nodes")
     assert failed.code == 1
     assert "ledger_too_new" in failed.err and "newer release" in failed.err and "remedy" in failed.err

@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.conductor.returns import Returns
+from coterie.conductor.watchdog import Watchdog
 from coterie.ledger import steps
 from coterie.ledger.claims import Claims
 from coterie.ledger.share import Share
@@ -69,3 +70,20 @@ def test_a_claim_whose_answer_was_lost_is_found_and_returned(ledger: Ledger) -> 
     returns.doubt()
     returns.settle(())
     assert state(ledger) == ("ready", claim.epoch + 1)
+
+
+def test_a_hung_step_is_looked_at_again_where_the_database_did_not_answer(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, replaced = claimed(ledger), list[Claim]()
+    watchdog = Watchdog(ledger, -1.0, replaced.append)
+    watchdog.enter(claim)
+    with monkeypatch.context() as broken:
+        broken.setattr(steps, "hand_back", lambda *_: (_ for _ in ()).throw(RuntimeError("away")))
+        with pytest.raises(RuntimeError):
+            watchdog.look()
+    assert replaced == []
+    watchdog.look()
+    assert replaced == [claim]
+    assert state(ledger)[0] == "ready"
+    assert watchdog.leave(claim)

@@ -97,6 +97,8 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("POST", "/v1/keys", {"conductor_group": "a b", "public": "x"}, 422, "invalid_request"),
         ("POST", "/v1/keys/0a/retire", {"conductor_group": "a"}, 404, "not_found"),
         ("POST", "/v1/clouds/x/reseal", None, 404, "not_found"),
+        ("POST", "/v1/clouds/x/grant", {"user": "u"}, 404, "not_found"),
+        ("POST", "/v1/groups/x/repair", None, 404, "not_found"),
         ("PATCH", "/v1/deployments/x", {"team": "a"}, 404, "not_found"),
         ("PATCH", "/v1/deployments/x", {"team": ""}, 422, "invalid_request"),
         ("DELETE", "/v1/info", None, 405, "method_not_allowed"),

@@ -70,7 +70,11 @@ def test_conductor_groups_are_hidden_from_older_versions(furnished: Client, path
     assert "rack1" in new.text and "conductor_group" in new.text
     assert not {"conductor_group", "runs_in_group", "enrolled"} & set(_names(old.json))
     furnished.speaks = None
-    assert furnished.get(f"/v1/{path}").json == old.json, "who says nothing is one from before versions"
+    said, before = furnished.get(f"/v1/{path}").json, old.json
+    for page in (said, before):
+        for row in page.get("items", ()):
+            row.pop("silent_s", None)  # time passes between two requests
+    assert said == before, "who says nothing is one from before versions"
 
 
 def _names(value: object) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from coterie.cpi.contract import CpiError, Mark
+from coterie.cpi.contract import CpiError, Mark, SurveyPage
+from coterie.cpi.sandbox.driver import SandboxCpi
 from coterie.errors import Conflict, NotFound, Refused, StalePlan, Unreachable, UsageError
 from coterie.ledger import objects
 from coterie.ledger.clouds import CloudRow
@@ -255,6 +256,53 @@ def test_a_person_can_settle_what_no_cloud_can_tell(local: Site) -> None:
         assert (objects.get(tx, intent) or pytest.fail("gone")).state == "gone"
     with pytest.raises(Conflict, match="nothing to settle"):
         start.settle_object(local.ledger, intent, "vm-1")
+
+
+def _lose_vm(site: Site, intent: str | None) -> None:
+    with site.ledger.write() as tx:
+        tx.execute(sa.text(f"UPDATE objects SET state = 'unknown', cid = NULL WHERE intent = '{intent}'"))
+        tx.execute(sa.text(f"UPDATE nodes SET vm_cid = NULL WHERE vm_intent = '{intent}'"))
+
+
+def test_what_is_settled_must_carry_the_mark_and_be_nobody_else_s(local: Site) -> None:
+    local.deploy(manifest(group("a", 2)))
+    lost, other = sorted(local.nodes().values(), key=lambda node: node.name)
+    _lose_vm(local, lost.vm_intent)
+    for wrong in (other.vm_cid, "vm-of-a-stranger"):
+        with pytest.raises(Conflict, match="does not carry the mark"):
+            start.settle_object(local.ledger, str(lost.vm_intent), wrong)
+    start.settle_object(local.ledger, str(lost.vm_intent), lost.vm_cid)
+    with local.ledger.read() as tx:
+        assert (objects.get(tx, str(lost.vm_intent)) or pytest.fail("gone")).cid == lost.vm_cid
+
+
+def test_where_a_cloud_cannot_be_asked_what_is_settled_must_be_nobody_else_s(
+    local: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local.deploy(manifest(group("a", 2)))
+    lost, other = sorted(local.nodes().values(), key=lambda node: node.name)
+    _lose_vm(local, lost.vm_intent)
+    monkeypatch.setattr(start, "ask", lambda *_: [{"able": False, "cid": None}])
+    with pytest.raises(Conflict, match=f"belongs to node {other.deployment}"):
+        start.settle_object(local.ledger, str(lost.vm_intent), other.vm_cid)
+
+
+def test_a_vm_that_only_left_the_list_is_up(local: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    local.deploy(manifest(group("a", 1)))
+    monkeypatch.setattr(SandboxCpi, "survey", lambda *_: SurveyPage((), None, True, 1))
+    look(local)
+    assert local.nodes()["a/0"].state == "up"
+
+
+def test_where_very_many_are_missing_a_person_must_look(local: Site) -> None:
+    local.deploy(manifest(group("a", 6)))
+    with local.ledger.write() as tx:
+        tx.execute(sa.text("UPDATE nodes SET state = 'missing'"))
+    assert start.resurrect(local.ledger, "dep") is None
+    with local.ledger.write() as tx:
+        tx.execute(sa.text("UPDATE nodes SET state = 'up'"))
+        tx.execute(sa.text("UPDATE nodes SET state = 'missing' WHERE \"index\" = 0"))
+    assert start.resurrect(local.ledger, "dep") is not None
 
 
 def test_questions_nobody_can_answer_end_with_a_remedy(local: Site) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coterie.cpi.contract import CloudObject, Cpi, Needs
+from coterie.cpi.contract import CloudObject, Cpi, Mark, Needs
 from coterie.errors import CoterieError, UsageError
 
 
@@ -77,9 +77,18 @@ def _listed(cpi: Cpi, cid: str, director: str) -> CloudObject | None:
             return found
 
 
+def _marked(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    """What carries a mark of ours; `able` is False where the cloud cannot be asked for it."""
+    if "find" in cpi.capabilities().unsupported:
+        return {"able": False, "cid": None}
+    found = cpi.find(question["kind"], Mark(question["director"], question["intent"]))
+    return {"able": True, "cid": found.cid if found else None}
+
+
 _ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {
     "check": _check,
     "groups": _groups,
     "vms": _vms,
     "machine": _machine,
+    "marked": _marked,
 }

@@ -97,7 +97,13 @@ class Conductor:
             ledger, name, self.incarnation, self._lease, ttl_s, refused=self._lose, after=self._watchdog.look
         )
         self._questions = Questions(
-            ledger, self.owner, self._standing, self._clouds, lease_s=ttl_s, stopping=self._stopping
+            ledger,
+            self.owner,
+            self._standing,
+            self._clouds,
+            lease_s=ttl_s,
+            patience_s=call_timeout_s,
+            stopping=self._stopping,
         )
 
     def start(self) -> None:
@@ -135,6 +141,7 @@ class Conductor:
                 conductors.drain(tx, self.name, self.incarnation)
             self._await_threads(timeout_s)
             self._heart.stop()
+            self._lease.lose()  # a thread that outlasted the join must not call a cloud for a step that is another's
             with self._ledger.write() as tx:
                 conductors.leave(tx, self.name, self.incarnation)
         except SQLAlchemyError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from time import monotonic
 from typing import Any
 
 from coterie.conductor.answers import answer
@@ -30,6 +31,7 @@ class Questions:
         clouds: Clouds,
         *,
         lease_s: float,
+        patience_s: float,
         stopping: threading.Event,
     ) -> None:
         self._ledger = ledger
@@ -38,7 +40,8 @@ class Questions:
         self._clouds = clouds
         self._lease_s = lease_s
         self._stopping = stopping
-        self._asking: set[str] = set()  # one question at a time for each cloud
+        self._patience_s = patience_s
+        self._asking: dict[str, float] = {}  # one question at a time for each cloud, and since when
 
     def answer_questions(self) -> None:
         """Each in a thread of its own: a cloud that hangs keeps one of them, and the others are asked meanwhile."""
@@ -54,29 +57,36 @@ class Questions:
                 self._ledger.asked.wait(seen, self._ledger.poll_s)
 
     def _begin_next(self) -> bool:
-        if len(self._asking) >= _AT_ONCE:
+        busy = self._busy()
+        if len(busy) >= _AT_ONCE:
             return False
         with self._ledger.read() as tx:
             share = self._standing.now(tx).share
             if not facts.open_questions(tx, share):
                 return False
         with self._ledger.write_unheard() as tx:
-            wanted = facts.claim(tx, self._owner, self._lease_s, share, besides=list(self._asking))
+            wanted = facts.claim(tx, self._owner, self._lease_s, share, besides=busy)
             asked_at = time(tx)
         if wanted is None:
             return False
-        self._asking.add(wanted.cloud)
-        threading.Thread(target=self._ask, args=(wanted, asked_at), name="question", daemon=True).start()
+        self._asking[wanted.cloud] = begun = monotonic()
+        threading.Thread(target=self._ask, args=(wanted, asked_at, begun), name="question", daemon=True).start()
         return True
 
-    def _ask(self, wanted: facts.Wanted, asked_at: float) -> None:
+    def _busy(self) -> list[str]:
+        """Who has not answered for very long is asked again, beside the thread that still waits."""
+        late = monotonic() - self._patience_s
+        return [cloud for cloud, since in list(self._asking.items()) if since > late]
+
+    def _ask(self, wanted: facts.Wanted, asked_at: float, begun: float) -> None:
         try:
             self._clouds.refresh()
             self._answer_one(wanted, asked_at)
         except Exception:
             log.exception("could not answer a question about cloud %s; it is asked again", wanted.cloud)
         finally:
-            self._asking.discard(wanted.cloud)
+            if self._asking.get(wanted.cloud) == begun:
+                del self._asking[wanted.cloud]
             self._ledger.asked.ring()  # another question about this cloud may wait for its turn
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:

@@ -42,10 +42,11 @@ class Watchdog:
         late = time.monotonic() - self._limit_s
         with self._turn:
             hanging = [claim for since, claim in self._running.values() if since < late]
-            for claim in hanging:
-                del self._running[claim.key]
         for claim in hanging:
             log.warning("step %s (%s, %s) hangs; it is tried again", claim.id, claim.subject, claim.label)
-            with self._ledger.write() as tx:
+            with self._ledger.write() as tx:  # first: where the database does not answer, it is looked at again
                 steps.hand_back(tx, claim)
-            self._replace(claim)
+            with self._turn:
+                still = self._running.pop(claim.key, None) is not None
+            if still:
+                self._replace(claim)

@@ -15,7 +15,7 @@ from typing import Any
 
 from coterie.cpi.load import driver_names
 from coterie.director.office import Office
-from coterie.ledger import clouds, keys
+from coterie.ledger import clouds, conductors, keys
 from coterie.ring.members import group_name
 from coterie.seal.config import KeyOf, Known, seal_config, seal_properties
 from coterie.seal.key import PublicKey
@@ -31,9 +31,11 @@ def sealed(office: Office, text: str, file: str) -> str:
 
 
 def require_movable(office: Office, name: str, group: str) -> None:
-    """Work on a cloud may go only to a group that can open its properties."""
+    """Work on a cloud may go only to a group that has conductors for it, and can open its properties."""
     with office.ledger.read() as tx:
         row = clouds.get(tx, name)
+        if row is not None:
+            conductors.living(tx).require(group_name(group), row.driver)
     if row is not None and address(row.properties or {}):
         seal_properties(Purpose(name, row.driver, group_name(group)), row.properties, *_keys(office))
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import Conflict
+from coterie.ledger import objects
 from coterie.ledger.nodes import NodeRow, of_vm
-from coterie.ledger.objects import OPEN
 from coterie.ledger.store import Tx, now
-from coterie.ledger.tables import clouds, nodes, objects, steps
+from coterie.ledger.tables import clouds, nodes, steps
 
 NO_DEPLOYMENT = ""
 
@@ -25,11 +25,7 @@ def user_of(tx: Tx, cloud: str, cid: str) -> str | None:
     node = of_vm(tx, cloud, cid)
     if node is not None:
         return _full_name(node)
-    ours = sa.select(objects.c.intent).where(
-        objects.c.cloud == cloud, objects.c.kind == "vm", objects.c.cid == cid, objects.c.state.in_(OPEN)
-    )
-    intent = tx.execute(ours).scalar()
-    return f"object {intent} of the ledger" if intent else None
+    return objects.holder_of(tx, cloud, "vm", cid)
 
 
 def named(tx: Tx, name: str) -> bool:

@@ -46,6 +46,13 @@ def get(tx: Tx, intent: str) -> ObjectRow | None:
     return ObjectRow(*row) if row else None
 
 
+def holder_of(tx: Tx, cloud: str, kind: str, cid: str) -> str | None:
+    """Which object of the ledger is known by this id and may be in the cloud; None: none is."""
+    same = sa.and_(objects.c.cloud == cloud, objects.c.kind == kind, objects.c.cid == cid)
+    intent = tx.execute(sa.select(objects.c.intent).where(same, objects.c.state.in_(OPEN))).scalar()
+    return f"object {intent} of the ledger" if intent else None
+
+
 def open_images(tx: Tx) -> list[ObjectRow]:
     query = sa.select(*_ROW).where(objects.c.kind == "image", objects.c.state.in_(("intended", "live", "unknown")))
     return [ObjectRow(*row) for row in tx.execute(query)]

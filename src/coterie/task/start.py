@@ -39,6 +39,7 @@ from coterie.task.request import PlanRequest, configured, read
 
 _RESURRECTED_AT_ONCE = 10
 Permit = Callable[[Tx], None]
+_MANY_MISSING, _SHARE_MISSING = 5, 0.2
 
 
 def plan(ledger: Ledger, request: PlanRequest) -> Plan:
@@ -73,7 +74,7 @@ def resurrect(ledger: Ledger, deployment: str) -> int | None:
     """Make the dead and missing nodes of a deployment anew, as they were; its wish is not looked at."""
     with ledger.write() as tx:
         deployments.lock(tx, deployment)
-        dead = [node for node in nodes.of_deployment(tx, deployment) if node.state in ("dead", "missing") and node.spec]
+        dead = _revivable(nodes.of_deployment(tx, deployment))
         if not dead:
             return None
         chosen = Plan(
@@ -86,6 +87,14 @@ def resurrect(ledger: Ledger, deployment: str) -> int | None:
             users=None,
         )
         return Execution(tx, chosen, Ids(), identity.director(tx).name).start("resurrect", None)
+
+
+def _revivable(present: Sequence[NodeRow]) -> list[NodeRow]:
+    """Where very many are missing at once, it is rather our sight of the cloud that is lost: a person must look."""
+    missing = sum(node.state == "missing" for node in present)
+    blind = missing >= _MANY_MISSING and missing > len(present) * _SHARE_MISSING
+    states = ("dead",) if blind else ("dead", "missing")
+    return [node for node in present if node.state in states and node.spec]
 
 
 def _as_it_was(node: NodeRow) -> Change:
@@ -164,15 +173,46 @@ def _given_up(tx: Tx, disk: ObjectRow) -> bool:
 
 
 def settle_object(ledger: Ledger, intent: str, cid: str | None) -> None:
-    """A person has looked: the object is there as `cid`, or (None) it is not."""
+    """A person has looked: the object is there as `cid`, or (None) it is not. Where the cloud can be asked, it is."""
+    if cid is not None:
+        _refuse_unmarked(ledger, intent, cid)
     with ledger.write() as tx:
         row = objects.get(tx, intent)
         if row is None:
             raise NotFound(f"the ledger has no object {intent}", remedy="see `coterie nodes show NODE`")
         if row.state not in ("unknown", "intended"):
             raise Conflict(f"object {intent} is {row.state}, so there is nothing to settle")
+        if cid is not None:
+            _refuse_another_s(tx, row, cid)
         change = objects.gone(intent, tombstone=True) if cid is None else objects.landed(intent, cid)
         writes.apply(tx, [change], time(tx))
+
+
+def _refuse_unmarked(ledger: Ledger, intent: str, cid: str) -> None:
+    with ledger.read() as tx:
+        row = objects.get(tx, intent)
+        cloud = clouds.get(tx, row.cloud) if row else None
+        director = identity.director(tx).uuid
+    if row is None or cloud is None or row.state not in ("unknown", "intended"):
+        return
+    (found,) = ask(ledger, [(cloud, "marked", {"kind": row.kind, "director": director, "intent": intent})])
+    if found["able"] and found["cid"] != cid:
+        shown = f"{row.kind} {found['cid']}" if found["cid"] else f"no {row.kind}"
+        raise Conflict(
+            f"{row.kind} {cid} does not carry the mark {intent}",
+            why=f"under that mark the cloud shows {shown}",
+            remedy="give the id that the cloud shows; without one, say that it is gone",
+        )
+
+
+def _refuse_another_s(tx: Tx, row: ObjectRow, cid: str) -> None:
+    """What is settled is deleted one day: it must be nobody else's."""
+    user = enrolled.user_of(tx, row.cloud, cid) if row.kind == "vm" else objects.holder_of(tx, row.cloud, row.kind, cid)
+    if user is not None:
+        raise Conflict(
+            f"{row.kind} {cid} of cloud {row.cloud} belongs to {user}",
+            remedy="give the id of the object that carries the mark of this intent",
+        )
 
 
 class _Draft:

@@ -15,6 +15,7 @@ ADMINS = {
     ("POST", "/v1/clouds"),
     ("PATCH", "/v1/clouds/x"),
     ("POST", "/v1/clouds/x/reseal"),
+    ("POST", "/v1/clouds/x/grant"),
     ("PATCH", "/v1/deployments/x"),
     ("GET", "/v1/tokens"),
     ("GET", "/v1/tokens/x"),

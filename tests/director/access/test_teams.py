@@ -100,6 +100,7 @@ def test_lists_hold_one_s_own(furnished: Office, person: Make) -> None:
         ("PATCH", f"/v1/deployments/{SECRET}", {"team": "red"}, 403),
         ("POST", "/v1/plans", {"deployment": SECRET, "delete": True}, 403),
         ("PATCH", f"/v1/nodes/{SECRET}/{SECRET}-node/0", {"conductor_group": "a"}, 404),
+        ("POST", "/v1/groups/g1/repair", None, 404),
         ("DELETE", "/v1/disks/d1", None, 404),
         ("POST", "/v1/objects/d1/settle", {"cid": None}, 404),
         ("POST", "/v1/tasks/2/cancel", None, 404),

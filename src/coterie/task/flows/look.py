@@ -52,8 +52,8 @@ def _survey(work: Work) -> dict[str, CloudObject] | None:
 
 
 def _unlisted(work: Work, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:
-    """Many clouds list only what carries our mark: enrolled machines are asked for one by one."""
-    asked = [cid for cid, node in known.items() if node.enrolled and cid not in listed]
+    """A list may leave out what is there: enrolled machines, VMs that somebody moved or renamed. They are asked for."""
+    asked = [cid for cid in known if cid not in listed]
     return {cid: "running" for cid in asked if work.cpi.has_vm(cid)}
 
 
