@@ -69,6 +69,12 @@ class Refused(CoterieError):
     code, status, exit_code = "refused", 409, 4
 
 
+class KeyMissing(Refused):
+    """This process cannot open what is sealed; a copied key file or another conductor can mend that at any time."""
+
+    retryable = True
+
+
 class NotFound(CoterieError):
     code, status, exit_code = "not_found", 404, 5
 

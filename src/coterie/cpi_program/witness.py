@@ -10,6 +10,7 @@ from coterie.cpi.contract import CloudObject
 from coterie.ledger.intents import Intent
 
 _UNKNOWN = "this ledger never heard of it: was the ledger lost, or restored from an old backup?"
+_USED_BY_NOBODY = ("vm", "snapshot", "keypair")  # but by their caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,13 @@ class LedgerWitness:
         # What was made along with a machine or a group, and serves it.
         return row.intent in self.needed and bool(found.in_use_by)
 
-    def _users(self, found: CloudObject, row: Intent) -> tuple[str, ...]:
+    def _users(self, found: CloudObject, row: Intent) -> tuple[str, ...] | None:
         if found.kind != row.kind:
             return (row.cid or row.intent,) if row.open else ()
+        if found.kind in _USED_BY_NOBODY:
+            return ()
         if found.kind != "image":
-            return ()  # machines, snapshots and keypairs of their own are used by nobody but their caller
+            return None  # a disk may be attached and a group may have members that this ledger never heard of
         machines = (one for one in self.rows if one.kind == "vm" and one.open)
         return tuple(one.cid or one.intent for one in machines if (one.properties or {}).get("stemcell") == found.cid)
 

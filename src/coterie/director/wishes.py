@@ -38,8 +38,7 @@ def rendered(made: Plan, detail: bool) -> str:
 
 
 def deploy(office: Office, name: str, wish: DeployWish) -> int:
-    teams.require_own_or_new(office.ledger, name)
-    team = teams.team_for(office.ledger, name, wish.team)
+    teams.require_takable(office.ledger, name, wish.team)
     request = PlanRequest(
         deployment=name,
         manifest=wish.manifest,
@@ -50,16 +49,15 @@ def deploy(office: Office, name: str, wish: DeployWish) -> int:
         nodes=tuple(wish.nodes),
         auto_anti_affinity=office.settings["auto_anti_affinity"],
     )
-    task = start.deploy(office.ledger, request, wish.plan, caller.present().name)
-    if team is not None:
-        teams.assign(office.ledger, name, team)
-    return task
+    by = caller.present().name
+    return start.deploy(office.ledger, request, wish.plan, by, permit=lambda tx: teams.take(tx, name, wish.team))
 
 
 def delete(office: Office, name: str, delete_disks: bool, plan_id: str | None) -> int:
     teams.require_own(office.ledger, name)
     wish = PlanWish(deployment=name, delete=True, delete_disks=delete_disks)
-    return start.deploy(office.ledger, _request(office, wish), plan_id, caller.present().name)
+    request, by = _request(office, wish), caller.present().name
+    return start.deploy(office.ledger, request, plan_id, by, permit=lambda tx: teams.still_own(tx, name))
 
 
 def cancel(office: Office, task: int) -> None:

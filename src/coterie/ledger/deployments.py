@@ -42,6 +42,7 @@ class NewNode:
     addresses: dict[str, str]
 
 
+_LOCK = 0x636F7464  # with the hash of a name; no other lock has this first half
 _ROW = tuple(deployments.c[name] for name in DeploymentRow.__slots__)
 
 
@@ -70,7 +71,7 @@ def resurrecting(tx: Tx) -> list[str]:
 
 def lock(tx: Tx, name: str) -> DeploymentRow | None:
     """Hold the deployment for this transaction and make sure that no task works on it."""
-    row = tx.execute(sa.select(*_ROW).where(deployments.c.name == name).with_for_update()).first()
+    row = _held(tx, name)
     query = sa.select(tasks.c.id).where(tasks.c.deployment == name, tasks.c.state.in_(("running", "cancelling")))
     running = tx.execute(query).scalar()
     if running is not None:
@@ -81,6 +82,14 @@ def lock(tx: Tx, name: str) -> DeploymentRow | None:
         )
     holds.refuse_held(tx, holds.of_deployment(name))
     holds.refuse_held(tx, holds.STEMCELLS)
+    return row
+
+
+def _held(tx: Tx, name: str) -> DeploymentRow | None:
+    """A name that has no row yet is held as well: of two who want it, the second sees what the first made of it."""
+    if tx.dialect.name == "postgresql":
+        tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK, sa.func.hashtext(name))))
+    row = tx.execute(sa.select(*_ROW).where(deployments.c.name == name).with_for_update()).first()
     return DeploymentRow(*row) if row else None
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from coterie.cpi.contract import Coordinator, Cpi, Runtime
 from coterie.cpi.load import open_cloud
-from coterie.errors import NotFound, Refused, UsageError
+from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
 from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger
@@ -85,17 +85,23 @@ class Clouds:
 
     def _key(self, name: str, properties: Mapping[str, Any]) -> Key:
         where = address(properties)
-        found = self._keys.find(where.key_id) if self._keys and where else None
+        try:
+            found = self._keys.find(where.key_id) if self._keys and where else None
+        except CoterieError as unreadable:  # a file that can be mended is as good as one that can be copied
+            raise KeyMissing(_cannot_open(name), why=str(unreadable), remedy=unreadable.remedy) from unreadable
         if found is None:
-            raise Refused(
-                f"this conductor cannot open the properties of cloud {name}",
+            raise KeyMissing(
+                _cannot_open(name),
                 why=f"they are sealed to key {where.key_id if where else '-'} of another group, or of a key file that "
                 "was not copied here",
                 remedy="copy the key file from a conductor of its group, or set its properties in plain again: "
                 "coterie clouds set FILE",
-                retryable=True,  # another conductor of the group may have it
             )
         return found
+
+
+def _cannot_open(cloud: str) -> str:
+    return f"this conductor cannot open the properties of cloud {cloud}"
 
 
 def with_defaults(driver: str, properties: Mapping[str, Any], state_folder: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ class Retry:
     tries: int = 6
     first_s: float = 0.5
     longest_s: float = 30.0
+    keyless_s: float = 30.0  # between two looks for a key, which never end: somebody has to bring it
 
     def delay(self, error: CoterieError, attempt: int, chance: random.Random) -> float | None:
         """Seconds to rest after the `attempt`-th failure (1, 2, …), or None when it is time to give up."""

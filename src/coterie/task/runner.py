@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable
 
-from coterie.errors import CoterieError, DeadlineExceeded, LeaseLost
+from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.events import Event
 from coterie.ledger.steps import Claim, Outcome
 from coterie.task.committer import Committer
@@ -36,6 +36,7 @@ class Runner:
         self._clock = clock
         self._retry = retry
         self._chance = random.Random()
+        self._told: set[tuple[int, str | None]] = set()  # tasks that know of a missing key, and whose it is
 
     def run(self, claim: Claim) -> bool:
         """False when the step was dropped, because its claim or our lease is lost."""
@@ -65,6 +66,8 @@ class Runner:
             return made
         except LeaseLost:
             raise
+        except KeyMissing as missing:
+            return self._keyless(claim, missing)
         except CoterieError as error:
             return self._failure(flow, claim, work, error)
         except Exception as error:
@@ -75,6 +78,17 @@ class Runner:
                 remedy="this is a defect of Coterie or of the driver: see the log, and report it with `coterie doctor`",
             )
             return self._failure(flow, claim, work, unexpected)
+
+    def _keyless(self, claim: Claim, missing: KeyMissing) -> Outcome:
+        """To fail would end the whole share of a conductor that lacks one file, with its nodes half-way."""
+        rest = self._retry.keyless_s
+        outcome = Outcome(
+            claim, "wait", claim.label, claim.data, attempt=claim.attempt, delay_s=rest, error=missing.facts()
+        )
+        if (claim.task, claim.cloud) not in self._told:  # it may last for hours, and each of many steps comes here
+            self._told.add((claim.task, claim.cloud))
+            _say(outcome, "step.keyless", f"{missing}; looking again every {rest:.0f} s", missing)
+        return outcome
 
     def _failure(self, flow: Flow, claim: Claim, work: Work | None, error: CoterieError) -> Outcome:
         attempt = claim.attempt + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from coterie.cpi.contract import Capabilities
@@ -38,6 +38,7 @@ from coterie.task.regroup import move_clouds
 from coterie.task.request import PlanRequest, configured, read
 
 _RESURRECTED_AT_ONCE = 10
+Permit = Callable[[Tx], None]
 _MANY_MISSING, _SHARE_MISSING = 5, 0.2
 
 
@@ -46,8 +47,19 @@ def plan(ledger: Ledger, request: PlanRequest) -> Plan:
     return _Draft(ledger, request).plan
 
 
-def deploy(ledger: Ledger, request: PlanRequest, expect: str | None, by: str | None, *, kind: str = "deploy") -> int:
-    """Accept a plan: the task that carries it out. `expect`: the plan that was confirmed; another one → StalePlan."""
+def deploy(
+    ledger: Ledger,
+    request: PlanRequest,
+    expect: str | None,
+    by: str | None,
+    *,
+    kind: str = "deploy",
+    permit: Permit | None = None,
+) -> int:
+    """Accept a plan: the task that carries it out. `expect`: the plan that was confirmed; another one → StalePlan.
+
+    `permit` is asked inside the accepting transaction, with the deployment held: it raises, or notes whose it is.
+    """
     draft = _Draft(ledger, request)
     if expect is not None and draft.plan.id != expect:
         raise StalePlan(
@@ -55,7 +67,7 @@ def deploy(ledger: Ledger, request: PlanRequest, expect: str | None, by: str | N
             why=f"the same request now gives plan {draft.plan.id}",
             remedy="look at the new plan and confirm that one",
         )
-    return draft.accept(kind, by)
+    return draft.accept(kind, by, permit)
 
 
 def resurrect(ledger: Ledger, deployment: str) -> int | None:
@@ -218,10 +230,12 @@ class _Draft:
             self.snapshot = snapshot.read(tx, self._wish.name, facts)
         self.plan = self._make()
 
-    def accept(self, kind: str, by: str | None) -> int:
+    def accept(self, kind: str, by: str | None, permit: Permit | None) -> int:
         wish = self._wish
         with self._ledger.write() as tx:
             deployments.lock(tx, wish.name)
+            if permit is not None:
+                permit(tx)
             if snapshot.fingerprint(tx, wish.name) != self._fingerprint:
                 raise StalePlan(f"deployment {wish.name} changed while it was planned", remedy="plan and confirm again")
             director = identity.director(tx)

@@ -6,7 +6,7 @@ import pytest
 from peers.cloudstack_bed import CloudstackBed
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, GroupInUse, NameTaken, NotSupported, SecurityGroup
+from coterie.cpi.contract import CpiError, Expected, GroupInUse, NameTaken, NotSupported, SecurityGroup
 from coterie.sandbox import faults
 
 WEB = SecurityGroup("web", ({"protocol": "tcp", "ports": "80-90", "cidr": "127.0.0.0/8", "direction": "in"},))
@@ -96,3 +96,22 @@ def test_a_group_that_cannot_be_deleted_is_told(bed: CloudstackBed, lab: Lab) ->
 def test_every_policy_is_a_type_of_affinity_group(bed: CloudstackBed, lab: Lab, policy: str, kind: str) -> None:
     lab.group(policy)
     assert [one["type"] for one in bed.client().listAffinityGroups()["affinitygroup"]] == [kind]
+
+
+def test_a_security_group_that_another_server_group_holds_is_in_use_without_any_vm(lab: Lab) -> None:
+    maker, holder = lab.group(security_groups=[WEB]), lab.group(security_groups=[WEB])
+    lab.cpi.delete_server_group(maker)
+    (found,) = [one for one in lab.cpi.survey("security_group", lab.bed.director_uuid).objects if one.mark]
+    assert found.mark is not None and found.mark.group_cid == maker
+    assert found.in_use_by == (holder,)
+    with pytest.raises(GroupInUse, match="1 server groups"):
+        lab.cpi.delete_object("security_group", found.cid, Expected(found.mark, found.created_at, found.etag))
+    vm = lab.vm(group=holder)
+    assert lab.cpi.find("security_group", found.mark).in_use_by == (vm, holder)  # type: ignore[union-attr] # it is there
+
+
+def test_rules_of_a_security_group_that_another_made_stay_as_they_are(bed: CloudstackBed, lab: Lab) -> None:
+    lab.group(security_groups=[WEB])
+    lab.group(security_groups=[SecurityGroup("web", ({"ports": "443"},))])
+    (found,) = bed.client().listSecurityGroups(securitygroupname="web")["securitygroup"]
+    assert [rule["startport"] for rule in found["ingressrule"]] == [80]

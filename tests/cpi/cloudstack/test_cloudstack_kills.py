@@ -151,3 +151,29 @@ def test_server_groups_without_a_policy(bed: CloudstackBed, lab: Lab) -> None:
         lab.undo(lab.cpi.delete_server_group, cpi.create_server_group(wanted, mark=mark))
 
     assert every_point(bed, act, set(), lab.mark) > 3
+
+
+def test_a_repeat_completes_the_rules_of_a_half_made_security_group(bed: CloudstackBed, lab: Lab) -> None:
+    rules = ({"ports": "80"}, {"protocol": "icmp", "cidr": "127.0.0.0/8"}, {"ports": "53", "direction": "out"})
+    half = 0
+    for calls in itertools.count(1):
+        cpi, mark, name = bed.open(), lab.mark(), f"web{calls}"
+        metadata = lab.metadata(security_groups=[SecurityGroup(name, rules)])
+        with pytest.MonkeyPatch.context() as patch:
+            dying_after(cpi, calls, patch)
+            try:
+                cpi.create_server_group(metadata, mark=mark)
+                break
+            except Killed:
+                half += 0 < len(rules_of(bed, name)) < len(rules)
+        lab.cpi.create_server_group(metadata, mark=mark)
+        assert rules_of(bed, name) == [("icmp", None), ("tcp", 53), ("tcp", 80)], f"killed after call {calls}"
+        lab.cpi.delete_server_group(mark.group_cid)
+    lab.cpi.delete_server_group(mark.group_cid)
+    assert half > 0
+
+
+def rules_of(bed: CloudstackBed, name: str) -> list[tuple[str, int | None]]:
+    found = bed.client().listSecurityGroups(securitygroupname=name).get("securitygroup", [])
+    rows = [row for group in found for side in ("ingressrule", "egressrule") for row in group[side]]
+    return sorted((row["protocol"], row.get("startport")) for row in rows)

@@ -181,6 +181,50 @@ def test_keys_that_are_known_outlive_a_silent_issuer(issuer: Issuer) -> None:
     assert [key.kid for key in keys("k1").keys] == ["k1"]
 
 
+def test_an_issuer_that_never_answered_is_left_in_peace_for_a_moment(issuer: Issuer) -> None:
+    clock = [0.0]
+    good = issuer.document
+
+    def slow(path: str) -> Any:
+        clock[0] += 60  # waiting for the answer is no rest
+        return good(path)
+
+    issuer.document, issuer.redirect = slow, "/elsewhere"  # type: ignore[method-assign]  # what it does here
+    keys = Jwks(issuer.url, clock=lambda: clock[0])
+    for n in range(20):
+        with pytest.raises(Unreachable):
+            keys(f"made-up{n}")
+    assert len(issuer.asked) == 1
+    issuer.redirect = None
+    clock[0] += 3
+    assert [key.kid for key in keys("k1").keys] == ["k1"]
+
+
+def test_an_issuer_that_is_silent_holds_one_thread_and_no_more(issuer: Issuer) -> None:
+    clock, asked, answer, good = [0.0], threading.Event(), threading.Event(), issuer.document
+    issuer.redirect = "/elsewhere"
+    keys = Jwks(issuer.url, clock=lambda: clock[0])
+    with pytest.raises(Unreachable):
+        keys("k1")
+
+    def held(path: str) -> Any:
+        asked.set()
+        answer.wait(4)
+        return good(path)
+
+    issuer.document, issuer.redirect = held, None  # type: ignore[method-assign]  # what it does here
+    clock[0] += 3
+    first = threading.Thread(target=keys, args=("k1",))
+    first.start()
+    assert asked.wait(10)
+    with pytest.raises(Unreachable):
+        keys("k1")
+    assert first.is_alive(), "the second did not wait for the first"
+    answer.set()
+    first.join()
+    assert [key.kid for key in keys("k1").keys] == ["k1"]
+
+
 def test_groups_give_role_and_teams(issuer: Issuer) -> None:
     oidc = trusting(issuer, teams="red-devs=red,blue-devs=blue")
     caller = oidc.caller_of(issuer.token(groups=["ops", "red-devs", "unknown"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -25,6 +26,7 @@ from coterie.cpi.contract import (
 )
 
 _OPTIONS = ("name", "adopt")
+_SOON_S = 2.0
 
 
 class Groups(Adoption):
@@ -123,9 +125,17 @@ class Groups(Adoption):
         try:
             self.api.run("deleteAffinityGroup", id=group["id"])
         except Refusal:
-            # it is known to fail and yet to succeed, so only a look decides
-            if self.row("listAffinityGroups", group["id"]):
+            # it is known to fail and yet to succeed, maybe a little later, so only looks decide
+            if not self._gone_soon(group):
                 raise
+
+    def _gone_soon(self, group: Row) -> bool:
+        deadline = time.monotonic() + min(_SOON_S, self.settings.settle_s)
+        while self.row("listAffinityGroups", group["id"]):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(self.settings.poll_s)
+        return True
 
     def _require_changeable(self, cid: str, group: Row | None) -> None:
         if self.settings.security_group_change == "restart" or not self.member_rows(cid, group):

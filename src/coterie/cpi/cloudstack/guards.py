@@ -4,15 +4,13 @@ server group and no VM uses them any more."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.marking import mark_of
 from coterie.cpi.cloudstack.memos import Memos
 from coterie.cpi.cloudstack.refusals import IN_USE, PARAMETER, Refusal
-from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityGroup
-
-_DIRECTIONS = {"in": "authorizeSecurityGroupIngress", "out": "authorizeSecurityGroupEgress"}
+from coterie.cpi.cloudstack.rules import has_rule, rule_call
+from coterie.cpi.contract import CpiError, GroupInUse, Mark, SecurityGroup
 
 
 class Guards(Memos):
@@ -46,6 +44,21 @@ class Guards(Memos):
                 if error.code not in (IN_USE, PARAMETER):  # a VM has it still, or it is gone already
                     raise
 
+    def guard_holders(self, guard: str) -> tuple[str, ...]:
+        """The server groups whose VMs get it, whoever made it, and whether or not they have a VM now."""
+        return tuple(sorted(memo.cid for memo in self.memos().values() if guard in memo.guards))
+
+    def delete_guard(self, guard: str) -> None:
+        """The cloud itself refuses it while a VM has it; of server groups it knows nothing."""
+        holders = self.guard_holders(guard)
+        if holders:
+            raise GroupInUse(
+                f"security group {guard} belongs to {len(holders)} server groups",
+                why=", ".join(holders[:5]),
+                remedy="delete them first, or take it out of their security_groups",
+            )
+        self.api.call("deleteSecurityGroup", id=guard)
+
     def our_guard(self, row: Row) -> bool:
         return self.guard_mark(row) is not None
 
@@ -57,33 +70,38 @@ class Guards(Memos):
     def _secured(self, wanted: SecurityGroup, mark: Mark) -> Row:
         found = self.guard_named(wanted.name)
         if found:
-            return found
+            return self._completed(found, wanted, mark)
         try:
-            made = self.api.call("createSecurityGroup", name=wanted.name, description=f"{mark.name()} {mark.director}")[
-                "securitygroup"
-            ]
+            made: Row = self.api.call(
+                "createSecurityGroup", name=wanted.name, description=f"{mark.name()} {mark.director}"
+            )["securitygroup"]
         except Refusal:
             found = self.guard_named(wanted.name)
             if found is None:
                 raise
-            return found
+            return self._completed(found, wanted, mark)
         try:
-            for rule in wanted.rules:
-                command, parameters = _rule(made["id"], rule)
-                self.api.run(command, **parameters)
+            self._authorize(made, wanted)
         except (Refusal, CpiError):
             self.api.call("deleteSecurityGroup", id=made["id"])
             raise
-        row: Row = made
-        return row
+        return made
 
+    def _completed(self, found: Row, wanted: SecurityGroup, mark: Mark) -> Row:
+        """One of this very mark may be a first try that died before its last rule; any other has its own rules."""
+        if self.guard_mark(found) == mark:
+            self._authorize(found, wanted)
+        return found
 
-def _rule(guard: str, rule: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    direction = str(rule.get("direction", "in"))
-    if direction not in _DIRECTIONS:
-        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use in or out")
-    low, _, high = str(rule.get("ports") or "1-65535").partition("-")
-    protocol = str(rule.get("protocol") or "tcp").lower()
-    ports = {"startport": int(low), "endport": int(high or low)} if protocol in ("tcp", "udp") else {}
-    cidr = str(rule.get("cidr") or "0.0.0.0/0")
-    return _DIRECTIONS[direction], {"securitygroupid": guard, "protocol": protocol, "cidrlist": [cidr], **ports}
+    def _authorize(self, guard: Row, wanted: SecurityGroup) -> None:
+        """Add the rules that it lacks."""
+        for rule in wanted.rules:
+            command, parameters = rule_call(str(guard["id"]), rule)
+            if has_rule(guard, command, parameters):
+                continue
+            try:
+                self.api.run(command, **parameters)
+            except Refusal:
+                # the job of the first try may have come in between, and CloudStack takes no rule twice
+                if not has_rule(self.guard_named(wanted.name) or {}, command, parameters):
+                    raise

@@ -83,7 +83,10 @@ class Objects(DiskChanges, Stemcells, Groups):
         )
 
     def _users(self, kind: Kind, row: Row) -> tuple[str, ...] | None:
-        """Images and keys do not say it themselves. Ours are few, so that a question about each costs little."""
+        """Images and keys do not say it themselves, and a security group names its VMs only, while server groups
+        without one may hold it too. Ours are few, so that a question about each costs little."""
+        if kind == "security_group":
+            return (*(users_of(kind, row) or ()), *self.guard_holders(str(row["id"])))
         asked = {"image": {"templateid": row.get("id")}, "keypair": {"keypair": row.get("name")}}.get(kind)
         if asked is None:
             return users_of(kind, row)
@@ -134,7 +137,7 @@ class Objects(DiskChanges, Stemcells, Groups):
         elif kind == "server_group":
             self.delete_server_group(cid)
         elif kind == "security_group":
-            self.api.call("deleteSecurityGroup", id=cid)
+            self.delete_guard(cid)
         elif kind == "keypair":
             self.api.call("deleteSSHKeyPair", name=cid)
         elif row.get("virtualmachineid"):

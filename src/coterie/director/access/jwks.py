@@ -25,6 +25,7 @@ from coterie.errors import Unreachable, UsageError
 log = logging.getLogger(__name__)
 _KEEP_S = 600.0
 _REST_S = 10.0  # between two fetches, however many unknown keys are named
+_SILENT_REST_S = 3.0  # the same while the issuer has never answered
 _TIMEOUT_S = 5.0
 _LARGEST = 1 << 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -38,27 +39,37 @@ class Jwks:
         self._ask = _opener(ca)
         self._turn = threading.Lock()
         self._keys: KeySet | None = None
+        self._unanswered = False  # asked, and no keys came yet
         self._at = self._tried = -_KEEP_S
 
     def __call__(self, kid: str) -> KeySet:
         """The keys; fetched if they are old, or if `kid` is not among them (the issuer has a new key)."""
-        with self._turn:
-            now = self._clock()
-            fresh = self._keys is not None and now - self._at < _KEEP_S and _has(self._keys, kid)
-            if not fresh and (self._keys is None or now - self._tried >= _REST_S):
-                self._fetch(now)
-            if self._keys is None:
-                raise _silent(self._issuer)
-            return self._keys
+        # One thread may wait for an issuer that was silent the last time; tokens that anybody can make hold no others.
+        if not self._turn.acquire(blocking=not self._unanswered):
+            raise _silent(self._issuer)
+        try:
+            return self._current(kid)
+        finally:
+            self._turn.release()
+
+    def _current(self, kid: str) -> KeySet:
+        now = self._clock()
+        fresh = self._keys is not None and now - self._at < _KEEP_S and _has(self._keys, kid)
+        if not fresh and now - self._tried >= (_SILENT_REST_S if self._unanswered else _REST_S):
+            self._fetch(now)
+        if self._keys is None:
+            raise _silent(self._issuer)
+        return self._keys
 
     def _fetch(self, now: float) -> None:
-        self._tried = now
         try:
             self._keys = KeySet.import_key_set(self._get(self._where()))
             self._at = now
         except (OSError, ValueError, KeyError, TypeError, AttributeError, JoseError) as error:
             # The keys that we have may still be right; a token signed with another one is refused.
             log.warning("cannot fetch the keys of %s: %s", self._issuer, type(error).__name__)
+        self._unanswered = self._keys is None
+        self._tried = self._clock()  # the rest begins when the wait for an answer has ended
 
     def _where(self) -> str:
         found = str(self._get(f"{self._issuer}/.well-known/openid-configuration")["jwks_uri"])

@@ -5,35 +5,45 @@ from __future__ import annotations
 from coterie.director.access.caller import Caller, present, require
 from coterie.errors import Forbidden, UsageError
 from coterie.ledger import ownerships
-from coterie.ledger.store import Ledger
+from coterie.ledger.store import Ledger, Tx
 
 
 def require_own(ledger: Ledger, deployment: str) -> None:
     """For changes of what is there."""
-    caller = present()
-    if caller.sight is None:
-        return
     with ledger.read() as tx:
-        team = ownerships.team_of(tx, deployment)
-    if team not in caller.sight.teams:
+        still_own(tx, deployment)
+
+
+def still_own(tx: Tx, deployment: str) -> None:
+    """The same, inside the transaction that changes it."""
+    caller = present()
+    if caller.sight is not None and ownerships.team_of(tx, deployment) not in caller.sight.teams:
         raise _not_yours(caller, deployment)
 
 
 def require_own_or_new(ledger: Ledger, deployment: str) -> None:
-    """For a deploy: a name that nothing ever had is free for everybody."""
-    if present().sight is None:
-        return
+    """For a plan: a name that nothing ever had is free for everybody."""
     with ledger.read() as tx:
-        free = ownerships.unused(tx, deployment)
-    if not free:
-        require_own(ledger, deployment)
+        _own_or_new(tx, deployment)
 
 
-def team_for(ledger: Ledger, deployment: str, wanted: str | None) -> str | None:
+def require_takable(ledger: Ledger, deployment: str, wanted: str | None) -> None:
+    """For a deploy, before its planning: what would be refused at its end need not be planned."""
+    with ledger.read() as tx:
+        _team_for(tx, deployment, wanted)
+
+
+def take(tx: Tx, deployment: str, wanted: str | None) -> None:
+    """Inside the transaction that accepts a deploy: meanwhile another team may have taken the name."""
+    team = _team_for(tx, deployment, wanted)
+    if team is not None:
+        ownerships.assign(tx, deployment, team)
+
+
+def _team_for(tx: Tx, deployment: str, wanted: str | None) -> str | None:
     """The team that a deploy gives the deployment to; None: it stays whose it is."""
-    caller = present()
-    with ledger.read() as tx:
-        team = ownerships.team_of(tx, deployment)
+    _own_or_new(tx, deployment)
+    caller, team = present(), ownerships.team_of(tx, deployment)
     if team is not None and wanted not in (None, team):
         require("admin", f"move deployment {deployment} to another team")
     if caller.sight is None or team is not None:
@@ -46,6 +56,11 @@ def team_for(ledger: Ledger, deployment: str, wanted: str | None) -> str | None:
             remedy=f"say --team, one of: {', '.join(sorted(caller.sight.teams)) or 'none of yours'}",
         )
     return wanted
+
+
+def _own_or_new(tx: Tx, deployment: str) -> None:
+    if present().sight is not None and not ownerships.unused(tx, deployment):
+        still_own(tx, deployment)
 
 
 def assign(ledger: Ledger, deployment: str, team: str | None) -> None:
