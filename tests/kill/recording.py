@@ -10,7 +10,7 @@ from tests.kill.truth import Book
 from tests.kill.world import World
 
 # Comes when it comes; the phase that waits for one is where it is killed.
-_HEARTBEAT = ("commit conductor.process.Conductor._heartbeat", "look")
+_HEARTBEAT = ("commit conductor.heart.Heart._beat", "look")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,11 @@ class Wakeups:
 
     def _serve(self, connection: psycopg.Connection[Any]) -> None:
         mine = connection.info.backend_pid
+        waiting = select.poll()  # not select(), which knows no descriptor above 1023
+        waiting.register(connection.fileno(), select.POLLIN)
+        waiting.register(self._wake, select.POLLIN)
         while not self._over:
-            ready, _, _ = select.select([connection.fileno(), self._wake], [], [], _LIVENESS_S)
+            ready = {number for number, _ in waiting.poll(_LIVENESS_S * 1000)}
             if not ready:
                 connection.execute("SELECT 1")
             if self._wake in ready and self._rung():

@@ -230,7 +230,7 @@ class _Draft:
             self.snapshot = snapshot.read(tx, self._wish.name, facts)
         self.plan = self._make()
 
-    def accept(self, kind: str, by: str | None, permit: Permit | None) -> int:
+    def accept(self, kind: str, by: str | None, permit: Permit | None = None) -> int:
         wish = self._wish
         with self._ledger.write() as tx:
             deployments.lock(tx, wish.name)
