@@ -11,7 +11,8 @@ from coterie.cpi.cloudstack.groups import Groups
 from coterie.cpi.cloudstack.kinds import LISTINGS, created_at, is_gone, state_of, users_of
 from coterie.cpi.cloudstack.marking import DIRECTOR, group_mark_of, group_prefix, mark_of, name_prefix, tags_of
 from coterie.cpi.cloudstack.stemcells import Stemcells
-from coterie.cpi.contract import Changed, CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
+from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
+from coterie.cpi.contract.checks import require_same
 
 _INTENT = "coterie-intent"
 
@@ -61,10 +62,7 @@ class Objects(DiskChanges, Stemcells, Groups):
         if row is None or is_gone(row):
             return
         found = self._object(kind, row, expected.mark.director if expected.mark else self.runtime.director_uuid)
-        if expected.mark is None or found.mark != expected.mark or _differs(found, expected):
-            raise Changed(
-                f"{kind} {cid} is not the one that was expected", remedy="survey again, and decide on what is there now"
-            )
+        require_same(found, expected)
         self._deleted_object(kind, cid, row)
 
     def _object(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:
@@ -151,9 +149,3 @@ class Objects(DiskChanges, Stemcells, Groups):
 def _whole_name(kind: Kind, row: Row, name: str) -> bool:
     """A disk that came with a VM has the VM's mark and more in its name: it is not what the mark was made for."""
     return kind in ("vm", "security_group", "ip") or row.get("name") == name
-
-
-def _differs(found: CloudObject, expected: Expected) -> bool:
-    if expected.created_at is not None and found.created_at != expected.created_at:
-        return True
-    return expected.etag is not None and found.etag != expected.etag

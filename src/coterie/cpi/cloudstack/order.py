@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import InvalidCall
+from coterie.cpi.contract.checks import read_properties, size, text
 
 MIB_PER_GIB = 1024
 
@@ -38,7 +39,7 @@ class DiskOrder:
 
 
 def read_order(properties: Mapping[str, Any]) -> Order:
-    order = Order(**_read(properties, _VM))
+    order = Order(**read_properties(properties, _VM))
     if not order.compute_offering:
         raise InvalidCall("cloud_properties.compute_offering is missing", remedy="name a compute offering")
     if order.ephemeral_disk_offering is None and order.disk is not None:
@@ -50,38 +51,12 @@ def read_order(properties: Mapping[str, Any]) -> Order:
 
 
 def read_disk_order(properties: Mapping[str, Any]) -> DiskOrder:
-    return DiskOrder(**_read(properties, _DISK))
+    return DiskOrder(**read_properties(properties, _DISK))
 
 
 def gib(size_mb: int) -> int:
     """Never smaller than asked."""
     return -(-size_mb // MIB_PER_GIB)
-
-
-def _read(properties: Mapping[str, Any], readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    found = {}
-    for key, value in properties.items():
-        if key not in readers:
-            raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(readers)}")
-        if value is None:
-            continue
-        try:
-            found[key] = readers[key](value)
-        except ValueError as error:
-            raise InvalidCall(f"cloud_properties.{key} is {value!r}", remedy=str(error)) from None
-    return found
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise ValueError("give a text")
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise ValueError("give a whole number above 0")
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -97,18 +72,18 @@ def _pairs(value: Any) -> dict[str, str]:
 
 
 _VM: dict[str, Callable[[Any], Any]] = {
-    "compute_offering": _text,
-    "ephemeral_disk_offering": _text,
-    "disk": _size,
-    "root_disk_size": _size,
-    "cpu": _size,
-    "ram_mb": _size,
+    "compute_offering": text,
+    "ephemeral_disk_offering": text,
+    "disk": size,
+    "root_disk_size": size,
+    "cpu": size,
+    "ram_mb": size,
     "details": _pairs,
-    "key_name": _text,
-    "public_key": _text,
-    "zone": _text,
+    "key_name": text,
+    "public_key": text,
+    "zone": text,
     "security_groups": _texts,
     "affinity_groups": _texts,
     "tags": _pairs,
 }
-_DISK: dict[str, Callable[[Any], Any]] = {"disk_offering": _text, "zone": _text, "name": _text}
+_DISK: dict[str, Callable[[Any], Any]] = {"disk_offering": text, "zone": text, "name": text}

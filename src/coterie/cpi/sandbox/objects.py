@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coterie.cpi.contract import (
-    KINDS,
-    Changed,
     CloudObject,
     Expected,
-    InvalidCall,
     Kind,
     Mark,
     NotSupported,
     SurveyPage,
 )
+from coterie.cpi.contract.checks import require_kind, require_same
 from coterie.cpi.sandbox.desks import DESKS, view
 from coterie.cpi.sandbox.group_objects import GroupObjects
 from coterie.cpi.sandbox.marking import of_director, with_mark
@@ -25,7 +23,7 @@ from coterie.sandbox.errors import NoSuch
 class Objects(GroupObjects):
     @cloud_call
     def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        _known(kind)
+        require_kind(kind)
         if kind == "server_group":
             return self.find_group(mark)
         if kind not in DESKS:
@@ -37,7 +35,7 @@ class Objects(GroupObjects):
     @cloud_call
     def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
         """The datacenter filters by tag itself. Kinds that it does not know have no objects."""
-        _known(kind)
+        require_kind(kind)
         if kind == "server_group":
             return self.survey_groups(director_uuid, cursor)
         if kind not in DESKS:
@@ -49,13 +47,13 @@ class Objects(GroupObjects):
     @cloud_call
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
         """The revision goes along, so what changes between our look and our deletion is not deleted either."""
-        _known(kind)
+        require_kind(kind)
         if kind == "network":
             raise NotSupported("networks are listed, never deleted as objects", remedy="use delete_network")
         found = self._present(kind, cid)
         if found is None:
             return
-        _compare(found, expected)
+        require_same(found, expected)
         if kind == "server_group":
             self.delete_server_group(cid)
             return
@@ -81,22 +79,3 @@ class Objects(GroupObjects):
             return thing
         living = tuple(user for user in thing.in_use_by if not user.startswith("cg-") or self.holder(user))
         return replace(thing, in_use_by=living)
-
-
-def _known(kind: str) -> None:
-    if kind not in KINDS:
-        raise InvalidCall(f"there is no kind {kind!r}", remedy=f"use one of: {', '.join(KINDS)}")
-
-
-def _compare(found: CloudObject, expected: Expected) -> None:
-    for what, has, wanted in (
-        ("mark", found.mark, expected.mark),
-        ("creation time", found.created_at, expected.created_at),
-        ("etag", found.etag, expected.etag),
-    ):
-        if has != wanted and (wanted is not None or what == "mark"):
-            raise Changed(
-                f"{found.kind} {found.cid} is not the one that was expected",
-                why=f"its {what} differs",
-                remedy="list the objects again and decide anew",
-            )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from coterie.cpi.contract import (
-    KINDS,
-    Changed,
     CloudObject,
     Expected,
-    InvalidCall,
     Kind,
     Mark,
     NotSupported,
     SurveyPage,
 )
+from coterie.cpi.contract.checks import require_kind, require_same
 from coterie.cpi.vsphere.disk_files import Shelf
 from coterie.cpi.vsphere.listing import VM, Listing, by_mark
 from coterie.cpi.vsphere.machines import Machines
@@ -24,7 +22,7 @@ from coterie.cpi.vsphere.stemcells import Stemcells
 class Objects(Listing, Machines, Stemcells):
     @cloud_call
     def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        _known(kind)
+        require_kind(kind)
         if kind in ("vm", "image"):
             return self._machine_of(kind, instance_uuid(mark), mark.director)
         if kind in ("disk", "snapshot"):
@@ -36,7 +34,7 @@ class Objects(Listing, Machines, Stemcells):
     @cloud_call
     def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
         """One page: the folders of a Director are the filter, and the vCenter lists them whole, if they are there."""
-        _known(kind)
+        require_kind(kind)
         before = self.reader.calls
         if kind in ("vm", "image"):
             found = self.machines(kind, director_uuid)
@@ -51,13 +49,13 @@ class Objects(Listing, Machines, Stemcells):
 
     @cloud_call
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
-        _known(kind)
+        require_kind(kind)
         if kind == "network":
             raise NotSupported("networks are listed, never deleted as objects", remedy="ask the administrator")
         found = self._present(kind, cid)
         if found is None:
             return
-        _compare(found, expected)
+        require_same(found, expected)
         {
             "vm": self.delete_vm,
             "image": self.delete_stemcell,
@@ -91,22 +89,3 @@ class Objects(Listing, Machines, Stemcells):
     def _found_group(self, cid: str, director_uuid: str) -> CloudObject | None:
         holder = self.holder(cid, director_uuid, whole=False)
         return self.group_object(holder, self.views(), director_uuid) if holder and holder.ref else None
-
-
-def _known(kind: str) -> None:
-    if kind not in KINDS:
-        raise InvalidCall(f"there is no kind {kind!r}", remedy=f"use one of: {', '.join(KINDS)}")
-
-
-def _compare(found: CloudObject, expected: Expected) -> None:
-    for what, has, wanted in (
-        ("mark", found.mark, expected.mark),
-        ("creation time", found.created_at, expected.created_at),
-        ("etag", found.etag, expected.etag),
-    ):
-        if has != wanted and (wanted is not None or what == "mark"):
-            raise Changed(
-                f"{found.kind} {found.cid} is not the one that was expected",
-                why=f"its {what} differs",
-                remedy="list the objects again and decide anew",
-            )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall
+from coterie.cpi.contract.checks import read_properties, size, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,41 +29,15 @@ class DiskOrder:
 
 
 def read_order(properties: Mapping[str, Any]) -> Order:
-    return Order(**_read(properties, _VM))
+    return Order(**read_properties(properties, _VM))
 
 
 def read_disk_order(properties: Mapping[str, Any]) -> DiskOrder:
-    return DiskOrder(**_read(properties, _DISK))
-
-
-def _read(properties: Mapping[str, Any], readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    found = {}
-    for key, value in properties.items():
-        if key not in readers:
-            raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(readers)}")
-        if value is None:
-            continue
-        try:
-            found[key] = readers[key](value)
-        except ValueError as error:
-            raise InvalidCall(f"cloud_properties.{key} is {value!r}", remedy=str(error)) from None
-    return found
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise ValueError("give a text")
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise ValueError("give a whole number above 0")
+    return DiskOrder(**read_properties(properties, _DISK))
 
 
 def _room(value: Any) -> int:
-    return 0 if value == 0 and not isinstance(value, bool) else _size(value)
+    return 0 if value == 0 and not isinstance(value, bool) else size(value)
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -85,11 +59,11 @@ def _provisioning(value: Any) -> str:
 
 
 _VM: dict[str, Callable[[Any], Any]] = {
-    "cpu": _size,
-    "ram": _size,
+    "cpu": size,
+    "ram": size,
     "disk": _room,
-    "zone": _text,
+    "zone": text,
     "datastores": _texts,
     "vmx": _pairs,
 }
-_DISK: dict[str, Callable[[Any], Any]] = {"type": _provisioning, "zone": _text, "datastores": _texts}
+_DISK: dict[str, Callable[[Any], Any]] = {"type": _provisioning, "zone": text, "datastores": _texts}

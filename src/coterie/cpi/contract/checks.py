@@ -1,0 +1,56 @@
+"""Checks that every driver makes in the same way: what is asked for is known, and what is deleted is what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coterie.cpi.contract.errors import Changed, InvalidCall
+from coterie.cpi.contract.types import KINDS, CloudObject, Expected
+
+
+def require_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise InvalidCall(f"there is no kind {kind!r}", remedy=f"use one of: {', '.join(KINDS)}")
+
+
+def require_same(found: CloudObject, expected: Expected) -> None:
+    """Refuse what is not proven to be the object that somebody decided about; without a mark nothing is."""
+    for what, has, wanted in (
+        ("mark", found.mark, expected.mark),
+        ("creation time", found.created_at, expected.created_at),
+        ("etag", found.etag, expected.etag),
+    ):
+        if (wanted is None and what == "mark") or (wanted is not None and has != wanted):
+            raise Changed(
+                f"{found.kind} {found.cid} is not the one that was expected",
+                why=f"its {what} differs",
+                remedy="survey again, and decide on what is there now",
+            )
+
+
+def read_properties(properties: Mapping[str, Any], readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """cloud_properties by a reader for each key; a reader raises ValueError with the remedy."""
+    found = {}
+    for key, value in properties.items():
+        if key not in readers:
+            raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(readers)}")
+        if value is None:
+            continue
+        try:
+            found[key] = readers[key](value)
+        except ValueError as error:
+            raise InvalidCall(f"cloud_properties.{key} is {value!r}", remedy=str(error)) from None
+    return found
+
+
+def text(value: Any) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise ValueError("give a text")
+
+
+def size(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    raise ValueError("give a whole number above 0")
