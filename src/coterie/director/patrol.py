@@ -9,6 +9,7 @@ from coterie.errors import CoterieError
 from coterie.ledger import deployments
 from coterie.ledger.store import Ledger
 from coterie.task import start
+from coterie.task.resurrection import resurrect
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Patrol:
 
     def _resurrect(self, name: str) -> None:
         try:
-            task = start.resurrect(self._ledger, name)
+            task = resurrect(self._ledger, name)
         except CoterieError as error:
             log.warning("cannot resurrect nodes of %s now: %s", name, error)
             return
