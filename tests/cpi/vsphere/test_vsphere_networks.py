@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from peers.vsphere_bed import VsphereBed
 from pyVmomi import vim
+from tests.peers.vcenter import vcenter
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
@@ -42,13 +44,16 @@ def test_a_port_group_that_is_not_there_is_named_with_those_that_are(bed: Vspher
     assert SWITCHED in error.remedy
 
 
-def test_a_name_that_two_port_groups_have_is_refused(bed: VsphereBed, lab: Lab) -> None:
-    folder = bed.operator.find("DC0/network").CreateFolder("aside")
-    lab.undo(lambda: bed.operator.run(folder.Destroy_Task()))
-    config = vim.DistributedVirtualSwitch.ConfigSpec(name="aside")
-    switch = bed.operator.run(folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=config)))
-    order = vim.dvs.DistributedVirtualPortgroup.ConfigSpec(name="VM Network", type="earlyBinding", numPorts=1)
-    bed.operator.run(switch.AddDVPortgroup_Task([order]))
-    lab.undo(lambda: bed.operator.run(switch.Destroy_Task()))
-    error = refused(InvalidCall, lambda: lab.vm(networks=on("VM Network")))
-    assert "more than one" in error.what
+def test_a_name_that_two_port_groups_have_is_refused(tmp_path: Path) -> None:
+    with vcenter() as server:
+        bed = VsphereBed(tmp_path, server)
+        lab = Lab(bed)
+        folder = bed.operator.find("DC0/network").CreateFolder("aside")
+        config = vim.DistributedVirtualSwitch.ConfigSpec(name="aside")
+        switch = bed.operator.run(folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=config)))
+        order = vim.dvs.DistributedVirtualPortgroup.ConfigSpec(name="VM Network", type="earlyBinding", numPorts=1)
+        bed.operator.run(switch.AddDVPortgroup_Task([order]))
+        error = refused(InvalidCall, lambda: lab.vm(networks=on("VM Network")))
+        assert "more than one" in error.what
+        lab.close()
+        bed.close()
