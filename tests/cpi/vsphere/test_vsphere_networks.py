@@ -55,5 +55,7 @@ def test_a_name_that_two_port_groups_have_is_refused(tmp_path: Path) -> None:
         bed.operator.run(switch.AddDVPortgroup_Task([order]))
         error = refused(InvalidCall, lambda: lab.vm(networks=on("VM Network")))
         assert "more than one" in error.what
+        bed.operator.run(switch.Destroy_Task())
+        bed.operator.run(folder.Destroy_Task())
         lab.close()
         bed.close()

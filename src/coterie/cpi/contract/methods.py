@@ -40,6 +40,10 @@ class Coordinator(Protocol):
         Waiting changes of one domain go to `apply` together, whoever submitted them.
         """
 
+    def hold(self, domain: str) -> None:
+        """Called inside `apply` right before each write: returns with a whole lease ahead, or raises Unavailable if the
+        domain is another's by now. Then nothing is written; whoever has it applies the same changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:

@@ -85,6 +85,7 @@ class Membership(Looks):
                 self.note_reserved(look.holder, cluster)
         for part in (edits.first, edits.then):
             if part:
+                self.runtime.coordinator.hold(self.domain(cluster))
                 self.write(cluster, part)
         return self.view(cluster)
 
