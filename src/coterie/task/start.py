@@ -27,12 +27,12 @@ from coterie.ledger.nodes import NodeRow
 from coterie.ledger.objects import ObjectRow
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
-from coterie.manifest import GroupWish, load_cloud_config
-from coterie.plan.limits import zone
+from coterie.manifest import load_cloud_config
 from coterie.plan.model import Change, CloudNow, Plan, Rollout
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
 from coterie.task.execute import Execution
+from coterie.task.needs import known_groups, lost_groups, needs
 from coterie.task.refresh import ask
 from coterie.task.regroup import move_clouds
 from coterie.task.request import PlanRequest, configured, read
@@ -273,6 +273,7 @@ class _Draft:
         with self._ledger.read() as tx:
             present = groups.of_deployment(tx, self._wish.name)
             used = {node.cloud for node in nodes.of_deployment(tx, self._wish.name)}
+            director = identity.director(tx).uuid
         used |= {group.cloud for group in present} | {az.cloud for group in self._groups for az in group.azs}
         lost = used - configured_clouds.keys()
         if lost:
@@ -282,7 +283,8 @@ class _Draft:
         rows = [configured_clouds[name] for name in sorted(used)]
         self._require_conductors(rows)
         cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
-        checks = ask(self._ledger, [(row, "check", _needs(self._groups, row.name)) for row in rows])
+        known = known_groups(present, director)
+        checks = ask(self._ledger, [(row, "check", needs(self._groups, row.name, known)) for row in rows])
         views = ask(self._ledger, [(row, "groups", {"cids": cids[row.name]}) for row in rows])
         return {
             row.name: CloudNow(
@@ -291,7 +293,7 @@ class _Draft:
                 row.conductor_group,
                 Capabilities.of_wire(check["capabilities"]),
                 tuple(check["items"]),
-                frozenset(cid for cid, view in groups_seen.items() if view["state"] == "missing"),
+                *lost_groups(check["capabilities"], groups_seen),
             )
             for row, check, groups_seen in zip(rows, checks, views, strict=True)
         }
@@ -302,40 +304,6 @@ class _Draft:
             fleet = conductors.living(tx)
         for row in rows:
             fleet.require(row.conductor_group, row.driver)
-
-
-def _needs(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
-    """What the manifest asks of one cloud, as `Needs` on the wire."""
-    own = [wish for wish in wishes if any(az.cloud == cloud for az in wish.azs)]
-    kinds = {"vm", "image"} if own else set()
-    policies = {wish.server_group.policy for wish in own if wish.server_group and wish.server_group.policy}
-    if any(wish.disk for wish in own):
-        kinds.add("disk")
-    if any(wish.server_group for wish in own):
-        kinds.add("server_group")
-    if any(wish.security_groups for wish in own):
-        kinds.add("security_group")
-    zones = {zone(az) for wish in own for az in wish.azs if az.cloud == cloud}
-    needs = {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
-    return {**needs, "groups": _group_needs(own, cloud)}
-
-
-def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, object]]:
-    """The server groups that the driver will be asked for, with the zones that their nodes go to."""
-    found: dict[str, dict[str, object]] = {}
-    zones: dict[str, set[str]] = {}
-    for wish in wishes:
-        group = wish.server_group
-        if group is None:
-            continue
-        zones.setdefault(group.name, set()).update(zone(az) for az in wish.azs if az.cloud == cloud)
-        options = {
-            **group.options,
-            **({"name": group.name} if group.named else {}),
-            **({"adopt": True} if group.adopt else {}),
-        }
-        found[group.name] = {"name": group.name, "policy": group.policy, "options": options}
-    return [{**one, "azs": sorted(zones[name])} for name, one in found.items()]
 
 
 def _refuse_lost_clouds(tx: Tx, wanted: set[str]) -> None:

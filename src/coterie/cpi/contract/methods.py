@@ -191,7 +191,8 @@ class Cpi(ABC):
 
     @abstractmethod
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        """Azs, security groups, policy where the cloud can; the CID never changes."""
+        """Azs, security groups, and the options that `group_changes` declares; the CID never changes. Where living VMs
+        can join (`moves_members`), what was removed of the group behind our back is made again."""
 
     @abstractmethod
     def delete_server_group(self, cid: str) -> None:
