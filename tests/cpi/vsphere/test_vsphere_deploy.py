@@ -20,7 +20,7 @@ from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.vsphere.driver import VsphereCpi
 from coterie.errors import CoterieError
 from coterie.ledger.store import Ledger
-from coterie.ledger.tables import events, server_groups
+from coterie.ledger.tables import events, nodes, server_groups
 from coterie.task import errands, start
 from coterie.task.coordinator import LedgerCoordinator
 
@@ -82,6 +82,11 @@ class Place(Site):
         query = sa.select(server_groups).where(server_groups.c.state != "gone")
         with self.ledger.read() as tx:
             return tx.execute(query).one()
+
+    def look(self) -> None:
+        task = start.look(self.ledger)
+        assert task is not None
+        self.wait(task)
 
     def told(self, kind: str) -> list[str]:
         with self.ledger.read() as tx:
@@ -268,14 +273,53 @@ def test_a_group_removed_behind_our_back_is_made_again_by_the_next_deploy(place:
 def test_a_group_removed_behind_our_back_is_noticed_refuses_vms_and_is_repaired(place: Place) -> None:
     place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
     place.operator.remove("DC0_C0/licensed")
-    look = start.look(place.ledger)
-    assert look is not None
-    place.wait(look)
+    place.look()
+    place.look()
     assert place.group().state == "missing"
-    assert place.told("group.missing")
+    assert len(place.told("group.missing")) == 1
     vms = place.vms()
     place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
     assert (place.group().state, place.drs(), place.vms()) == ("live", {"licensed": 2}, vms)
+
+
+def test_what_changed_behind_our_back_is_told_once_per_change_and_when_it_is_over(place: Place) -> None:
+    place.deploy(manifest(group("db", 3, "placement: {policy: soft-anti-affinity}", azs="z1")))
+    (rule,) = place.operator.rules("z1")
+    place.look()
+    place.look()
+    assert (place.told("group.drifted"), place.group().drift) == ([], None)
+    place.operator.remove_rule("z1", rule)
+    place.look()
+    place.look()
+    (told,) = place.told("group.drifted")
+    assert (rule in told, "repair" in told) == (True, True)
+    place.operator.switch_drs("z1", False)
+    place.look()
+    place.look()
+    assert len(place.told("group.drifted")) == 2
+    assert "DRS is off" in place.told("group.drifted")[1]
+    place.operator.switch_drs("z1", True)
+    place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
+    assert (place.group().drift, set(place.operator.rules("z1"))) == (None, {rule})
+    place.operator.rejoin(f"DC0_C0/{rule}", drop=[place.operator.machine(str(place.vms()["db/1"]))])
+    place.look()
+    assert str(place.vms()["db/1"]) in place.told("group.drifted")[2]
+    place.operator.rejoin(f"DC0_C0/{rule}", add=[place.operator.machine(str(place.vms()["db/1"]))])
+    place.look()
+    assert (place.group().drift, "as it was made" in place.told("group.live")[-1]) == (None, True)
+
+
+def test_a_look_in_the_midst_of_a_move_calls_nothing_drifted(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    place.operator.rejoin("DC0_C0/licensed", drop=[place.operator.machine(str(place.vms()["db/1"]))])
+    with place.ledger.write() as tx:
+        tx.execute(nodes.update().where(nodes.c["index"] == 0).values(state="changing"))
+    place.look()
+    assert place.told("group.drifted") == []
+    with place.ledger.write() as tx:
+        tx.execute(nodes.update().values(state="up"))
+    place.look()
+    assert len(place.told("group.drifted")) == 1
 
 
 def test_a_deployment_whose_group_is_missing_can_still_be_deleted(place: Place) -> None:
@@ -344,9 +388,7 @@ def test_a_vm_destroyed_behind_our_back_comes_back_into_its_group(tmp_path: Path
         place.deploy(text)
         gone = place.vms()["db/0"]
         place.operator.delete("vm", str(gone))
-        look = start.look(place.ledger)
-        assert look is not None
-        place.wait(look)
+        place.look()
         place.deploy(text)
         assert list(place.drs().values()) == [2]
         assert len(set(place.vms().values()) - {gone}) == 2
