@@ -70,11 +70,21 @@ NOW = {"policy": "anti-affinity", "azs": ["z1"], "security_groups": [], "options
         ({"policy": "affinity"}, "replace"),
         ({"options": {"host_group": "h"}}, "replace"),
         ({"options": {"adopt": False}}, "keep"),
+        ({"options": {"affine": False}}, "replace"),
         ({"policy": None, "azs": []}, "replace"),
     ],
 )
 def test_the_fate_of_a_group(change: dict[str, object], expected: str) -> None:
     assert fate(NOW, {**NOW, **change})[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"rule": "should"}, "update"), ({}, "update"), ({"rule": "must", "vm_group": "v"}, "replace")],
+)
+def test_options_that_a_cloud_can_change_need_no_new_group(options: dict[str, object], expected: str) -> None:
+    now = {**NOW, "options": {"rule": "must"}}
+    assert fate(now, {**NOW, "options": options}, frozenset({"rule"}))[0] == expected
 
 
 def test_illegal_moves_cannot_be_written() -> None:

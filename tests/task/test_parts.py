@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import Capabilities, CpiError, OutcomeUnknown, Throttled
+from coterie.cpi.contract import Capabilities, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.errors import CoterieError, LeaseLost
 from coterie.ledger import domains
 from coterie.ledger.store import Ledger
@@ -155,6 +155,36 @@ def test_a_domain_of_another_is_waited_for_and_then_taken(ledger_here: Ledger) -
     assert answer["n"] == 5
     with ledger_here.write() as tx:
         assert not domains.acknowledge(tx, "d", "other", 1, [])
+
+
+def test_a_turn_is_made_whole_while_it_is_ours_and_is_not_after_another_took_it(ledger_here: Ledger) -> None:
+    coordinator = LedgerCoordinator(ledger_here, "me")
+    others: list[int | None] = []
+
+    class Late(Recorder):
+        def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
+            if not self.batches:
+                self._lapse(domain)
+                coordinator.hold(domain)
+                self._let_another_try(domain)
+                self._lapse(domain)
+                self._let_another_try(domain)
+                with pytest.raises(Unavailable):
+                    coordinator.hold(domain)
+            return super().apply(domain, changes)
+
+        def _lapse(self, domain: str) -> None:
+            with ledger_here.write() as tx:
+                assert domains.renew(tx, domain, "me", 1, -1.0)
+
+        def _let_another_try(self, domain: str) -> None:
+            with ledger_here.write() as tx:
+                others.append(domains.take(tx, domain, "other", 0.0))
+
+    driver: Any = Late()
+    assert coordinator.submit(driver, "d", {"n": 1})["ok"]
+    assert others == [None, 2]
+    assert len(driver.batches) == 2, "what was not acknowledged is applied again in the next turn"
 
 
 def test_a_domain_that_never_comes_free_is_an_unknown_outcome(ledger_here: Ledger) -> None:

@@ -19,7 +19,7 @@ from coterie.errors import NotFound
 @noun("groups")
 @click.option("--deployment", metavar="NAME")
 @click.option("--cloud", metavar="NAME")
-@click.option("--state", metavar="STATE", help="intended, live, missing, deleting or gone.")
+@click.option("--state", metavar="STATE", help="intended, live, drifted, missing, deleting or gone.")
 def groups(session: Session, **wanted: str | None) -> None:
     """List server groups, one row per cloud; `show` asks the cloud."""
     found = session.api.list("/v1/groups", wanted)
@@ -81,6 +81,7 @@ def _facts(group: dict[str, Any]) -> list[tuple[str, Any]]:
     names = ("name", "cid", "deployment", "cloud", "policy", "state", "adopted")
     found = [(name, group[name]) for name in names]
     found.append(("used by", group["instance_groups"]))
+    found += [("drift", one) for one in group["drift"]]
     live = group["live"] or {}
     data, error = live.get("data") or {}, live.get("error") or {}
     if live:

@@ -60,6 +60,9 @@ class _LazyCoordinator:
         outcome: Json = self._real.submit(cpi, domain, change)
         return outcome
 
+    def hold(self, domain: str) -> None:
+        self._real.hold(domain)  # a driver writes only when a change was submitted
+
 
 def _open(place: str) -> Ledger:
     from sqlalchemy.exc import DBAPIError

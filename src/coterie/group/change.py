@@ -19,15 +19,19 @@ LIFE: Mapping[str, frozenset[str]] = {
 }
 
 
-def fate(now: Mapping[str, Any], wish: Mapping[str, Any]) -> tuple[Fate, str]:
-    """Compare the metadata a group was made with to the wish. A policy is fixed for life, on most clouds too."""
+def fate(now: Mapping[str, Any], wish: Mapping[str, Any], changeable: frozenset[str] = frozenset()) -> tuple[Fate, str]:
+    """Compare the metadata a group was made with to the wish. A policy is fixed for life, on most clouds too.
+
+    `changeable`: options that this cloud changes on a living group.
+    """
     if now["policy"] != wish["policy"]:
         return "replace", f"policy {now['policy'] or 'none'} → {wish['policy'] or 'none'}"
-    if _options(now) != _options(wish):
+    options = _changed_options(now, wish)
+    if not changeable.issuperset(options):
         return "replace", "its options changed"
     changed = [field for field in ("azs", "security_groups") if now[field] != wish[field]]
-    if changed:
-        return "update", " and ".join(field.replace("_", " ") for field in changed) + " changed"
+    if changed or options:
+        return "update", " and ".join(word.replace("_", " ") for word in (*changed, *options)) + " changed"
     return "keep", ""
 
 
@@ -37,5 +41,15 @@ def require_move(old: str, new: str) -> None:
         raise CoterieError(f"a server group cannot go from {old} to {new}")
 
 
+def _changed_options(now: Mapping[str, Any], wish: Mapping[str, Any]) -> list[str]:
+    before, after = _options(now), _options(wish)
+    return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+
+
 def _options(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata["options"].items() if value not in (None, False)}
+    """Without those that say nothing. Not adopting is the same as not speaking of it; other flags have a meaning."""
+    return {
+        key: value
+        for key, value in metadata["options"].items()
+        if value is not None and not (key == "adopt" and value is False)
+    }

@@ -37,6 +37,12 @@ def take(tx: Tx, domain: str, holder: str, lease_s: float) -> int | None:
     return tx.execute(taken).scalar()
 
 
+def renew(tx: Tx, domain: str, holder: str, epoch: int, lease_s: float) -> bool:
+    """A whole lease from now on; False when the domain is another's by now."""
+    mine = sa.and_(domains.c.domain == domain, domains.c.holder == holder, domains.c.epoch == epoch)
+    return tx.execute(domains.update().where(mine).values(expires=now() + lease_s)).rowcount > 0
+
+
 def waiting(tx: Tx, domain: str) -> list[tuple[int, dict[str, Any]]]:
     query = (
         sa.select(changes.c.id, changes.c.body)

@@ -25,6 +25,7 @@ class GroupRow:
     metadata: dict[str, Any]
     state: str
     adopted: bool
+    drift: list[str] | None
 
 
 _ROW = tuple(server_groups.c[name] for name in GroupRow.__slots__)

@@ -134,6 +134,7 @@ server_groups = _table(
     _json("metadata"),
     _text("state"),
     _flag("adopted"),
+    _json("drift"),  # of a live one: sentences on how it differs from what was made; null: it does not
     _time("created_at", null=False),
     _time("ended_at"),
     sa.Index("server_groups_by_deployment", "deployment", "name", "cloud"),

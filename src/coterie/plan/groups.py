@@ -12,6 +12,7 @@ from coterie.manifest import GroupWish
 from coterie.plan.model import Change, GroupNow, Snapshot
 
 Key = tuple[str, str]  # logical name, cloud
+_LOST = "the group was deleted behind our back"
 
 
 @dataclass(slots=True)
@@ -91,11 +92,15 @@ def _change(
     metadata: dict[str, Any],
     may_replace: bool,
 ) -> None:
-    if now.state == "missing" or now.cid in snapshot.clouds[key[1]].missing_groups:
-        _replace(plan, key, now, metadata, "the group was deleted behind our back")
+    cloud = snapshot.clouds[key[1]]
+    mendable = now.cid in cloud.mendable_groups
+    if not mendable and now.cid in cloud.missing_groups:
+        _replace(plan, key, now, metadata, _LOST)
         return
-    what, reason = fate(now.metadata, metadata)
-    if what == "replace" and not may_replace and not snapshot.clouds[key[1]].capabilities.moves_members:
+    what, reason = fate(now.metadata, metadata, cloud.capabilities.group_changes)
+    if mendable and what != "replace":
+        what, reason = "update", f"{_LOST}; it is made again"
+    if what == "replace" and not may_replace and not cloud.capabilities.moves_members:
         plan.refusals.append(
             f"server group {key[0]}: {reason} needs every node to be made anew, "
             "which placement.recreate_on_policy_change: false forbids"

@@ -66,6 +66,7 @@ class CloudNow:
     capabilities: Capabilities
     checks: tuple[Json, ...] = ()
     missing_groups: frozenset[str] = frozenset()  # CIDs that the cloud says are gone
+    mendable_groups: frozenset[str] = frozenset()  # those of them that an update makes again, with their members
 
     def fact(self, what: str, name: str) -> Any:
         """What `check` read on the way: e.g. fact("hosts", "hosts"). None: unknown."""

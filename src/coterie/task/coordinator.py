@@ -7,11 +7,12 @@ and a holder acknowledges only what is visible, and only while the domain is sti
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown
+from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown, Unavailable
 from coterie.ledger import domains
 from coterie.ledger.store import Ledger
 
@@ -35,6 +36,7 @@ class LedgerCoordinator:
         self._lease_s = lease_s
         self._patience_s = patience_s
         self._sleep = sleep
+        self._turn = threading.local()  # the epoch in which this thread applies; another thread's is not ours
 
     def submit(self, cpi: Cpi, domain: str, change: dict[str, Any]) -> dict[str, Any]:
         with self._ledger.write() as tx:
@@ -44,6 +46,18 @@ class LedgerCoordinator:
         finally:
             with self._ledger.write() as tx:
                 domains.withdraw(tx, number)
+
+    def hold(self, domain: str) -> None:
+        """Asked of the database, which decides; an answer that took half the lease may be about to be outdated."""
+        began, epoch = time.monotonic(), getattr(self._turn, "epoch", 0)
+        with self._ledger.write() as tx:
+            mine = domains.renew(tx, domain, self._holder, epoch, self._lease_s)
+        if not mine or time.monotonic() - began > self._lease_s / 2:
+            raise Unavailable(
+                f"the turn to write {domain} has ended",
+                why="this process was slower than its lease",
+                remedy="it is tried again by whoever has the turn",
+            )
 
     def _wait(self, cpi: Cpi, domain: str, number: int) -> dict[str, Any]:
         give_up, pause = time.monotonic() + self._patience_s, 0.002
@@ -68,6 +82,7 @@ class LedgerCoordinator:
             batch = domains.waiting(tx, domain) if epoch is not None else []
         if epoch is None:
             return False
+        self._turn.epoch = epoch
         outcomes = _apply(cpi, domain, [body for _, body in batch]) if batch else []
         numbered = [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
         with self._ledger.write() as tx:

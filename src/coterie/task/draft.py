@@ -14,7 +14,7 @@ from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
 from coterie.task.execute import Execution
-from coterie.task.needs import needs_of
+from coterie.task.needs import known_groups, lost_groups, needs
 from coterie.task.refresh import ask
 from coterie.task.regroup import move_clouds
 from coterie.task.request import PlanRequest, read
@@ -78,6 +78,7 @@ class Draft:
         with self._ledger.read() as tx:
             present = groups.of_deployment(tx, self._wish.name)
             used = {node.cloud for node in nodes.of_deployment(tx, self._wish.name)}
+            director = identity.director(tx).uuid
         used |= {group.cloud for group in present} | {az.cloud for group in self._groups for az in group.azs}
         lost = used - configured_clouds.keys()
         if lost:
@@ -87,7 +88,8 @@ class Draft:
         rows = [configured_clouds[name] for name in sorted(used)]
         self._require_conductors(rows)
         cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
-        checks = ask(self._ledger, [(row, "check", needs_of(self._groups, row.name)) for row in rows])
+        known = known_groups(present, director)
+        checks = ask(self._ledger, [(row, "check", needs(self._groups, row.name, known)) for row in rows])
         views = ask(self._ledger, [(row, "groups", {"cids": cids[row.name]}) for row in rows])
         return {
             row.name: CloudNow(
@@ -96,7 +98,7 @@ class Draft:
                 row.conductor_group,
                 Capabilities.of_wire(check["capabilities"]),
                 tuple(check["items"]),
-                frozenset(cid for cid, view in groups_seen.items() if view["state"] == "missing"),
+                *lost_groups(check["capabilities"], groups_seen),
             )
             for row, check, groups_seen in zip(rows, checks, views, strict=True)
         }

@@ -1,14 +1,28 @@
-"""What a manifest asks of one cloud: the question that the driver answers before anything is planned."""
+"""What a plan asks a cloud beforehand, and what the answer says of our server groups. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from coterie.cpi.contract import Mark
+from coterie.ledger.groups import GroupRow
 from coterie.manifest import GroupWish
 from coterie.plan.limits import zone
 
+Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
 
-def needs_of(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
+
+def known_groups(present: Iterable[GroupRow], director: str) -> Known:
+    """The CID is known before the cloud has answered, so a group that is half made is not taken for somebody else's."""
+    return {
+        (group.name, group.cloud): group.cid or Mark(director, group.intent).group_cid
+        for group in present
+        if group.state != "deleting"
+    }
+
+
+def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, object]:
     """What the manifest asks of one cloud, as `Needs` on the wire."""
     own = [wish for wish in wishes if any(az.cloud == cloud for az in wish.azs)]
     kinds = {"vm", "image"} if own else set()
@@ -21,12 +35,22 @@ def needs_of(wishes: Sequence[GroupWish], cloud: str) -> dict[str, object]:
         kinds.add("security_group")
     zones = {zone(az) for wish in own for az in wish.azs if az.cloud == cloud}
     asked = {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
-    return {**asked, "groups": _group_needs(own, cloud)}
+    return {**asked, "groups": [{**one, "cid": known.get((one["name"], cloud))} for one in _group_needs(own, cloud)]}
 
 
-def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, object]]:
+def lost_groups(
+    able: Mapping[str, Any], seen: Mapping[str, Mapping[str, Any]]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Groups that are missing, and those of them that can be made again: where living VMs can join, and the cloud
+    still knows what the group was."""
+    missing = frozenset(cid for cid, view in seen.items() if view["state"] == "missing")
+    mendable = frozenset(cid for cid in missing if able["moves_members"] and seen[cid]["policy"] is not None)
+    return missing, mendable
+
+
+def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]]:
     """The server groups that the driver will be asked for, with the zones that their nodes go to."""
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, dict[str, Any]] = {}
     zones: dict[str, set[str]] = {}
     for wish in wishes:
         group = wish.server_group

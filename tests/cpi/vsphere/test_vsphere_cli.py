@@ -65,6 +65,12 @@ def machine(tmp_path: Path, server: Vcenter) -> Iterator[Machine]:
     made.close()
 
 
+def await_state(machine: Machine, state: str) -> None:
+    """The periodic look comes by."""
+    while machine.run("groups", "-o", "json").json["items"][0]["state"] != state:
+        time.sleep(0.2)
+
+
 def test_a_day_with_a_vsphere_cloud(machine: Machine, server: Vcenter) -> None:
     assert machine.run("stemcells", "upload", "stemcell.tgz").code == 0
     assert machine.run("clouds", "set", "cloud.yml").code == 0
@@ -79,10 +85,20 @@ def test_a_day_with_a_vsphere_cloud(machine: Machine, server: Vcenter) -> None:
     shown = machine.run("groups", "show", "web").out
     assert all(word in shown for word in ("DC0_C0/licensed", foreign, "DRS is on", "web/0", "web/1"))
 
+    ours = next(one["vm_cid"] for one in machine.run("nodes", "-o", "json").json["items"])
+    operator.rejoin("DC0_C0/licensed", drop=[operator.machine(ours)])
+    await_state(machine, "drifted")
+    assert ours in machine.run("groups", "-o", "json").json["items"][0]["drift"][-1]
+    doctor = machine.run("doctor")
+    assert (doctor.code, "not as made: web" in doctor.out) == (1, True)
+    time.sleep(2.5)  # two more looks
+    assert machine.run("events").out.count("group.drifted") == 1
+    assert machine.run("groups", "repair", "web").code == 0
+    await_state(machine, "live")
+
     operator.delete("server_group", "DC0_C0/licensed")
     assert "missing" in machine.run("groups", "show", "web").out
-    while machine.run("groups", "-o", "json").json["items"][0]["state"] != "missing":
-        time.sleep(0.2)  # the periodic look comes by
+    await_state(machine, "missing")
     doctor = machine.run("doctor")
     assert (doctor.code, "missing in their clouds: web" in doctor.out) == (1, True)
     assert "group.missing" in machine.run("events").out

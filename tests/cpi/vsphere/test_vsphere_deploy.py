@@ -20,7 +20,7 @@ from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.vsphere.driver import VsphereCpi
 from coterie.errors import CoterieError
 from coterie.ledger.store import Ledger
-from coterie.ledger.tables import events, server_groups
+from coterie.ledger.tables import events, nodes, server_groups
 from coterie.task import errands, start
 from coterie.task.coordinator import LedgerCoordinator
 
@@ -82,6 +82,11 @@ class Place(Site):
         query = sa.select(server_groups).where(server_groups.c.state != "gone")
         with self.ledger.read() as tx:
             return tx.execute(query).one()
+
+    def look(self) -> None:
+        task = start.look(self.ledger)
+        assert task is not None
+        self.wait(task)
 
     def told(self, kind: str) -> list[str]:
         with self.ledger.read() as tx:
@@ -153,17 +158,168 @@ def test_turning_groups_on_that_fails_half_way_says_what_is_left_and_goes_on(pla
     assert place.drs() == {"licensed": 2}
 
 
+HOST_GROUPS = ("licensed-hosts", "other-hosts")
+
+
+@pytest.fixture
+def hosted(place: Place) -> Iterator[Place]:
+    """A place whose administrator made two host groups, of the first and of the second host."""
+    cluster = place.operator.cluster("z1")
+    hosts = place.operator.get(cluster, "host")
+    infos = [vim.cluster.HostGroup(name=name, host=[host]) for name, host in zip(HOST_GROUPS, hosts, strict=False)]
+    spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="add", info=info) for info in infos])
+    place.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
+    yield place
+    if place.nodes():
+        place.delete()
+    for name in HOST_GROUPS:
+        place.operator.remove(f"DC0_C0/{name}")
+
+
+def tied(host_group: str | None, *, rule: str = "must", affine: bool = True, named: bool = True) -> str:
+    options = f", host_group: {host_group}, rule: {rule}, affine: {str(affine).lower()}" if host_group else ""
+    name = ", vm_group: licensed" if named else ""
+    return manifest(group("db", 2, f"placement: {{policy: host-affinity{name}{options}}}", azs="z1"))
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["a name of the user's", "an automatic name"])
+def test_what_a_group_is_tied_to_changes_in_place_by_a_plan(hosted: Place, named: bool) -> None:
+    first, second = HOST_GROUPS
+    hosted.deploy(tied(first, named=named))
+    vms, groups = hosted.vms(), hosted.drs()
+    for wish, told in (
+        (tied(first, rule="should", named=named), (False, first, None)),
+        (tied(second, rule="should", named=named), (False, second, None)),
+        (tied(second, rule="should", affine=False, named=named), (False, None, second)),
+        (tied(None, named=named), None),
+        (tied(first, named=named), (True, first, None)),
+    ):
+        plan = hosted.plan(wish)
+        assert [(change.kind, change.action) for change in plan.changes] == [("group", "update")]
+        hosted.deploy(wish)
+        rules = [
+            (bool(one.mandatory), one.affineHostGroupName or None, one.antiAffineHostGroupName or None)
+            for one in hosted.operator.rules("z1").values()
+        ]
+        assert rules == ([told] if told else [])
+        assert (hosted.vms(), hosted.drs()) == (vms, groups)
+        assert hosted.plan(wish).changes == ()
+
+
+def test_tying_a_group_to_hosts_later_does_not_take_an_administrators_rule(hosted: Place) -> None:
+    hosted.deploy(tied(None))
+    info = vim.cluster.VmHostRuleInfo(
+        name="licensed.hosts", enabled=True, vmGroupName="licensed", affineHostGroupName=HOST_GROUPS[1]
+    )
+    spec = vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=info)])
+    hosted.operator.run(hosted.operator.cluster("z1").ReconfigureComputeResource_Task(spec, True))
+    with pytest.raises(CoterieError) as caught:
+        hosted.plan(tied(HOST_GROUPS[0]))
+    assert "licensed.hosts" in f"{caught.value} {caught.value.details}"
+    assert hosted.operator.rules("z1")["licensed.hosts"].affineHostGroupName == HOST_GROUPS[1]
+    hosted.operator.remove_rule("z1", "licensed.hosts")
+
+
+def test_another_policy_under_the_same_name_is_refused_by_the_plan_and_works_under_another(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    vms, apart = place.vms(), HOSTS.replace("host-affinity", "anti-affinity")
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 2, apart, azs="z1")))
+    assert "another placement.vm_group" in f"{caught.value} {caught.value.details}"
+    place.deploy(manifest(group("db", 2, apart.replace("licensed", "apart"), azs="z1")))
+    assert (place.drs(), place.vms()) == ({"apart": 2}, vms)
+
+
+def test_a_groups_name_that_is_somebody_elses_is_refused_by_the_plan(place: Place) -> None:
+    theirs = place.operator.create_group("licensed", "host-affinity", "z2")
+    before = shared().inventory()
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert "DRS group 'licensed' that is not ours" in f"{caught.value} {caught.value.details}"
+    assert shared().inventory() == before
+    place.operator.delete("server_group", theirs)
+
+
+@pytest.mark.parametrize("name", ["licensed", "licensed.hosts"])
+def test_a_rules_name_that_is_somebody_elses_is_refused_by_the_plan(place: Place, name: str) -> None:
+    theirs = place.operator.create_group("neighbours", "host-affinity", "z1")
+    members = list(place.operator.group(theirs).vm)
+    info = vim.cluster.AntiAffinityRuleSpec(name=name, enabled=True, vm=members)
+    spec = vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=info)])
+    place.operator.run(place.operator.cluster("z1").ReconfigureComputeResource_Task(spec, True))
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert f"DRS rule {name!r} that is not ours" in f"{caught.value} {caught.value.details}"
+    place.operator.remove_rule("z1", name)
+    place.operator.delete("server_group", theirs)
+
+
+def test_a_name_that_two_of_our_groups_want_is_refused_by_the_plan(place: Place) -> None:
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 1, HOSTS, azs="z1"), group("web", 1, HOSTS, azs="z1")))
+    assert "vm_group 'licensed' already" in f"{caught.value} {caught.value.details}"
+
+
+def test_a_group_removed_behind_our_back_is_made_again_by_the_next_deploy(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    vms = place.vms()
+    place.operator.remove("DC0_C0/licensed")
+    place.deploy(manifest(group("db", 3, HOSTS, azs="z1")))
+    assert place.drs() == {"licensed": 3}
+    assert vms.items() <= place.vms().items()
+    assert place.group().state == "live"
+
+
 def test_a_group_removed_behind_our_back_is_noticed_refuses_vms_and_is_repaired(place: Place) -> None:
     place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
     place.operator.remove("DC0_C0/licensed")
-    look = start.look(place.ledger)
-    assert look is not None
-    place.wait(look)
+    place.look()
+    place.look()
     assert place.group().state == "missing"
-    assert place.told("group.missing")
+    assert len(place.told("group.missing")) == 1
     vms = place.vms()
     place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
     assert (place.group().state, place.drs(), place.vms()) == ("live", {"licensed": 2}, vms)
+
+
+def test_what_changed_behind_our_back_is_told_once_per_change_and_when_it_is_over(place: Place) -> None:
+    place.deploy(manifest(group("db", 3, "placement: {policy: soft-anti-affinity}", azs="z1")))
+    (rule,) = place.operator.rules("z1")
+    place.look()
+    place.look()
+    assert (place.told("group.drifted"), place.group().drift) == ([], None)
+    place.operator.remove_rule("z1", rule)
+    place.look()
+    place.look()
+    (told,) = place.told("group.drifted")
+    assert (rule in told, "repair" in told) == (True, True)
+    place.operator.switch_drs("z1", False)
+    place.look()
+    place.look()
+    assert len(place.told("group.drifted")) == 2
+    assert "DRS is off" in place.told("group.drifted")[1]
+    place.operator.switch_drs("z1", True)
+    place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
+    assert (place.group().drift, set(place.operator.rules("z1"))) == (None, {rule})
+    place.operator.rejoin(f"DC0_C0/{rule}", drop=[place.operator.machine(str(place.vms()["db/1"]))])
+    place.look()
+    assert str(place.vms()["db/1"]) in place.told("group.drifted")[2]
+    place.operator.rejoin(f"DC0_C0/{rule}", add=[place.operator.machine(str(place.vms()["db/1"]))])
+    place.look()
+    assert (place.group().drift, "as it was made" in place.told("group.live")[-1]) == (None, True)
+
+
+def test_a_look_in_the_midst_of_a_move_calls_nothing_drifted(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    place.operator.rejoin("DC0_C0/licensed", drop=[place.operator.machine(str(place.vms()["db/1"]))])
+    with place.ledger.write() as tx:
+        tx.execute(nodes.update().where(nodes.c["index"] == 0).values(state="changing"))
+    place.look()
+    assert place.told("group.drifted") == []
+    with place.ledger.write() as tx:
+        tx.execute(nodes.update().values(state="up"))
+    place.look()
+    assert len(place.told("group.drifted")) == 1
 
 
 def test_a_deployment_whose_group_is_missing_can_still_be_deleted(place: Place) -> None:
@@ -232,9 +388,7 @@ def test_a_vm_destroyed_behind_our_back_comes_back_into_its_group(tmp_path: Path
         place.deploy(text)
         gone = place.vms()["db/0"]
         place.operator.delete("vm", str(gone))
-        look = start.look(place.ledger)
-        assert look is not None
-        place.wait(look)
+        place.look()
         place.deploy(text)
         assert list(place.drs().values()) == [2]
         assert len(set(place.vms().values()) - {gone}) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pyVmomi import vim
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, Expected
+from coterie.cpi.contract import CpiError, Expected, Mark
 from coterie.cpi.vsphere.driver import VsphereCpi
 
 
@@ -109,6 +110,32 @@ def test_a_disk_on_an_operators_vm_is_in_use_and_not_deleted(bed: VsphereBed, la
     for delete in (lambda: lab.cpi.delete_disk(disk), lambda: lab.cpi.delete_object("disk", disk, expected)):
         assert cid in refused(CpiError, delete).what
     assert ("file", home(bed, disk)) in bed.inventory()
+
+
+def test_a_snapshot_on_an_operators_vm_is_in_use_and_not_deleted(bed: VsphereBed, lab: Lab) -> None:
+    copy = lab.cpi.snapshot_disk(lab.disk(), {}, mark=lab.mark())
+    lab.undo(lab.cpi.delete_snapshot, copy)
+    path = home(bed, copy).replace("/disks/", "/snapshots/")
+    cid, _ = rescue(bed, lab, path)
+    (listed,) = lab.cpi.survey("snapshot", bed.director_uuid).objects
+    assert listed.in_use_by == (cid,)
+    expected = Expected(mark=listed.mark, created_at=listed.created_at, etag=listed.etag)
+    for delete in (lambda: lab.cpi.delete_snapshot(copy), lambda: lab.cpi.delete_object("snapshot", copy, expected)):
+        assert cid in refused(CpiError, delete).what
+    assert ("file", path) in bed.inventory()
+
+
+@pytest.mark.parametrize("shelf", ["disks", "snapshots"])
+def test_a_file_in_our_folder_that_does_not_bear_our_mark_is_left_alone(bed: VsphereBed, lab: Lab, shelf: str) -> None:
+    disk = lab.disk()
+    source, stranger = home(bed, disk), Mark(str(uuid.uuid4()), lab.ids.intent()).name()
+    theirs = f"[LocalDS_0] coterie/{bed.director_uuid}/{shelf}/{stranger}.vmdk"
+    bed.operator.content.fileManager.MakeDirectory(theirs.rpartition("/")[0], bed.operator.find("DC0"), True)
+    move(bed, source, theirs)
+    lab.cpi.delete_disk(f"{stranger}@LocalDS_0")
+    lab.cpi.delete_snapshot(f"{stranger}@LocalDS_0")
+    assert ("file", theirs) in bed.inventory()
+    move(bed, theirs, source)
 
 
 def test_a_vm_that_lies_in_no_folder_is_found_by_its_datastore(bed: VsphereBed, lab: Lab) -> None:

@@ -102,7 +102,8 @@ def test_a_template_is_copied_to_a_second_datastore_once_and_goes_whole(bed: Vsp
     path, properties = bed.image()
     before = bed.inventory()
     stemcell = cpi.create_stemcell(path, properties, mark=lab.mark())
-    cids = [cpi.create_vm(**lab.vm_arguments(stemcell_cid=stemcell)).cid for _ in range(8)]
+    orders = [{**bed.vm_properties("z1"), "datastores": [f"LocalDS_{number % 2}"]} for number in range(4)]
+    cids = [cpi.create_vm(**lab.vm_arguments(stemcell_cid=stemcell, cloud_properties=order)).cid for order in orders]
     assert {vm_files(bed, cid).partition("]")[0] for cid in cids} == {"[LocalDS_0", "[LocalDS_1"}
     templates = {one for one in bed.inventory() - before if one[0] == "image"}
     assert len(templates) == 2

@@ -28,6 +28,7 @@ class Capabilities:
     max_groups: int | None = None
     max_group_members: int | None = None
     moves_members: bool = False  # a living VM can join and leave a group, so nobody is made anew for that
+    group_changes: frozenset[str] = frozenset()  # options of a living group that update_server_group changes in place
     grants: bool = False  # it can give a user of the cloud the rights that it needs
     boots_per_soft_group: int | None = None  # parallel boots that a soft policy survives; None: any number
     resize_disk: bool = False
@@ -47,6 +48,7 @@ class Capabilities:
         value = asdict(self)
         value["policies"] = sorted(self.policies)
         value["filtered"] = sorted(self.filtered)
+        value["group_changes"] = sorted(self.group_changes)
         return value
 
     @staticmethod
@@ -54,5 +56,6 @@ class Capabilities:
         fields = dict(value)
         fields["policies"] = frozenset(value["policies"])
         fields["filtered"] = frozenset(value["filtered"])
+        fields["group_changes"] = frozenset(value.get("group_changes", ()))  # an older conductor says nothing of it
         fields["unsupported"] = {m: Reason(**r) for m, r in value["unsupported"].items()}
         return Capabilities(**fields)

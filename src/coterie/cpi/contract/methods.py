@@ -40,6 +40,10 @@ class Coordinator(Protocol):
         Waiting changes of one domain go to `apply` together, whoever submitted them.
         """
 
+    def hold(self, domain: str) -> None:
+        """Called inside `apply` right before each write: returns with a whole lease ahead, or raises Unavailable if the
+        domain is another's by now. Then nothing is written; whoever has it applies the same changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
@@ -187,7 +191,8 @@ class Cpi(ABC):
 
     @abstractmethod
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        """Azs, security groups, policy where the cloud can; the CID never changes."""
+        """Azs, security groups, and the options that `group_changes` declares; the CID never changes. Where living VMs
+        can join (`moves_members`), what was removed of the group behind our back is made again."""
 
     @abstractmethod
     def delete_server_group(self, cid: str) -> None:

@@ -20,6 +20,7 @@ class Abilities(VsphereCloud):
             filtered=frozenset({"vm", "image", "disk", "snapshot", "server_group"}),
             empty_groups=False,
             moves_members=True,
+            group_changes=frozenset({"host_group", "rule", "affine"}),
             grants=True,
             resize_disk=True,
             snapshots=True,

@@ -10,6 +10,7 @@ from coterie.cpi.vsphere.abilities import Abilities
 from coterie.cpi.vsphere.group_checks import GroupChecks
 from coterie.cpi.vsphere.group_spec import POLICIES
 from coterie.cpi.vsphere.places import free_mb
+from coterie.cpi.vsphere.properties import Settings
 from coterie.cpi.vsphere.reading import Row
 from coterie.cpi.vsphere.refusals import Refusal, cloud_call, told
 from coterie.cpi.vsphere.rights import Rights
@@ -27,12 +28,13 @@ class Checks(Abilities, GroupChecks, Rights):
             problem = told(error) if isinstance(error, Refusal) else error
             if problem.retryable:
                 raise problem from error
-            return [CheckItem("credentials", False, str(problem), problem.remedy)]
+            return [CheckItem(problem.details.get("check", "credentials"), False, str(problem), problem.remedy)]
         hosts: dict[str, list[Row]] = {}
         for zone in self._zones.values():
             hosts.setdefault(zone.name, []).extend(self.hosts(zone))
         return [
             CheckItem("credentials", True, f"{self.settings.user} is logged in"),
+            *_certificate(self.settings),
             _azs(needs, sorted(hosts)),
             _hosts(needs, hosts),
             *self.rights(needs.azs, bool(needs.policies or needs.groups)),
@@ -60,6 +62,18 @@ class Checks(Abilities, GroupChecks, Rights):
             if not self.stores([zone], self.settings.datastores):
                 detail = f"no datastore of cluster {zone.cluster_name} matches properties.datastores"
                 yield CheckItem(f"datastores {zone.name}", False, detail, "check the patterns and the datastores")
+
+
+def _certificate(settings: Settings) -> Iterator[CheckItem]:
+    if settings.insecure:
+        detail = "not checked: properties.insecure is true, so anybody in between can read the password"
+        yield CheckItem("certificate", True, detail, "give the vCenter's authority as properties.ca_cert instead")
+    elif settings.url.startswith("https:"):
+        yield CheckItem(
+            "certificate",
+            True,
+            f"signed by {'properties.ca_cert' if settings.ca_cert else 'an authority of this system'}",
+        )
 
 
 def _azs(needs: Needs, names: list[str]) -> CheckItem:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coterie.cpi.contract import read_name
 from coterie.cpi.vsphere.choice import Store
 from coterie.cpi.vsphere.files import File, Files
+from coterie.cpi.vsphere.marking import file_mark
 from coterie.cpi.vsphere.refusals import Refusal
 
 Shelf = Literal["disks", "snapshots"]
@@ -32,7 +32,8 @@ class DiskFiles(Files):
     def find_file(self, which: Shelf, stem: str, hint: str | None = None) -> File | None:
         for store in self._likely(hint):
             for found in self.disk_files(store, self.shelf(which), f"{stem}.vmdk"):
-                return found
+                if found.stem == stem:  # the datastore takes a name for a pattern
+                    return found
         return None
 
     def deleted_disk(self, path: str) -> None:
@@ -44,8 +45,9 @@ class DiskFiles(Files):
                 raise
 
     def _by_cid(self, which: Shelf, cid: str) -> File | None:
+        """Only what bears this Director's mark: whoever puts another file into our folder has it there in peace."""
         stem, _, hint = cid.partition(_SEPARATOR)
-        return self.find_file(which, stem, hint) if read_name(stem) else None
+        return self.find_file(which, stem, hint) if file_mark(stem, self.runtime.director_uuid) else None
 
     def _likely(self, hint: str | None) -> list[Store]:
         """All datastores of the datacenter, the likeliest first."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from coterie.cpi.contract import CheckItem, CpiError, GroupMetadata, Needs
+from coterie.cpi.contract import CheckItem, CpiError, GroupMetadata, NameTaken, Needs
 from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.group_spec import GroupSpec, read_spec, wanted_name
-from coterie.cpi.vsphere.holders import Holders
+from coterie.cpi.vsphere.names import Names
 from coterie.cpi.vsphere.places import is_up
 from coterie.cpi.vsphere.rules import policy_of
 
 _SAMPLE = "cg-0000000000-00000000000000000000000000"  # stands for the CID that the group will get
 
 
-class GroupChecks(Holders):
+class GroupChecks(Names):
     def group_items(self, needs: Needs) -> Iterator[CheckItem]:
         if not needs.policies and not needs.groups:
             return
@@ -26,6 +27,7 @@ class GroupChecks(Holders):
                 yield CheckItem(f"DRS {view.name}", False, detail, "have the administrator switch DRS on")
         for wish in needs.groups:
             yield from self._group_item(wish, views)
+        yield from _doubles(needs)
 
     def _within(self, azs: Sequence[str], views: dict[str, ClusterView]) -> dict[str, ClusterView]:
         """Those of these zones; of all, where none is named."""
@@ -44,8 +46,29 @@ class GroupChecks(Holders):
             return
         if options.get("adopt"):
             yield from _adoptable(what, wanted_name(options), wish.get("policy"), zones)
+        else:
+            yield from self._nameable(what, wish, spec, views)
         if spec.host_group:
             yield from self._hosted(what, spec, zones, views)
+
+    def _nameable(
+        self, what: str, wish: Mapping[str, Any], spec: GroupSpec, views: dict[str, ClusterView]
+    ) -> Iterator[CheckItem]:
+        """Whether its name is free; a group that is there and stays what it is has it already."""
+        options, cid = wish.get("options") or {}, wish.get("cid")
+        present, named = self.holder(cid, whole=False) if cid else None, options.get("vm_group")
+        try:
+            if present is None or named not in (None, present.spec.name):
+                self.require_free_name(options, spec, views)
+            elif present.spec.policy == spec.policy:
+                self.require_free_rule(present, replace(spec, name=present.spec.name), views)
+            elif named:
+                raise NameTaken(
+                    f"{named!r} is the name of the present group, and another policy needs another group",
+                    remedy="give another placement.vm_group along with the new policy",
+                )
+        except NameTaken as taken:
+            yield CheckItem(what, False, str(taken), taken.remedy)
 
     def _hosted(
         self, what: str, spec: GroupSpec, zones: dict[str, ClusterView], views: dict[str, ClusterView]
@@ -64,6 +87,20 @@ class GroupChecks(Holders):
 
     def _any_up(self, zone: str, members: tuple[str, ...]) -> bool:
         return any(row.ref._moId in members and is_up(row) for row in self.hosts(self.zones()[zone]))
+
+
+def _doubles(needs: Needs) -> Iterator[CheckItem]:
+    """A DRS VM group is one server group's, unless it is an operator's."""
+    owners: dict[str, str] = {}
+    for wish in needs.groups:
+        options = wish.get("options") or {}
+        name = None if options.get("adopt") else options.get("vm_group")
+        if name in owners:
+            detail = f"server group {owners[name]} has the vm_group {name!r} already"
+            remedy = "give them the same placement.server_group to share one, or another vm_group"
+            yield CheckItem(f"server group {wish.get('name')}", False, detail, remedy)
+        elif name:
+            owners[str(name)] = str(wish.get("name"))
 
 
 def _adoptable(what: str, name: str | None, policy: str | None, zones: dict[str, ClusterView]) -> Iterator[CheckItem]:

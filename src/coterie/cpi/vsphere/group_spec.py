@@ -27,6 +27,10 @@ class GroupSpec:
     affine: bool = True
     adopted: bool = False
 
+    def same_group(self, other: GroupSpec) -> bool:
+        """Whether one can become the other: what it is tied to may change, what it is may not."""
+        return (self.policy, self.name) == (other.policy, other.name)
+
     @property
     def host_rule(self) -> str:
         return f"{self.name[: NAME_LIMIT - 6]}.hosts"

@@ -8,21 +8,22 @@ from coterie.cpi.contract import (
     GroupMissing,
     InvalidCall,
     Mark,
-    NameTaken,
     NotSupported,
     is_adopted,
 )
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.drs import ClusterView
 from coterie.cpi.vsphere.group_spec import GroupSpec, read_spec, wanted_name
+from coterie.cpi.vsphere.holders import Holder
 from coterie.cpi.vsphere.joining import Joining
 from coterie.cpi.vsphere.marking import GROUP
+from coterie.cpi.vsphere.names import Names, require_host_group
 from coterie.cpi.vsphere.reading import Row
 from coterie.cpi.vsphere.refusals import cloud_call
-from coterie.cpi.vsphere.rules import policy_of
+from coterie.cpi.vsphere.rules import host_rule, policy_of
 
 
-class Groups(Joining):
+class Groups(Joining, Names):
     @cloud_call
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
         spec = read_spec(metadata, mark.group_cid)
@@ -30,22 +31,25 @@ class Groups(Joining):
         if metadata.options.get("adopt"):
             return _adopted(metadata, views)
         if self.holder(mark.group_cid) is None:
-            self._require_free_name(metadata, spec, views)
-            _require_host_group(spec, views)
+            self.require_free_name(metadata.options, spec, views)
+            require_host_group(spec, views)
             self.make_holder(mark.group_cid, spec)
         return mark.group_cid
 
     @cloud_call
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        """Zones may change freely; members that another writer dropped come back; what was removed is made again."""
+        """Zones and hosts may change freely; members that another writer dropped come back; what was removed is made
+        again."""
         if is_adopted(cid):
             return
         holder, spec = self.require_holder(cid), read_spec(metadata, cid)
-        if spec != holder.spec:
+        if not spec.same_group(holder.spec):
             raise NotSupported(
-                f"server group {cid} keeps its policy {holder.spec.policy}, name and hosts for life",
+                f"server group {cid} keeps its policy {holder.spec.policy} and its name for life",
                 remedy="recreate the group",
             )
+        if spec != holder.spec:
+            self._retie(holder, spec)
         for row in self.wishing(cid):
             self.submit(self.cluster_of_vm(row.ref), {"op": "restore", "group": cid, "vm": row.ref._moId})
 
@@ -60,6 +64,17 @@ class Groups(Joining):
                 self.submit(self.zones()[key].cluster, {"op": "delete", "group": cid, "vm": ""})
         self.remove_holder(holder)
 
+    def _retie(self, holder: Holder, spec: GroupSpec) -> None:
+        """To other hosts, or to none. While the old wish is written down, the old rule is known to be ours: a rule that
+        nobody will ask for goes first."""
+        views = self.views()
+        require_host_group(spec, views)
+        self.require_free_rule(holder, spec, views)
+        for key, view in views.items() if not spec.host_group else ():
+            if host_rule(view, holder.spec):
+                self.submit(self.zones()[key].cluster, {"op": "untie", "group": holder.cid, "vm": ""})
+        self.relabel(holder, spec)
+
     def wishing(self, cid: str) -> list[Row]:
         """Our VMs that belong to this group, whether or not the vCenter has them in it."""
         folder = self.folder("vms")
@@ -68,27 +83,6 @@ class Groups(Joining):
         paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
         rows = self.reader.below(folder, sdk.vim.VirtualMachine, *paths)
         return [row for row in rows if self.described(row.get("customValue")).get(GROUP) == cid]
-
-    def _require_free_name(self, metadata: GroupMetadata, spec: GroupSpec, views: dict[str, ClusterView]) -> None:
-        wanted = wanted_name(metadata.options)
-        for view in views.values() if wanted else ():
-            _require_unused(str(wanted), view)
-        if "vm_group" not in metadata.options:
-            return
-        other = next((one for one in self.holders(self.runtime.director_uuid) if one.spec.name == spec.name), None)
-        if other is not None:
-            raise NameTaken(f"our server group {other.cid} has the name {spec.name!r}", remedy="use another vm_group")
-
-
-def _require_unused(name: str, view: ClusterView) -> None:
-    if name in view.groups:
-        raise NameTaken(
-            f"cluster {view.name} has a DRS group {name!r} that is not ours",
-            remedy="use another name, or say placement.adopt: true to use the operator's group",
-        )
-    rule = next((one for one in (name, GroupSpec(None, name).host_rule) if one in view.rules), None)
-    if rule is not None:
-        raise NameTaken(f"cluster {view.name} has a DRS rule {rule!r} that is not ours", remedy="use another name")
 
 
 def _adopted(metadata: GroupMetadata, views: dict[str, ClusterView]) -> str:
@@ -110,12 +104,3 @@ def _adopted(metadata: GroupMetadata, views: dict[str, ClusterView]) -> str:
             remedy=f"say placement.policy: {promised}, or adopt another group",
         )
     return ADOPTED_PREFIX + (group.name if group else name)
-
-
-def _require_host_group(spec: GroupSpec, views: dict[str, ClusterView]) -> None:
-    if spec.host_group and not any(view.host_group(spec.host_group) for view in views.values()):
-        known = sorted({group.name for view in views.values() for group in view.groups.values() if group.of_hosts})
-        raise InvalidCall(
-            f"there is no DRS host group {spec.host_group!r}",
-            remedy=f"use one of: {', '.join(known)}" if known else "have the administrator make one",
-        )

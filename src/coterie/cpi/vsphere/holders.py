@@ -80,6 +80,17 @@ class Holders(Clusters):
             if made != ref:  # somebody else was first under the same mark; it may also have been this very folder
                 self._destroyed(ref)
 
+    def relabel(self, holder: Holder, spec: GroupSpec) -> None:
+        """Another wish about hosts. Who dies in between leaves labels of both; the repeat clears them."""
+        wanted = labels(spec)
+        present = {str(row.get("name")): row.ref for row in self._labels(holder.ref)}
+        for label in wanted:
+            if label not in present:
+                self.made_child(holder.ref, label)
+        for label, ref in present.items():
+            if label not in wanted and not label.startswith(_LIVE):
+                self._destroyed(ref)
+
     def remove_holder(self, holder: Holder) -> None:
         if holder.ref is not None:
             self._destroyed(holder.ref)

@@ -49,7 +49,7 @@ class Listing(Inspection, Snapshots, Strays):
 
     def files(self, kind: Kind, director_uuid: str) -> list[CloudObject]:
         shelf: Shelf = "disks" if kind == "disk" else "snapshots"
-        users = self.disk_users() if kind == "disk" else {}
+        users = self.disk_users()
         return [
             self._file(kind, file, director_uuid, users)
             for store in self.stores([], ("*",))

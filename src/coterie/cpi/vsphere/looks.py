@@ -45,6 +45,7 @@ class Looks(Holders):
             gone,
             frozenset(ours),
             owned(view, cid, holder.spec, gone | ours | leaving, known),
+            untied=any(change["op"] == "untie" for change in mine.values()),
         )
         closed = _closed(view, cluster, holder, turn, known, mine) if joining else None
         return closed or _guarded(view, holder, turn, known, mine)

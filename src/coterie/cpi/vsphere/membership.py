@@ -85,6 +85,7 @@ class Membership(Looks):
                 self.note_reserved(look.holder, cluster)
         for part in (edits.first, edits.then):
             if part:
+                self.runtime.coordinator.hold(self.domain(cluster))
                 self.write(cluster, part)
         return self.view(cluster)
 
@@ -107,6 +108,8 @@ def _visible(view: ClusterView, turn: Turn, change: Json) -> bool:
         # a group that somebody's rule needs cannot be emptied: its last member leaves by being destroyed
         kept = bool(foreign_rules(view, turn.spec)) or turn.spec.adopted
         return change["vm"] not in members or (kept and set(members) <= turn.leaving | turn.dead)
+    if change["op"] == "untie":
+        return turn.spec.host_rule not in turn.owned or turn.spec.host_rule not in view.rules
     return group is None
 
 

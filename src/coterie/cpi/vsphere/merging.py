@@ -18,7 +18,7 @@ from coterie.cpi.vsphere.rules import between_vms, foreign_rules, vm_rule
 @dataclass(frozen=True, slots=True)
 class Turn:
     """Who joins and leaves one group now. `ours`: VMs that we know to be ours; `dead`: VMs that are gone; `owned`: the
-    names of the rules that are proven ours, none other is changed."""
+    names of the rules that are proven ours, none other is changed; `untied`: from its hosts, so that rule goes."""
 
     spec: GroupSpec
     joining: frozenset[str] = frozenset()
@@ -26,6 +26,7 @@ class Turn:
     dead: frozenset[str] = frozenset()
     ours: frozenset[str] = frozenset()
     owned: frozenset[str] = frozenset()
+    untied: bool = False
 
 
 @dataclass(slots=True)
@@ -77,8 +78,11 @@ def _vm_rule(view: ClusterView, turn: Turn, members: tuple[str, ...], edits: Edi
 
 def _host_rule(view: ClusterView, turn: Turn, edits: Edits) -> None:
     spec = turn.spec
+    found = view.rules.get(spec.host_rule)
+    if turn.untied and found is not None and found.name in turn.owned:
+        edits.then.append(("remove", found))
     host_group = view.host_group(spec.host_group) if spec.host_group else None
-    if host_group is None:
+    if host_group is None or turn.untied:
         return
     wanted = Rule(
         spec.host_rule,
@@ -88,7 +92,6 @@ def _host_rule(view: ClusterView, turn: Turn, edits: Edits) -> None:
         affine=spec.affine,
         mandatory=spec.rule == "must",
     )
-    found = view.rules.get(spec.host_rule)
     if found is None:
         edits.then.append(("add", wanted))
     elif found.name in turn.owned and replace(found, key=None, enabled=True) != wanted:

@@ -21,7 +21,7 @@ class Card:
 
 
 class Nics(Places):
-    _port_groups: Mapping[str, Any] = {}  # name → reference
+    _port_groups: Mapping[str, list[Any]] = {}  # name → references
 
     def cards(self, networks: Networks) -> list[Card]:
         """One card per network; a vip is an address and no card."""
@@ -45,12 +45,21 @@ class Nics(Places):
                 f"there is no port group {wanted!r} in {self.datacenter.path}",
                 remedy=f"use one of: {', '.join(sorted(self._port_groups)[:20])}",
             )
-        return self._port_groups[wanted]
+        if len(self._port_groups[wanted]) > 1:
+            raise InvalidCall(
+                f"networks.{name}: {self.datacenter.path} has more than one port group {wanted!r}",
+                why=", ".join(ref._moId for ref in self._port_groups[wanted]),
+                remedy="have the administrator rename all but one",
+            )
+        return self._port_groups[wanted][0]
 
-    def _read_port_groups(self) -> dict[str, Any]:
+    def _read_port_groups(self) -> dict[str, list[Any]]:
         refs = self.reader.one(self.datacenter.ref, "network").get("network") or []
         unique = list({ref._moId: ref for ref in refs}.values())
-        return {str(row.get("name")): row.ref for row in self.reader.several(unique, sdk.vim.Network, ["name"])}
+        found: dict[str, list[Any]] = {}
+        for row in self.reader.several(unique, sdk.vim.Network, ["name"]):
+            found.setdefault(str(row.get("name")), []).append(row.ref)
+        return found
 
     def _backing(self, port_group: Any) -> Any:
         ethernet = sdk.vim.vm.device.VirtualEthernetCard

@@ -100,11 +100,17 @@ def failure(error: Exception, *, changes: bool) -> CoterieError:
         return contract.Throttled("vCenter takes no more calls now", why="status 429", remedy="repeat later")
     if isinstance(error, http.client.HTTPException) and str(error).startswith(("502", "503")):
         return contract.Unavailable("vCenter does not take calls now", why=str(error), remedy="repeat later")
-    if isinstance(error, (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)):
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return contract.AuthenticationFailed(
+            "the certificate of vCenter is not trusted",
+            why=error.verify_message or str(error),
+            remedy="give the authority that signed it as properties.ca_cert, and the name it was made for in "
+            "properties.url",
+            details={"check": "certificate"},
+        )
+    if isinstance(error, (ConnectionRefusedError, socket.gaierror)):
         return contract.Unavailable(
-            "vCenter cannot be reached",
-            why=str(error),
-            remedy="check properties.url, the network and properties.ca_cert",
+            "vCenter cannot be reached", why=str(error), remedy="check properties.url and the network"
         )
     why = str(error) or type(error).__name__
     if not changes and not isinstance(error, (OSError, http.client.HTTPException, ExpatError)):

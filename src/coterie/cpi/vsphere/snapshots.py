@@ -31,8 +31,12 @@ class Snapshots(Disks):
     @cloud_call
     def delete_snapshot(self, snapshot_cid: str) -> None:
         found = self.snapshot_file(snapshot_cid)
-        if found is not None:
-            self.deleted_disk(found.path)
+        if found is None:
+            return
+        user = self.user_of(found)
+        if user is not None:  # somebody restored what it holds by putting it into a VM
+            raise CpiError(f"snapshot {snapshot_cid} is attached to VM {user}", remedy="detach it first")
+        self.deleted_disk(found.path)
 
     def _require_rest(self, disk: File, cid: str) -> None:
         user = self.user_of(disk)

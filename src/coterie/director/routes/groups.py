@@ -24,6 +24,7 @@ class Group(Resource):
     policy: str | None
     state: str
     adopted: bool
+    drift: list[str]
     size: int
     instance_groups: list[str]
     created_at: str
@@ -52,7 +53,7 @@ def index(
     name: Word | None = None,
     state: Word | None = None,
 ) -> Json:
-    """All that may be in a cloud; `state=gone` for those that were."""
+    """All that may be in a cloud; `state=gone` for those that were. `drifted`: not as it was made, `drift` says how."""
     with office.ledger.read() as tx:
         return listing(groups.page(tx, part, deployment=deployment, cloud=cloud, name=name, state=state))
 

@@ -14,14 +14,17 @@ from coterie.ledger.store import Tx
 from coterie.ledger.tables import instance_groups, nodes, server_group_users, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
 
-_COLUMNS = ("intent", "cid", "name", "deployment", "cloud", "policy", "state", "adopted", "metadata")
+_COLUMNS = ("intent", "cid", "name", "deployment", "cloud", "policy", "adopted", "drift", "metadata")
 _KEYS = tuple(server_groups.c[name] for name in ("deployment", "name", "cloud", "intent"))
+# a live group that is not as it was made is shown as drifted
+_drifted = sa.and_(server_groups.c.state == "live", server_groups.c.drift.is_not(None))
+_seen_state = sa.case((_drifted, "drifted"), else_=server_groups.c.state)
 
 
 def page(tx: Tx, part: Slice, *, state: str | None = None, **wanted: str | None) -> Page:
     """Filters: deployment, cloud, name, state. Those that are gone are shown only when asked for."""
     query = matching(_all(), {server_groups.c[name]: value for name, value in wanted.items()})
-    query = query.where(server_groups.c.state == state if state else server_groups.c.state != "gone")
+    query = query.where(_seen_state == state if state else _seen_state != "gone")
     found = fetch(tx, query, _KEYS, part)
     return Page(_shown(tx, found.items), found.next)
 
@@ -38,7 +41,10 @@ def one(tx: Tx, which: str) -> Row:
 
 def _all() -> sa.Select[Any]:
     return sa.select(
-        *[server_groups.c[name] for name in _COLUMNS], server_groups.c.created_at, server_groups.c.ended_at
+        *[server_groups.c[name] for name in _COLUMNS],
+        _seen_state.label("state"),
+        server_groups.c.created_at,
+        server_groups.c.ended_at,
     ).where(visible(server_groups.c.deployment))
 
 
@@ -48,6 +54,7 @@ def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
     return [
         {
             **row,
+            "drift": row["drift"] or [],
             "instance_groups": users[row["intent"]],
             "size": sizes.get(row["intent"], 0),
             "created_at": when(row["created_at"]),

@@ -36,9 +36,11 @@ class UpdateGroup(Flow):
     name: ClassVar[str] = "group.update"
 
     def begin(self, work: Work) -> Move:
-        metadata = GroupMetadata.of_wire(work.data["metadata"])
+        row, metadata = _row(work), GroupMetadata.of_wire(work.data["metadata"])
         work.cpi.update_server_group(work.data["cid"], metadata)
-        work.write(groups.change(work.data["intent"], metadata=metadata.wire()))
+        work.write(groups.change(work.data["intent"], metadata=metadata.wire(), drift=None))
+        if row.state == "missing":
+            work.write(groups.move(row, "live"))
         work.say("group.updated", f"server group {work.data['cid']}: {work.data['reason']}")
         return Done()
 
@@ -60,6 +62,7 @@ class RepairGroup(Flow):
                 why="; ".join(view.notes),
                 remedy="deploy again, which makes the group anew",
             )
+        work.write(groups.change(row.intent, drift=None))
         if row.state == "missing":
             work.write(groups.move(row, "live"))
         work.say("group.repaired", f"server group {cid}: {view.state}, {len(view.members)} members", cid=cid)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import ClassVar
 
-from coterie.cpi.contract import CloudObject
+from coterie.cpi.contract import CloudObject, GroupView
 from coterie.ledger import groups, nodes
+from coterie.ledger.groups import GroupRow
 from coterie.ledger.nodes import NodeRow
 from coterie.task.flow import Done, Flow, Move, Work
 
@@ -74,16 +75,38 @@ def _judge(work: Work, node: NodeRow, state: str | None) -> None:
 
 
 def _look_at_groups(work: Work) -> None:
-    """A group that was deleted behind our back is missing; one that is back is live again."""
+    """A group that was deleted behind our back is missing, one that was changed has drifted; told once per change."""
     if "inspect_server_group" in work.cpi.capabilities().unsupported:
         return
     with work.ledger.read() as tx:
         rows = groups.of_cloud(tx, work.claim.cloud or "")
     for row in rows:
-        gone = work.cpi.inspect_server_group(row.cid or "").state == "missing"
-        if gone == (row.state == "missing"):
-            continue
+        _judge_group(work, row, work.cpi.inspect_server_group(row.cid or ""))
+
+
+def _judge_group(work: Work, row: GroupRow, view: GroupView) -> None:
+    gone = view.state == "missing"
+    if gone != (row.state == "missing"):
         work.write(groups.move(row, "missing" if gone else "live"))
         told = "is missing: `coterie groups repair`, or deploy again" if gone else "is there again"
-        kind = "group.missing" if gone else "group.live"
-        work.say(kind, f"{row.deployment}: server group {row.name} {told}", cid=row.cid)
+        _tell(work, row, "group.missing" if gone else "group.live", told, view.notes if gone else ())
+    drift = sorted(view.notes) if view.state == "drifted" else None
+    if drift == row.drift or (drift and _in_motion(work, row)):
+        return
+    work.write(groups.change(row.intent, drift=drift))
+    if drift:
+        _tell(work, row, "group.drifted", "is not as it was made: `coterie groups repair`", drift)
+    elif not gone:
+        _tell(work, row, "group.live", "is as it was made again")
+
+
+def _in_motion(work: Work, row: GroupRow) -> bool:
+    """Nodes of its deployment are being worked on: who moves is for a moment in no group, or in two."""
+    with work.ledger.read() as tx:
+        present = nodes.of_deployment(tx, row.deployment)
+    return any(node.state in ("changing", "deleting") for node in present)
+
+
+def _tell(work: Work, row: GroupRow, kind: str, told: str, notes: Sequence[str] = ()) -> None:
+    why = f" ({'; '.join(notes)})" if notes else ""
+    work.say(kind, f"{row.deployment}: server group {row.name} {told}{why}", cid=row.cid)
