@@ -23,6 +23,7 @@ lint: $(VENV)/.tested
 	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python bench/deploy.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py
