@@ -11,10 +11,10 @@ demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated
 	@examples/demo $(BIN)
 
 test: packages $(VENV)/.tested lint ## everything that decides whether a change lands
-	$(BIN)/pytest -n 2 -m "not full"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not full"
 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check --output-format concise .
@@ -23,6 +23,7 @@ lint: $(VENV)/.tested
 	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python bench/deploy.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py

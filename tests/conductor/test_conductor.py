@@ -38,6 +38,7 @@ def test_a_successor_of_the_same_name_ends_the_first(ledger: Ledger, tmp_path: P
         second.start()
         assert ended.wait(10)
         assert here.deploy(manifest(group("a", 1)))
+        first.drain(5.0)
         second.drain(5.0)
 
 
