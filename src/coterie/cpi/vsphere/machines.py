@@ -61,6 +61,7 @@ class Machines(Boots, Templates):
         found = self.vm(vm_cid)
         if found is not None:
             self.remove(found)
+        self.tidy("vms")
 
     @cloud_call
     def has_vm(self, vm_cid: str) -> bool:
