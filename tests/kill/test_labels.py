@@ -26,7 +26,7 @@ AFTER_FAULTS = {
 BY_CLEANUP = ("node.reclaim.", "cleanup.", "sweep.", "survey.")
 # Errands of a person: one label that may be repeated; their own tests do so.
 BY_HAND = ("node.destroy.", "group.repair.", "cloud.grant.")
-# Only on clouds whose living VMs can change their group, which the sandbox's cannot; vSphere's tests go there.
+# Only on clouds whose living VMs can change their group, which the sandbox's cannot; vSphere's tests kill it.
 NEVER |= {"node.update.regroup"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -160,6 +161,28 @@ def test_what_a_director_made_is_not_enrolled(local: Site) -> None:
         enrolled(local, ours)
 
 
+def test_what_another_director_made_is_not_enrolled(local: Site) -> None:
+    cid, other = prepared(local), str(uuid4())
+    set_tags(account(local.folder), cid, "vm", {"coterie-director": other})
+    with pytest.raises(Conflict, match=f"mark of the Director {other}") as refused:
+        enrolled(local, cid)
+    assert refused.value.remedy
+
+
+def test_what_was_marked_since_it_was_enrolled_is_forgotten_but_not_destroyed(local: Site) -> None:
+    cid, other = prepared(local), str(uuid4())
+    uuid = enrolled(local, cid, name="db1")
+    set_tags(account(local.folder), cid, "vm", {"coterie-director": other})
+    task = destroy(local.ledger, uuid, "test")
+    local.wait(task, "failed")
+    assert f"mark of the Director {other}" in local.story(task)
+    left = row(local, uuid)
+    assert left is not None and left.state == "failing" and "nodes delete db1" in left.problem["remedy"]
+    assert exists(local.folder, cid)
+    forget(local.ledger, uuid, "test")
+    assert exists(local.folder, cid)
+
+
 def test_a_group_that_nobody_serves_is_refused_and_nothing_is_written(here: Site, cid: str) -> None:
     with here.ledger.write() as tx:  # the conductor stands in for groups without one of their own; so they get theirs
         tx.execute(sa.text("UPDATE conductors SET every_group = :no"), {"no": False})
@@ -240,6 +263,6 @@ def test_moves_are_told_in_events(local: Site) -> None:
 def test_two_who_choose_one_name_at_the_same_moment(here: Site, cid: str) -> None:
     """The look at names comes before the other has committed; the key of the table decides then."""
     enrolled(here, cid, name="db1")
-    other = {"cloud": "elsewhere", "cid": "vm-2", "state": "up", "host": None, "group": None}
+    other = {"cloud": "elsewhere", "cid": "vm-2", "group": None}
     with pytest.raises(Conflict, match="enrolled node db1 already"), here.ledger.write() as tx:
         rows.add(tx, "another-uuid", "db1", **other)

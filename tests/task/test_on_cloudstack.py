@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from peers.cloudstack_bed import CloudstackBed
 
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import Mark
+from coterie.errors import Conflict
+from coterie.ids import Ids, director_prefix
 from coterie.ledger.store import Ledger
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
+from coterie.task import start
 from coterie.task.abandon import abandon
+from coterie.task.enroll import Enrollment, enroll
+from coterie.task.let_go import destroy
 from tests.cleanup.yard import Yard
 from tests.task.site import Site, group, manifest, site
 
@@ -67,3 +75,28 @@ def test_what_was_given_up_is_swept(bed: CloudstackBed, here: Site) -> None:
     abandon(here.ledger, "dep")
     Yard(here).clean()
     assert bed.inventory() == before
+
+
+def test_a_machine_of_another_director_is_not_enrolled_and_not_destroyed(bed: CloudstackBed, here: Site) -> None:
+    """However it is told: by its tag, or by its name while there is none yet."""
+    start.set_cloud_config(here.ledger, here.config, "cloud.yml")
+    other = str(uuid4())
+    lab = Lab(bed)
+    made = bed.open(other).create_vm(**lab.vm_arguments(mark=Mark(other, Ids().intent()))).cid
+    client = bed.client()
+    with pytest.raises(Conflict, match=f"mark of the Director {other}"):
+        enroll(here.ledger, Enrollment("lab", made), "test")
+    client.deleteTags(resourceids=made, resourcetype="UserVm")
+    with pytest.raises(Conflict, match=f"mark of the Director {director_prefix(other)}"):
+        enroll(here.ledger, Enrollment("lab", made), "test")
+    theirs = bed.operator.create_vm("neighbour", lab.az)
+    uuid = enroll(here.ledger, Enrollment("lab", theirs), "test")
+    tag = {"tags[0].key": "coterie-director", "tags[0].value": other}
+    client.createTags(resourceids=theirs, resourcetype="UserVm", **tag)
+    task = destroy(here.ledger, uuid, "test")
+    here.wait(task, "failed")
+    assert f"mark of the Director {other}" in here.story(task)
+    assert bed.operator.exists("vm", theirs)
+    bed.operator.delete("vm", theirs)
+    bed.open(other).delete_vm(made)
+    lab.close()

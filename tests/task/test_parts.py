@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,8 @@ def test_waiting_changes_go_together_and_each_gets_its_own_answer(ledger_here: L
 
 
 def _waiting(ledger: Ledger) -> list[Any]:
-    with ledger.read() as tx:
-        return domains.waiting(tx, "d")
+    with ledger.write() as tx:
+        return domains.waiting(tx, "d", 60.0)
 
 
 def test_a_refusal_reaches_the_one_who_asked(ledger_here: Ledger) -> None:
@@ -185,6 +186,16 @@ def test_a_turn_is_made_whole_while_it_is_ours_and_is_not_after_another_took_it(
     assert coordinator.submit(driver, "d", {"n": 1})["ok"]
     assert others == [None, 2]
     assert len(driver.batches) == 2, "what was not acknowledged is applied again in the next turn"
+
+
+def test_what_a_dead_process_submitted_is_not_applied_when_nobody_can_want_it_any_more(ledger_here: Ledger) -> None:
+    driver: Any = Recorder()
+    with ledger_here.write() as tx:
+        domains.submit(tx, "d", {"n": 1})
+    time.sleep(1.2)
+    assert LedgerCoordinator(ledger_here, "me", patience_s=1.0).submit(driver, "d", {"n": 2})["ok"]
+    assert driver.batches == [[{"n": 2}]]
+    assert _waiting(ledger_here) == []
 
 
 def test_a_domain_that_never_comes_free_is_an_unknown_outcome(ledger_here: Ledger) -> None:

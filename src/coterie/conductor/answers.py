@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coterie.cpi.contract import CloudObject, Cpi, Mark, Needs
+from coterie.cpi.contract import Cpi, Mark, Needs
 from coterie.errors import CoterieError, UsageError
 
 
@@ -55,26 +55,11 @@ def _vms(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _machine(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
-    """One VM that somebody wants to enroll: whether it is there, and whose mark it carries."""
+    """One VM that somebody wants to enroll: whether it is there, and whose mark it carries, if the cloud can tell."""
     cid = question["cid"]
-    if not cpi.has_vm(cid):
-        return {"there": False, "state": None, "host": None, "owner": None}
-    shown = _listed(cpi, cid, question["director"])
-    owner = shown.mark.director if shown and shown.mark else None
-    return {"there": True, "state": shown and shown.state, "host": shown and shown.host, "owner": owner}
-
-
-def _listed(cpi: Cpi, cid: str, director: str) -> CloudObject | None:
-    """As the cloud lists it; None where the list shows only what is marked, or there is none."""
-    if "survey" in cpi.capabilities().unsupported:
-        return None
-    cursor: str | None = None
-    while True:
-        page = cpi.survey("vm", director, cursor)
-        found = next((vm for vm in page.objects if vm.cid == cid), None)
-        cursor = page.next
-        if found is not None or cursor is None:
-            return found
+    there = cpi.has_vm(cid)
+    able = "vm_owner" not in cpi.capabilities().unsupported
+    return {"there": there, "owner": cpi.vm_owner(cid) if there and able else None}
 
 
 def _marked(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:

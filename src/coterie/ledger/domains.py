@@ -43,7 +43,10 @@ def renew(tx: Tx, domain: str, holder: str, epoch: int, lease_s: float) -> bool:
     return tx.execute(domains.update().where(mine).values(expires=now() + lease_s)).rowcount > 0
 
 
-def waiting(tx: Tx, domain: str) -> list[tuple[int, dict[str, Any]]]:
+def waiting(tx: Tx, domain: str, patience_s: float) -> list[tuple[int, dict[str, Any]]]:
+    """What is still wanted: whoever submitted a change before that has given up, or died."""
+    stale = changes.delete().where(changes.c.domain == domain, changes.c.created_at < now() - patience_s)
+    tx.execute(stale)
     query = (
         sa.select(changes.c.id, changes.c.body)
         .where(changes.c.domain == domain, changes.c.state == "waiting")

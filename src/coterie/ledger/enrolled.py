@@ -33,7 +33,8 @@ def named(tx: Tx, name: str) -> bool:
     return tx.execute(mine).first() is not None
 
 
-def add(tx: Tx, uuid: str, name: str, *, cloud: str, cid: str, state: str, host: str | None, group: str | None) -> None:
+def add(tx: Tx, uuid: str, name: str, *, cloud: str, cid: str, group: str | None) -> None:
+    """It is there, and so up until the next look knows better."""
     values = {
         "uuid": uuid,
         "deployment": NO_DEPLOYMENT,
@@ -42,9 +43,8 @@ def add(tx: Tx, uuid: str, name: str, *, cloud: str, cid: str, state: str, host:
         "az": "",
         "cloud": cloud,
         "conductor_group": group,
-        "state": state,
+        "state": "up",
         "vm_cid": cid,
-        "host": host,
         "addresses": {},
         "enrolled": True,
     }

@@ -79,7 +79,7 @@ class LedgerCoordinator:
         """Become the writer if nobody is, and apply everything that waits. True if something was applied."""
         with self._ledger.write() as tx:
             epoch = domains.take(tx, domain, self._holder, self._lease_s)
-            batch = domains.waiting(tx, domain) if epoch is not None else []
+            batch = domains.waiting(tx, domain, self._patience_s) if epoch is not None else []
         if epoch is None:
             return False
         self._turn.epoch = epoch

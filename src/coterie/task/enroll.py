@@ -37,13 +37,13 @@ def enroll(ledger: Ledger, wish: Enrollment, by: str | None, ids: Ids | None = N
     with ledger.read() as tx:
         cloud = _admit(tx, wish, name, own_group)
         director = identity.director(tx).uuid
-    seen = ask(ledger, [(cloud, "machine", {"cid": wish.cid, "director": director})], _PATIENCE_S)[0]
+    seen = ask(ledger, [(cloud, "machine", {"cid": wish.cid})], _PATIENCE_S)[0]
     _refuse_absent_or_marked(wish, seen, director)
     uuid = (ids or Ids()).uuid()
     with ledger.write() as tx:
         enrolled.hold(tx, wish.cloud)
         _admit(tx, wish, name, own_group)
-        enrolled.add(tx, uuid, name, cloud=wish.cloud, cid=wish.cid, group=own_group, **_state(seen))
+        enrolled.add(tx, uuid, name, cloud=wish.cloud, cid=wish.cid, group=own_group)
         body = f"VM {wish.cid} of cloud {wish.cloud}, conductor group {cloud.conductor_group!r}"
         data = {"uuid": uuid, "cid": wish.cid, "conductor_group": own_group, "by": by}
         events.append(tx, [Event(None, "node.enrolled", name, body, data)], time(tx))
@@ -52,6 +52,7 @@ def enroll(ledger: Ledger, wish: Enrollment, by: str | None, ids: Ids | None = N
 
 def _name(wish: Enrollment) -> str:
     made = re.sub(r"[^A-Za-z0-9_.-]+", "-", wish.cid).strip("-_.")[:255]
+    made = f"vm-{made[:252]}" if _UUID.fullmatch(made) else made  # nodes themselves are known by uuids
     name = made if wish.name is None else wish.name
     if not _NAME.fullmatch(name) or _UUID.fullmatch(name):
         raise UsageError(
@@ -91,11 +92,6 @@ def _refuse_absent_or_marked(wish: Enrollment, seen: dict[str, Any], director: s
         why="who made a machine may also clean it up; an enrolled one must be safe from that",
         remedy="leave it to the Director that made it, or remove its mark in the cloud first",
     )
-
-
-def _state(seen: dict[str, Any]) -> dict[str, Any]:
-    """Where the cloud does not list it, nothing but its being there is known."""
-    return {"state": "up" if seen["state"] in (None, "running", "unknown") else "dead", "host": seen["host"]}
 
 
 def unknown_cloud(name: str) -> NotFound:

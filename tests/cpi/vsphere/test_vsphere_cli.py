@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import tarfile
 import time
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from peers.vsphere_image import write_image
 from peers.vsphere_operator import VsphereOperator
 from tests.cli.conftest import Machine
 from tests.peers.vcenter import Vcenter, vcenter
+
+from coterie.director.lock import holder
 
 CLOUD = {
     "clouds": [
@@ -71,9 +75,41 @@ def await_state(machine: Machine, state: str) -> None:
         time.sleep(0.2)
 
 
-def test_a_day_with_a_vsphere_cloud(machine: Machine, server: Vcenter) -> None:
+def furnish(machine: Machine) -> None:
     assert machine.run("stemcells", "upload", "stemcell.tgz").code == 0
     assert machine.run("clouds", "set", "cloud.yml").code == 0
+
+
+@pytest.mark.parametrize("moment", ["before", pytest.param("after", marks=pytest.mark.full)])
+def test_turning_groups_on_goes_on_where_a_killed_director_left_it(
+    machine: Machine, server: Vcenter, moment: str
+) -> None:
+    """Killed while the vCenter holds back the first write, or its answer."""
+    furnish(machine)
+    machine.write("plain.yml", "".join(line for line in MANIFEST.splitlines(True) if "placement" not in line))
+    assert machine.run("deploy", "plain.yml").code == 0
+    vms = {one["name"]: one["vm_cid"] for one in machine.run("nodes", "-o", "json").json["items"]}
+    server.bend("ReconfigureComputeResource_Task", "delay" if moment == "before" else "late", ms=3000)
+    deploying = machine.start("deploy", "web.yml")
+    while not any(one["state"] == "changing" for one in machine.run("nodes", "-o", "json").json["items"]):
+        time.sleep(0.05)
+    time.sleep(1)
+    dead = holder(machine.home.lock)
+    assert dead is not None
+    os.kill(dead.pid, signal.SIGKILL)
+    deploying.communicate()
+    assert machine.run("tasks").code == 0  # starts the Director again, which goes on
+    operator = VsphereOperator(server, {"z1": "DC0_C0"})
+    while any(one["state"] != "up" for one in machine.run("nodes", "-o", "json").json["items"]):
+        time.sleep(0.2)
+    assert {one["name"]: one["vm_cid"] for one in machine.run("nodes", "-o", "json").json["items"]} == vms
+    assert {operator.get(vm, "config.instanceUuid") for vm in operator.group("DC0_C0/licensed").vm} == set(vms.values())
+    assert machine.run("plan", "web.yml", "-o", "json").json["changes"] == []
+    operator.close()
+
+
+def test_a_day_with_a_vsphere_cloud(machine: Machine, server: Vcenter) -> None:
+    furnish(machine)
     checked = machine.run("clouds", "check", "vc")
     assert (checked.code, "privileges" in checked.out, "secret" in checked.out) == (0, True, False)
     assert "No " in machine.run("groups").out or machine.run("groups", "-o", "json").json["items"] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,16 @@ from pyVmomi import vim
 from tests.peers.vcenter import Vcenter, vcenter
 from tests.task.site import Site, group, manifest, site
 
-from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
 from coterie.cpi.vsphere.driver import VsphereCpi
 from coterie.errors import CoterieError
+from coterie.ids import Ids
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events, nodes, server_groups
 from coterie.task import errands, start
 from coterie.task.coordinator import LedgerCoordinator
+from coterie.task.enroll import Enrollment, enroll
+from coterie.task.let_go import destroy
 
 CONFIG = """
 clouds:
@@ -379,6 +382,46 @@ def test_rights_are_granted_by_a_task(place: Place) -> None:
     place.deploy(manifest(group("db", 1, azs="z1")))
     place.wait(errands.grant(place.ledger, "lab", "ops", True, "test"))
     assert any("coterie-groups" in line for line in place.told("cloud.granted"))
+
+
+STRANGER = "4c8b51d7-1f0e-4a55-9a3b-6f1d20b7f0aa"
+
+
+def test_a_machine_of_another_director_is_not_enrolled_and_not_destroyed(place: Place) -> None:
+    """However it is told: by the folder it lies in, by its name, or by the group that is written on it."""
+    place.deploy(manifest(group("db", 1, azs="z1")))
+    runtime = Runtime(STRANGER, LedgerCoordinator(place.ledger, "stranger"))
+    other = VsphereCpi("lab", place.vcenter().properties | {"network": "VM Network"}, runtime)
+    image = other.create_stemcell(str(place.folder / "stemcells" / "image"), {}, mark=Mark(STRANGER, Ids().intent()))
+    metadata = GroupMetadata({"name": "other", "uuid": STRANGER}, "d", "g", policy="host-affinity")
+    cid = other.create_server_group(metadata, mark=Mark(STRANGER, Ids().intent()))
+    env, size = {"bosh": {"server_group_cid": cid}}, {"cpu": 1, "ram": 512, "zone": "z1"}
+    vm = other.create_vm("a", image, size, {}, [], env, mark=Mark(STRANGER, Ids().intent())).cid
+    machine = place.operator.machine(vm)
+    acts: list[tuple[str, Callable[[], Any]]] = [
+        (STRANGER, lambda: place.operator.find("DC0/vm").MoveIntoFolder_Task([machine])),
+        (STRANGER[:8], lambda: machine.Rename_Task("renamed")),
+        (STRANGER[:8], lambda: machine.PowerOffVM_Task()),
+    ]
+    for told, hide in acts:
+        with pytest.raises(CoterieError, match=f"mark of the Director {told}"):
+            enroll(place.ledger, Enrollment("lab", vm), "test")
+        place.operator.run(hide())
+    with pytest.raises(CoterieError, match="is node dep/db/0 already"):
+        enroll(place.ledger, Enrollment("lab", str(place.vms()["db/0"])), "test")
+
+    theirs = place.operator.create_vm("neighbour", "z1")
+    uuid = enroll(place.ledger, Enrollment("lab", theirs, "neighbour"), "test")
+    place.operator.run(place.operator.machine(theirs).Rename_Task(Mark(STRANGER, Ids().intent()).name()))
+    task = destroy(place.ledger, uuid, "test")
+    place.wait(task, "failed")
+    assert "carries the mark of the Director" in place.story(task)
+    assert place.operator.exists("vm", theirs)
+    place.operator.run(place.operator.machine(theirs).Rename_Task("neighbour"))
+    place.wait(destroy(place.ledger, uuid, "test"))
+    assert not place.operator.exists("vm", theirs)
+    for end, what in ((other.delete_vm, vm), (other.delete_server_group, cid), (other.delete_stemcell, image)):
+        end(what)
 
 
 @pytest.mark.parametrize("scrub", [True, False])

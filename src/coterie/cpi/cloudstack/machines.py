@@ -9,7 +9,7 @@ from coterie.cpi.cloudstack.agent_settings import own_disks
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.making import Asked, Making
-from coterie.cpi.cloudstack.marking import tags_of, users_tags
+from coterie.cpi.cloudstack.marking import owner_of, tags_of, users_tags
 from coterie.cpi.cloudstack.nics import answered, wishes
 from coterie.cpi.cloudstack.order import read_order
 from coterie.cpi.contract import CpiError, Json, Mark, Networks, NotSupported, VmCreated, VMNotFound
@@ -49,6 +49,10 @@ class Machines(Making):
     def has_vm(self, vm_cid: str) -> bool:
         row = self.row("listVirtualMachines", vm_cid)
         return row is not None and row.get("state") not in ("Destroyed", "Expunging")
+
+    @cloud_call
+    def vm_owner(self, vm_cid: str) -> str | None:
+        return owner_of(self.require_vm(vm_cid), self.runtime.director_uuid)
 
     @cloud_call
     def reboot_vm(self, vm_cid: str) -> None:

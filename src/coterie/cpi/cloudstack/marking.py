@@ -39,6 +39,13 @@ def mark_of(row: Mapping[str, Any], director_uuid: str, text: str | None = None)
     return Mark(director_uuid, found.intent)
 
 
+def owner_of(row: Mapping[str, Any], director_uuid: str) -> str | None:
+    """Whoever has left a mark: by the tag, which holds the whole uuid, or else by the name."""
+    named, tags = read_name(str(row.get("name", ""))), tags_of(row)
+    group = read_group_cid(tags.get(GROUP, ""))
+    return tags.get(DIRECTOR) or next((one.owner(director_uuid) for one in (named, group) if one), None)
+
+
 def group_mark_of(row: Mapping[str, Any], director_uuid: str) -> Mark | None:
     """Affinity groups take no tags: name and description must both be ours."""
     found = read_group_cid(str(row.get("name", "")))

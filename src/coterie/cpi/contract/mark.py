@@ -56,6 +56,10 @@ class NameMark:
     def belongs_to(self, director_uuid: str) -> bool:
         return self.director_prefix == director_prefix(director_uuid)
 
+    def owner(self, director_uuid: str) -> str:
+        """The whole uuid if it is this Director's; of another's, all that is known."""
+        return director_uuid if self.belongs_to(director_uuid) else self.director_prefix
+
 
 def read_name(name: str) -> NameMark | None:
     """The mark inside a structured name, or None where the name is not one of ours."""

@@ -118,6 +118,11 @@ class Cpi(ABC):
     def has_vm(self, vm_cid: str) -> bool: ...
 
     @abstractmethod
+    def vm_owner(self, vm_cid: str) -> str | None:
+        """Whose mark this VM carries, read from the VM itself: the Director's uuid, or as much of it as the mark holds;
+        None: nobody's. Any trace of a mark counts, also one that `find` would not believe. Gone → VMNotFound."""
+
+    @abstractmethod
     def reboot_vm(self, vm_cid: str) -> None: ...
 
     @abstractmethod

@@ -13,6 +13,7 @@ _NO_GROUPS = (
 
 UNSUPPORTED = {
     "find": Reason("BOSH's CPI contract has no call that looks for an object by anything but its CID", _METHODS),
+    "vm_owner": Reason("BOSH's CPI contract has no call that reads what is written on a VM", _METHODS),
     "survey": Reason("BOSH's CPI contract has no call that lists objects", _CLEANUP),
     "delete_object": Reason("without a list and a mark nothing can be compared before it is deleted", _CLEANUP),
     "create_server_group": Reason(_NO_GROUPS, _GROUPS),

@@ -26,6 +26,9 @@ class RefusingCpi(Cpi):
     def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
         self._refuse("find")
 
+    def vm_owner(self, vm_cid: str) -> str | None:
+        self._refuse("vm_owner")
+
     def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
         self._refuse("survey")
 

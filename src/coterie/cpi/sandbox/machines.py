@@ -20,7 +20,7 @@ from coterie.cpi.sandbox.addresses import answered, wishes
 from coterie.cpi.sandbox.boots import Boots
 from coterie.cpi.sandbox.guards import Guards
 from coterie.cpi.sandbox.joining import Place
-from coterie.cpi.sandbox.marking import GROUP, OWN_GUARDS, mark_tags, users_tags
+from coterie.cpi.sandbox.marking import DIRECTOR, GROUP, OWN_GUARDS, mark_tags, users_tags
 from coterie.cpi.sandbox.refusals import cloud_call
 from coterie.cpi.sandbox.sizes import Order
 from coterie.sandbox import vms
@@ -80,6 +80,10 @@ class Machines(Boots, Guards):
         except NoSuch:
             return False
         return True
+
+    @cloud_call
+    def vm_owner(self, vm_cid: str) -> str | None:
+        return get_vm(self.account, vm_cid).tags.get(DIRECTOR)
 
     @cloud_call
     def reboot_vm(self, vm_cid: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from contextlib import suppress
 from typing import Any, Literal
@@ -62,7 +63,8 @@ class Folders(VsphereCloud):
         """Remove a folder of ours that holds nothing.
 
         It is renamed first, so that nobody finds it any more, and looked into again. A VM that slips in between would
-        be unregistered, not destroyed; its maker notices and removes it.
+        be unregistered, not destroyed; its maker notices and removes it. Who dies in between leaves a renamed folder,
+        for the next one to remove.
         """
         parts = self._parts(drawer)
         for depth in (len(parts), len(parts) - 1):
@@ -71,13 +73,22 @@ class Folders(VsphereCloud):
 
     def _tidied(self, parts: tuple[str, ...]) -> None:
         folder = self.at(*parts)
-        if folder is None or self._holds_something(folder):
+        if folder is not None and self._holds_something(folder):
             return
-        self.tasks.run(folder.Rename_Task, f"{parts[-1]}-{uuid.uuid4().hex[:8]}")
-        if self._holds_something(folder):
-            self.tasks.run(folder.Rename_Task, parts[-1])
-            return
-        self.tasks.run(folder.UnregisterAndDestroy_Task)
+        if folder is not None:
+            self.tasks.run(folder.Rename_Task, f"{parts[-1]}-{uuid.uuid4().hex[:8]}")
+        for renamed in self._renamed(parts):
+            if not self._holds_something(renamed):
+                self.tasks.run(renamed.UnregisterAndDestroy_Task)
+            elif self.at(*parts) is None:
+                self.tasks.run(renamed.Rename_Task, parts[-1])
+
+    def _renamed(self, parts: tuple[str, ...]) -> list[Any]:
+        """Folders of ours on their way out, our own and those of the dead."""
+        above = self.at(*parts[:-1]) if parts[:-1] else self.datacenter.vm_folder
+        rows = self.reader.children(above, sdk.vim.Folder, "name") if above is not None else []
+        leaving = re.compile(rf"{re.escape(parts[-1])}-[0-9a-f]{{8}}")
+        return [row.ref for row in rows if leaving.fullmatch(str(row.get("name")))]
 
     def _holds_something(self, folder: Any) -> bool:
         return bool(self.reader.one(folder, "childEntity").get("childEntity"))

@@ -56,7 +56,10 @@ class Groups(Joining, Names):
     @cloud_call
     def delete_server_group(self, cid: str) -> None:
         holder = self.holder(cid, whole=False)
-        if is_adopted(cid) or holder is None:
+        if is_adopted(cid):
+            return
+        if holder is None:
+            self.tidy("groups")  # who removed it may have died before that
             return
         self.require_no_vms(holder.ref)
         for key, view in self.views().items():

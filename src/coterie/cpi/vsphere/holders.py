@@ -18,17 +18,20 @@ from coterie.cpi.vsphere.refusals import Refusal
 
 GROUP_REMEDY = "`coterie groups repair` makes it again; or take the VM out of the group"
 _LIVE = "live="
+_MAKING = "making="
 _UNDER_WAY = "new-"  # the prefix of a holder that has not got all its labels yet
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """`live`: ids of the clusters in which the group was made, and must therefore be."""
+    """`live`: ids of the clusters in which the group was made, and must therefore be; `making`: in which it was about
+    to be made, so that one which is there may be ours."""
 
     cid: str
     ref: Any
     spec: GroupSpec
     live: frozenset[str]
+    making: frozenset[str] = frozenset()
     whole: bool = True  # False: whoever makes it is at work, or has died
 
 
@@ -88,7 +91,7 @@ class Holders(Clusters):
             if label not in present:
                 self.made_child(holder.ref, label)
         for label, ref in present.items():
-            if label not in wanted and not label.startswith(_LIVE):
+            if label not in wanted and not label.startswith((_LIVE, _MAKING)):
                 self._destroyed(ref)
 
     def remove_holder(self, holder: Holder) -> None:
@@ -111,11 +114,16 @@ class Holders(Clusters):
         if holder.ref is not None and cluster._moId not in holder.live:
             self.made_child(holder.ref, f"{_LIVE}{cluster._moId}")
 
+    def note_making(self, holder: Holder, cluster: Any) -> None:
+        """Before the group is written: its name may be anybody's, and who dies right after that could not tell."""
+        if holder.ref is not None and holder.cid not in holder.spec.name and cluster._moId not in holder.making:
+            self.made_child(holder.ref, f"{_MAKING}{cluster._moId}")
+
     def note_reserved(self, holder: Holder, cluster: Any) -> None:
-        if holder.ref is None or cluster._moId not in holder.live:
+        if holder.ref is None or cluster._moId not in holder.live | holder.making:
             return
         for row in self._labels(holder.ref):
-            if row.get("name") == f"{_LIVE}{cluster._moId}":
+            if row.get("name") in (f"{_LIVE}{cluster._moId}", f"{_MAKING}{cluster._moId}"):
                 self._destroyed(row.ref)
 
     def _destroyed(self, folder: Any) -> None:
@@ -132,9 +140,11 @@ class Holders(Clusters):
 
 def _read(name: str, ref: Any, names: list[str]) -> Holder:
     cid = name.removeprefix(_UNDER_WAY)
-    live = frozenset(label.removeprefix(_LIVE) for label in names if label.startswith(_LIVE))
-    spec = of_labels(label for label in names if not label.startswith(_LIVE))
-    return Holder(cid, ref, spec or GroupSpec(None, cid), live, cid == name)
+    live, making = (
+        frozenset(label.removeprefix(prefix) for label in names if label.startswith(prefix))
+        for prefix in (_LIVE, _MAKING)
+    )
+    return Holder(cid, ref, of_labels(names) or GroupSpec(None, cid), live, making, cid == name)
 
 
 def group_missing(cid: str, why: str) -> GroupMissing:

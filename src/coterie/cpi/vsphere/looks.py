@@ -36,8 +36,9 @@ class Looks(Holders):
         present, ruled = set(group.members if group else ()), set(rule.vms if rule else ())
         joining, leaving = _named(mine, JOINS), _named(mine, ("leave",))
         living, ours = self._living(cid, present | joining | ruled)
-        known = cluster._moId in holder.live or bool(ours & present - joining)
         gone = frozenset((present | joining | ruled) - living)
+        known = cluster._moId in holder.live or bool(ours & present - joining)
+        known = known or (cluster._moId in holder.making and present <= ours | gone)
         turn = Turn(
             holder.spec,
             frozenset(joining & living),

@@ -18,7 +18,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.vsphere.boots import Boots
 from coterie.cpi.vsphere.choice import chosen
 from coterie.cpi.vsphere.making import clone_spec
-from coterie.cpi.vsphere.marking import instance_uuid, users_attributes
+from coterie.cpi.vsphere.marking import instance_uuid, owner_of, users_attributes
 from coterie.cpi.vsphere.nics import Card
 from coterie.cpi.vsphere.order import Order, read_order
 from coterie.cpi.vsphere.places import Zone
@@ -61,10 +61,22 @@ class Machines(Boots, Templates):
         found = self.vm(vm_cid)
         if found is not None:
             self.remove(found)
+        self.tidy("vms")
 
     @cloud_call
     def has_vm(self, vm_cid: str) -> bool:
         return self.vm(vm_cid) is not None
+
+    @cloud_call
+    def vm_owner(self, vm_cid: str) -> str | None:
+        machine = self.require_vm(vm_cid)
+        row = self.reader.one(machine, "name", "parent", "customValue")
+        path, above = [str(row.get("name"))], row.get("parent")
+        for _ in range(2):
+            if above is not None:
+                folder = self.reader.one(above, "name", "parent")
+                path, above = [*path, str(folder.get("name"))], folder.get("parent")
+        return owner_of(path, self.described(row.get("customValue")), self.runtime.director_uuid)
 
     @cloud_call
     def reboot_vm(self, vm_cid: str) -> None:

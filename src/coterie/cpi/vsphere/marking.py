@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.cpi.contract import InvalidCall, Mark, read_group_cid, read_name
@@ -33,6 +33,15 @@ def vm_mark(name: str, found_uuid: str, director_uuid: str) -> Mark | None:
         return None
     mark = Mark(director_uuid, read.intent)
     return mark if instance_uuid(mark) == found_uuid else None
+
+
+def owner_of(path: Sequence[str], attributes: Mapping[str, str], director_uuid: str) -> str | None:
+    """Whoever has left a mark on a VM. `path`: its name and those of the folders that it lies in, inmost first."""
+    name, drawer, above = (*path, "", "", "")[:3]
+    if drawer == "vms" and is_uuid(above):
+        return above
+    read = read_name(name) or read_group_cid(attributes.get(GROUP, ""))
+    return read.owner(director_uuid) if read else None
 
 
 def file_mark(stem: str, director_uuid: str) -> Mark | None:

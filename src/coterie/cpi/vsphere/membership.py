@@ -26,7 +26,7 @@ _AGAIN = ("ConcurrentAccess", "TaskInProgress", "ResourceInUse", "ManagedObjectN
 class Membership(Looks):
     def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
         cluster = self.cluster_of(domain)
-        outcomes: dict[int, Json] = {}
+        outcomes = {index: _refused(_overtaken(changes[index])) for index in _outdated(changes)}
         self.wait_for_others(cluster)
         failed = _restless()
         for attempt in range(_TRIES):
@@ -78,9 +78,13 @@ class Membership(Looks):
         return looks, outcomes
 
     def _written(self, cluster: Any, looks: Sequence[Look], edits: Edits) -> ClusterView:
-        """Before a group goes it is written that it may be absent: who dies in between leaves no false alarm."""
+        """Before a group comes or goes it is written that it may be there, or absent: who dies in between leaves no
+        stranger and no false alarm."""
+        coming = {one.name for op, one in edits.first if op == "add"}
         going = {one.name for op, one in edits.then if op == "remove"}
         for look in looks:
+            if look.turn.spec.name in coming:
+                self.note_making(look.holder, cluster)
             if look.turn.spec.name in going:
                 self.note_reserved(look.holder, cluster)
         for part in (edits.first, edits.then):
@@ -97,6 +101,25 @@ class Membership(Looks):
             late = _refused(group_missing(look.holder.cid, "it was deleted while VMs joined it"))
             return {index: late if index in joined else {"ok": True} for index in shown}
         return {index: {"ok": True} for index in shown}
+
+
+def _outdated(changes: Sequence[Json]) -> list[int]:
+    """A VM that shall leave and join: the later wish counts. The earlier one is of somebody who died waiting."""
+    last = {(change["group"], change["vm"]): change["op"] in JOINS for change in changes}
+    return [
+        index
+        for index, change in enumerate(changes)
+        if change["vm"] and last[change["group"], change["vm"]] != (change["op"] in JOINS)
+    ]
+
+
+def _overtaken(change: Json) -> CpiError:
+    return CpiError(
+        f"VM {change['vm']} does not {change['op']} {change['group']}",
+        why="the opposite was asked for later",
+        remedy="repeat, if it is still wanted",
+        retryable=True,
+    )
 
 
 def _visible(view: ClusterView, turn: Turn, change: Json) -> bool:

@@ -28,7 +28,6 @@ class Removal(Joining, Attachments):
         except Refusal as refusal:
             if not refusal.is_a("ManagedObjectNotFound"):
                 raise
-        self.tidy("vms")
 
     def power_off(self, machine: Any) -> None:
         try:

@@ -56,6 +56,7 @@ CREATE_VM: Method[VmCreated] = Method(
 )
 DELETE_VM = Method("delete_vm", (_VM_CID,), s.NULL, changes=True)
 HAS_VM = Method("has_vm", (_VM_CID,), s.FLAG)
+VM_OWNER = Method("vm_owner", (_VM_CID,), s.nullable(s.TEXT))
 REBOOT_VM = Method("reboot_vm", (_VM_CID,), s.NULL, changes=True)
 SET_VM_METADATA = Method("set_vm_metadata", (_VM_CID, _METADATA), s.NULL, changes=True)
 CALCULATE_VM_CLOUD_PROPERTIES = Method("calculate_vm_cloud_properties", (Argument("requirements", v.SIZES),), s.OBJECT)

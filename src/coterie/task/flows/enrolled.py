@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coterie.cpi.contract import VMNotFound
+from coterie.cpi.contract import Changed, VMNotFound
 from coterie.errors import CoterieError
 from coterie.ledger import nodes
 from coterie.task.flow import Done, Flow, Move, Work
@@ -18,6 +18,7 @@ class DestroyNode(Flow):
     def begin(self, work: Work) -> Move:
         cid = work.data["cid"]
         try:
+            _refuse_marked(work, cid)
             work.cpi.delete_vm(cid)
         except VMNotFound:
             work.say("vm.gone", f"VM {cid} was gone already")
@@ -27,3 +28,17 @@ class DestroyNode(Flow):
 
     def failed(self, work: Work, error: CoterieError) -> None:
         work.write(nodes.change(work.claim.node or "", state="failing", problem=error.facts()))
+
+
+def _refuse_marked(work: Work, cid: str) -> None:
+    """Asked again: who enrolled it did so a while ago, perhaps before drivers could tell."""
+    if "vm_owner" in work.cpi.capabilities().unsupported:
+        return
+    owner = work.cpi.vm_owner(cid)
+    if owner is not None:
+        who = "this Director" if owner == work.director_uuid else f"the Director {owner}"
+        raise Changed(
+            f"VM {cid} carries the mark of {who}",
+            why="it belongs to whoever made it, and is not deleted",
+            remedy=f"forget the node, which leaves the machine: coterie nodes delete {work.claim.subject}",
+        )

@@ -1,14 +1,17 @@
-"""find: by the exact mark, or not at all."""
+"""find: by the exact mark, or not at all; and whose mark a VM carries, whoever asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from coterie.cpi.conformance.expect import ODD_CIDS, refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.parts import networks, snapshots, stemcells
 from coterie.cpi.conformance.proof import proves
-from coterie.cpi.contract import CloudObject, Kind, Mark
+from coterie.cpi.contract import CloudObject, Kind, Mark, VMNotFound
+from coterie.ids import director_prefix
 
 # How one object of a kind is made under a mark.
 MAKERS: dict[Kind, Callable[[Lab, Mark], object]] = {
@@ -70,3 +73,27 @@ def test_what_was_deleted_is_not_found(lab: Lab) -> None:
     mark = lab.mark()
     lab.cpi.delete_disk(lab.disk(mark=mark))
     assert lab.cpi.find("disk", mark) is None
+
+
+@proves("vm_owner")
+def test_a_vm_tells_whose_mark_it_carries(lab: Lab) -> None:
+    lab.needs("vm_owner")
+    vm, ours = lab.vm(), lab.bed.director_uuid
+    assert lab.cpi.vm_owner(vm) == ours
+    told = lab.bed.open(lab.ids.uuid()).vm_owner(vm)
+    assert told in (ours, director_prefix(ours)), "another Director must see that it is somebody's"
+
+
+@proves("vm_owner")
+def test_a_vm_without_a_mark_is_nobodys(lab: Lab) -> None:
+    lab.needs("vm_owner")
+    vm = lab.operator.create_vm("neighbour", lab.az)
+    lab.undo(lab.operator.delete, "vm", vm)
+    assert lab.cpi.vm_owner(vm) is None
+
+
+@proves("vm_owner")
+def test_a_vm_that_is_not_there_is_not_nobodys(lab: Lab) -> None:
+    lab.needs("vm_owner")
+    for cid in ODD_CIDS:
+        refused(VMNotFound, partial(lab.cpi.vm_owner, cid))
