@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from coterie.cpi.openstack.driver import OpenstackCpi
 from tests.peers.openstack.front import Front
 from tests.peers.openstack.layout import PASSWORD, REGION
 from tests.peers.openstack.plane import Tenant, plane
+from tests.peers.openstack.processes import Processes
 
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
@@ -85,6 +86,16 @@ class OpenstackBed(SmallBed):
     def networks(self, az: str, address: str | None) -> Networks:
         where = {"net_id": self.tenant.network}
         return {"default": {"type": "manual", "ip": address, "netmask": "255.255.0.0", "cloud_properties": where}}
+
+    def floating_ip(self) -> str:
+        """One that the operator allocated for the project."""
+        order = {"floatingip": {"floating_network_id": self.tenant.outer_network}}
+        made = self.tenant.call("POST", "neutron", "/floatingips", order)["floatingip"]
+        return str(made["floating_ip_address"])
+
+    def frozen(self, *names: str) -> AbstractContextManager[None]:
+        """Daemons of the control plane that stand still meanwhile."""
+        return Processes(plane()).frozen(*names)
 
     @contextmanager
     def inside(self, vm_cid: str) -> Iterator[bool]:

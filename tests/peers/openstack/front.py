@@ -9,6 +9,7 @@ import http.client
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from contextlib import suppress
@@ -52,8 +53,11 @@ class Front(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, upstream: dict[str, str]) -> None:
+    def __init__(self, upstream: dict[str, str], tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self._scheme = "https" if tls else "http"
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.upstream = upstream
         self.metadata: dict[str, Any] | None = None  # what a VM that asks is told about itself
         self.calls: list[Call] = []
@@ -66,7 +70,7 @@ class Front(ThreadingHTTPServer):
 
     @property
     def origin(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self.server_address[1]}"
 
     @property
     def auth_url(self) -> str:

@@ -87,9 +87,9 @@ class Tenant(Account):
         made = ruler.call("POST", "keystone", "/projects", order)["project"]["id"]
         super().__init__(name, name, made)
         order = {"user": {"name": name, "password": PASSWORD, **domain}}
-        self._user_id = ruler.call("POST", "keystone", "/users", order)["user"]["id"]
+        self.user_id = ruler.call("POST", "keystone", "/users", order)["user"]["id"]
         role = ruler.get("keystone", "/roles?name=member")["roles"][0]["id"]
-        ruler.call("PUT", "keystone", f"/projects/{made}/users/{self._user_id}/roles/{role}")
+        ruler.call("PUT", "keystone", f"/projects/{made}/users/{self.user_id}/roles/{role}")
         self.quota(server_groups=100, server_group_members=100, instances=200, cores=400, ram=-1, key_pairs=200)
         many = {"port": 500, "security_group": 200, "security_group_rule": 1000, "floatingip": 50, "network": 20}
         ruler.call("PUT", "neutron", f"/quotas/{made}", {"quota": many})
@@ -133,5 +133,5 @@ class Tenant(Account):
             return
         for network in self.get("neutron", mine)["networks"]:
             self.call("DELETE", "neutron", f"/networks/{network['id']}")
-        admin().call("DELETE", "keystone", f"/users/{self._user_id}")
+        admin().call("DELETE", "keystone", f"/users/{self.user_id}")
         admin().call("DELETE", "keystone", f"/projects/{self.project_id}")

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,16 @@ class Processes:
             if child := self._children.pop(name, None):
                 child.wait()
         return len(found)
+
+    @contextmanager
+    def frozen(self, *names: str) -> Iterator[None]:
+        """They stand still meanwhile: what they were asked is answered late, as in a real outage."""
+        pids = [pid for name in names if (leader := self.leader(name)) for pid in _session(leader)]
+        _send(pids, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _send(pids, signal.SIGCONT)
 
     def memory_mib(self) -> int:
         """Of everything that runs, shared pages counted once."""
