@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-full test-openstack test-openstack-short lint bench install packages clean
+.PHONY: demo test test-full test-openstack test-openstack-short lint bench bench-openstack install packages clean
 
 demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
 	@examples/demo $(BIN)
@@ -39,6 +39,9 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/ring.py
 	$(BIN)/python bench/cluster.py
 	PYTHONPATH=.:tests/cpi $(BIN)/python bench/vsphere.py
+
+bench-openstack: $(VENV)/.tested ## the same against the real OpenStack
+	PYTHONPATH=.:tests/cpi $(PYTHON) -m tests.peers.openstack run $(BIN)/python bench/openstack.py
 
 install: $(VENV)/.installed
 
