@@ -1,0 +1,45 @@
+"""Server groups as Nova holds them: names are not unique and can be neither tagged nor changed, so ours are named by
+their CID, and the oldest of a name counts. Their ids are remembered: a group never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coterie.cpi.contract import ADOPTED_PREFIX, GroupMissing, Runtime, is_adopted
+from coterie.cpi.openstack.api import Row
+from coterie.cpi.openstack.lookups import Lookups
+
+GROUP_REMEDY = "deploy again so that the group is made anew, or take the VM out of the group"
+
+
+class GroupRows(Lookups):
+    def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
+        super().__init__(cloud, properties, runtime)
+        self._group_ids: dict[str, str] = {}
+
+    def group_row(self, cid: str) -> Row | None:
+        """The group behind a server-group CID, as it is now."""
+        if is_adopted(cid):
+            return self.row("server_group", cid.removeprefix(ADOPTED_PREFIX))
+        known = self._group_ids.get(cid)
+        found = self.row("server_group", known) if known else None
+        if found is None:
+            found = next(iter(self.groups_named(cid)), None)
+        if found:
+            self._group_ids[cid] = str(found["id"])
+        else:
+            self._group_ids.pop(cid, None)
+        return found
+
+    def groups_named(self, name: str) -> list[Row]:
+        """Nova filters nothing and tells no age: of several, all must choose the same one."""
+        return sorted((row for row in self.rows("server_group") if row["name"] == name), key=lambda row: str(row["id"]))
+
+
+def policy_of(group: Row) -> str | None:
+    return group.get("policy") or next(iter(group.get("policies") or ()), None)
+
+
+def group_missing(cid: str) -> GroupMissing:
+    return GroupMissing(f"server group {cid} is missing", why="it was deleted behind our back", remedy=GROUP_REMEDY)
