@@ -82,7 +82,7 @@ class Bare:
     def __init__(self, bed: OpenstackBed, nodes: int, parallel: int) -> None:
         domain = {"user_domain_name": "Default", "project_domain_name": "Default"}
         auth = Password(
-            bed.front.auth_url, bed.tenant.user, password=PASSWORD, project_name=bed.tenant.project, **domain
+            bed.front.auth_url, username=bed.tenant.user, password=PASSWORD, project_name=bed.tenant.project, **domain
         )
         self._session = Session(auth)
         self._network = bed.tenant.network

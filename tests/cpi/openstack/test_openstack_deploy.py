@@ -114,6 +114,7 @@ def _second_range(bed: OpenstackBed, az: str) -> dict[str, object]:
     pools = [{"start": "10.21.128.1", "end": "10.21.255.250"}]
     fields = {"network_id": bed.tenant.network, "ip_version": 4, "cidr": "10.21.0.0/16", "allocation_pools": pools}
     bed.tenant.call("POST", "neutron", "/subnets", {"subnet": {**fields, "enable_dhcp": False}})
+    bed.tenant.changed = True
     found = json.dumps(openstack_subnet(bed, az)).replace("10.20.", "10.21.")
     return dict(json.loads(found))
 

@@ -79,6 +79,8 @@ def admin() -> Account:
 class Tenant(Account):
     """A project of a test's own, with a user, a network and quotas; nobody else is in it."""
 
+    changed = False  # whether its quotas are no longer those that it was made with
+
     def __init__(self) -> None:
         name = f"t{os.getpid()}-{next(_numbers)}-{time.time_ns() % 10**9}"
         ruler = admin()
@@ -91,6 +93,7 @@ class Tenant(Account):
         role = ruler.get("keystone", "/roles?name=member")["roles"][0]["id"]
         ruler.call("PUT", "keystone", f"/projects/{made}/users/{self.user_id}/roles/{role}")
         self.quota(server_groups=100, server_group_members=100, instances=200, cores=400, ram=-1, key_pairs=200)
+        self.changed = False
         many = {"port": 500, "security_group": 200, "security_group_rule": 1000, "floatingip": 50, "network": 20}
         ruler.call("PUT", "neutron", f"/quotas/{made}", {"quota": many})
         ruler.call(
@@ -99,6 +102,7 @@ class Tenant(Account):
 
     def quota(self, **sizes: int) -> None:
         """Of Nova, set by the administrator."""
+        self.changed = True
         admin().call("PUT", "nova", f"/os-quota-sets/{self.project_id}", {"quota_set": {"force": True, **sizes}})
 
     @cached_property
