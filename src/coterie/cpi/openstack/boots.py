@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from coterie.cpi.contract import CpiError, Json, Mark, NoPlacement
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NoPlacement
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.envelope import sealed, unsealed
@@ -21,19 +21,22 @@ _CHOICE_S = 15.0  # a scheduler that takes longer holds up one boot, not the who
 
 
 class Boots(Removal, Joining):
-    def booted(self, request: Json, place: Place | None, mark: Mark, *, mine: bool) -> Row:
-        """A running server under this mark. `mine`: nobody else can be booting it."""
+    def booted(self, request: Json, place: Place | None, mark: Mark, *, mine: bool) -> str:
+        """The id of a running server under this mark. `mine`: nobody else can be booting it."""
         known = None if mine else self._others(mark)
         wanted = str(known["id"]) if known else self._started(request, place, mark)
         try:
-            return self.running(wanted)
+            self.running(wanted, mark)
+            return wanted
         except NoPlacement as error:
             if place is None or place.policy != _STRICT or not collided(error.why):
                 raise self._explained(error, place) from error
         # it lost its host to others that booted at once; alone, the scheduler sees them
-        self.remove_server(wanted)
+        self.remove_server(wanted, mark)
+        wanted = self._paced(request, place, mark)
         try:
-            return self.running(self._paced(request, place, mark))
+            self.running(wanted, mark)
+            return wanted
         except NoPlacement as error:
             raise self._explained(error, place) from error
 
@@ -50,7 +53,7 @@ class Boots(Removal, Joining):
         """The server of this mark; one that is on its way out is waited for, one that failed is removed."""
         for server in self.marked("vm", mark):
             if is_gone(server):
-                self.gone(str(server["id"]))
+                self.gone(str(server["id"]), mark)
             elif server["status"] == "ERROR":
                 self.remove_vm(str(server["id"]))
             else:
@@ -68,8 +71,9 @@ class Boots(Removal, Joining):
             if place and place.group and place.policy != _STRICT:
                 return self._paced(request, place, mark)
             return self._posted(request, mark)
-        except Refusal as error:
-            if error.status == BAD and place and place.group and self.group_row(place.cid) is None:
+        except (Refusal, InvalidCall) as error:
+            bad = isinstance(error, InvalidCall) or error.status == BAD
+            if bad and place and place.group and self.group_row(place.cid) is None:
                 raise group_missing(place.cid) from error
             raise
 

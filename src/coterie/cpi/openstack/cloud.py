@@ -63,10 +63,11 @@ class OpenstackCloud(Cpi):
         rows = self.api.get(what, *where[:2], limit=limit, offset=offset)[listing.key]
         return rows, str(offset + limit) if len(rows) == limit else None
 
-    def awaited(self, what: str, look: Callable[[], T | None], limit_s: float | None = None) -> T:
-        """What a look finds in the end; looks become rarer with time."""
+    def awaited(self, what: str, look: Callable[[], T | None], limit_s: float | None = None, first_s: float = 0.0) -> T:
+        """What a look finds in the end; the first is after `first_s`, and looks become rarer with time."""
         limit = self.settings.state_timeout if limit_s is None else limit_s
         deadline, rest = time.monotonic() + limit, self.settings.poll_s
+        time.sleep(min(first_s, limit))
         while True:
             found = look()
             if found is not None:

@@ -13,11 +13,12 @@ from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.machines import Machines
 from coterie.cpi.openstack.marking import ROLE, metadata, users_metadata
 from coterie.cpi.openstack.order import gib, read_disk_order
-from coterie.cpi.openstack.refusals import MISSING, Refusal
+from coterie.cpi.openstack.refusals import BAD, MISSING, Refusal
 
 _SERIAL = 20  # characters of a volume's id that a virtio disk has as its serial number
 _BUSY = ("creating", "attaching", "detaching", "extending", "retyping", "reserved", "maintenance")
 _NAME_LIMIT = 255
+_REMOVAL_REMEDY = "delete its snapshots, and end what else holds it, first"
 
 
 class Disks(Machines):
@@ -57,7 +58,12 @@ class Disks(Machines):
         if users:
             raise CpiError(f"disk {disk_cid} is attached to {', '.join(users)}", remedy="detach it first")
         self._settled(disk_cid)
-        self.remove_volume(disk_cid)
+        try:
+            self.remove_volume(disk_cid)
+        except Refusal as error:
+            if error.status != BAD:
+                raise
+            raise CpiError(f"disk {disk_cid} cannot be deleted", why=error.text, remedy=_REMOVAL_REMEDY) from error
 
     @cloud_call
     def has_disk(self, disk_cid: str) -> bool:

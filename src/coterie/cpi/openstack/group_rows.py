@@ -16,21 +16,22 @@ GROUP_REMEDY = "deploy again so that the group is made anew, or take the VM out 
 class GroupRows(Lookups):
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
-        self._group_ids: dict[str, str] = {}
+        self._seen: dict[str, Row] = {}
 
     def group_row(self, cid: str) -> Row | None:
         """The group behind a server-group CID, as it is now."""
-        if is_adopted(cid):
-            return self.row("server_group", cid.removeprefix(ADOPTED_PREFIX))
-        known = self._group_ids.get(cid)
-        found = self.row("server_group", known) if known else None
-        if found is None:
+        known = cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else str(self._seen.get(cid, {}).get("id", ""))
+        found = self.row("server_group", known)
+        if found is None and not is_adopted(cid):
             found = next(iter(self.groups_named(cid)), None)
+        self._seen.pop(cid, None)
         if found:
-            self._group_ids[cid] = str(found["id"])
-        else:
-            self._group_ids.pop(cid, None)
+            self._seen[cid] = found
         return found
+
+    def known_group(self, cid: str) -> Row | None:
+        """The same without asking again, once it was seen: whoever boots into it learns from Nova that it is gone."""
+        return self._seen.get(cid) or self.group_row(cid)
 
     def groups_named(self, name: str) -> list[Row]:
         """Nova filters nothing and tells no age: of several, all must choose the same one."""

@@ -135,7 +135,7 @@ class Groups(Members):
             )
 
     def _deleted(self, group: Row) -> None:
-        self._group_ids.pop(str(group["name"]), None)
+        self._seen.pop(str(group["name"]), None)
         try:
             path = f"/os-server-groups/{group['id']}"
             self.api.send("DELETE", f"delete server group {group['name']}", "compute", path)

@@ -23,11 +23,11 @@ class Place:
 
 class Joining(Guards):
     def place(self, env: Mapping[str, Any]) -> Place | None:
-        """The group named in env.bosh.server_group_cid, looked up now: a group that is gone is noticed here."""
+        """The group named in env.bosh.server_group_cid."""
         cid = (env.get("bosh") or {}).get("server_group_cid")
         if not cid:
             return None
-        row = self.group_row(str(cid))
+        row = self.known_group(str(cid))
         memo = None if is_adopted(cid) else self.memos().get(cid)
         if row is None and (memo is None or memo.policy):
             raise group_missing(cid)

@@ -10,10 +10,12 @@ from coterie.cpi.contract import CpiError, Json, Mark, Networks, NotSupported, V
 from coterie.cpi.openstack.agent_settings import own_disks
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.calls import cloud_call
+from coterie.cpi.openstack.cloud import is_uuid
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.making import Making, read_asked
 from coterie.cpi.openstack.marking import users_metadata
 from coterie.cpi.openstack.nics import answered
+from coterie.cpi.openstack.refusals import MISSING, Refusal
 
 _METADATA_S = 3.0
 _METADATA_BYTES = 2**20
@@ -37,7 +39,7 @@ class Machines(Making):
         known = self.server_marked(mark)
         server, ports = self.finished_vm(known, asked) if known else self.made_vm(asked)
         disks = own_disks(ephemeral=asked.order.ephemeral_disk is not None)
-        return VmCreated(str(server["id"]), answered(networks, ports.by_label), disks)
+        return VmCreated(server, answered(networks, ports.by_label), disks)
 
     @cloud_call
     def delete_vm(self, vm_cid: str) -> None:
@@ -54,18 +56,15 @@ class Machines(Making):
         server = self.require_vm(vm_cid)
         action = {"os-start": None} if server["status"] == "SHUTOFF" else {"reboot": {"type": "SOFT"}}
         self.act_on_server(vm_cid, action, "restart")
-        self.running(vm_cid)
+        self.running(vm_cid, None)
 
     @cloud_call
     def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
         wanted = users_metadata(metadata)
-        server = self.require_vm(vm_cid)
-        if not wanted.items() <= (server.get("metadata") or {}).items():
-            body = {"metadata": wanted}
-            self.api.send("POST", f"describe server {vm_cid}", "compute", f"/servers/{vm_cid}/metadata", body)
+        self._describe(vm_cid, "POST", "/metadata", {"metadata": wanted})
         shown = str(metadata.get("name") or "").strip()[:_NAME_LIMIT]
-        if self.settings.human_readable_vm_names and shown and shown != server["name"]:
-            self.api.send("PUT", f"name server {vm_cid}", "compute", f"/servers/{vm_cid}", {"server": {"name": shown}})
+        if self.settings.human_readable_vm_names and shown:
+            self._describe(vm_cid, "PUT", "", {"server": {"name": shown}})
 
     @cloud_call
     def current_vm_id(self) -> str:
@@ -85,8 +84,22 @@ class Machines(Making):
     def configure_networks(self, vm_cid: str, networks: Networks) -> None:
         raise NotSupported("networks of a living VM cannot be configured", remedy="recreate the VM")
 
+    def _describe(self, vm_cid: str, method: str, below: str, body: Json) -> None:
+        try:
+            if not is_uuid(vm_cid):
+                raise _missing(vm_cid)
+            self.api.send(method, f"describe server {vm_cid}", "compute", f"/servers/{vm_cid}{below}", body)
+        except Refusal as error:
+            if error.status == MISSING:
+                raise _missing(vm_cid) from error
+            raise
+
     def require_vm(self, vm_cid: str) -> Row:
         row = self.row("vm", vm_cid)
         if row is None or is_gone(row):
-            raise VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise _missing(vm_cid)
         return row
+
+
+def _missing(vm_cid: str) -> VMNotFound:
+    return VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")

@@ -37,7 +37,7 @@ def read_asked(agent_id: str, stemcell_cid: str, properties: Json, networks: Net
 
 
 class Making(Boots):
-    def made_vm(self, asked: Asked) -> tuple[Row, Ports]:
+    def made_vm(self, asked: Asked) -> tuple[str, Ports]:
         """Everything that can be refused is refused before anything is made."""
         place = self.place(asked.env)
         order, mark = asked.order, asked.mark
@@ -46,7 +46,7 @@ class Making(Boots):
         common = self._common(asked, place, flavor, image)
         key = self.keypair(order, mark)
         try:
-            ports = self.plug(asked.cards, guards, mark)
+            ports = self.plug(asked.cards, guards, mark, None)
             devices = self.block_devices(order, image, flavor, mark)
             request = self._request(common, asked, ports, devices, key)
             server = self.booted(_hinted(request, order, place), place, mark, mine=ports.mine)
@@ -57,12 +57,14 @@ class Making(Boots):
             raise self.undone(mark, key, error) from error
         return server, ports
 
-    def finished_vm(self, server: Row, asked: Asked) -> tuple[Row, Ports]:
+    def finished_vm(self, server: Row, asked: Asked) -> tuple[str, Ports]:
         """A VM that was begun under this mark before, by us or somebody who died."""
-        ports = self.plug(asked.cards, self._guards(asked, self.place(asked.env)), asked.mark)
-        running = self.running(str(server["id"]))
+        guards = self._guards(asked, self.place(asked.env))
+        ports = self.plug(asked.cards, guards, asked.mark, self.marked("port", asked.mark))
+        if server["status"] == "BUILD":
+            self.running(str(server["id"]), asked.mark)
         self._mapped(asked, ports)
-        return running, ports
+        return str(server["id"]), ports
 
     def _mapped(self, asked: Asked, ports: Ports) -> None:
         for vip in asked.vips:

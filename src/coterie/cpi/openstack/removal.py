@@ -26,13 +26,13 @@ class Removal(PortCalls, Vips, Keypairs, OwnVolumes, Waits):
         if VIP in tags:
             self.unmap(ports)
         self.note_leaving(ports, wanted)
-        self.remove_server(wanted)
+        self.remove_server(wanted, mark)
         self.unplug(ports)
         if mark and VOLUME in tags:
             self.drop_volumes(mark)
         self.drop_keypair(server.get("key_name"))
 
-    def remove_server(self, wanted: str) -> None:
+    def remove_server(self, wanted: str, mark: Mark | None) -> None:
         try:
             self.api.send("DELETE", f"delete server {wanted}", "compute", f"/servers/{wanted}")
         except Refusal as error:
@@ -40,12 +40,12 @@ class Removal(PortCalls, Vips, Keypairs, OwnVolumes, Waits):
                 raise
             if error.status == CONFLICT and not self._deleting(wanted):
                 raise
-        self.gone(wanted)
+        self.gone(wanted, mark)
 
     def scrap(self, mark: Mark) -> None:
         """Everything of a VM that was not finished: nothing under its mark stays."""
         for server in self.marked("vm", mark):
-            self.remove_server(str(server["id"]))
+            self.remove_server(str(server["id"]), mark)
         self.drop_ips(mark)
         self.unplug(self.marked("port", mark))
         self.drop_volumes(mark)
