@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.peers.openstack.contents import contents
 from tests.peers.openstack.front import Front
 from tests.peers.openstack.layout import PASSWORD, REGION
 from tests.peers.openstack.plane import Tenant, plane
@@ -119,7 +120,7 @@ class OpenstackBed(SmallBed):
         self.front.metadata = None
 
     def inventory(self) -> Inventory:
-        return frozenset(self.operator.inventory())
+        return frozenset(contents(plane(), self.tenant.project_id, self.tenant.user_id))
 
     def close(self) -> None:
         self.front.close()

@@ -109,14 +109,6 @@ class OpenstackOperator(Operator):
         found = admin().every("nova", f"/servers/detail?all_tenants=1&project_id={self.tenant.project_id}", "servers")
         return {one["id"]: one["OS-EXT-SRV-ATTR:host"] for one in found}
 
-    def inventory(self) -> set[tuple[str, str]]:
-        """Everything in the project that was not there when it was furnished."""
-        found = {(kind, one["id"]) for kind in _LISTS for one in self.listed(kind)}
-        owner = f"/images?owner={self.tenant.project_id}"
-        found |= {("image", one["id"]) for one in self.tenant.every("glance", owner, "images")}
-        pairs = self.tenant.get("nova", "/os-keypairs")["keypairs"]
-        return found | {("keypair", one["keypair"]["name"]) for one in pairs}
-
     def listed(self, kind: str) -> list[Any]:
         service, path, key = _LISTS[kind]
         if service == "neutron":
