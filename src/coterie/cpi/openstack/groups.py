@@ -78,7 +78,9 @@ class Groups(Members):
             self._deleted(group)
         if memo:
             self.forget_memos(cid)
-            self.release(memo.guards)
+        # what somebody else still used when the group went is looked for again
+        ours = [str(row["id"]) for row in self.marked("security_group", self._mark(cid))]
+        self.release({*(memo.guards if memo else ()), *ours})
 
     def _made_group(self, metadata: GroupMetadata, mark: Mark) -> None:
         cid = mark.group_cid

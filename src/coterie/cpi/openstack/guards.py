@@ -3,8 +3,7 @@ server group and no port uses them any more. Neutron takes any number of one nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
 
 from coterie.cpi.contract import CpiError, GroupInUse, InvalidCall, Json, Mark, SecurityGroup
 from coterie.cpi.openstack.api import Row
@@ -12,7 +11,7 @@ from coterie.cpi.openstack.cloud import is_uuid
 from coterie.cpi.openstack.marking import description, mark_of_description
 from coterie.cpi.openstack.memos import Memos
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal
-from coterie.cpi.openstack.rules import has_rule, rule_body
+from coterie.cpi.openstack.rules import has_rule, rule_bodies
 
 
 class Guards(Memos):
@@ -29,9 +28,27 @@ class Guards(Memos):
             )
         return rows[0] if rows else None
 
-    def secure(self, wanted: Iterable[SecurityGroup], mark: Mark) -> tuple[str, ...]:
-        """Ids of security groups with these names; what is missing is made, with its rules."""
-        return tuple(sorted({self._secured(one, mark) for one in wanted}))
+    def secure(self, wanted: Sequence[SecurityGroup], mark: Mark) -> tuple[str, ...]:
+        """Ids of security groups with these names; what is missing is made, with its rules. All are made before the
+        first rule, since rules may name them."""
+        named = [str(rule["group"]) for one in wanted for rule in one.rules if rule.get("group")]
+        for one in wanted:  # a mistake is told before anything is made
+            _bodies(one, dict.fromkeys(named, ""))
+        found = {one.name: self._secured(one.name, mark) for one in wanted}
+        try:
+            ids = {name: str(row["id"]) for name, (row, _) in found.items()}
+            ids |= {name: self._other_end(name) for name in named if name not in ids}
+            for one in wanted:
+                row, made = found[one.name]
+                # of this very mark it may be a first try that died before its last rule; any other has its own rules
+                if made or mark_of_description(row.get("description")) == mark:
+                    self._authorize(row, _bodies(one, ids))
+        except (Refusal, CpiError):
+            for row, made in found.values():
+                if made:
+                    self._remove_guard(str(row["id"]), tolerated=(MISSING, CONFLICT))
+            raise
+        return tuple(sorted(str(row["id"]) for row, _ in found.values()))
 
     def existing_guards(self, names: Iterable[str]) -> list[str]:
         found = []
@@ -79,34 +96,30 @@ class Guards(Memos):
             return {"id": found["id"], "made": False}
         return {"id": self.made("security_group", Mark.of_wire(change["mark"]), change["body"])["id"], "made": True}
 
-    def _secured(self, wanted: SecurityGroup, mark: Mark) -> str:
-        bodies = [rule_body("", rule) for rule in wanted.rules]  # a mistake is told before anything is made
-        found = self.guard_named(wanted.name)
-        made = False
-        if found is None:
-            body = {"name": wanted.name, "description": description(mark)}
-            change = {"kind": "security_group", "mark": mark.wire(), "body": body}
-            outcome = self.submit("security_group", wanted.name, change)
-            found, made = (
-                cast(Row, self.row("security_group", str(outcome["id"])) or {"id": outcome["id"]}),
-                outcome["made"],
-            )
-        guard = str(found["id"])
-        if made or mark_of_description(found.get("description")) == mark:
-            # of this very mark it may be a first try that died before its last rule; any other has its own rules
-            self._authorize(found, [{**body, "security_group_id": guard} for body in bodies], remove=made)
-        return guard
+    def _secured(self, name: str, mark: Mark) -> tuple[Row, bool]:
+        """The security group of this name, and whether this very call made it."""
+        found = self.guard_named(name)
+        if found:
+            return found, False
+        body = {"name": name, "description": description(mark)}
+        outcome = self.submit("security_group", name, {"kind": "security_group", "mark": mark.wire(), "body": body})
+        return self.row("security_group", str(outcome["id"])) or {"id": outcome["id"]}, bool(outcome["made"])
 
-    def _authorize(self, guard: Row, bodies: list[Row], *, remove: bool) -> None:
-        """Add the rules that it lacks; one that was just made goes again if it cannot have them."""
-        try:
-            for body in bodies:
-                if not has_rule(guard, body):
-                    self._add_rule(body)
-        except (Refusal, CpiError):
-            if remove:
-                self._remove_guard(str(guard["id"]), tolerated=(MISSING, CONFLICT))
-            raise
+    def _other_end(self, name: str) -> str:
+        row = self.guard_named(name)
+        if row:
+            return str(row["id"])
+        raise CpiError(
+            f"a security rule names the security group {name!r}, which is not there",
+            remedy="create it; one that another server group brings is there when that one is made: then repeat",
+            retryable=True,
+        )
+
+    def _authorize(self, guard: Row, bodies: list[Row]) -> None:
+        """Add the rules that it lacks."""
+        for body in bodies:
+            if not has_rule(guard, body):
+                self._add_rule({**body, "security_group_id": guard["id"]})
 
     def _add_rule(self, body: Row) -> None:
         try:
@@ -121,3 +134,7 @@ class Guards(Memos):
         except Refusal as error:
             if error.status not in tolerated:
                 raise
+
+
+def _bodies(wanted: SecurityGroup, groups: Mapping[str, str]) -> list[Row]:
+    return [body for rule in wanted.rules for body in rule_bodies(rule, groups)]

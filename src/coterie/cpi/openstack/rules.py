@@ -9,47 +9,50 @@ from typing import Any
 from coterie.cpi.contract import InvalidCall
 from coterie.cpi.openstack.api import Row
 
-_DIRECTIONS = {"in": "ingress", "out": "egress"}
-_FIELDS = ("direction", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix", "ethertype")
+_DIRECTIONS = {"in": "ingress", "out": "egress", "ingress": "ingress", "egress": "egress"}
+_EVERY = ("any", "all")
+_EVERYWHERE = ("0.0.0.0/0", "::/0", None)
+_FIELDS = (
+    *("direction", "protocol", "ethertype", "port_range_min", "port_range_max"),
+    *("remote_ip_prefix", "remote_group_id"),
+)
 
 
-def rule_body(guard: str, rule: Mapping[str, Any]) -> Row:
-    """Protocol `all` or none means every one; a cidr of the newer family makes a rule of that family."""
-    direction = str(rule.get("direction", "in"))
-    if direction not in _DIRECTIONS:
-        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use in or out")
-    protocol = str(rule.get("protocol") or "tcp").lower()
+def rule_bodies(rule: Mapping[str, Any], groups: Mapping[str, str]) -> list[Row]:
+    """What Neutron is asked for; `groups`: ids of the security groups that rules name, by name. Traffic with a group
+    is of both families."""
+    name = rule.get("group")
+    if name:
+        return [_body(rule, family, None, groups[str(name)]) for family in ("IPv4", "IPv6")]
     cidr = _cidr(str(rule.get("cidr") or "0.0.0.0/0"))
-    body: Row = {
-        "security_group_id": guard,
-        "direction": _DIRECTIONS[direction],
-        "protocol": None if protocol == "all" else protocol,
-        "remote_ip_prefix": str(cidr),
-        "ethertype": f"IPv{cidr.version}",
-        "port_range_min": None,
-        "port_range_max": None,
-    }
-    if protocol in ("tcp", "udp"):
-        low, high = _ports(str(rule.get("ports") or "1-65535"))
-        body |= {"port_range_min": low, "port_range_max": high}
-    return body
+    return [_body(rule, f"IPv{cidr.version}", str(cidr), None)]
 
 
 def has_rule(guard: Row, body: Row) -> bool:
-    """Whether a listed group has what this rule would add. Neutron writes `everywhere` as nothing at all."""
+    """Whether a listed group has what this rule would add. Some Neutrons write `everywhere` as nothing at all."""
     return any(_same(one, body) for one in guard.get("security_group_rules") or ())
 
 
+def _body(rule: Mapping[str, Any], family: str, cidr: str | None, group: str | None) -> Row:
+    direction, protocol = str(rule.get("direction", "in")), str(rule.get("protocol") or "tcp").lower()
+    if direction not in _DIRECTIONS:
+        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use ingress or egress")
+    low, high = _ports(str(rule.get("ports") or "1-65535")) if protocol in ("tcp", "udp") else (None, None)
+    return {
+        "direction": _DIRECTIONS[direction],
+        "protocol": None if protocol in _EVERY else protocol,
+        "ethertype": family,
+        "port_range_min": low,
+        "port_range_max": high,
+        "remote_ip_prefix": cidr,
+        "remote_group_id": group,
+    }
+
+
 def _same(listed: Row, body: Row) -> bool:
-    everywhere = ("0.0.0.0/0", "::/0", None)
     for field in _FIELDS:
         has, wanted = listed.get(field), body[field]
-        if (
-            field == "remote_ip_prefix"
-            and has in everywhere
-            and wanted in everywhere
-            and not listed.get("remote_group_id")
-        ):
+        if field == "remote_ip_prefix" and has in _EVERYWHERE and wanted in _EVERYWHERE:
             continue
         if has != wanted:
             return False
