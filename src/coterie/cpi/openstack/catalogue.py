@@ -10,7 +10,7 @@ from coterie.cpi.openstack.properties import Settings
 Version = tuple[int, int]
 # service → its major version, and the microversions that this driver was written for (None: it has none)
 _KNOWN: dict[str, tuple[str, tuple[Version, Version] | None]] = {
-    "compute": ("2", ((2, 64), (2, 93))),
+    "compute": ("2", ((2, 79), (2, 93))),
     "block-storage": ("3", ((3, 22), (3, 70))),
     "network": ("2", None),
     "image": ("2", None),

@@ -11,7 +11,7 @@ from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.machines import Machines
-from coterie.cpi.openstack.marking import ROLE, metadata, users_metadata
+from coterie.cpi.openstack.marking import metadata, users_metadata
 from coterie.cpi.openstack.order import gib, read_disk_order
 from coterie.cpi.openstack.refusals import BAD, MISSING, Refusal
 
@@ -103,9 +103,8 @@ class Disks(Machines):
     @cloud_call
     def get_disks(self, vm_cid: str) -> list[str]:
         self.require_vm(vm_cid)
-        rows = self.api.get(f"list disks of {vm_cid}", "compute", _attachments(vm_cid))["volumeAttachments"]
-        ids = [str(row["volumeId"]) for row in rows]
-        return [one for one in ids if not ((self.row("disk", one) or {}).get("metadata") or {}).get(ROLE)]
+        rows = self.attachments(vm_cid)
+        return [str(row["volumeId"]) for row in rows if not row.get("delete_on_termination")]
 
     @cloud_call
     def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:

@@ -1,5 +1,5 @@
 """Server groups as Nova holds them: names are not unique and can be neither tagged nor changed, so ours are named by
-their CID, and the oldest of a name counts. Their ids are remembered: a group never changes."""
+their CID, and of several with one name the one with members counts. What was seen is remembered."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class GroupRows(Lookups):
         return self._seen.get(cid) or self.group_row(cid)
 
     def groups_named(self, name: str) -> list[Row]:
-        """Nova filters nothing and tells no age: of several, all must choose the same one."""
-        return sorted((row for row in self.rows("server_group") if row["name"] == name), key=lambda row: str(row["id"]))
+        """Nova filters nothing and tells no age: of several, the one with members is what all choose."""
+        rows = [row for row in self.rows("server_group") if row["name"] == name]
+        return sorted(rows, key=lambda row: (not row.get("members"), str(row["id"])))
 
 
 def policy_of(group: Row) -> str | None:

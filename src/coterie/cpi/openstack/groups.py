@@ -72,9 +72,9 @@ class Groups(Members):
     def delete_server_group(self, cid: str) -> None:
         if is_adopted(cid):
             return
-        memo, group = self.memos().get(cid), self.group_row(cid)
-        self._require_empty(cid, group)
-        if group:
+        memo, groups = self.memos().get(cid), self.groups_named(cid)
+        self._require_empty(cid, groups)
+        for group in groups:
             self._deleted(group)
         if memo:
             self.forget_memos(cid)
@@ -126,12 +126,14 @@ class Groups(Members):
             )
         return f"{ADOPTED_PREFIX}{rows[0]['id']}"
 
-    def _require_empty(self, cid: str, group: Row | None) -> None:
-        """Nova would delete it all the same, and its VMs would live on without it."""
-        left = [str(one) for one in (group or {}).get("members") or ()] or [
-            str(row["id"]) for row in self.tagged_members(cid)
-        ]
-        if left and (group or self.memos().get(cid)):
+    def _require_empty(self, cid: str, groups: list[Row]) -> None:
+        """Nova would delete it all the same, and its VMs would live on without it. One that Nova lost is none of its
+        members' any more, unless it never had a policy."""
+        left = [str(one) for group in groups for one in group.get("members") or ()]
+        memo = None if groups else self.memos().get(cid)
+        if memo and memo.policy is None:
+            left = [str(row["id"]) for row in self.tagged_members(cid)]
+        if left:
             raise GroupInUse(
                 f"server group {cid} has {len(left)} members", why=", ".join(left[:5]), remedy="delete them first"
             )

@@ -55,6 +55,7 @@ class Lookups(Once):
         found = self.remembered(f"image {wanted}", lambda: [row] if (row := self.row("image", wanted)) else [])
         if found and found[0].get("status") == "active":
             return found[0]
+        self._known.pop(f"image {wanted}", None)
         raise StemcellNotFound(
             f"stemcell {stemcell_cid[:80]} is not ready",
             why=f"the image is {found[0].get('status')}" if found else "there is no such image",

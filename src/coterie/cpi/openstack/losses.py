@@ -6,6 +6,7 @@ from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Unavailable
 from coterie.cpi.openstack import sdk
+from coterie.cpi.openstack.refusals import BROKEN, THROTTLED
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 
@@ -33,9 +34,10 @@ def unreachable(what: str, error: Exception) -> Unavailable:
 def login_failed(error: Exception) -> CpiError:
     """Keystone's own words name user or domain at most, never the secret."""
     exceptions = sdk.part("exceptions")
-    if isinstance(error, exceptions.ConnectionError):
+    status = error.http_status if isinstance(error, exceptions.HttpError) else None
+    if isinstance(error, (exceptions.ConnectionError, exceptions.DiscoveryFailure)):
         return unreachable("log in", error)
-    if isinstance(error, exceptions.HttpError) and error.http_status in (429, 503):
+    if status is not None and (status == THROTTLED or status >= BROKEN):
         return Unavailable("Keystone takes no logins now", why=_words(error), remedy="wait, then repeat")
     return AuthenticationFailed(
         "Keystone refused the credentials",

@@ -44,10 +44,10 @@ class Making(Boots):
         flavor, image = self.flavor(order.instance_type), self.image(asked.stemcell_cid)
         guards = self._guards(asked, place)
         common = self._common(asked, place, flavor, image)
+        devices = self.block_devices(order, image, flavor)
         key = self.keypair(order, mark)
         try:
             ports = self.plug(asked.cards, guards, mark, None)
-            devices = self.block_devices(order, image, flavor, mark)
             request = self._request(common, asked, ports, devices, key)
             server = self.booted(_hinted(request, order, place), place, mark, mine=ports.mine)
             self._mapped(asked, ports)
@@ -119,7 +119,7 @@ class Making(Boots):
             body["key_name"] = key
         if devices:
             body["block_device_mapping_v2"] = devices
-        if devices and devices[0]["source_type"] == "volume":
+        if devices and devices[0]["destination_type"] == "volume":
             body["imageRef"] = ""
         return {"server": body}
 

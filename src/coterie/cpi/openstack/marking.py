@@ -11,7 +11,6 @@ from coterie.ids import INTENT_LENGTH
 
 RESERVED = "coterie-"
 DIRECTOR, INTENT, GROUP = "coterie-director", "coterie-intent", "coterie-group"
-ROLE = "coterie-role"  # on a volume that came with its VM: root, ephemeral
 VIP, VOLUME = "coterie-vip", "coterie-volume"  # tags of a server that has floating IPs, or volumes of its own
 VALUE_LIMIT = 255
 

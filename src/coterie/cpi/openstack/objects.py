@@ -10,7 +10,7 @@ from coterie.cpi.openstack.disk_changes import DiskChanges
 from coterie.cpi.openstack.disks import users_of
 from coterie.cpi.openstack.groups import Groups
 from coterie.cpi.openstack.kinds import FILTERED, LISTINGS, created_at, host_of, is_gone, state_of
-from coterie.cpi.openstack.marking import ROLE, director_tag, mark_of_name
+from coterie.cpi.openstack.marking import director_tag, mark_of_name
 from coterie.cpi.openstack.stemcells import Stemcells
 
 _BARE = "bare"  # the page after the last of Nova's: server groups that have no policy, so that Nova has none
@@ -22,7 +22,7 @@ class Objects(DiskChanges, Stemcells, Groups):
         require_kind(kind)
         if kind not in LISTINGS:
             return None
-        rows = [row for row in self.marked(kind, mark) if not is_gone(row) and not _belongs(kind, row)]
+        rows = [row for row in self.marked(kind, mark) if not is_gone(row)]
         if not rows and kind == "server_group":
             rows = [row for row in self._bare(mark.director) if row["name"] == mark.group_cid]
         return self._object(kind, rows[0], mark.director) if rows else None
@@ -36,7 +36,7 @@ class Objects(DiskChanges, Stemcells, Groups):
         if cursor == _BARE:
             rows, following = self._bare(director_uuid), None
         else:
-            rows, following = self.page(kind, cursor, **listing.by_director(director_uuid))
+            rows, following = self.page(kind, cursor, **listing.by_director(director_uuid), **self._within(kind))
         if kind == "server_group" and cursor != _BARE and following is None:
             following = _BARE
         # a filter that was ignored proves nothing
@@ -70,6 +70,10 @@ class Objects(DiskChanges, Stemcells, Groups):
             host=host_of(row) if kind == "vm" else None,
             tags=row.get("metadata") if kind in ("vm", "disk", "snapshot") else None,
         )
+
+    def _within(self, kind: Kind) -> dict[str, str]:
+        """Neutron shows administrators what all projects have."""
+        return {"project_id": self.api.project} if kind in ("ip", "security_group") else {}
 
     def _users(self, kind: Kind, row: Row, mark: Mark | None) -> tuple[str, ...] | None:
         """As far as the cloud says. Images, keys and security groups do not say it themselves; ours are few, so that a
@@ -129,11 +133,6 @@ class Objects(DiskChanges, Stemcells, Groups):
             "ip": lambda: self.give_back(row),
         }
         deletions[kind]()
-
-
-def _belongs(kind: Kind, row: Row) -> bool:
-    """A volume that came with a VM has the VM's mark: it is not what the mark was made for."""
-    return kind == "disk" and ROLE in (row.get("metadata") or {})
 
 
 def _claimed(kind: Kind, row: Row, director_uuid: str) -> bool:

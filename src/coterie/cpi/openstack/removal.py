@@ -6,14 +6,14 @@ from __future__ import annotations
 from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, VMCreationFailed
 from coterie.cpi.openstack.keypairs import Keypairs
 from coterie.cpi.openstack.marking import VIP, VOLUME, mark_of_tags
-from coterie.cpi.openstack.own_volumes import OwnVolumes
 from coterie.cpi.openstack.ports import PortCalls
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, translate
 from coterie.cpi.openstack.vips import Vips
+from coterie.cpi.openstack.volumes import Volumes
 from coterie.cpi.openstack.waits import Waits
 
 
-class Removal(PortCalls, Vips, Keypairs, OwnVolumes, Waits):
+class Removal(PortCalls, Vips, Keypairs, Volumes, Waits):
     def remove_vm(self, wanted: str) -> None:
         """Gone when this returns. Gone already is fine."""
         server = self.row("vm", wanted)
@@ -25,11 +25,12 @@ class Removal(PortCalls, Vips, Keypairs, OwnVolumes, Waits):
         ports = self.marked("port", mark) if mark else []
         if VIP in tags:
             self.unmap(ports)
+        volumes = self.passing_volumes(wanted) if VOLUME in tags else []
         self.note_leaving(ports, wanted)
         self.remove_server(wanted, mark)
         self.unplug(ports)
-        if mark and VOLUME in tags:
-            self.drop_volumes(mark)
+        for volume in volumes:
+            self.remove_volume(volume)
         self.drop_keypair(server.get("key_name"))
 
     def remove_server(self, wanted: str, mark: Mark | None) -> None:
@@ -45,10 +46,12 @@ class Removal(PortCalls, Vips, Keypairs, OwnVolumes, Waits):
     def scrap(self, mark: Mark) -> None:
         """Everything of a VM that was not finished: nothing under its mark stays."""
         for server in self.marked("vm", mark):
+            volumes = self.passing_volumes(str(server["id"])) if VOLUME in (server.get("tags") or ()) else []
             self.remove_server(str(server["id"]), mark)
+            for volume in volumes:
+                self.remove_volume(volume)
         self.drop_ips(mark)
         self.unplug(self.marked("port", mark))
-        self.drop_volumes(mark)
 
     def undone(self, mark: Mark, key: str | None, error: Refusal | CpiError) -> CpiError:
         """Remove the half-made VM, then say why it failed; whatever was in doubt is certain once it is gone."""
@@ -68,10 +71,7 @@ class Removal(PortCalls, Vips, Keypairs, OwnVolumes, Waits):
 
     def _finish(self, wanted: str) -> None:
         """The server is gone; whoever deleted it may have died before its ports went."""
-        ports = self.leaving(wanted)
-        self.unplug(ports)
-        for mark in {mark for port in ports if (mark := self.port_mark(port))}:
-            self.drop_volumes(mark)
+        self.unplug(self.leaving(wanted))
 
     def _deleting(self, wanted: str) -> bool:
         server = self.row("vm", wanted)

@@ -1,58 +1,46 @@
-"""Volumes that come and go with a VM: its root disk where it boots from a volume, and an ephemeral disk. They bear the
-VM's mark, and Nova deletes them with it."""
+"""Volumes: those that come and go with a VM, which Nova makes and deletes with it, so that they are never without
+one; and what all volumes share, waiting for them."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark
+from coterie.cpi.contract import CpiError, InvalidCall, Json
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.lookups import Lookups
-from coterie.cpi.openstack.marking import ROLE, metadata
 from coterie.cpi.openstack.order import Order, VolumeWish
 from coterie.cpi.openstack.refusals import MISSING, Refusal
 
 _BYTES_PER_GIB = 2**30
 
 
-class OwnVolumes(Lookups):
-    def block_devices(self, order: Order, image: Row, flavor: Row, mark: Mark) -> list[Json]:
-        """Made and ready; empty where flavor and image are all that the VM needs."""
-        root = self._root_wish(order, image, flavor)
-        if root is None and order.ephemeral_disk is None:
+class Volumes(Lookups):
+    def block_devices(self, order: Order, image: Row, flavor: Row) -> list[Json]:
+        """Its root disk where it boots from a volume, and an ephemeral disk; empty where flavor and image are all that
+        the VM needs."""
+        root, more = self._root_wish(order, image, flavor), order.ephemeral_disk
+        if root is None and more is None:
             return []
-        source = {"imageRef": image["id"]}
-        first = (
-            _device(self._volume("root", root, order, mark, source), 0)
-            if root
-            else {
-                "uuid": image["id"],
-                "source_type": "image",
-                "destination_type": "local",
-                "boot_index": 0,
-                "delete_on_termination": True,
-            }
-        )
-        more = (
-            [_device(self._volume("ephemeral", order.ephemeral_disk, order, mark, {}), -1)]
-            if order.ephemeral_disk
-            else []
-        )
-        return [first, *more]
+        first = {"uuid": image["id"], "source_type": "image", "boot_index": 0, **self._destination(root)}
+        return [first, *([{"source_type": "blank", "boot_index": -1, **self._destination(more)}] if more else ())]
 
-    def drop_volumes(self, mark: Mark) -> None:
-        """What Nova left of them, or never got."""
-        for row in self.marked("disk", mark):
-            if (row.get("metadata") or {}).get(ROLE) and not is_gone(row):
-                self.remove_volume(str(row["id"]))
+    def passing_volumes(self, server: str) -> list[str]:
+        """Those that go with this server."""
+        rows = self.attachments(server)
+        return [str(row["volumeId"]) for row in rows if row.get("delete_on_termination")]
+
+    def attachments(self, server: str) -> list[Row]:
+        answer = self.api.look(f"list disks of {server}", "compute", f"/servers/{server}/os-volume_attachments")
+        rows: list[Row] = (answer or {}).get("volumeAttachments", [])
+        return rows
 
     def remove_volume(self, wanted: str) -> None:
         """Gone when this returns."""
         try:
             self.api.send("DELETE", f"delete volume {wanted}", "block-storage", f"/volumes/{wanted}")
         except Refusal as error:
-            if error.status == MISSING:
-                return
-            raise
+            row = self.row("disk", wanted)
+            if error.status != MISSING and row and not is_gone(row):  # Nova may be deleting it already
+                raise
         self.awaited(f"the deletion of volume {wanted}", lambda: True if self._removed(wanted) else None)
 
     def ready_volume(self, wanted: str, *states: str) -> Row:
@@ -90,34 +78,16 @@ class OwnVolumes(Lookups):
             raise InvalidCall("nobody says how large the root volume is", remedy="set cloud_properties.root_disk.size")
         return VolumeWish(size)
 
-    def _volume(self, role: str, wish: VolumeWish | None, order: Order, mark: Mark, source: Json) -> str:
-        assert wish
-        for row in self.marked("disk", mark):
-            if (row.get("metadata") or {}).get(ROLE) == role and not is_gone(row):
-                return str(self.ready_volume(str(row["id"]), "available")["id"])
-        body: Json = {
-            "size": wish.size,
-            "name": mark.name(role),
-            "metadata": {**metadata(mark), ROLE: role},
-            "volume_type": self.volume_type(wish.type),
-            "availability_zone": self.volume_zone(order.availability_zone),
-            **source,
-        }
-        made = self.made("disk", mark, body)
-        return str(self.ready_volume(str(made["id"]), "available")["id"])
+    def _destination(self, wish: VolumeWish | None) -> Json:
+        """None: on the host itself."""
+        if wish is None:
+            return {"destination_type": "local", "delete_on_termination": True}
+        kind = self.volume_type(wish.type)
+        made = {"destination_type": "volume", "volume_size": wish.size, "delete_on_termination": True}
+        return {**made, **({"volume_type": kind} if kind else {})}
 
     def _removed(self, wanted: str) -> bool:
         row = self.row("disk", wanted)
         if row is not None and row["status"] == "error_deleting":
             raise CpiError(f"volume {wanted} cannot be deleted", why="error_deleting", remedy="repeat", retryable=True)
         return row is None
-
-
-def _device(volume: str, index: int) -> Json:
-    return {
-        "uuid": volume,
-        "source_type": "volume",
-        "destination_type": "volume",
-        "boot_index": index,
-        "delete_on_termination": True,
-    }
