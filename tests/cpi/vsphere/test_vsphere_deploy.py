@@ -97,9 +97,9 @@ class Place(Site):
 
 
 @contextmanager
-def placed(folder: Path, server: Vcenter) -> Iterator[Place]:
+def placed(folder: Path, server: Vcenter, database: str | None = None) -> Iterator[Place]:
     """At the end everything is deleted, and nothing may be left."""
-    ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
+    ledger = Ledger.open(database or f"sqlite:///{folder / 'ledger.db'}")
     before = server.inventory()
     with site(ledger, folder) as made:
         made.__class__ = Place
