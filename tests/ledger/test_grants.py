@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from pathlib import Path
 
 import psycopg
@@ -25,20 +24,15 @@ from coterie.settings import load
 from coterie.task import start
 from coterie.task.request import PlanRequest
 from tests.cli.conftest import CLOUD, MANIFEST
+from tests.peers.postgres import conductor_role
 
 
 @pytest.fixture
 def role(postgres_url: str) -> str:
-    """A role with the rights of a conductor; its URL."""
-    name = f'site "{uuid.uuid4().hex[:8]}'  # a quotation mark in it must do no harm
     owner = Ledger.open(postgres_url)
     ensure_director(owner, "test", Ids())
     owner.close()
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f'CREATE ROLE "{name.replace(chr(34), chr(34) * 2)}" LOGIN')
-        for statement in statements(name):
-            connection.execute(statement)
-    return postgres_url.replace("coterie@", f"{name.replace(' ', '%20').replace(chr(34), '%22')}@", 1)
+    return conductor_role(postgres_url)
 
 
 def test_a_deployment_lives_and_dies_by_conductors_with_that_role(postgres_url: str, role: str, tmp_path: Path) -> None:

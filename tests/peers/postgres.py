@@ -8,9 +8,15 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from coterie.ledger.grants import statements
 
 _USER = "postgres"  # made by Debian's package
 
@@ -59,6 +65,16 @@ def server() -> Iterator[str]:
     """The URL of a fresh server's maintenance database; the server ends with the block."""
     with running() as made:
         yield made.url
+
+
+def conductor_role(url: str) -> str:
+    """The URL of this database for a new role that has the rights of a conductor and no others."""
+    name = f'site "{uuid.uuid4().hex[:8]}'  # a quotation mark in it must do no harm
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'CREATE ROLE "{name.replace(chr(34), chr(34) * 2)}" LOGIN')
+        for statement in statements(name):
+            connection.execute(statement)
+    return url.replace("coterie@", f"{quote(name)}@", 1)
 
 
 def _run(program: str, *arguments: object) -> None:

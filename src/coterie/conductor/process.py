@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -20,7 +20,9 @@ from coterie.conductor.questions import Questions
 from coterie.conductor.returns import Returns
 from coterie.conductor.standing import Standing
 from coterie.conductor.watchdog import Watchdog
+from coterie.cpi.contract import Cpi
 from coterie.cpi.load import driver_names
+from coterie.errors import KeyMissing
 from coterie.ids import Ids
 from coterie.ledger import conductors, identity, tasks
 from coterie.ledger.steps import Claim
@@ -34,6 +36,7 @@ from coterie.task.flow import Work
 from coterie.task.flows import FLOWS as TASK_FLOWS
 from coterie.task.retry import Retry
 from coterie.task.runner import Runner
+from coterie.task.unopened import Unopened
 from coterie.telemetry.process import LOSSES
 
 log = logging.getLogger(__name__)
@@ -235,9 +238,17 @@ class Conductor:
     def _open_work(self, claim: Claim) -> Work:
         self._lease.require()
         self._watchdog.touch(claim)
-        cpi = self._clouds.get(claim.cloud or "")
+        cpi = self._opened(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
         return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, dict(claim.data), memory)
+
+    def _opened(self, cloud: str) -> Cpi:
+        try:
+            return self._clouds.get(cloud)
+        except KeyMissing:
+            raise
+        except Exception as error:
+            return cast(Cpi, Unopened(error))
 
     def _forget_ended_tasks(self) -> None:
         if len(self._memories) > _MEMORIES:

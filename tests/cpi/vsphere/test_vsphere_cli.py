@@ -54,19 +54,25 @@ def server() -> Iterator[Vcenter]:
 
 @pytest.fixture
 def machine(tmp_path: Path, server: Vcenter) -> Iterator[Machine]:
-    made = Machine(tmp_path, {"COTERIE_LOOK_INTERVAL": "1"})
+    made = prepared(tmp_path, server)
+    yield made
+    made.close()
+
+
+def prepared(folder: Path, server: Vcenter) -> Machine:
+    """A machine with the files of a cloud, a deployment and a stemcell."""
+    made = Machine(folder, {"COTERIE_LOOK_INTERVAL": "1"})
     cloud = json.loads(json.dumps(CLOUD))
     cloud["clouds"][0]["properties"]["url"] = server.url
     made.write("cloud.yml", json.dumps(cloud))
     made.write("web.yml", MANIFEST)
-    image = write_image(tmp_path / "image").read_bytes()
-    with tarfile.open(tmp_path / "stemcell.tgz", "w:gz") as archive:
+    image = write_image(folder / "image").read_bytes()
+    with tarfile.open(folder / "stemcell.tgz", "w:gz") as archive:
         for name, content in (("stemcell.MF", b"name: tiny\nversion: '1'\n"), ("image", image)):
             member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    yield made
-    made.close()
+    return made
 
 
 def await_state(machine: Machine, state: str) -> None:

@@ -97,9 +97,9 @@ class Place(Site):
 
 
 @contextmanager
-def placed(folder: Path, server: Vcenter) -> Iterator[Place]:
+def placed(folder: Path, server: Vcenter, database: str | None = None) -> Iterator[Place]:
     """At the end everything is deleted, and nothing may be left."""
-    ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
+    ledger = Ledger.open(database or f"sqlite:///{folder / 'ledger.db'}")
     before = server.inventory()
     with site(ledger, folder) as made:
         made.__class__ = Place
@@ -323,6 +323,23 @@ def test_a_look_in_the_midst_of_a_move_calls_nothing_drifted(place: Place) -> No
         tx.execute(nodes.update().values(state="up"))
     place.look()
     assert len(place.told("group.drifted")) == 1
+
+
+def test_a_vm_made_anew_into_a_missing_group_fails_with_the_remedy_and_leaves_nothing(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    place.operator.remove("DC0_C0/licensed")
+    place.operator.delete("vm", str(place.vms()["db/0"]))
+    place.look()
+    before = shared().inventory()
+    task = start.resurrect(place.ledger, "dep")
+    assert task is not None
+    place.wait(task, "failed")
+    problem = place.nodes()["db/0"].problem or {}
+    assert (problem["code"], "groups repair" in problem["remedy"]) == ("group_missing", True)
+    assert shared().inventory() == before
+    place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert place.drs() == {"licensed": 2}
 
 
 def test_a_deployment_whose_group_is_missing_can_still_be_deleted(place: Place) -> None:
