@@ -48,9 +48,11 @@ class Making(Boots):
         key = self.keypair(order, mark)
         try:
             ports = self.plug(asked.cards, guards, mark, None)
+            mapped = self._claimed(asked, ports)
             request = self._request(common, asked, ports, devices, key)
             server = self.booted(_hinted(request, order, place), place, mark, mine=ports.mine)
-            self._mapped(asked, ports)
+            for address in mapped:
+                self.map(address, ports.first)
         except (Refusal, CpiError) as error:
             if isinstance(error, OutcomeUnknown) and not isinstance(error, Overdue):
                 raise  # what may be there is left for whom asks for the mark
@@ -63,12 +65,12 @@ class Making(Boots):
         ports = self.plug(asked.cards, guards, asked.mark, self.marked("port", asked.mark))
         if server["status"] == "BUILD":
             self.running(str(server["id"]), asked.mark)
-        self._mapped(asked, ports)
+        for address in self._claimed(asked, ports):
+            self.map(address, ports.first)
         return str(server["id"]), ports
 
-    def _mapped(self, asked: Asked, ports: Ports) -> None:
-        for vip in asked.vips:
-            self.map(vip, ports.by_label[asked.cards[0].label], asked.mark)
+    def _claimed(self, asked: Asked, ports: Ports) -> list[Row]:
+        return [self.claim(vip, ports.first, asked.mark) for vip in asked.vips]
 
     def _guards(self, asked: Asked, place: Place | None) -> dict[str, list[str]]:
         """Security groups of each card: the group's, then the VM's or the cloud's, and the network's own."""
