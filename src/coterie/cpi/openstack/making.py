@@ -43,8 +43,8 @@ class Making(Boots):
         order, mark = asked.order, asked.mark
         flavor, image = self.flavor(order.instance_type), self.image(asked.stemcell_cid)
         guards = self._guards(asked, place)
-        common = self._common(asked, place, flavor, image)
         devices = self.block_devices(order, image, flavor)
+        common = self._common(asked, place, flavor, image, devices)
         key = self.keypair(order, mark)
         try:
             ports = self.plug(asked.cards, guards, mark, None)
@@ -81,15 +81,14 @@ class Making(Boots):
             for card in asked.cards
         }
 
-    def _common(self, asked: Asked, place: Place | None, flavor: Row, image: Row) -> Json:
+    def _common(self, asked: Asked, place: Place | None, flavor: Row, image: Row, devices: list[Json]) -> Json:
         order = asked.order
         drive = self.settings.config_drive if order.config_drive is None else order.config_drive
-        own = order.root_disk or order.ephemeral_disk or order.boot_from_volume or self.settings.boot_from_volume
         marks = [
             *tags(asked.mark),
             *([group_tag(place.cid)] if place else ()),
             *([VIP] if asked.vips else ()),
-            *([VOLUME] if own else ()),
+            *([VOLUME] if devices else ()),
         ]
         body = {
             "name": asked.mark.name(),
@@ -110,7 +109,7 @@ class Making(Boots):
             ports=ports.by_label,
             env=asked.env,
             keys=[asked.order.public_key] if asked.order.public_key else [],
-            ephemeral=asked.order.ephemeral_disk is not None,
+            ephemeral=self.second_disk(asked.order),
         )
         body = {
             **common,
