@@ -58,7 +58,7 @@ class OpenstackCloud(Cpi):
         what, where = f"list objects of kind {kind}", (listing.service, listing.path, listing.key)
         if kind != "server_group":
             rows, following = self.api.page(what, *where, marker, **params)
-            return [{"id": one["name"], **one} for row in rows for one in [row.get(listing.one, row)]], following
+            return [{"id": one.get("name"), **one} for row in rows for one in [row.get(listing.one, row)]], following
         offset, limit = int(marker or 0), self.settings.page_size
         rows = self.api.get(what, *where[:2], limit=limit, offset=offset)[listing.key]
         return rows, str(offset + limit) if len(rows) == limit else None

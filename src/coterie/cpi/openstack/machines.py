@@ -38,7 +38,7 @@ class Machines(Making):
         asked = read_asked(agent_id, stemcell_cid, cloud_properties, networks, env, mark)
         known = self.server_marked(mark)
         server, ports = self.finished_vm(known, asked) if known else self.made_vm(asked)
-        disks = own_disks(ephemeral=asked.order.ephemeral_disk is not None)
+        disks = own_disks(ephemeral=self.second_disk(asked.order))
         return VmCreated(server, answered(networks, ports.by_label), disks)
 
     @cloud_call

@@ -43,14 +43,16 @@ class Making(Boots):
         order, mark = asked.order, asked.mark
         flavor, image = self.flavor(order.instance_type), self.image(asked.stemcell_cid)
         guards = self._guards(asked, place)
-        common = self._common(asked, place, flavor, image)
         devices = self.block_devices(order, image, flavor)
+        common = self._common(asked, place, flavor, image, devices)
         key = self.keypair(order, mark)
         try:
             ports = self.plug(asked.cards, guards, mark, None)
+            mapped = self._claimed(asked, ports)
             request = self._request(common, asked, ports, devices, key)
             server = self.booted(_hinted(request, order, place), place, mark, mine=ports.mine)
-            self._mapped(asked, ports)
+            for address in mapped:
+                self.map(address, ports.first)
         except (Refusal, CpiError) as error:
             if isinstance(error, OutcomeUnknown) and not isinstance(error, Overdue):
                 raise  # what may be there is left for whom asks for the mark
@@ -63,12 +65,12 @@ class Making(Boots):
         ports = self.plug(asked.cards, guards, asked.mark, self.marked("port", asked.mark))
         if server["status"] == "BUILD":
             self.running(str(server["id"]), asked.mark)
-        self._mapped(asked, ports)
+        for address in self._claimed(asked, ports):
+            self.map(address, ports.first)
         return str(server["id"]), ports
 
-    def _mapped(self, asked: Asked, ports: Ports) -> None:
-        for vip in asked.vips:
-            self.map(vip, ports.by_label[asked.cards[0].label], asked.mark)
+    def _claimed(self, asked: Asked, ports: Ports) -> list[Row]:
+        return [self.claim(vip, ports.first, asked.mark) for vip in asked.vips]
 
     def _guards(self, asked: Asked, place: Place | None) -> dict[str, list[str]]:
         """Security groups of each card: the group's, then the VM's or the cloud's, and the network's own."""
@@ -79,15 +81,14 @@ class Making(Boots):
             for card in asked.cards
         }
 
-    def _common(self, asked: Asked, place: Place | None, flavor: Row, image: Row) -> Json:
+    def _common(self, asked: Asked, place: Place | None, flavor: Row, image: Row, devices: list[Json]) -> Json:
         order = asked.order
         drive = self.settings.config_drive if order.config_drive is None else order.config_drive
-        own = order.root_disk or order.ephemeral_disk or order.boot_from_volume or self.settings.boot_from_volume
         marks = [
             *tags(asked.mark),
             *([group_tag(place.cid)] if place else ()),
             *([VIP] if asked.vips else ()),
-            *([VOLUME] if own else ()),
+            *([VOLUME] if devices else ()),
         ]
         body = {
             "name": asked.mark.name(),
@@ -108,7 +109,7 @@ class Making(Boots):
             ports=ports.by_label,
             env=asked.env,
             keys=[asked.order.public_key] if asked.order.public_key else [],
-            ephemeral=asked.order.ephemeral_disk is not None,
+            ephemeral=self.second_disk(asked.order),
         )
         body = {
             **common,

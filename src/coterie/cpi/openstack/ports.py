@@ -25,6 +25,11 @@ class Ports:
     mine: bool
 
     @property
+    def first(self) -> Row:
+        """The card with the default gateway: floating addresses lead there."""
+        return next(iter(self.by_label.values()))
+
+    @property
     def ids(self) -> list[str]:
         return list(dict.fromkeys(str(port["id"]) for port in self.by_label.values()))
 

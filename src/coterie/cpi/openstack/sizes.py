@@ -38,9 +38,10 @@ class Sizes(Lookups):
         return {"instance_type": fits[0]["name"], "ephemeral_disk": {"size": max(gib(disk), 1)}}
 
 
-def _excess(row: Row, cpu: int, ram: int) -> tuple[float, str]:
-    """How many times too large, in both respects: one that is huge in cpu is not small because it has little memory."""
-    return row["vcpus"] / max(cpu, 1) + row["ram"] / max(ram, 1), str(row["name"])
+def _excess(row: Row, cpu: int, ram: int) -> tuple[float, bool, str]:
+    """How many times too large, in both respects: one that is huge in cpu is not small because it has little memory.
+    Of equals, one with a disk of its own, which needs no volume to boot from."""
+    return row["vcpus"] / max(cpu, 1) + row["ram"] / max(ram, 1), not row.get("disk"), str(row["name"])
 
 
 def _local_gib(row: Row) -> int:

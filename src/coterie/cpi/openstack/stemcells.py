@@ -3,7 +3,6 @@ one is an image that is there, used as it is."""
 
 from __future__ import annotations
 
-import tarfile
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import IO
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
 from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.cloud import Overdue
+from coterie.cpi.openstack.image_files import disk_of
 from coterie.cpi.openstack.lookups import LIGHT, Lookups
 from coterie.cpi.openstack.marking import tags, users_metadata
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal
@@ -20,8 +20,6 @@ from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal
 _SPACE = uuid.UUID("5a1a3a0c-6f0e-5d57-9d9c-3d1f0b8e7a41")
 _ATTEMPTS = 20
 _CHUNK = 2**18
-_GZIP = b"\x1f\x8b"
-_DISK = "root.img"  # inside the archive that BOSH's stemcells call `image`
 _OWN = ("image_id", "disk_format", "container_format", "visibility")
 # what stemcells say of themselves that Glance keeps as properties of the image; others of these families may follow
 _PROPERTIES = ("version", "os_type", "os_distro", "architecture", "auto_disk_config", "hypervisor_type")
@@ -39,11 +37,12 @@ class Stemcells(Lookups):
         if not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
         record = self._record(wish, mark, users_metadata((env or {}).get("tags") or {}))
-        for attempt in range(_ATTEMPTS):
-            wanted = str(uuid.uuid5(_SPACE, f"{mark.director}/{mark.intent}/{attempt}"))
-            found = self._uploaded(wanted, record, path)
-            if found:
-                return found
+        with disk_of(path) as disk:
+            for attempt in range(_ATTEMPTS):
+                wanted = str(uuid.uuid5(_SPACE, f"{mark.director}/{mark.intent}/{attempt}"))
+                found = self._uploaded(wanted, record, disk)
+                if found:
+                    return found
         raise CpiError(
             f"{_ATTEMPTS} images under one mark came to nothing", why=f"mark {mark.intent}", remedy="use a new mark"
         )
@@ -62,7 +61,7 @@ class Stemcells(Lookups):
             if error.status != MISSING:
                 raise
 
-    def _uploaded(self, wanted: str, record: Json, path: Path) -> str | None:
+    def _uploaded(self, wanted: str, record: Json, disk: IO[bytes]) -> str | None:
         """The image with this id, ready; None where it was deleted before: Glance takes no id twice."""
         try:
             self.api.send("POST", "create an image", "image", "/images", {**record, "id": wanted})
@@ -71,32 +70,28 @@ class Stemcells(Lookups):
                 raise
             if self.row("image", wanted) is None:
                 return None
-            return self._followed(wanted, path)
-        return self._filled(wanted, path)
+            return self._followed(wanted, disk)
+        return self._filled(wanted, disk)
 
-    def _followed(self, wanted: str, path: Path) -> str | None:
+    def _followed(self, wanted: str, disk: IO[bytes]) -> str | None:
         """Somebody began it: they upload now, or died before they did."""
         with suppress(Overdue):
             return self._ready(wanted, self.settings.settle_s)
         row = self.row("image", wanted)
         if row and row["status"] == "queued":
-            return self._filled(wanted, path)
+            return self._filled(wanted, disk)
         return self._ready(wanted, self.settings.state_timeout) if row else None
 
-    def _filled(self, wanted: str, path: Path) -> str:
+    def _filled(self, wanted: str, disk: IO[bytes]) -> str:
         """One that cannot be made ready is removed; a lost answer leaves it for whom looks for the mark."""
         kind = {"Content-Type": "application/octet-stream"}
         try:
-            with path.open("rb") as file:
-                where = f"/images/{wanted}/file"
-                self.api.send("PUT", f"upload image {wanted}", "image", where, headers=kind, data=_content(file))
+            where = f"/images/{wanted}/file"
+            self.api.send("PUT", f"upload image {wanted}", "image", where, headers=kind, data=_chunks(disk))
             return self._ready(wanted, self.settings.state_timeout)
         except Refusal as error:
             if error.status == CONFLICT:  # another caller uploads the same
                 return self._ready(wanted, self.settings.state_timeout)
-            self.delete_image(wanted)
-            raise
-        except OSError:
             self.delete_image(wanted)
             raise
 
@@ -125,26 +120,8 @@ class Stemcells(Lookups):
         }
 
 
-def _content(file: IO[bytes]) -> Iterator[bytes]:
-    """The disk itself: the file, or what BOSH's archive holds."""
-    packed = file.read(2) == _GZIP
-    file.seek(0)
-    if not packed:
-        yield from _chunks(file)
-        return
-    try:
-        with tarfile.open(fileobj=file, mode="r|gz") as archive:
-            for member in archive:
-                inside = archive.extractfile(member) if Path(member.name).name == _DISK else None
-                if inside:
-                    yield from _chunks(inside)
-                    return
-    except tarfile.TarError as error:
-        raise OSError(f"the stemcell's image is a broken archive: {error}") from error
-    raise OSError(f"the stemcell's image is an archive without {_DISK}")
-
-
 def _chunks(source: IO[bytes]) -> Iterator[bytes]:
+    source.seek(0)
     while chunk := source.read(_CHUNK):
         yield chunk
 

@@ -13,18 +13,21 @@ from coterie.cpi.openstack.refusals import MISSING, Refusal
 
 
 class Vips(Lookups):
-    def map(self, vip: Vip, port: Row, mark: Mark) -> None:
-        """The address leads to the port when this returns."""
+    def claim(self, vip: Vip, port: Row, mark: Mark) -> Row:
+        """The address, if it is free for this port; taken now, if the project has it not."""
         row = self._floating(vip.ip) or self._taken(vip, mark)
-        if row.get("port_id") == port["id"]:
-            return
-        if row.get("port_id"):
+        if row.get("port_id") not in (None, port["id"]):
             raise CpiError(
                 f"networks.{vip.label}.ip {vip.ip} leads to another port",
                 why=f"port {row['port_id']}, address {row.get('fixed_ip_address')}",
                 remedy="delete what has it, or use another address",
             )
-        self._change(row, {"port_id": port["id"]})
+        return row
+
+    def map(self, row: Row, port: Row) -> None:
+        """The address leads to the port when this returns."""
+        if row.get("port_id") != port["id"]:
+            self._change(row, {"port_id": port["id"]})
 
     def unmap(self, ports: Sequence[Row]) -> None:
         """No floating address leads to these ports any more; those that we took for them are given back."""

@@ -66,11 +66,16 @@ class Volumes(Lookups):
         name = wanted or self.settings.default_availability_zone
         return name if name in self.volume_zones() else None
 
+    def second_disk(self, order: Order) -> bool:
+        """Whether the VM is born with an ephemeral disk: a volume, or what its flavor brings."""
+        return bool(order.ephemeral_disk or self.flavor(order.instance_type).get("OS-FLV-EXT-DATA:ephemeral"))
+
     def _root_wish(self, order: Order, image: Row, flavor: Row) -> VolumeWish | None:
+        """Flavors without a disk of their own boot from volumes only."""
         wanted = self.settings.boot_from_volume if order.boot_from_volume is None else order.boot_from_volume
         if order.root_disk:
             return order.root_disk
-        if not wanted:
+        if not wanted and flavor.get("disk"):
             return None
         needed = max(int(image.get("min_disk") or 0), -(-int(image.get("virtual_size") or 0) // _BYTES_PER_GIB))
         size = max(int(flavor.get("disk") or 0), needed)

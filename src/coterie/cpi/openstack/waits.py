@@ -33,7 +33,7 @@ class Waits(OpenstackCloud):
             server = self.row("vm", wanted)
             return True if server is None or host_of(server) or server["status"] == _FAILED else None
 
-        self.awaited(f"a host for server {wanted}", look, limit_s)
+        self.awaited(f"a host for server {wanted}", look, limit_s, first_s=self.settings.poll_s)
 
     def gone(self, wanted: str, mark: Mark | None) -> None:
         def look() -> bool | None:
