@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from coterie.cleanup.sweep import Options, cleanup
+from coterie.conductor.process import Conductor
 from coterie.errors import Conflict, StalePlan
 from coterie.ledger import deployments, steps, tasks
 from coterie.ledger.steps import Outcome
@@ -208,3 +210,19 @@ def test_a_first_deployment_of_one_name_twice_is_a_conflict(here: Site) -> None:
         thread.join()
     assert len(results) == 2
     assert results.count(None) >= 1
+
+
+@pytest.mark.parametrize("kind", ["vm", "image", "disk"])
+def test_what_is_found_by_its_mark_is_finished_before_it_is_used(local: Site, kind: str) -> None:
+    """Whoever made it may have died half-way: a VM that was never powered on, an image without its last byte."""
+    calls: Counter[str] = Counter()
+    local.conductor.drain(5.0)
+    local.conductor = Conductor(
+        local.ledger, "c", state_folder=local.folder, observe=lambda method, seconds, error: calls.update([method])
+    )
+    local.conductor.start()
+    _fault(local, f"create_{kind}", "timeout-after-commit", times=1)
+    task = local.deploy(manifest(group("a", 1, "persistent_disk: 1024")))
+    assert "object.reclaimed" in local.kinds(task)
+    assert calls["create_stemcell" if kind == "image" else f"create_{kind}"] == 2
+    assert len(local.held(kind)) == 1

@@ -1,7 +1,8 @@
 """Creates a cloud object exactly once: the life of an intent, for every kind that has a ledger row.
 
 A call under an intent is made only by the claim for which the intent is *clear*: the one that committed it, or the
-one after an error which proved that nothing was made. Every other claim asks the cloud for the mark first.
+one after an error which proved that nothing was made. Every other claim asks the cloud for the mark first, and calls
+only to finish what is there.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CpiError, Kind, Mark, OutcomeUnknown
+from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark, OutcomeUnknown
 from coterie.errors import CoterieError
 from coterie.ledger import objects
 from coterie.task.flow import Fail, Move, Wait, Work
 
 _POLL_S = 0.5
+Call = Callable[[Mark], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,33 @@ def clear(work: Work, intent: str) -> None:
     work.data["clear"] = [intent, work.claim.epoch]
 
 
-def create_once(work: Work, kind: Kind, intent: str, call: Callable[[Mark], str]) -> Landed | Lost | Move:
-    mark = Mark(work.director_uuid, intent)
-    if work.data.get("clear") != [intent, work.claim.epoch]:
-        return settle(work, kind, intent)
+def create_once(work: Work, kind: Kind, intent: str, call: Call) -> Landed | Lost | Move:
+    if work.data.get("clear") == [intent, work.claim.epoch]:
+        return _called(work, kind, intent, call)
+    return resume(work, kind, intent, call)
+
+
+def resume(work: Work, kind: Kind, intent: str, call: Call) -> Landed | Lost | Move:
+    """Go on with a call whose answer we do not have. Whoever made what is found may have died before it was finished:
+    by contract, a create under the mark of a thing that is there finishes it. A VM that is broken is taken as it is: its
+    flow replaces it."""
+    sought = _sought(work, kind, intent)
+    if not isinstance(sought, CloudObject):
+        return sought
+    if kind == "vm" and sought.state == "error":
+        return _landed(work, kind, intent, sought.cid, sought)
+    return _called(work, kind, intent, call, sought)
+
+
+def settle(work: Work, kind: Kind, intent: str) -> Landed | Lost | Move:
+    """Find out what became of a call whose answer we do not have, to remove or keep what it made."""
+    sought = _sought(work, kind, intent)
+    return _landed(work, kind, intent, sought.cid, sought) if isinstance(sought, CloudObject) else sought
+
+
+def _called(work: Work, kind: Kind, intent: str, call: Call, found: CloudObject | None = None) -> Landed | Lost | Move:
     try:
-        cid = call(mark)
+        cid = call(Mark(work.director_uuid, intent))
     except OutcomeUnknown as unknown:
         work.write(objects.doubted(intent))
         work.say("object.doubt", f"{unknown}: asking the cloud whether the {kind} is there")
@@ -49,19 +72,22 @@ def create_once(work: Work, kind: Kind, intent: str, call: Callable[[Mark], str]
         # Any other error of the contract says that nothing was left behind: the next claim may call again.
         work.data["clear"] = [intent, work.claim.epoch + 1]
         raise
+    return _landed(work, kind, intent, cid, found)
+
+
+def _landed(work: Work, kind: Kind, intent: str, cid: str, found: CloudObject | None) -> Landed:
     work.write(objects.landed(intent, cid))
-    return Landed(cid)
+    if found is not None:
+        work.say("object.reclaimed", f"found the {kind} {cid} by its mark; it is used", cid=cid)
+    return Landed(cid, reclaimed=found is not None)
 
 
-def settle(work: Work, kind: Kind, intent: str) -> Landed | Lost | Move:
-    """Find out what became of a call whose answer we do not have."""
+def _sought(work: Work, kind: Kind, intent: str) -> CloudObject | Lost | Move:
     if not work.cpi.capabilities().finds:
         return Fail(_undecidable(work, kind, intent))
     found = work.cpi.find(kind, Mark(work.director_uuid, intent))
     if found is not None:
-        work.write(objects.landed(intent, found.cid))
-        work.say("object.reclaimed", f"found the {kind} {found.cid} by its mark; it is used", cid=found.cid)
-        return Landed(found.cid, reclaimed=True)
+        return found
     with work.ledger.read() as tx:
         row = objects.get(tx, intent)
     if row is None or row.doubt_since is None:

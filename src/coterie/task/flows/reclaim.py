@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from coterie.errors import CoterieError
 from coterie.ledger import cleanups, nodes
-from coterie.task.create import Landed, Lost, settle
-from coterie.task.flow import Done, Move, Next, Work
+from coterie.task.create import Landed, Lost, resume
+from coterie.task.flow import Done, Move, Next, Wait, Work
 from coterie.task.flows.node import UpdateNode
 
 
@@ -20,8 +20,11 @@ class ReclaimNode(UpdateNode):
     name: ClassVar[str] = "node.reclaim"
 
     def begin(self, work: Work) -> Move:
-        settled = settle(work, "vm", work.data["vm"])
-        match settled:
+        arguments = self._arguments(work)
+        if isinstance(arguments, Wait):
+            return arguments
+        resumed = resume(work, "vm", work.data["vm"], lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
+        match resumed:
             case Landed(cid):
                 work.data["cid"] = cid
                 work.write(nodes.change(work.claim.node or "", vm_cid=cid, state="changing", problem=None))
@@ -32,7 +35,7 @@ class ReclaimNode(UpdateNode):
                 work.write(cleanups.became(work.data["finding"], "gone"))
                 work.say("node.not_reclaimed", "its VM is not there any more; deploy again to make it anew")
                 return Done()
-        return settled
+        return resumed
 
     def failed(self, work: Work, error: CoterieError) -> None:
         super().failed(work, error)
