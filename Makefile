@@ -5,16 +5,24 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-full lint bench install packages clean
+.PHONY: demo test test-full test-openstack test-openstack-short lint bench bench-openstack install packages clean
 
 demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
 	@examples/demo $(BIN)
 
 test: packages $(VENV)/.tested lint ## everything that decides whether a change lands
-	$(BIN)/pytest -n 2 -m "not full"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not full and not openstack"
 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal -m "not openstack"
+
+OPENSTACK := tests/cpi/openstack tests/cpi/test_conformance.py
+
+test-openstack: $(VENV)/.tested ## against a real OpenStack: brings it up (Debian), runs everything, takes it down
+	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m openstack $(OPENSTACK)
+
+test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill against the real Nova
+	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check --output-format concise .
@@ -23,6 +31,7 @@ lint: $(VENV)/.tested
 	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python bench/deploy.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py
@@ -31,6 +40,9 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python bench/ring.py
 	$(BIN)/python bench/cluster.py
 	PYTHONPATH=.:tests/cpi $(BIN)/python bench/vsphere.py
+
+bench-openstack: $(VENV)/.tested ## the same against the real OpenStack
+	PYTHONPATH=.:tests/cpi $(PYTHON) -m tests.peers.openstack run $(BIN)/python bench/openstack.py
 
 install: $(VENV)/.installed
 

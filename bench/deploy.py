@@ -1,7 +1,8 @@
 """Deploys 100, 1,000 and 10,000 nodes on a zero-latency sandbox, beside a floor measured in the same run.
 
 The floor makes the same driver calls and writes the same ledger rows in a bare loop, in batched statements: what no
-orchestrator could save. Prints figures and ratios; asserts nothing.
+orchestrator could save. Both have done it for one node before the clock starts, as in a Director that has been up for a
+while; what that first node cost is printed too. Prints figures and ratios; asserts nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ CONFIG = {
 ROWS = ("nodes", "addresses", "objects", "steps", "events")
 
 
-def manifest(count: int) -> str:
+def manifest(name: str, count: int) -> str:
     group = {
         "name": "n",
         "instances": count,
@@ -54,7 +55,7 @@ def manifest(count: int) -> str:
         "update": {"canaries": 1, "max_in_flight": count},
     }
     return json.dumps(
-        {"name": "big", "stemcells": [{"alias": "s", "name": "s", "version": "1"}], "instance_groups": [group]}
+        {"name": name, "stemcells": [{"alias": "s", "name": "s", "version": "1"}], "instance_groups": [group]}
     )
 
 
@@ -64,7 +65,7 @@ class Meter:
     def __init__(self) -> None:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
-    def read(self) -> dict[str, float]:
+    def read(self) -> dict[str, Any]:
         return {
             "wall_s": time.perf_counter() - self._wall,
             "cpu_s": time.process_time() - self._cpu,
@@ -89,19 +90,26 @@ def coterie(count: int, folder: Path) -> dict[str, Any]:
         ledger, "bench", state_folder=folder, observe=lambda method, seconds, error: counts.update([method])
     )
     conductor.start()
+    first = _deploy(ledger, "first", 1)
+    counts.clear()
+    before = _rows(ledger)
+    result = _deploy(ledger, "big", count)
+    conductor.drain()
+    rows = {name: total - before[name] for name, total in _rows(ledger).items()}
+    with ledger.read() as tx:
+        examples = {name: _example(tx, name) for name in ROWS}
+    return {**result, "first_s": first["cpu_s"], "calls": dict(counts), "rows": rows, "examples": examples}
+
+
+def _deploy(ledger: Ledger, name: str, count: int) -> dict[str, Any]:
     meter = Meter()
-    request = start.PlanRequest(manifest=manifest(count), cloud_config=json.dumps(CONFIG))
+    request = start.PlanRequest(manifest=manifest(name, count), cloud_config=json.dumps(CONFIG))
     task = start.deploy(ledger, request, None, None)
     while (state := _state(ledger, task)) == "running":
         time.sleep(0.1)
-    result: dict[str, Any] = meter.read()
     if state != "done":
         raise SystemExit(f"the deployment ended as {state}")
-    conductor.drain()
-    with ledger.read() as tx:
-        rows = {name: _count(tx, name) for name in ROWS}
-        examples = {name: _example(tx, name) for name in ROWS}
-    return {**result, "calls": dict(counts), "rows": rows, "examples": examples}
+    return meter.read()
 
 
 def floor(count: int, folder: Path, rows: dict[str, int], examples: dict[str, Any]) -> dict[str, Any]:
@@ -111,15 +119,19 @@ def floor(count: int, folder: Path, rows: dict[str, int], examples: dict[str, An
     properties = {"layout": LAYOUT, "state": str(folder / "sandbox.db")}
     cpi = open_cloud("sandbox", "lab", properties, runtime)
     ids = Ids()
-    meter = Meter()
     image = cpi.create_stemcell(str(folder / "stemcells" / "image"), {}, None, mark=Mark("0" * 36, ids.intent()))
     group = _group(cpi, ids)
-    for index in range(count):
-        _one(cpi, ids, index, image, group)
-    for name, total in rows.items():
-        _insert(ledger, name, total, examples[name], ids)
-    result: dict[str, Any] = meter.read()
-    return result
+
+    def nodes(numbers: range, totals: dict[str, int], seen: int) -> dict[str, Any]:
+        meter = Meter()
+        for index in numbers:
+            _one(cpi, ids, index, image, group)
+        for name, total in totals.items():
+            _insert(ledger, name, range(seen, seen + total), examples[name], ids)
+        return meter.read()
+
+    first = nodes(range(1), dict.fromkeys(rows, 1), 0)
+    return {**nodes(range(1, count + 1), rows, 1), "first_s": first["cpu_s"]}
 
 
 def _one(cpi: Cpi, ids: Ids, index: int, image: str, group: str) -> None:
@@ -138,8 +150,12 @@ def _group(cpi: Cpi, ids: Ids) -> str:
     return cpi.create_server_group(wish, mark=Mark("0" * 36, ids.intent()))
 
 
-def _count(tx: sa.Connection, name: str) -> int:
-    return tx.execute(sa.select(sa.func.count()).select_from(metadata.tables[name])).scalar_one()
+def _rows(ledger: Ledger) -> dict[str, int]:
+    with ledger.read() as tx:
+        return {
+            name: tx.execute(sa.select(sa.func.count()).select_from(metadata.tables[name])).scalar_one()
+            for name in ROWS
+        }
 
 
 def _example(tx: sa.Connection, name: str) -> dict[str, Any]:
@@ -148,12 +164,12 @@ def _example(tx: sa.Connection, name: str) -> dict[str, Any]:
     return dict(row._mapping)
 
 
-def _insert(ledger: Ledger, name: str, total: int, example: dict[str, Any], ids: Ids) -> None:
+def _insert(ledger: Ledger, name: str, numbers: range, example: dict[str, Any], ids: Ids) -> None:
     table = metadata.tables[name]
     keys = [column.name for column in table.primary_key] + (["index"] if name == "nodes" else [])
-    for first in range(0, total, 1000):
+    for first in range(numbers.start, numbers.stop, 1000):
         rows = []
-        for number in range(first, min(total, first + 1000)):
+        for number in numbers[first - numbers.start :][:1000]:
             fresh = {key: number + 1 if isinstance(example[key], int) else ids.uuid() for key in keys}
             rows.append({**example, **fresh})
         with ledger.write() as tx:
@@ -196,6 +212,7 @@ def table(sizes: list[int]) -> None:
     heads = (f"{'nodes':>6}", f"{'nodes/s':>8}", f"{'CPU ms/node':>12}", f"{'floor':>7}", f"{'ratio':>6}")
     print(*heads, f"{'peak MB':>8}", f"{'floor MB':>9}", " calls/node")
     per_node: dict[int, float] = {}
+    firsts: list[str] = []
     for size in sizes:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as facts:
             mine = _child(["--one", "coterie", str(size)])
@@ -204,11 +221,13 @@ def table(sizes: list[int]) -> None:
             least = _child(["--one", "floor", str(size), "--facts", facts.name])
         cost, bare = mine["cpu_s"] / size * 1000, least["cpu_s"] / size * 1000
         per_node[size] = cost
+        firsts.append(f"{mine['first_s'] * 1000:.0f} ({least['first_s'] * 1000:.0f})")
         calls = sum(mine["calls"].values()) / size
         print(
             f"{size:>6} {size / mine['wall_s']:>8.0f} {cost:>12.2f} {bare:>7.2f} {cost / bare:>6.2f} "
             f"{mine['peak_mb']:>8.0f} {least['peak_mb']:>9.0f}  {calls:.2f}"
         )
+    print(f"CPU ms of the first node in a fresh process (floor): {', '.join(firsts)}")
     if len(sizes) > 1:
         large, small = max(sizes), sorted(sizes)[-2]
         print(f"cost per node at {large} is {per_node[large] / per_node[small]:.2f} × that at {small}")

@@ -1,6 +1,6 @@
 """Our rings beside tooz's (which Ironic uses), in the same run: build, look-up, balance, keys moved by a leave.
 
-Needs tooz for the comparison (`pip install tooz`); without it only our figures are printed. Asserts nothing.
+Needs the extra `bench`. Prints figures; asserts nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-try:
-    from tooz import hashring
-except ImportError:
-    hashring = None
+from tooz import hashring
 
 from coterie.ring import hash as hashing
 from coterie.ring.hash import IronicRing, ProbedRing
@@ -87,7 +84,7 @@ def main() -> None:
     print(" ".join(f"{head:>10}" for head in HEADS))
     for size in parser.parse_args().sizes:
         names = [f"conductor-{n:04d}" for n in range(size)]
-        for make in (tooz, ironic, probed) if hashring else (ironic, probed):
+        for make in (tooz, ironic, probed):
             figures = measure(make, names, keys)
             print(f"{size:>10} {make.__name__:>10} " + " ".join(f"{figure:>10.2f}" for figure in figures))
 

@@ -1,4 +1,4 @@
-"""Fixtures that every room's tests share: ledgers on both databases."""
+"""Fixtures that every room's tests share: ledgers on both databases, and no open files of tests that have ended."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from coterie.ledger.store import Ledger
+from coterie.sandbox import datacenter
 from tests.peers import postgres
 
 
@@ -41,3 +42,11 @@ def ledger(database_url: str) -> Iterator[Ledger]:
     opened = Ledger.open(database_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture(autouse=True)
+def _sandboxes_are_closed() -> Iterator[None]:
+    """A process keeps its sandbox open, for it has one; a test process has thousands."""
+    yield
+    while datacenter._open:
+        datacenter._open.popitem()[1].close()

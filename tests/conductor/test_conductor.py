@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from coterie.conductor.answers import answer
 from coterie.conductor.process import Conductor
+from coterie.errors import LeaseLost
 from coterie.ledger import conductors
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import steps
@@ -37,6 +38,7 @@ def test_a_successor_of_the_same_name_ends_the_first(ledger: Ledger, tmp_path: P
         second.start()
         assert ended.wait(10)
         assert here.deploy(manifest(group("a", 1)))
+        first.drain(5.0)
         second.drain(5.0)
 
 
@@ -79,6 +81,31 @@ def test_a_call_that_hangs_is_given_up_and_done_by_another_thread(tmp_path: Path
         here.deploy(manifest(group("a", 1)))
         assert len(here.held("vm")) == 1
         faults.clear(store)
+    ledger.close()
+
+
+def test_a_question_that_hangs_is_asked_again(tmp_path: Path) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    with site(ledger, tmp_path) as here:
+        here.conductor.drain(5.0)
+        here.conductor = Conductor(ledger, "c", state_folder=tmp_path, workers=2, ttl_s=1.0, call_timeout_s=0.5)
+        here.conductor.start()
+        here.cpi().check()
+        store = open_datacenter(tmp_path / "sandbox.db").store
+        faults.add(store, "*", "hang", times=1, ms=600_000)
+        assert here.plan(manifest(group("a", 1))).changes
+        faults.clear(store)
+    ledger.close()
+
+
+def test_what_outlasts_a_drain_calls_no_cloud(tmp_path: Path) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    with site(ledger, tmp_path) as here:
+        here.deploy(manifest(group("a", 1)))
+        cloud = here.conductor._clouds.get("lab")
+        here.conductor.drain(5.0)
+        with pytest.raises(LeaseLost):
+            cloud.has_vm("vm-1")
     ledger.close()
 
 

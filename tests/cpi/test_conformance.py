@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
+from peers.openstack_bed import OpenstackBed
 from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
 from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
 from peers.tiny_bed import TinyBed
@@ -26,6 +27,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "cloudstack": CloudstackBed,
     "cloudstack-user": CloudstackUserBed,
     "vsphere": VsphereBed,
+    "openstack": OpenstackBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
     "coterie-cpi-vsphere": ProgramVsphereBed,
@@ -34,9 +36,10 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
 
 # every call of theirs is a process of its own
 LONG = ("coterie-cpi", "coterie-cpi-cloudstack", "coterie-cpi-vsphere")
+MARKS = {**dict.fromkeys(LONG, pytest.mark.full), "openstack": pytest.mark.openstack}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.full if name in LONG else ()) for name in BEDS])
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, ())) for name in BEDS])
 def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TestBed]:
     made = BEDS[request.param](tmp_path)
     yield made

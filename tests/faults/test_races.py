@@ -37,7 +37,7 @@ def test_a_late_outcome_beside_the_valid_one_of_its_step_changes_nothing(ledger:
 
 def test_an_outcome_that_cannot_be_committed_does_not_take_others_with_it(ledger: Ledger) -> None:
     good, bad = _claims(ledger, 2)
-    committer = Committer(ledger)
+    committer = Committer(ledger, running=lambda: 1)
     batch: list[tuple[Outcome, Future[bool]]] = [(_done(good, "good"), Future()), (_done(bad, "bad"), Future())]
     batch[1][0].writes.append(writes.update("objects", {"no such column": 1}, state="live"))
     committer._apply(batch)
@@ -47,7 +47,7 @@ def test_an_outcome_that_cannot_be_committed_does_not_take_others_with_it(ledger
 
 
 def test_a_lone_outcome_is_committed_without_waiting_for_another(ledger: Ledger) -> None:
-    committer = Committer(ledger)
+    committer = Committer(ledger, running=lambda: 1)
     for claim in _claims(ledger, 200):
         assert _in_time(lambda claim=claim: committer.commit(_done(claim, str(claim.id)))) is True
     committer.close()

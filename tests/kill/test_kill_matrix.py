@@ -50,4 +50,4 @@ def test_commits_calls_and_changes_of_the_cloud_are_all_seen(matrix: Matrix) -> 
     for made in ("create_stemcell", "create_server_group", "create_vm", "create_disk"):
         assert f"call {made}" in kinds
     assert "commit conductor.process.Conductor.start" in kinds
-    assert "commit task.start._Draft.accept deploy" in kinds
+    assert "commit task.draft.Draft.accept deploy" in kinds

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+import pytest
+import sqlalchemy as sa
 
+from coterie.ledger import store
 from coterie.ledger.store import Ledger
 
 
@@ -79,3 +82,35 @@ def test_sqlite_is_polled(tmp_path: object) -> None:
     ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db")
     assert ledger.poll_s == 1.0
     ledger.close()
+
+
+def test_a_question_wakes_those_who_answer_and_another_write_does_not(postgres_url: str) -> None:
+    with two(postgres_url) as (one, other):
+        seen, written = other.asked.version, other.written.version
+        with one.write():
+            pass
+        other.written.wait(written, 20)
+        assert other.asked.version == seen
+        one.ask()
+        other.asked.wait(seen, 20)
+        assert other.asked.version != seen
+
+
+def test_a_wake_up_of_an_older_release_may_be_a_question(postgres_url: str) -> None:
+    with two(postgres_url) as (_, other), psycopg.connect(postgres_url, autocommit=True) as older:
+        seen = other.asked.version
+        older.execute("NOTIFY coterie")
+        other.asked.wait(seen, 20)
+        assert other.asked.version != seen
+
+
+def test_a_connection_that_was_ended_while_it_rested_is_replaced(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with two(postgres_url) as (one, _), psycopg.connect(postgres_url, autocommit=True) as operator:
+        monkeypatch.setattr(store, "_TRUSTED_S", 0.0)
+        with one.read() as tx:
+            resting = tx.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
+        operator.execute("SELECT pg_terminate_backend(%s, 5000)", [resting])
+        with one.read() as tx:
+            assert tx.execute(sa.text("SELECT pg_backend_pid()")).scalar_one() != resting

@@ -222,6 +222,17 @@ def test_a_quota_is_checked_before_anything_is_made(world: World) -> None:
         world.plan(BASE)
 
 
+def test_a_group_with_more_nodes_than_its_cloud_lets_in_is_refused(world: World) -> None:
+    quotas = {"server_group_members": {"limit": 2, "used": 0}}
+    item = {"what": "quotas", "ok": True, "detail": "", "remedy": "", "facts": {"quotas": quotas}}
+    world.clouds["lab"] = replace(world.clouds["lab"], checks=(item,))
+    placed = PLACED % "soft-anti-affinity"
+    with pytest.raises(Refused, match="quota of 2 server_group_members is exceeded: server group data has 3"):
+        world.plan(manifest(group("broker", 3, azs="z1", more=placed)))
+    assert world.plan(manifest(group("broker", 2, azs="z1", more=placed))).changes
+    assert world.plan(manifest(group("broker", 3, azs="z1"))).changes
+
+
 def test_a_failed_check_refuses_the_plan_with_its_remedy(world: World) -> None:
     item = {"what": "credentials", "ok": False, "detail": "wrong key", "remedy": "set api_key", "facts": None}
     world.clouds["lab"] = replace(world.clouds["lab"], checks=(item,))

@@ -55,6 +55,8 @@ def manifest(*groups: str, extra: str = "") -> str:
 
 
 class Site:
+    patience_s = 60.0  # of a test with a task
+
     def __init__(self, ledger: Ledger, folder: Path) -> None:
         self.ledger = ledger
         self.folder = folder
@@ -89,7 +91,7 @@ class Site:
         return self.deploy(None, expect_state, delete=True, **options)
 
     def wait(self, task: int, expect_state: str = "done") -> None:
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + self.patience_s
         while (state := self.task(task).state) in ("running", "cancelling"):
             assert time.monotonic() < give_up, f"task {task} does not end\n{self.story(task)}"
             time.sleep(0.01)

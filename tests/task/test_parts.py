@@ -33,6 +33,7 @@ def test_what_is_final_is_not_retried_and_a_throttle_is_obeyed() -> None:
     chance = random.Random(1)
     assert Retry().delay(CpiError("x"), 1, chance) is None
     assert Retry().delay(Throttled("x", details={"retry_after": 7}), 1, chance) == 7.0
+    assert Retry(longest_asked_s=60).delay(Throttled("x", details={"retry_after": 1e9}), 1, chance) == 60.0
 
 
 class Clock:

@@ -16,6 +16,8 @@ from coterie.ledger.store import Ledger
 from coterie.ledger.tasks import NewStage, NewStep, NewTask
 from coterie.sandbox import faults, reshape
 from coterie.task import start
+from coterie.task.draft import Draft
+from coterie.task.resurrection import resurrect
 from tests.ledger import alone
 from tests.task.site import Site, group, manifest
 from tests.task.test_groups import SOFT, _delete_behind_our_back, group_cid
@@ -39,7 +41,7 @@ def test_resurrection_into_a_missing_group_fails_with_the_remedy(local: Site) ->
     _delete_behind_our_back(local)
     reshape.kill_vm(_datacenter(local), local.nodes()["a/0"].vm_cid or "")
     look(local)
-    task = start.resurrect(local.ledger, "dep")
+    task = resurrect(local.ledger, "dep")
     local.wait(task or 0, "failed")
     (failure,) = local.task(task or 0).report["failures"]
     assert failure["error"]["code"] == "group_missing"
@@ -52,7 +54,7 @@ def test_resurrection_makes_a_node_as_it_was(local: Site) -> None:
     before = local.nodes()["a/0"]
     local.cpi().delete_vm(before.vm_cid or "")
     look(local)
-    local.wait(start.resurrect(local.ledger, "dep") or 0)
+    local.wait(resurrect(local.ledger, "dep") or 0)
     after = local.nodes()["a/0"]
     assert after.vm_cid != before.vm_cid
     assert (after.spec, after.server_group, after.addresses) == (before.spec, before.server_group, before.addresses)
@@ -94,7 +96,7 @@ def test_two_commits_that_close_two_stages_open_the_third(postgres_url: str) -> 
 
 def test_a_config_that_was_set_meanwhile_is_not_reverted(local: Site) -> None:
     local.deploy(manifest(group("a", 1)))
-    draft = start._Draft(local.ledger, start.PlanRequest(manifest=manifest(group("a", 2))))
+    draft = Draft(local.ledger, start.PlanRequest(manifest=manifest(group("a", 2))))
     newer = local.config.replace("ram_mb: 512", "ram_mb: 768")
     start.set_cloud_config(local.ledger, newer, "c.yml")
     with pytest.raises(StalePlan):
@@ -112,7 +114,7 @@ def test_a_deploy_may_not_drop_a_cloud_in_use(local: Site) -> None:
 def test_two_deployments_at_once_bring_one_image(here: Site) -> None:
     start.set_cloud_config(here.ledger, here.config, "c.yml")
     wishes = [manifest(group("a", 1)).replace("name: dep", f"name: dep{i}") for i in range(2)]
-    drafts = [start._Draft(here.ledger, start.PlanRequest(manifest=wish)) for wish in wishes]
+    drafts = [Draft(here.ledger, start.PlanRequest(manifest=wish)) for wish in wishes]
     first = drafts[0].accept("deploy", None)
     with pytest.raises(Conflict):  # the second wants the address that the first got meanwhile
         drafts[1].accept("deploy", None)
@@ -124,7 +126,7 @@ def test_two_deployments_at_once_bring_one_image(here: Site) -> None:
 
 def test_an_image_that_came_into_use_stays(local: Site) -> None:
     local.deploy(manifest(group("a", 1)))
-    removal = start._Draft(local.ledger, start.PlanRequest(deployment="dep", delete=True))
+    removal = Draft(local.ledger, start.PlanRequest(deployment="dep", delete=True))
     local.deploy(manifest(group("b", 1)).replace("name: dep", "name: other"))
     local.wait(removal.accept("delete", None))
     assert len(local.held("image")) == 1

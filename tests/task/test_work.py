@@ -21,8 +21,9 @@ from coterie.ledger.tables import metadata
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import Datacenter, open_datacenter
 from coterie.sandbox.reshape import kill_vm
-from coterie.task import start
+from coterie.task import doubt, start
 from coterie.task.refresh import ask
+from coterie.task.resurrection import resurrect
 from tests.task.site import Site, group, manifest
 
 
@@ -200,13 +201,13 @@ def test_resurrection_makes_only_the_dead_anew(here: Site) -> None:
     before = {name: node.vm_cid for name, node in here.nodes().items()}
     here.cpi().delete_vm(before["a/1"] or "")
     look(here)
-    task = start.resurrect(here.ledger, "dep")
+    task = resurrect(here.ledger, "dep")
     assert task is not None
     here.wait(task)
     after = {name: node.vm_cid for name, node in here.nodes().items()}
     assert [name for name in before if before[name] != after[name]] == ["a/1"]
     assert len(here.held("vm")) == 3
-    assert start.resurrect(here.ledger, "dep") is None
+    assert resurrect(here.ledger, "dep") is None
 
 
 def test_cancel_leaves_a_state_from_which_a_deploy_goes_on(here: Site) -> None:
@@ -251,11 +252,11 @@ def test_a_person_can_settle_what_no_cloud_can_tell(local: Site) -> None:
     with local.ledger.write() as tx:
         tx.execute(sa.text("UPDATE objects SET state = 'unknown', cid = NULL WHERE kind = 'vm'"))
         intent = tx.execute(sa.text("SELECT intent FROM objects WHERE kind = 'vm'")).scalar_one()
-    start.settle_object(local.ledger, intent, None)
+    doubt.settle(local.ledger, intent, None)
     with local.ledger.read() as tx:
         assert (objects.get(tx, intent) or pytest.fail("gone")).state == "gone"
     with pytest.raises(Conflict, match="nothing to settle"):
-        start.settle_object(local.ledger, intent, "vm-1")
+        doubt.settle(local.ledger, intent, "vm-1")
 
 
 def _lose_vm(site: Site, intent: str | None) -> None:
@@ -270,8 +271,8 @@ def test_what_is_settled_must_carry_the_mark_and_be_nobody_else_s(local: Site) -
     _lose_vm(local, lost.vm_intent)
     for wrong in (other.vm_cid, "vm-of-a-stranger"):
         with pytest.raises(Conflict, match="does not carry the mark"):
-            start.settle_object(local.ledger, str(lost.vm_intent), wrong)
-    start.settle_object(local.ledger, str(lost.vm_intent), lost.vm_cid)
+            doubt.settle(local.ledger, str(lost.vm_intent), wrong)
+    doubt.settle(local.ledger, str(lost.vm_intent), lost.vm_cid)
     with local.ledger.read() as tx:
         assert (objects.get(tx, str(lost.vm_intent)) or pytest.fail("gone")).cid == lost.vm_cid
 
@@ -282,9 +283,9 @@ def test_where_a_cloud_cannot_be_asked_what_is_settled_must_be_nobody_else_s(
     local.deploy(manifest(group("a", 2)))
     lost, other = sorted(local.nodes().values(), key=lambda node: node.name)
     _lose_vm(local, lost.vm_intent)
-    monkeypatch.setattr(start, "ask", lambda *_: [{"able": False, "cid": None}])
+    monkeypatch.setattr(doubt, "ask", lambda *_: [{"able": False, "cid": None}])
     with pytest.raises(Conflict, match=f"belongs to node {other.deployment}"):
-        start.settle_object(local.ledger, str(lost.vm_intent), other.vm_cid)
+        doubt.settle(local.ledger, str(lost.vm_intent), other.vm_cid)
 
 
 def test_a_vm_that_only_left_the_list_is_up(local: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,11 +299,11 @@ def test_where_very_many_are_missing_a_person_must_look(local: Site) -> None:
     local.deploy(manifest(group("a", 6)))
     with local.ledger.write() as tx:
         tx.execute(sa.text("UPDATE nodes SET state = 'missing'"))
-    assert start.resurrect(local.ledger, "dep") is None
+    assert resurrect(local.ledger, "dep") is None
     with local.ledger.write() as tx:
         tx.execute(sa.text("UPDATE nodes SET state = 'up'"))
         tx.execute(sa.text("UPDATE nodes SET state = 'missing' WHERE \"index\" = 0"))
-    assert start.resurrect(local.ledger, "dep") is not None
+    assert resurrect(local.ledger, "dep") is not None
 
 
 def test_questions_nobody_can_answer_end_with_a_remedy(local: Site) -> None:

@@ -59,6 +59,10 @@ class Inbox:
             self._changed.notify_all()
 
     @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
     def steps(self) -> set[int]:
         """Those that wait and those that run."""
         with self._changed:

@@ -88,9 +88,9 @@ class Conductor:
             ledger, self._director, coordinator, self._lease, state_folder=state_folder, keys=keys, observe=observe
         )
         self._store = str(state_folder / "stemcells")
-        self._committer = Committer(ledger)
-        self._runner = Runner(FLOWS, self._committer, self._open_work, retry or Retry())
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
+        self._committer = Committer(ledger, running=lambda: self._inbox.running)
+        self._runner = Runner(FLOWS, self._committer, self._open_work, retry or Retry())
         self._returns = Returns(ledger, self.owner)
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()

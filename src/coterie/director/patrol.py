@@ -1,4 +1,5 @@
-"""The periodic look: asks for a look at every cloud's VMs, and for the resurrection of what was found dead."""
+"""The periodic look: asks for a look at every cloud's VMs, and for the resurrection of what was found dead; and forgets
+what is too old to be of use."""
 
 from __future__ import annotations
 
@@ -6,19 +7,23 @@ import logging
 import threading
 
 from coterie.errors import CoterieError
-from coterie.ledger import deployments
-from coterie.ledger.store import Ledger
+from coterie.ledger import deployments, events, tasks
+from coterie.ledger.store import Ledger, time
 from coterie.task import start
+from coterie.task.resurrection import resurrect
 
 log = logging.getLogger(__name__)
+_DAY_S = 86400.0
+_FORGOTTEN_AT_ONCE = 100  # short transactions: others write too
 
 
 class Patrol:
-    """One thread. `every_s` 0: no patrol."""
+    """One thread. `every_s` 0: no patrol; `keep_days` 0: nothing is forgotten."""
 
-    def __init__(self, ledger: Ledger, every_s: float) -> None:
+    def __init__(self, ledger: Ledger, every_s: float, keep_days: float = 0.0) -> None:
         self._ledger = ledger
         self._every_s = every_s
+        self._keep_s = keep_days * _DAY_S
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._walk, name="patrol", daemon=True)
 
@@ -45,10 +50,19 @@ class Patrol:
         for name in waiting:
             self._resurrect(name)
         start.look(self._ledger)
+        if self._keep_s:
+            self._forget()
+
+    def _forget(self) -> None:
+        for forget in (tasks.forget_before, events.forget_before):
+            dropped = _FORGOTTEN_AT_ONCE
+            while dropped == _FORGOTTEN_AT_ONCE and not self._over.is_set():
+                with self._ledger.write() as tx:
+                    dropped = forget(tx, time(tx) - self._keep_s, _FORGOTTEN_AT_ONCE)
 
     def _resurrect(self, name: str) -> None:
         try:
-            task = start.resurrect(self._ledger, name)
+            task = resurrect(self._ledger, name)
         except CoterieError as error:
             log.warning("cannot resurrect nodes of %s now: %s", name, error)
             return

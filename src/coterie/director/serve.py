@@ -84,7 +84,7 @@ def _office(service: Service, ledger: Ledger) -> Office:
 def _conducting(service: Service, ledger: Ledger, life: Life) -> Iterator[list[int]]:
     """The tasks that our own conductor goes on with; none where conductors elsewhere do the work."""
     conductor = _conductor(service, ledger, life) if service.settings["conductor"] else None
-    patrol = Patrol(ledger, service.settings["look_interval"])
+    patrol = Patrol(ledger, service.settings["look_interval"], service.settings["keep_history_days"])
     housekeeper = Housekeeper(ledger, service.settings)
     if conductor is not None:
         conductor.start()

@@ -14,7 +14,7 @@ from coterie.ledger.views import nodes, objects, tasks
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.task import errands, let_go, regroup, start
+from coterie.task import doubt, errands, let_go, regroup, start
 from coterie.task.audit import placement_audit
 from coterie.task.enroll import Enrollment
 from coterie.task.enroll import enroll as enroll_machine
@@ -80,7 +80,7 @@ def delete_disk(office: Office, intent: str) -> int:
 
 def settle(office: Office, intent: str, cid: str | None) -> None:
     _require_visible(office, intent)
-    start.settle_object(office.ledger, intent, cid)
+    doubt.settle(office.ledger, intent, cid)
 
 
 def move_node(office: Office, uuid: str, group: str | None) -> None:

@@ -20,6 +20,12 @@ class Event(NamedTuple):
     data: Any = None
 
 
+def forget_before(tx: Tx, moment: float, most: int) -> int:
+    """Drop old events that belong to no task, such as who did what; how many."""
+    old = sa.select(events.c.id).where(events.c.task.is_(None), events.c.at < moment).order_by(events.c.id).limit(most)
+    return tx.execute(events.delete().where(events.c.id.in_(old))).rowcount
+
+
 def append(tx: Tx, happened: Sequence[Event], at: float) -> None:
     """Add events. The task's counter is raised in this transaction, so numbers follow the order of commits."""
     if not happened:

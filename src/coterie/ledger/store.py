@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -25,6 +26,7 @@ _IDLE_IN_TRANSACTION_MS = 5_000
 # Connections that a burst of work has opened go again: the last one returned is the first one used, the others idle.
 _IDLE_MS = 60_000
 _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
+_TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _POLL_S = 1.0
 _TRUST_S = 10.0  # a wake-up that got lost costs no more than this
 
@@ -98,6 +100,12 @@ class Ledger:
         with self._turn or nullcontext(), self._writer.begin() as tx:
             yield tx
 
+    def ask(self) -> None:
+        """Wake whoever answers questions about clouds, here and elsewhere."""
+        self.asked.ring()
+        if self._wakeups is not None:
+            self._wakeups.tell("q")
+
     @property
     def poll_s(self) -> float:
         """How long one may rest on being woken: long where other processes wake us, short where they cannot."""
@@ -108,10 +116,11 @@ class Ledger:
 
         self._wakeups = Wakeups(url, self._heard)
 
-    def _heard(self) -> None:
-        """Another process has written, it does not say what."""
+    def _heard(self, asked: bool) -> None:
+        """Another process has written; most writes are no questions."""
         self.written.ring()
-        self.asked.ring()
+        if asked:
+            self.asked.ring()
 
     def close(self) -> None:
         if self._wakeups is not None:
@@ -151,12 +160,31 @@ def _postgresql(url: str) -> Ledger:
         _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
         pool_size=8,
         max_overflow=64,
-        pool_pre_ping=True,
         pool_use_lifo=True,
         hide_parameters=True,
         connect_args={"options": _SESSION},
     )
+    _distrust_rested(engine)
     return Ledger(engine, engine)
+
+
+def _distrust_rested(engine: sa.Engine) -> None:
+    """A connection that rested for long is asked whether it is still there. Asking each time would cost a round trip
+    for every transaction, and prove no more: whoever uses it hears of its end and tries again anyhow."""
+
+    def note_rest(connection: Any, record: Any) -> None:
+        record.info["rests_since"] = monotonic()
+
+    def make_sure(connection: Any, record: Any, proxy: Any) -> None:
+        if monotonic() - record.info.get("rests_since", monotonic()) < _TRUSTED_S:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise sa.exc.InvalidatePoolError from error
+
+    sa.event.listen(engine, "checkin", note_rest)
+    sa.event.listen(engine, "checkout", make_sure)
 
 
 def _plain(url: str) -> str:

@@ -48,7 +48,7 @@ schema_floor = _table("schema_floor", _key("oldest"))
 
 directors = _table("directors", _key("uuid"), _text("name"), _time("created_at", null=False))
 
-cloud_configs = _table(  # history; the newest counts
+cloud_configs = _table(  # the newest counts; its id tells whether another came meanwhile
     "cloud_configs",
     sa.Column("id", _BigId, primary_key=True, autoincrement=True),
     _text("body"),

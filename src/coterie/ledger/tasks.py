@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from coterie.ledger import deployments, events, stages
 from coterie.ledger.events import Event
 from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import cleanups, steps, tasks
 from coterie.ledger.tables import events as events_table
 from coterie.ledger.tables import stages as stages_table
-from coterie.ledger.tables import steps, tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +191,25 @@ def running(tx: Tx, kind: str) -> bool:
     return tx.execute(query.limit(1)).first() is not None
 
 
+_ENDED = tasks.c.state.in_(("done", "failed", "cancelled"))
+
+
 def forget_old(tx: Tx, kind: str, keep: int) -> None:
     """Drop all but the newest ended tasks of a kind that repeats for ever, and all that belongs to them."""
-    ended = tasks.c.state.in_(("done", "failed", "cancelled"))
-    old = sa.select(tasks.c.id).where(tasks.c.kind == kind, ended).order_by(tasks.c.id.desc()).offset(keep)
+    old = sa.select(tasks.c.id).where(tasks.c.kind == kind, _ENDED).order_by(tasks.c.id.desc()).offset(keep)
+    _forget(tx, list(tx.execute(old).scalars()))
+
+
+def forget_before(tx: Tx, moment: float, most: int) -> int:
+    """Drop tasks that ended before this moment; how many. Those of a cleanup go with it, not before."""
+    kept = sa.exists().where(sa.or_(cleanups.c.survey_task == tasks.c.id, cleanups.c.sweep_task == tasks.c.id))
+    old = sa.select(tasks.c.id).where(_ENDED, tasks.c.ended_at < moment, ~kept).order_by(tasks.c.id).limit(most)
     ids = list(tx.execute(old).scalars())
+    _forget(tx, ids)
+    return len(ids)
+
+
+def _forget(tx: Tx, ids: list[int]) -> None:
     for table in (steps, stages_table, events_table):
         tx.execute(table.delete().where(table.c.task.in_(ids)))
     tx.execute(tasks.delete().where(tasks.c.id.in_(ids)))

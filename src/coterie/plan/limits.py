@@ -16,6 +16,7 @@ def refusals(snapshot: Snapshot, wishes: Sequence[GroupWish], changes: Sequence[
     found = [problem for name in sorted(used) for problem in _checks(snapshot.clouds[name])]
     found += _quotas(snapshot, changes)
     if any(change.kind == "node" and change.action != "delete" for change in changes):
+        found += _members(snapshot, wishes)
         found += _hosts(snapshot, wishes)
     return found
 
@@ -49,15 +50,35 @@ def _quotas(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     return found
 
 
+def _members(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
+    """Some clouds bound how many VMs a server group takes; one that only shares security groups is none of theirs."""
+    found = []
+    for (name, cloud), users in sorted(_users(wishes).items()):
+        quota = (snapshot.clouds[cloud].fact("quotas", "quotas") or {}).get("server_group_members") or {}
+        asked = sum(_share(user, cloud) for user in users)
+        if users[0].server_group and users[0].server_group.policy and asked > (quota.get("limit") or asked):
+            found.append(
+                f"cloud {cloud}: quota of {quota['limit']} server_group_members is exceeded: server group {name} has "
+                f"{asked}; use fewer nodes or several groups, or have the quota raised"
+            )
+    return found
+
+
+def _users(wishes: Sequence[GroupWish]) -> dict[tuple[str, str], list[GroupWish]]:
+    """(server group, cloud) → the instance groups whose nodes are in it there."""
+    users: dict[tuple[str, str], list[GroupWish]] = defaultdict(list)
+    for wish in wishes:
+        if wish.server_group:
+            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
+                users[wish.server_group.name, cloud].append(wish)
+    return users
+
+
 def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
     """A strict group needs as many hosts as it has nodes, in the azs that its nodes go to."""
-    members: dict[tuple[str, str], list[GroupWish]] = defaultdict(list)
-    for wish in wishes:
-        if wish.server_group and wish.server_group.policy == "anti-affinity":
-            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
-                members[wish.server_group.name, cloud].append(wish)
+    strict = [wish for wish in wishes if wish.server_group and wish.server_group.policy == "anti-affinity"]
     found = []
-    for (name, cloud), users in sorted(members.items()):
+    for (name, cloud), users in sorted(_users(strict).items()):
         hosts = snapshot.clouds[cloud].fact("hosts", "hosts")
         if hosts is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from coterie.ledger import steps
@@ -12,14 +13,19 @@ from coterie.ledger.steps import Outcome
 from coterie.ledger.store import Ledger
 
 _LARGEST = 200
-_LINGER_S = 0.01  # how long a commit waits for company; much less than any cloud call takes
+_LINGER_S = 0.02  # how long a commit waits for company at most; much less than any cloud call takes
+_SLICE_S = 0.004
 
 
 class Committer:
-    """One thread that commits. `commit` returns True when the outcome was applied, False when the claim was lost."""
+    """One thread that commits. `commit` returns True when the outcome was applied, False when the claim was lost.
 
-    def __init__(self, ledger: Ledger) -> None:
+    `running` counts the steps whose outcomes may come soon: nobody is waited for who cannot come.
+    """
+
+    def __init__(self, ledger: Ledger, running: Callable[[], int]) -> None:
         self._ledger = ledger
+        self._running = running
         self._queue: queue.SimpleQueue[tuple[Outcome, Future[bool]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
         self._thread.start()
@@ -55,9 +61,8 @@ class Committer:
         first = self._queue.get()
         if first is None:
             return []
+        self._await_company()
         batch = [first]
-        # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever.
-        time.sleep(_LINGER_S)
         while len(batch) < _LARGEST and not self._queue.empty():
             more = self._queue.get()
             if more is None:
@@ -65,3 +70,9 @@ class Committer:
                 break
             batch.append(more)
         return batch
+
+    def _await_company(self) -> None:
+        # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever.
+        give_up = time.monotonic() + _LINGER_S
+        while 1 + self._queue.qsize() < self._running() and time.monotonic() < give_up:
+            time.sleep(_SLICE_S)

@@ -6,7 +6,7 @@ import pytest
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
-from coterie.cpi.sandbox.refusals import revive, translate
+from coterie.cpi.sandbox.refusals import translate
 from coterie.sandbox import errors
 from coterie.sandbox.errors import SandboxError
 
@@ -64,14 +64,14 @@ def test_words_and_facts_survive() -> None:
 @pytest.mark.parametrize("kind", [contract.GroupMissing, contract.NoPlacement, contract.Throttled, CpiError])
 def test_errors_survive_the_coordinator(kind: type[CpiError]) -> None:
     sent = kind("what", why="why", remedy="remedy", details={"a": 1})
-    back = revive(sent.facts())
+    back = contract.revive(sent.facts())
     assert type(back) is kind
     assert back.facts() == sent.facts()
 
 
 def test_unknown_facts_become_a_plain_refusal() -> None:
-    assert type(revive({"code": "from the future"})) is CpiError
-    assert type(revive({})) is CpiError
+    assert type(contract.revive({"code": "from the future"})) is CpiError
+    assert type(contract.revive({})) is CpiError
 
 
 @pytest.mark.parametrize("code", errors.INJECTABLE)

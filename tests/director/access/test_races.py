@@ -10,7 +10,7 @@ from coterie.conductor.process import Conductor
 from coterie.director.office import Office
 from coterie.ledger import ownerships
 from coterie.ledger.deployments import get
-from coterie.task import start
+from coterie.task import draft, start
 from tests.cli.conftest import CLOUD, MANIFEST
 from tests.director.access.conftest import Make
 from tests.ledger.views import rows
@@ -34,7 +34,7 @@ def working(office: Office, person: Make) -> Iterator[Office]:
 def test_a_name_that_is_taken_while_one_plans_is_refused(
     working: Office, person: Make, monkeypatch: pytest.MonkeyPatch, team: str | None
 ) -> None:
-    read = start.read
+    read = draft.read
 
     def overtaken(*arguments: object) -> object:
         """Everything of the other's first deploy comes after our first look, and before our planning."""
@@ -43,7 +43,7 @@ def test_a_name_that_is_taken_while_one_plans_is_refused(
             ownerships.assign(tx, "web", team)
         return read(*arguments)  # type: ignore[arg-type]  # passed on as they are
 
-    monkeypatch.setattr(start, "read", overtaken)
+    monkeypatch.setattr(draft, "read", overtaken)
     told = person("operator", "blue").send("PUT", "/v1/deployments/web", WISH)
     assert (told.status, told.json["code"]) == (403, "forbidden"), told.text
     with working.ledger.read() as tx:
@@ -73,12 +73,12 @@ def test_a_deployment_that_went_to_another_team_while_one_plans_is_not_deleted(
     rows.deployment(working.ledger, "web")
     with working.ledger.write() as tx:
         ownerships.assign(tx, "web", "blue")
-    read = start.read
+    read = draft.read
 
     def moved(*arguments: object) -> object:
         with working.ledger.write() as tx:
             ownerships.assign(tx, "web", "red")
         return read(*arguments)  # type: ignore[arg-type]  # passed on as they are
 
-    monkeypatch.setattr(start, "read", moved)
+    monkeypatch.setattr(draft, "read", moved)
     assert person("operator", "blue").send("DELETE", "/v1/deployments/web").status == 403

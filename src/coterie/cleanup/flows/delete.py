@@ -23,6 +23,7 @@ from coterie.task.flow import Done, Move, Next, Wait, Work
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, GroupMissing)
 _LONGEST_REST_S = 30.0
+_LONGEST_ASKED_S = 600.0
 _THROTTLED = 200
 
 
@@ -105,8 +106,9 @@ class DeleteObject(Target):
         if count > _THROTTLED:
             raise busy
         asked = busy.details.get("retry_after")
-        rest = float(asked) if isinstance(asked, int | float) else min(_LONGEST_REST_S, 0.1 * 2 ** min(count, 9))
-        return Wait(rest, str(busy))
+        if isinstance(asked, int | float):
+            return Wait(min(_LONGEST_ASKED_S, float(asked)), str(busy))
+        return Wait(min(_LONGEST_REST_S, 0.1 * 2 ** min(count, 9)), str(busy))
 
     def _spare(self, work: Work, why: str) -> Move:
         with work.ledger.read() as tx:

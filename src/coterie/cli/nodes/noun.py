@@ -69,7 +69,7 @@ def set_group(session: Session, which: str, group: str | None, inherit: bool) ->
 @click.option("--cid", metavar="CID", help="It is there, under this id.")
 @click.option("--gone", is_flag=True, help="It is not there.")
 def settle(session: Session, intent: str, cid: str | None, gone: bool) -> None:
-    """Say what became of an object in doubt, where its cloud can not be asked. Look there first."""
+    """Say what became of an object in doubt. Look in its cloud first; a cloud that shows marks is asked too."""
     if (cid is None) != gone:
         raise UsageError("say what you found", remedy="either --cid CID, or --gone")
     settled = session.api.send("POST", f"/v1/objects/{part(intent)}/settle", body={"cid": cid}).body

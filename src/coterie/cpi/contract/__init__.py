@@ -24,6 +24,7 @@ from coterie.cpi.contract.errors import (
     Unavailable,
     VMCreationFailed,
     VMNotFound,
+    revive,
 )
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime
@@ -103,4 +104,5 @@ __all__ = [
     "is_adopted",
     "read_group_cid",
     "read_name",
+    "revive",
 ]

@@ -5,6 +5,9 @@ An error that leaves a driver in any other class is a conformance failure: the c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from coterie.errors import CoterieError
 
 
@@ -122,3 +125,23 @@ class OutcomeUnknown(CpiError):
     """The call timed out or its answer was lost: the cloud may or may not have done it, now or later."""
 
     code, status, retryable = "outcome_unknown", 504, True
+
+
+def revive(facts: Mapping[str, Any]) -> CpiError:
+    """The error behind the JSON facts of an outcome; a code that we do not know becomes a plain refusal."""
+    return _BY_CODE.get(str(facts.get("code")), CpiError)(
+        str(facts.get("what", "the change failed")),
+        why=str(facts.get("why", "")),
+        remedy=str(facts.get("remedy", "")) or "repeat",
+        retryable=bool(facts.get("retryable")),
+        details=facts.get("details"),
+    )
+
+
+def _all(root: type[CpiError]) -> Iterator[type[CpiError]]:
+    yield root
+    for kind in root.__subclasses__():
+        yield from _all(kind)
+
+
+_BY_CODE = {kind.code: kind for kind in _all(CpiError)}

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import is_adopted
+from coterie.cpi.contract import is_adopted, revive
 from coterie.cpi.sandbox.group_tags import guards_in
 from coterie.cpi.sandbox.holders import Holders, group_missing
-from coterie.cpi.sandbox.refusals import revive
 from coterie.sandbox.vm_shape import Vm
 
 

@@ -1,10 +1,10 @@
-"""The datacenter's refusals as errors of the contract, and errors that crossed a coordinator as JSON, revived."""
+"""The datacenter's refusals as errors of the contract."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
@@ -64,18 +64,6 @@ def translate(error: SandboxError) -> CpiError:
     return kind(error.what, why=error.why, remedy=remedy, retryable=error.retryable, details=error.details)
 
 
-def revive(facts: Mapping[str, Any]) -> CpiError:
-    """The error behind the JSON facts of an outcome; a code that we do not know becomes a plain refusal."""
-    kind = _BY_CODE.get(str(facts.get("code")), CpiError)
-    return kind(
-        str(facts.get("what", "the change failed")),
-        why=str(facts.get("why", "")),
-        remedy=str(facts.get("remedy", "")),
-        retryable=bool(facts.get("retryable")),
-        details=facts.get("details"),
-    )
-
-
 def _class_of(error: SandboxError) -> type[CpiError]:
     if isinstance(error, cloud.NoSuch):
         return _MISSING.get(error.kind, CpiError)
@@ -83,12 +71,3 @@ def _class_of(error: SandboxError) -> type[CpiError]:
         # a question whose answer was lost has changed nothing, so it is merely unanswered
         return contract.OutcomeUnknown if error.changing else contract.Unavailable
     return _CLASSES.get(type(error), CpiError)
-
-
-def _kinds(root: type[CpiError]) -> Iterator[type[CpiError]]:
-    yield root
-    for kind in root.__subclasses__():
-        yield from _kinds(kind)
-
-
-_BY_CODE = {kind.code: kind for kind in _kinds(CpiError)}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import GroupMissing, Json, is_adopted
+from coterie.cpi.contract import GroupMissing, Json, is_adopted, revive
 from coterie.cpi.vsphere.holders import Holders
 from coterie.cpi.vsphere.marking import GROUP
-from coterie.cpi.vsphere.refusals import revive
 from coterie.cpi.vsphere.rules import vm_rule
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from xml.parsers.expat import ExpatError
@@ -122,17 +122,6 @@ def failure(error: Exception, *, changes: bool) -> CoterieError:
     )
 
 
-def revive(facts: Mapping[str, Any]) -> CpiError:
-    """The error behind the JSON facts of an outcome; a code that we do not know becomes a plain refusal."""
-    return _BY_CODE.get(str(facts.get("code")), CpiError)(
-        str(facts.get("what", "the change failed")),
-        why=str(facts.get("why", "")),
-        remedy=str(facts.get("remedy", "")) or "repeat",
-        retryable=bool(facts.get("retryable")),
-        details=facts.get("details"),
-    )
-
-
 def _words(fault: Any) -> str:
     return str(getattr(fault, "msg", None) or getattr(fault, "localizedMessage", None) or type(fault).__name__)
 
@@ -156,12 +145,3 @@ def _hosts(fault: Any) -> str:
     if not isinstance(hosts, (list, tuple)) or len(hosts) != len(errors):
         return ""
     return "; ".join(f"{host._moId}: {_words(error)}" for host, error in zip(hosts, errors, strict=True))
-
-
-def _all(root: type[CpiError]) -> Iterator[type[CpiError]]:
-    yield root
-    for kind in root.__subclasses__():
-        yield from _all(kind)
-
-
-_BY_CODE = {kind.code: kind for kind in _all(CpiError)}

@@ -1,0 +1,105 @@
+"""From a request to a server that runs. Boots into one group are handed to the scheduler one after the other where its
+policy asks for it: Nova's scheduler counts members by their hosts, so one whose host is not chosen yet is invisible to
+the next, and six at once into a soft group land anywhere. Only the choice of a host is waited for, never the boot."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NoPlacement
+from coterie.cpi.openstack.api import Row
+from coterie.cpi.openstack.cloud import Overdue
+from coterie.cpi.openstack.envelope import sealed, unsealed
+from coterie.cpi.openstack.group_rows import group_missing
+from coterie.cpi.openstack.joining import Joining, Place
+from coterie.cpi.openstack.kinds import host_of, is_gone
+from coterie.cpi.openstack.refusals import BAD, BROKEN, CONFLICT, Refusal, collided
+from coterie.cpi.openstack.removal import Removal
+
+_STRICT = "anti-affinity"
+_CHOICE_S = 15.0  # a scheduler that takes longer holds up one boot, not the whole group
+
+
+class Boots(Removal, Joining):
+    def booted(self, request: Json, place: Place | None, mark: Mark, *, mine: bool) -> str:
+        """The id of a running server under this mark. `mine`: nobody else can be booting it."""
+        known = None if mine else self._others(mark)
+        wanted = str(known["id"]) if known else self._started(request, place, mark)
+        try:
+            self.running(wanted, mark)
+            return wanted
+        except NoPlacement as error:
+            if place is None or place.policy != _STRICT or not collided(error.why):
+                raise self._explained(error, place) from error
+        # it lost its host to others that booted at once; alone, the scheduler sees them
+        self.remove_server(wanted, mark)
+        wanted = self._paced(request, place, mark)
+        try:
+            self.running(wanted, mark)
+            return wanted
+        except NoPlacement as error:
+            raise self._explained(error, place) from error
+
+    def effect(self, change: Json) -> Json:
+        """As the only one that boots into this group: the next may follow when a host is chosen."""
+        if change["kind"] != "vm":
+            return super().effect(change)
+        wanted = self._posted(unsealed(self.settings, change["sealed"]), Mark.of_wire(change["mark"]))
+        with suppress(Overdue):
+            self.placed(wanted, _CHOICE_S)
+        return {"id": wanted, "made": True}
+
+    def server_marked(self, mark: Mark) -> Row | None:
+        """The server of this mark; one that is on its way out is waited for, one that failed is removed."""
+        for server in self.marked("vm", mark):
+            if is_gone(server):
+                self.gone(str(server["id"]), mark)
+            elif server["status"] == "ERROR":
+                self.remove_vm(str(server["id"]))
+            else:
+                return server
+        return None
+
+    def _others(self, mark: Mark) -> Row | None:
+        """Whoever made the ports is booting, or died: then nothing comes within the settle time."""
+        with suppress(Overdue):
+            return self.awaited("a boot by somebody else", lambda: self.living("vm", mark), self.settings.settle_s)
+        return None
+
+    def _started(self, request: Json, place: Place | None, mark: Mark) -> str:
+        try:
+            if place and place.group and place.policy != _STRICT:
+                return self._paced(request, place, mark)
+            return self._posted(request, mark)
+        except (Refusal, InvalidCall) as error:
+            bad = isinstance(error, InvalidCall) or error.status == BAD
+            if bad and place and place.group and self.group_row(place.cid) is None:
+                raise group_missing(place.cid) from error
+            raise
+
+    def _paced(self, request: Json, place: Place, mark: Mark) -> str:
+        change = {"kind": "vm", "mark": mark.wire(), "sealed": sealed(self.settings, request)}
+        return str(self.submit("boot", place.cid, change)["id"])
+
+    def _posted(self, request: Json, mark: Mark) -> str:
+        """Under one mark there is one server: its port takes no second."""
+        try:
+            return str(self.api.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
+        except Refusal as error:
+            found = self.living("vm", mark) if error.status in (BROKEN, CONFLICT) and not error.quota else None
+            if found is None:
+                raise
+            return str(found["id"])
+
+    def _explained(self, error: NoPlacement, place: Place | None) -> CpiError:
+        """Nova says that no host fits, not which and why: the group's members are what we can add."""
+        if place is None or place.group is None:
+            return error
+        row = self.group_row(place.cid) or {}
+        hosts = sorted({host for one in row.get("members") or () if (host := self._host(str(one)))})
+        told = f"server group {place.cid} ({place.policy}) has members on {len(hosts)} hosts: {', '.join(hosts[:20])}"
+        return NoPlacement(error.what, why=f"{error.why} {told}", remedy=error.remedy)
+
+    def _host(self, wanted: str) -> str | None:
+        server = self.row("vm", wanted)
+        return host_of(server) if server else None

@@ -1,0 +1,173 @@
+"""Server groups: made before their first VM, changed, and removed after their last. How a VM gets in: `joining`."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from coterie.cpi.contract import (
+    ADOPTED_PREFIX,
+    CpiError,
+    GroupInUse,
+    GroupMetadata,
+    GroupMissing,
+    InvalidCall,
+    Mark,
+    NameTaken,
+    NotSupported,
+    OutcomeUnknown,
+    is_adopted,
+    read_group_cid,
+)
+from coterie.cpi.openstack.api import Row
+from coterie.cpi.openstack.calls import cloud_call
+from coterie.cpi.openstack.group_rows import group_missing, policy_of
+from coterie.cpi.openstack.members import Members
+from coterie.cpi.openstack.refusals import MISSING, Refusal, translate
+
+_OPTIONS = ("name", "adopt")
+
+
+class Groups(Members):
+    @cloud_call
+    def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
+        self._check_group(metadata)
+        if metadata.options.get("adopt"):
+            return self._adopted(metadata)
+        name = metadata.options.get("name")
+        if name and self.groups_named(str(name)):
+            raise NameTaken(
+                f"server group {name!r} exists and is not ours",
+                remedy="use another name, or say placement.adopt: true to use the operator's group",
+            )
+        try:
+            self._made_group(metadata, mark)
+        except Refusal as error:
+            self._undo(mark, translate(error))
+        except CpiError as error:
+            self._undo(mark, error)
+        return mark.group_cid
+
+    @cloud_call
+    def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
+        self._check_group(metadata)
+        if is_adopted(cid):
+            _refuse_guards(metadata)
+            return
+        old, group = self.memos().get(cid), self.group_row(cid)
+        if group is None and (old is None or old.policy):
+            raise group_missing(cid)
+        if metadata.policy != (policy_of(group) if group else None):
+            raise NotSupported(
+                f"server group {cid} keeps its policy for life", remedy="recreate the group and move its VMs"
+            )
+        before = old.guards if old else ()
+        guards = self.secure(metadata.security_groups, self._mark(cid))
+        if set(guards) == set(before):
+            return
+        self.write_memo(cid, metadata.policy, guards)
+        self.exchange_guards(cid, before, guards)
+        self.release(before)
+
+    @cloud_call
+    def delete_server_group(self, cid: str) -> None:
+        if is_adopted(cid):
+            return
+        memo, groups = self.memos().get(cid), self.groups_named(cid)
+        self._require_empty(cid, groups)
+        for group in groups:
+            self._deleted(group)
+        if memo:
+            self.forget_memos(cid)
+        # what somebody else still used when the group went is looked for again
+        ours = [str(row["id"]) for row in self.marked("security_group", self._mark(cid))]
+        self.release({*(memo.guards if memo else ()), *ours})
+
+    def _made_group(self, metadata: GroupMetadata, mark: Mark) -> None:
+        cid = mark.group_cid
+        guards = self.secure(metadata.security_groups, mark)
+        if metadata.policy:
+            found = self.group_row(cid) or {}
+            if not found:
+                made, _ = self.once("server_group", mark, {"name": cid, "policy": metadata.policy})
+                found = self.row("server_group", made) or {}
+            if policy_of(found) != metadata.policy:
+                # never deleted and made anew: somebody may be in it
+                raise NameTaken(
+                    f"server group {cid} has policy {policy_of(found)}, not {metadata.policy}",
+                    remedy="find out who made it; recreate the server group under a new name",
+                )
+        if guards or not metadata.policy:
+            self.write_memo(cid, metadata.policy, guards)
+
+    def _undo(self, mark: Mark, error: CpiError) -> NoReturn:
+        """After a certain failure nothing of the group may stay; of an uncertain one everything must."""
+        cid = mark.group_cid
+        if not isinstance(error, OutcomeUnknown) and self.group_row(cid) is None and cid not in self.memos():
+            self.release([str(row["id"]) for row in self.marked("security_group", mark)])
+        raise error
+
+    def _adopted(self, metadata: GroupMetadata) -> str:
+        """An operator's group is used as it is, by its id; Nova lets many have its name."""
+        _refuse_guards(metadata)
+        name = metadata.options.get("name")
+        if not name:
+            raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
+        rows = [row for row in self.rows("server_group") if str(name) in (row["name"], row["id"])]
+        if len(rows) != 1:
+            raise GroupMissing(
+                f"{len(rows)} server groups are named {name!r}, so there is not one to adopt",
+                why=", ".join(str(row["id"]) for row in rows[:5]),
+                remedy="have the operator create it, give its id as the name, or leave adopt out for one of our own",
+            )
+        if policy_of(rows[0]) != metadata.policy:
+            raise InvalidCall(
+                f"server group {name!r} has policy {policy_of(rows[0])}, not {metadata.policy}",
+                remedy=f"say placement.policy: {policy_of(rows[0])}, or adopt another group",
+            )
+        return f"{ADOPTED_PREFIX}{rows[0]['id']}"
+
+    def _require_empty(self, cid: str, groups: list[Row]) -> None:
+        """Nova would delete it all the same, and its VMs would live on without it. One that Nova lost is none of its
+        members' any more, unless it never had a policy."""
+        left = [str(one) for group in groups for one in group.get("members") or ()]
+        memo = None if groups else self.memos().get(cid)
+        if memo and memo.policy is None:
+            left = [str(row["id"]) for row in self.tagged_members(cid)]
+        if left:
+            raise GroupInUse(
+                f"server group {cid} has {len(left)} members", why=", ".join(left[:5]), remedy="delete them first"
+            )
+
+    def _deleted(self, group: Row) -> None:
+        self._seen.pop(str(group["name"]), None)
+        try:
+            path = f"/os-server-groups/{group['id']}"
+            self.api.send("DELETE", f"delete server group {group['name']}", "compute", path)
+        except Refusal as error:
+            if error.status != MISSING:
+                raise
+
+    def _mark(self, cid: str) -> Mark:
+        found = read_group_cid(cid)
+        if found is None or not found.belongs_to(self.runtime.director_uuid):
+            raise InvalidCall(f"{cid} is no server group of this Director", remedy="use the CID that create answered")
+        return Mark(self.runtime.director_uuid, found.intent)
+
+    def _check_group(self, metadata: GroupMetadata) -> None:
+        policies = self.settings.policies
+        if metadata.policy is not None and metadata.policy not in policies:
+            raise NotSupported(
+                f"policy {metadata.policy!r} is impossible on this cloud",
+                remedy=f"use one of: {', '.join(sorted(policies))}",
+            )
+        for key in metadata.options:
+            if key not in _OPTIONS:
+                raise InvalidCall(f"options.{key} is not known", remedy=f"use one of: {', '.join(_OPTIONS)}")
+
+
+def _refuse_guards(metadata: GroupMetadata) -> None:
+    if metadata.security_groups:
+        raise InvalidCall(
+            "an adopted server group is never changed, so it takes no security groups",
+            remedy="name them in the VM's cloud_properties.security_groups",
+        )

@@ -1,0 +1,45 @@
+"""The disk inside a stemcell's image: the file itself, or what BOSH's archive holds. Unpacked before anything is asked
+of the cloud, so that a broken archive leaves nothing there."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from coterie.cpi.contract import CpiError
+
+_GZIP = b"\x1f\x8b"
+_DISK = "root.img"
+_REMEDY = "give the image as it is in a stemcell, or the disk itself"
+
+
+@contextmanager
+def disk_of(path: Path) -> Iterator[IO[bytes]]:
+    with path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        with tempfile.TemporaryFile(prefix="coterie-stemcell-") as disk:
+            _unpack(file, disk)
+            yield disk
+
+
+def _unpack(file: IO[bytes], disk: IO[bytes]) -> None:
+    try:
+        with tarfile.open(fileobj=file, mode="r|gz") as archive:
+            for member in archive:
+                inside = archive.extractfile(member) if Path(member.name).name == _DISK else None
+                if inside:
+                    shutil.copyfileobj(inside, disk)
+                    return
+    except (tarfile.TarError, zlib.error, EOFError) as error:
+        raise CpiError("the stemcell's image is a broken archive", why=str(error), remedy=_REMEDY) from error
+    raise CpiError(f"the stemcell's image is an archive without {_DISK}", remedy=_REMEDY)

@@ -1,0 +1,74 @@
+"""Making a thing once, though many try under one mark. Cinder, Nova's server groups and Neutron's security groups take
+any number of one name, so whoever makes one asks the runtime for the only writer of that mark."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+
+from coterie.cpi.contract import CpiError, Json, Kind, Mark, revive
+from coterie.cpi.openstack.api import Row
+from coterie.cpi.openstack.cloud import OpenstackCloud
+from coterie.cpi.openstack.kinds import LISTINGS, is_gone
+from coterie.cpi.openstack.refusals import BROKEN, Refusal, translate
+
+_DOMAINS = 32
+_BATCH_S = 3.0
+
+
+class Once(OpenstackCloud):
+    def once(self, kind: Kind, mark: Mark, body: Json) -> tuple[str, bool]:
+        """The id of the thing under this mark, and whether this very call made it. `body` must hold no secret: it
+        waits in the ledger."""
+        outcome = self.submit(kind, mark.intent, {"kind": kind, "mark": mark.wire(), "body": body})
+        return str(outcome["id"]), bool(outcome["made"])
+
+    def submit(self, purpose: str, key: str, change: Json) -> Json:
+        """Through the one writer for this key. Keys share a few domains, since the runtime keeps every domain."""
+        domain = f"openstack:{self.cloud}/{purpose}/{zlib.crc32(key.encode()) % _DOMAINS}"
+        while (outcome := self.runtime.coordinator.submit(self, domain, change)).get("later"):
+            continue
+        if not outcome.get("ok"):
+            raise revive(outcome.get("error") or {})
+        return outcome
+
+    def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
+        """Nobody is told before all are done, and the writer's lease is short: so some have to come again."""
+        enough = time.monotonic() + _BATCH_S
+        return [
+            self.applied(change) if time.monotonic() < enough else {"ok": False, "later": True} for change in changes
+        ]
+
+    def applied(self, change: Json) -> Json:
+        """One change, and what came of it."""
+        try:
+            return {"ok": True, **self.effect(change)}
+        except Refusal as error:
+            return {"ok": False, "error": translate(error).facts()}
+        except CpiError as error:
+            return {"ok": False, "error": error.facts()}
+
+    def effect(self, change: Json) -> Json:
+        kind, mark = change["kind"], Mark.of_wire(change["mark"])
+        found = self.living(kind, mark)
+        if found:
+            return {"id": found["id"], "made": False}
+        return {"id": self.made(kind, mark, change["body"])["id"], "made": True}
+
+    def living(self, kind: Kind, mark: Mark) -> Row | None:
+        return next((row for row in self.marked(kind, mark) if not is_gone(row)), None)
+
+    def made(self, kind: Kind, mark: Mark, body: Json) -> Row:
+        """A service that broke while it worked may have made it all the same; it has ended, so one look tells."""
+        listing = LISTINGS[kind]
+        path = listing.path.removesuffix("/detail")
+        try:
+            answer = self.api.send("POST", f"create a {kind}", listing.service, path, {listing.one: body})
+        except Refusal as error:
+            found = self.living(kind, mark) if error.status == BROKEN else None
+            if found is None:
+                raise
+            return found
+        made: Row = answer.get(listing.one, answer)
+        return made

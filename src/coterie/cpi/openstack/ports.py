@@ -1,0 +1,145 @@
+"""Ports: made by us before their VM, so that its addresses and cards are known, and so that its mark is in the cloud
+first. A port with a static address can be made once only: its maker, and nobody else, boots on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coterie.cpi.contract import Json, Mark, VMCreationFailed
+from coterie.cpi.openstack.api import Row
+from coterie.cpi.openstack.kinds import LISTINGS
+from coterie.cpi.openstack.lookups import Lookups
+from coterie.cpi.openstack.marking import director_tag
+from coterie.cpi.openstack.nics import Card
+from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal
+
+_LEAVES = "coterie-leaves-"  # a port's tag: the server that is being deleted, whatever becomes of us
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """By the name of each network; `mine`: whether this very call made the first one."""
+
+    by_label: Mapping[str, Row]
+    mine: bool
+
+    @property
+    def first(self) -> Row:
+        """The card with the default gateway: floating addresses lead there."""
+        return next(iter(self.by_label.values()))
+
+    @property
+    def ids(self) -> list[str]:
+        return list(dict.fromkeys(str(port["id"]) for port in self.by_label.values()))
+
+
+class PortCalls(Lookups):
+    def plug(
+        self, cards: Sequence[Card], guards: Mapping[str, Sequence[str]], mark: Mark, there: list[Row] | None
+    ) -> Ports:
+        """A port for each card; `guards`: security groups by the card's label; `there`: those that are made already,
+        None where nobody has looked."""
+        left = list(there or ())
+        found: dict[str, Row] = {}
+        mine = False
+        for number, card in enumerate(cards):
+            body = self._body(card, guards[card.label], mark)
+            known = next((port for port in left if _fits(port, body)), None)
+            port, made = (known, False) if known else self._made_port(body, number, mark)
+            if number == 0:
+                mine = made
+                left = left if made or there is not None else self.marked("port", mark)
+            left = [one for one in left if one["id"] != port["id"]]
+            found.update(dict.fromkeys(card.labels, port))
+        return Ports(found, mine)
+
+    def unplug(self, ports: Sequence[Row]) -> None:
+        for port in ports:
+            try:
+                self.api.send("DELETE", f"delete port {port['id']}", "network", f"/ports/{port['id']}")
+            except Refusal as error:
+                if error.status != MISSING:
+                    raise
+
+    def leaving(self, server: str) -> list[Row]:
+        """Ports of ours whose server was being deleted when somebody last touched them."""
+        return [row for row in self.rows("port", tags=f"{_LEAVES}{server}") if self.port_mark(row)]
+
+    def note_leaving(self, ports: Sequence[Row], server: str) -> None:
+        """Nova takes its own id off a port when it deletes a server; then only this note says whose it was."""
+        note = f"{_LEAVES}{server}"
+        for port in ports:
+            if note not in (port.get("tags") or ()):
+                self._put(port, f"/tags/{note}", None)
+
+    def change_port(self, port: Row, change: Json) -> None:
+        self._put(port, "", {"port": change})
+
+    def port_mark(self, port: Row) -> Mark | None:
+        return LISTINGS["port"].mark(port, self.runtime.director_uuid)
+
+    def _put(self, port: Row, below: str, body: Json | None) -> None:
+        try:
+            self.api.send("PUT", f"change port {port['id']}", "network", f"/ports/{port['id']}{below}", body)
+        except Refusal as error:
+            if error.status != MISSING:
+                raise
+
+    def _body(self, card: Card, guards: Sequence[str], mark: Mark) -> Json:
+        return {
+            "network_id": self.network(card.network)["id"],
+            "name": mark.name(),
+            "description": director_tag(mark.director),
+            **({"security_groups": list(guards)} if guards else {}),
+            **({"fixed_ips": [{"ip_address": ip} for ip in card.ips]} if card.ips else {}),
+        }
+
+    def _made_port(self, body: Json, number: int, mark: Mark) -> tuple[Row, bool]:
+        if "fixed_ips" not in body:
+            return self._once_port(body, number, mark)
+        try:
+            return self.made("port", mark, body), True
+        except Refusal as error:
+            if error.status != CONFLICT or error.quota:
+                raise
+        return self._after_conflict(body, mark)
+
+    def _once_port(self, body: Json, number: int, mark: Mark) -> tuple[Row, bool]:
+        """Without an address of its own a port could be made twice. A VM's further ones are made by whom made the
+        first."""
+        if number:
+            return self.made("port", mark, body), True
+        wanted, made = self.once("port", mark, body)
+        return self.row("port", wanted) or {"id": wanted}, made
+
+    def _after_conflict(self, body: Json, mark: Mark) -> tuple[Row, bool]:
+        """Whoever has the address: this very VM, one of ours that is gone, or somebody who keeps it."""
+        for ip in [one["ip_address"] for one in body["fixed_ips"]]:
+            for port in list(self.rows("port", network_id=body["network_id"], fixed_ips=f"ip_address={ip}")):
+                holder = self.port_mark(port)
+                if holder == mark:
+                    return port, False
+                if holder is None or not self._abandoned(port, holder):
+                    raise _taken(ip, port, ours=holder is not None)
+                self.unplug([port])
+        return self.made("port", mark, body), True
+
+    def _abandoned(self, port: Row, holder: Mark) -> bool:
+        """A port of ours on which no server is, nor one that could still be given it."""
+        return not port.get("device_id") and not self.marked("vm", holder)
+
+
+def _fits(port: Row, body: Json) -> bool:
+    ips = {one["ip_address"] for one in body.get("fixed_ips") or ()}
+    return port["network_id"] == body["network_id"] and ips <= {one["ip_address"] for one in port["fixed_ips"]}
+
+
+def _taken(ip: str, port: Row, *, ours: bool) -> VMCreationFailed:
+    user = port.get("device_id")
+    return VMCreationFailed(
+        f"address {ip} is taken",
+        why=f"port {port['id']} has it" + (f", of {port.get('device_owner') or 'device'} {user}" if user else ""),
+        remedy="use another address, or delete what has it",
+        retryable=bool(user and ours),
+    )

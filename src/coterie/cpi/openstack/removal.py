@@ -1,0 +1,78 @@
+"""The end of a VM: its floating addresses, the server, its ports, and volumes that were its own; persistent disks stay.
+Killed anywhere and repeated, it goes on where it was."""
+
+from __future__ import annotations
+
+from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, VMCreationFailed
+from coterie.cpi.openstack.keypairs import Keypairs
+from coterie.cpi.openstack.marking import VIP, VOLUME, mark_of_tags
+from coterie.cpi.openstack.ports import PortCalls
+from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, translate
+from coterie.cpi.openstack.vips import Vips
+from coterie.cpi.openstack.volumes import Volumes
+from coterie.cpi.openstack.waits import Waits
+
+
+class Removal(PortCalls, Vips, Keypairs, Volumes, Waits):
+    def remove_vm(self, wanted: str) -> None:
+        """Gone when this returns. Gone already is fine."""
+        server = self.row("vm", wanted)
+        if server is None:
+            self._finish(wanted)
+            return
+        tags = server.get("tags") or ()
+        mark = mark_of_tags(tags)
+        ports = self.marked("port", mark) if mark else []
+        if VIP in tags:
+            self.unmap(ports)
+        volumes = self.passing_volumes(wanted) if VOLUME in tags else []
+        self.note_leaving(ports, wanted)
+        self.remove_server(wanted, mark)
+        self.unplug(ports)
+        for volume in volumes:
+            self.remove_volume(volume)
+        self.drop_keypair(server.get("key_name"))
+
+    def remove_server(self, wanted: str, mark: Mark | None) -> None:
+        try:
+            self.api.send("DELETE", f"delete server {wanted}", "compute", f"/servers/{wanted}")
+        except Refusal as error:
+            if error.status not in (MISSING, CONFLICT):
+                raise
+            if error.status == CONFLICT and not self._deleting(wanted):
+                raise
+        self.gone(wanted, mark)
+
+    def scrap(self, mark: Mark) -> None:
+        """Everything of a VM that was not finished: nothing under its mark stays."""
+        for server in self.marked("vm", mark):
+            volumes = self.passing_volumes(str(server["id"])) if VOLUME in (server.get("tags") or ()) else []
+            self.remove_server(str(server["id"]), mark)
+            for volume in volumes:
+                self.remove_volume(volume)
+        self.drop_ips(mark)
+        self.unplug(self.marked("port", mark))
+
+    def undone(self, mark: Mark, key: str | None, error: Refusal | CpiError) -> CpiError:
+        """Remove the half-made VM, then say why it failed; whatever was in doubt is certain once it is gone."""
+        told = translate(error) if isinstance(error, Refusal) else error
+        try:
+            self.scrap(mark)
+            self.drop_keypair(key)
+        except (Refusal, CpiError) as trouble:
+            return OutcomeUnknown(
+                "a VM failed and could not be removed",
+                why=f"{told}; then {trouble}",
+                remedy="look for it by its mark and delete it",
+            )
+        if isinstance(told, OutcomeUnknown):
+            return VMCreationFailed(told.what, why=told.why, remedy=told.remedy, retryable=True)
+        return told
+
+    def _finish(self, wanted: str) -> None:
+        """The server is gone; whoever deleted it may have died before its ports went."""
+        self.unplug(self.leaving(wanted))
+
+    def _deleting(self, wanted: str) -> bool:
+        server = self.row("vm", wanted)
+        return server is None or server.get("OS-EXT-STS:task_state") == "deleting"

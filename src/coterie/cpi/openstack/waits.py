@@ -1,0 +1,82 @@
+"""Waiting for servers: until one runs, until one is gone, until the scheduler has chosen a host. A whole server costs
+Nova questions to Neutron, so ours are waited for in short lists, by their tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.cpi.contract import Mark, NoPlacement, VMCreationFailed
+from coterie.cpi.openstack.api import Row
+from coterie.cpi.openstack.cloud import OpenstackCloud
+from coterie.cpi.openstack.kinds import LISTINGS, host_of
+from coterie.cpi.openstack.refusals import no_host
+
+_DEFERRED = "SOFT_DELETED"
+_BUILDING, _FAILED = ("BUILD", "REBOOT", "HARD_REBOOT"), "ERROR"
+
+
+class Waits(OpenstackCloud):
+    def running(self, wanted: str, mark: Mark | None) -> None:
+        """Returns when the server runs; one that failed, or went, is an error that says why."""
+
+        def look() -> bool | None:
+            if mark and self._listed(wanted, mark, status="BUILD"):
+                return None
+            return True if mark and self._listed(wanted, mark, status="ACTIVE") else self._decided(wanted)
+
+        self.awaited(f"the boot of server {wanted}", look, first_s=self.settings.poll_s)
+
+    def placed(self, wanted: str, limit_s: float) -> None:
+        """Returns when the scheduler has decided, for a host or against all."""
+
+        def look() -> bool | None:
+            server = self.row("vm", wanted)
+            return True if server is None or host_of(server) or server["status"] == _FAILED else None
+
+        self.awaited(f"a host for server {wanted}", look, limit_s, first_s=self.settings.poll_s)
+
+    def gone(self, wanted: str, mark: Mark | None) -> None:
+        def look() -> bool | None:
+            if mark and self._listed(wanted, mark):
+                return None
+            server = self.row("vm", wanted)
+            if server is not None and server["status"] == _DEFERRED:
+                self.act_on_server(wanted, {"forceDelete": None}, "delete for good")
+            return True if server is None else None
+
+        self.awaited(f"the deletion of server {wanted}", look)
+
+    def act_on_server(self, wanted: str, action: Row, what: str) -> Row:
+        return self.api.send("POST", f"{what} server {wanted}", "compute", f"/servers/{wanted}/action", action)
+
+    def _listed(self, wanted: str, mark: Mark, **more: Any) -> bool:
+        params = {**LISTINGS["vm"].by_mark(mark), **more}
+        rows = self.api.get("look for servers", "compute", "/servers", **params)["servers"]
+        return any(row["id"] == wanted for row in rows)
+
+    def _decided(self, wanted: str) -> bool | None:
+        server = self.row("vm", wanted)
+        if server is None:
+            raise VMCreationFailed(
+                f"server {wanted} is gone",
+                why="somebody deleted it while it was built",
+                remedy="repeat",
+                retryable=True,
+            )
+        if server["status"] == _FAILED:
+            raise failed(server)
+        return None if server["status"] in _BUILDING else True
+
+
+def failed(server: Row) -> VMCreationFailed:
+    text = str((server.get("fault") or {}).get("message") or "Nova gives no reason")
+    if no_host(text):
+        return NoPlacement(
+            "no host can take the VM", why=text, remedy="ask for less, add hosts, free some, or use a soft policy"
+        )
+    return VMCreationFailed(
+        "Nova could not build the VM",
+        why=text,
+        remedy="repeat; if it happens again, look at Nova's log",
+        retryable=True,
+    )

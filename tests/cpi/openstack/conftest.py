@@ -1,0 +1,33 @@
+"""The kit's lab in a fresh project of the real OpenStack; every test of this folder needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from peers.openstack_bed import OpenstackBed
+
+from coterie.cpi.conformance.lab import Lab
+
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(pytest.mark.openstack)
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[OpenstackBed]:
+    made = OpenstackBed(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lab(bed: OpenstackBed) -> Iterator[Lab]:
+    made = Lab(bed)
+    yield made
+    made.close()

@@ -1,0 +1,57 @@
+"""Surveys of every kind: complete, ours only, and as many calls as pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peers.openstack_bed import OpenstackBed
+from tests.cpi.openstack.killing import surveyed
+from tests.cpi.openstack.test_openstack_leaks import KEY
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import SecurityGroup
+
+
+def test_every_kind_that_a_deployment_makes_is_listed_with_its_mark(bed: OpenstackBed, lab: Lab) -> None:
+    before = bed.inventory()
+    group = lab.group("anti-affinity", security_groups=[SecurityGroup("web")])
+    properties = {**bed.vm_properties("z1"), "boot_from_volume": True, "root_disk": {"size": 2}, "public_key": KEY}
+    lab.vm(group=group, cloud_properties=properties)
+    disk = lab.disk()
+    lab.undo(lab.cpi.delete_snapshot, lab.cpi.snapshot_disk(disk, {"index": 0}, mark=lab.mark()))
+    made = bed.inventory() - before
+    assert {kind for kind, _ in made} == {
+        *("vm", "port", "disk", "snapshot", "image", "server_group", "security_group", "keypair"),
+    }
+    for kind in {kind for kind, _ in made}:
+        ours = [one for one in surveyed(lab.cpi, kind, bed.director_uuid) if one.mark]
+        assert len(ours) == len([cid for had, cid in made if had == kind]), kind
+
+
+def test_strangers_cost_no_calls_where_the_cloud_can_filter(bed: OpenstackBed, lab: Lab) -> None:
+    """Three pages of somebody else's volumes, ports and images; one of ours of each."""
+    lab.vm()
+    lab.disk()
+    for number in range(2 * bed.page_size + 1):
+        volume = {"volume": {"name": f"cot-{number}", "size": 1}}
+        theirs = bed.tenant.call("POST", "cinder", "/volumes", volume)["volume"]["id"]
+        lab.undo(bed.operator.delete, "disk", theirs)
+        port = {"port": {"network_id": bed.tenant.network, "name": f"cot-{number}"}}
+        lab.undo(bed.operator.delete, "port", bed.tenant.call("POST", "neutron", "/ports", port)["port"]["id"])
+    for kind in ("disk", "port", "vm", "image"):
+        bed.front.forget()
+        page = lab.cpi.survey(kind, bed.director_uuid)
+        asked = [call for call in bed.front.calls if call.service != "keystone"]
+        assert [page.complete, page.next] == [True, None]
+        assert len([one for one in page.objects if one.mark]) == 1, kind
+        assert len(asked) <= 2, [call.path for call in asked]
+        assert page.calls == len(asked)
+
+
+def test_many_of_ours_cost_as_many_calls_as_pages(bed: OpenstackBed, lab: Lab) -> None:
+    wanted = {lab.group() for _ in range(2 * bed.page_size + 2)}
+    bed.front.forget()
+    found: list[Any] = surveyed(lab.cpi, "server_group", bed.director_uuid)
+    asked = [call for call in bed.front.calls if call.service != "keystone"]
+    assert len({one.cid for one in found}) == len(wanted)
+    assert len(asked) <= 4

@@ -1,0 +1,133 @@
+"""Somebody else in the same project, who knows nothing of marks, and speaks to the services past the fault door."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.peers.openstack.plane import Tenant, admin
+from tests.peers.openstack.rest import Refused
+
+from coterie.cpi.conformance.hands import Operator
+from coterie.cpi.contract import GroupResource, Kind
+
+PATHS = {
+    "vm": ("nova", "/servers"),
+    "server_group": ("nova", "/os-server-groups"),
+    "keypair": ("nova", "/os-keypairs"),
+    "security_group": ("neutron", "/security-groups"),
+    "port": ("neutron", "/ports"),
+    "ip": ("neutron", "/floatingips"),
+    "disk": ("cinder", "/volumes"),
+    "snapshot": ("cinder", "/snapshots"),
+    "image": ("glance", "/images"),
+}
+_LISTS = {
+    "vm": ("nova", "/servers", "servers"),
+    "server_group": ("nova", "/os-server-groups", "server_groups"),
+    "disk": ("cinder", "/volumes", "volumes"),
+    "snapshot": ("cinder", "/snapshots", "snapshots"),
+    "security_group": ("neutron", "/security-groups", "security_groups"),
+    "port": ("neutron", "/ports", "ports"),
+    "ip": ("neutron", "/floatingips", "floatingips"),
+    "network": ("neutron", "/networks", "networks"),
+}
+_WAIT_S = 60
+
+
+class OpenstackOperator(Operator):
+    def __init__(self, tenant: Tenant) -> None:
+        self.tenant = tenant
+
+    def create_vm(self, name: str, az: str) -> str:
+        return self.boot(name, az)
+
+    def boot(self, name: str, az: str, group: str | None = None, **more: Any) -> str:
+        image = self.tenant.get("glance", "/images?name=lab-image")["images"][0]["id"]
+        flavors = self.tenant.get("nova", "/flavors")["flavors"]
+        server = {
+            "name": name,
+            "imageRef": image,
+            "flavorRef": next(one["id"] for one in flavors if one["name"] == "m1.tiny"),
+            "networks": [{"uuid": self.tenant.network}],
+            "availability_zone": az,
+            **more,
+        }
+        hints = {"os:scheduler_hints": {"group": group}} if group else {}
+        made = self.tenant.call("POST", "nova", "/servers", {"server": server, **hints})["server"]["id"]
+        self.wait_for(made)
+        return str(made)
+
+    def wait_for(self, vm_cid: str) -> None:
+        until(lambda: self.server(vm_cid)["status"] != "BUILD")
+        assert self.server(vm_cid)["status"] == "ACTIVE", self.server(vm_cid).get("fault")
+
+    def create_group(self, name: str, policy: str, az: str = "") -> str:
+        order = {"server_group": {"name": name, "policy": policy}}
+        return str(self.tenant.call("POST", "nova", "/os-server-groups", order)["server_group"]["id"])
+
+    def create_security_group(self, name: str) -> str:
+        order = {"security_group": {"name": name, "description": "the operator's"}}
+        return str(self.tenant.call("POST", "neutron", "/security-groups", order)["security_group"]["id"])
+
+    def join(self, vm_cid: str, resource: GroupResource) -> str:
+        """Nova lets nobody into a group after the boot: then another VM is made in it."""
+        if resource.kind == "security_group":
+            body = {"addSecurityGroup": {"name": resource.cid}}
+            self.tenant.call("POST", "nova", f"/servers/{vm_cid}/action", body)
+            return vm_cid
+        server = self.server(vm_cid)
+        self.delete("vm", vm_cid)
+        return self.boot(server["name"], server["OS-EXT-AZ:availability_zone"], resource.cid)
+
+    def delete(self, kind: Kind, cid: str) -> None:
+        service, path = PATHS[kind]
+        try:
+            self.tenant.call("DELETE", service, f"{path}/{cid}")
+        except Refused as error:
+            if error.status != 404:
+                raise
+        if kind == "vm":
+            until(lambda: not self.exists("vm", cid))
+
+    def exists(self, kind: Kind, cid: str) -> bool:
+        service, path = PATHS[kind]
+        try:
+            self.tenant.get(service, f"{path}/{cid}")
+        except Refused as error:
+            if error.status in (400, 404):
+                return False
+            raise
+        return True
+
+    def server(self, cid: str) -> Any:
+        return self.tenant.get("nova", f"/servers/{cid}")["server"]
+
+    def hosts(self) -> dict[str, str]:
+        """VM → host, as only an administrator sees it."""
+        found = admin().every("nova", f"/servers/detail?all_tenants=1&project_id={self.tenant.project_id}", "servers")
+        return {one["id"]: one["OS-EXT-SRV-ATTR:host"] for one in found}
+
+    def listed(self, kind: str) -> list[Any]:
+        service, path, key = _LISTS[kind]
+        if service == "neutron":
+            path = f"{path}?project_id={self.tenant.project_id}"
+        # the pages of server groups go by offset, and a project has few
+        rows = self.tenant.get(service, path)[key] if kind == "server_group" else self.tenant.every(service, path, key)
+        return [one for one in rows if not _furniture(kind, one)]
+
+
+def _furniture(kind: str, row: Any) -> bool:
+    if kind == "port":
+        return str(row["device_owner"]).startswith("network:")
+    return kind in ("security_group", "network") and row["name"] in ("default", "net")
+
+
+def until(look: Callable[[], Any], within_s: float = _WAIT_S) -> Any:
+    """What a look finds in the end."""
+    give_up = time.monotonic() + within_s
+    while not (found := look()):
+        assert time.monotonic() < give_up, "it does not come"
+        time.sleep(0.1)
+    return found
