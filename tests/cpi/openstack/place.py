@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from coterie.cpi.openstack.driver import OpenstackCpi
 from peers.openstack_bed import OpenstackBed
 from tests.task.site import Site, site
 
 from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.openstack.driver import OpenstackCpi
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events
 from coterie.task.coordinator import LedgerCoordinator

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from coterie.cpi.openstack.driver import OpenstackCpi
 from peers.openstack_bed import OpenstackBed
 from tests.cpi.cloudstack.doors import Proxy
 from tests.peers.certificates import Authority
@@ -18,6 +17,7 @@ from tests.peers.openstack.plane import plane
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.contract import AuthenticationFailed, Cpi, CpiError, InvalidCall, Runtime, Unavailable
+from coterie.cpi.openstack.driver import OpenstackCpi
 
 NOBODY = "7c4e3e50-7d3f-4f3b-9e7d-0d6f3a3a3a3a"
 
