@@ -45,8 +45,8 @@ def create_once(work: Work, kind: Kind, intent: str, call: Call) -> Landed | Los
 
 def resume(work: Work, kind: Kind, intent: str, call: Call) -> Landed | Lost | Move:
     """Go on with a call whose answer we do not have. Whoever made what is found may have died before it was finished:
-    by contract, a create under the mark of a thing that is there finishes it. A VM that is broken is taken as it is: its
-    flow replaces it."""
+    by contract, a create under the mark of a thing that is there finishes it. A VM that is broken is taken as it is:
+    its flow replaces it."""
     sought = _sought(work, kind, intent)
     if not isinstance(sought, CloudObject):
         return sought

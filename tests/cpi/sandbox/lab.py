@@ -43,6 +43,9 @@ class OneAtATime:
                 self._serve(cpi, domain)
         return mine[1][0]
 
+    def hold(self, domain: str) -> None:
+        """Nobody else can have it."""
+
     def _serve(self, cpi: Cpi, domain: str) -> None:
         with self._guard:
             batch, self._waiting[domain] = self._waiting[domain], []

@@ -41,6 +41,9 @@ class FileLocked:
             fcntl.flock(file, fcntl.LOCK_EX)
             return cpi.apply(domain, [change])[0]
 
+    def hold(self, domain: str) -> None:
+        """Held by the lock of the file."""
+
 
 class Nobody:
     """What happens without a coordinator: everybody reads the list, then everybody writes it."""

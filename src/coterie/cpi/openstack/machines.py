@@ -13,7 +13,7 @@ from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.cloud import is_uuid
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.making import Making, read_asked
-from coterie.cpi.openstack.marking import users_metadata
+from coterie.cpi.openstack.marking import owner_of, users_metadata
 from coterie.cpi.openstack.nics import answered
 from coterie.cpi.openstack.refusals import MISSING, Refusal
 
@@ -49,6 +49,11 @@ class Machines(Making):
     def has_vm(self, vm_cid: str) -> bool:
         row = self.row("vm", vm_cid)
         return row is not None and not is_gone(row)
+
+    @cloud_call
+    def vm_owner(self, vm_cid: str) -> str | None:
+        server = self.require_vm(vm_cid)
+        return owner_of(server.get("tags") or (), str(server.get("name")), self.runtime.director_uuid)
 
     @cloud_call
     def reboot_vm(self, vm_cid: str) -> None:

@@ -35,6 +35,13 @@ def mark_of_tags(found: Iterable[str]) -> Mark | None:
     return _mark(directors[0], intents[0]) if len(directors) == len(intents) == 1 else None
 
 
+def owner_of(found: Iterable[str], name: str, director_uuid: str) -> str | None:
+    """Whoever has left a mark on a server: by the tag, which holds the whole uuid, or else by the name."""
+    directors = [one.removeprefix(f"{DIRECTOR}-") for one in found if one.startswith(f"{DIRECTOR}-")]
+    named = read_name(name)
+    return next(iter(directors), named.owner(director_uuid) if named else None)
+
+
 def metadata(mark: Mark) -> dict[str, str]:
     return {DIRECTOR: mark.director, INTENT: mark.intent}
 

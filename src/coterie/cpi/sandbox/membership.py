@@ -25,19 +25,19 @@ class Membership(Holders):
         outcomes: dict[int, Json] = {}
         for cid, zone in dict.fromkeys((change["group"], change["zone"]) for change in changes):
             wanted = {i: c["vm"] for i, c in enumerate(changes) if (c["group"], c["zone"]) == (cid, zone)}
-            failed = self._joined(cid, zone, list(dict.fromkeys(wanted.values())))
+            failed = self._joined(domain, cid, zone, list(dict.fromkeys(wanted.values())))
             for index, vm in wanted.items():
                 outcomes[index] = {"ok": False, "error": failed[vm].facts()} if vm in failed else {"ok": True}
         return [outcomes[index] for index in range(len(changes))]
 
-    def _joined(self, cid: str, zone: str, vms: list[str]) -> dict[str, CoterieError]:
+    def _joined(self, domain: str, cid: str, zone: str, vms: list[str]) -> dict[str, CoterieError]:
         """Make all of them members; answers who could not become one, and why."""
         for _ in range(_TRIES):
             failed = self._gone(vms)
             wanted = [vm for vm in vms if vm not in failed]
             try:
                 if wanted:
-                    failed |= self._merge(cid, zone, wanted)
+                    failed |= self._merge(domain, cid, zone, wanted)
                 return failed
             except NoSuch:
                 continue  # a VM or the group itself went away between our look and our write: look again
@@ -56,10 +56,11 @@ class Membership(Holders):
                 gone[vm] = VMNotFound(f"VM {vm} is gone and joins nothing", remedy="create it again")
         return gone
 
-    def _merge(self, cid: str, zone: str, wanted: list[str]) -> dict[str, CoterieError]:
+    def _merge(self, domain: str, cid: str, zone: str, wanted: list[str]) -> dict[str, CoterieError]:
         group = self._zone_group(cid, zone, wanted)
         present = set(read_members(self.account, group.id))
         if not present.issuperset(wanted):
+            self.runtime.coordinator.hold(domain)
             self._write(group, [*present, *(vm for vm in wanted if vm not in present)])
             present = set(read_members(self.account, group.id))
         if not is_adopted(cid):
