@@ -23,7 +23,7 @@ from coterie.ledger import domains
 from coterie.ledger.store import Ledger
 from coterie.task.coordinator import LedgerCoordinator
 
-LEASE_S = 0.2
+LEASE_S = 0.5
 
 
 class Killed(BaseException):

@@ -16,7 +16,7 @@ from coterie.ledger.store import Ledger
 from coterie.task.coordinator import LedgerCoordinator
 
 RECONFIGURE = "ReconfigureComputeResource_Task"
-LEASE_S = 0.5
+LEASE_S = 1.0
 
 
 class Sleeper(VsphereCpi):
