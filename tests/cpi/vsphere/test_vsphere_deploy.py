@@ -331,7 +331,7 @@ def test_a_vm_made_anew_into_a_missing_group_fails_with_the_remedy_and_leaves_no
     place.operator.delete("vm", str(place.vms()["db/0"]))
     place.look()
     before = shared().inventory()
-    task = start.resurrect(place.ledger, "dep")
+    task = resurrect(place.ledger, "dep")
     assert task is not None
     place.wait(task, "failed")
     problem = place.nodes()["db/0"].problem or {}
