@@ -26,6 +26,7 @@ from coterie.task import errands, start
 from coterie.task.coordinator import LedgerCoordinator
 from coterie.task.enroll import Enrollment, enroll
 from coterie.task.let_go import destroy
+from coterie.task.resurrection import resurrect
 
 CONFIG = """
 clouds:
