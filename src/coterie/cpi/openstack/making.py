@@ -11,7 +11,7 @@ from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.boots import Boots
 from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.joining import Place
-from coterie.cpi.openstack.marking import VIP, VOLUME, group_tag, tags, users_metadata
+from coterie.cpi.openstack.marking import KEY, VIP, VOLUME, group_tag, tags, users_metadata
 from coterie.cpi.openstack.nics import Card, Vip, cards, vips
 from coterie.cpi.openstack.order import Order, read_order
 from coterie.cpi.openstack.ports import Ports
@@ -89,6 +89,7 @@ class Making(Boots):
             *([group_tag(place.cid)] if place else ()),
             *([VIP] if asked.vips else ()),
             *([VOLUME] if devices else ()),
+            *([KEY] if order.public_key else ()),
         ]
         body = {
             "name": asked.mark.name(),

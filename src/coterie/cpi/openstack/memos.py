@@ -73,7 +73,8 @@ class Memos(GroupRows):
 
     def _board(self) -> Row:
         """The project's default security group. An administrator's list shows other projects' too."""
-        rows = list(self.rows("security_group", name="default", project_id=self.api.project))
+        mine = {"name": "default", "project_id": self.api.project, "fields": ["id", "tags"]}  # without its rules
+        rows = list(self.rows("security_group", **mine))
         if len(rows) == 1:
             return rows[0]
         raise CpiError(

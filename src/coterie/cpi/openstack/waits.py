@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.cpi.contract import Mark, NoPlacement, VMCreationFailed
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.cloud import OpenstackCloud
+from coterie.cpi.openstack.cloud import OpenstackCloud, is_uuid
 from coterie.cpi.openstack.kinds import LISTINGS, host_of
 from coterie.cpi.openstack.refusals import no_host
 
@@ -45,6 +45,13 @@ class Waits(OpenstackCloud):
             return True if server is None else None
 
         self.awaited(f"the deletion of server {wanted}", look)
+
+    def server_tags(self, wanted: str) -> list[str] | None:
+        """None where there is no such server."""
+        if not is_uuid(wanted):
+            return None
+        answer = self.api.look(f"look at server {wanted}", "compute", f"/servers/{wanted}/tags")
+        return None if answer is None else list(answer["tags"])
 
     def act_on_server(self, wanted: str, action: Row, what: str) -> Row:
         return self.api.send("POST", f"{what} server {wanted}", "compute", f"/servers/{wanted}/action", action)
