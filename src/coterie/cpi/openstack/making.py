@@ -38,7 +38,8 @@ def read_asked(agent_id: str, stemcell_cid: str, properties: Json, networks: Net
 
 class Making(Boots):
     def made_vm(self, asked: Asked) -> tuple[str, Ports]:
-        """Everything that can be refused is refused before anything is made."""
+        """Everything that can be refused is refused before anything is made. Under a mark that was begun before, by us
+        or somebody who died, its ports are there, and what was begun is finished."""
         place = self.place(asked.env)
         order, mark = asked.order, asked.mark
         flavor, image = self.flavor(order.instance_type), self.image(asked.stemcell_cid)
@@ -47,7 +48,7 @@ class Making(Boots):
         common = self._common(asked, place, flavor, image, devices)
         key = self.keypair(order, mark)
         try:
-            ports = self.plug(asked.cards, guards, mark, None)
+            ports = self.plug(asked.cards, guards, mark)
             mapped = self._claimed(asked, ports)
             request = self._request(common, asked, ports, devices, key)
             server = self.booted(_hinted(request, order, place), place, mark, mine=ports.mine)
@@ -58,16 +59,6 @@ class Making(Boots):
                 raise  # what may be there is left for whom asks for the mark
             raise self.undone(mark, key, error) from error
         return server, ports
-
-    def finished_vm(self, server: Row, asked: Asked) -> tuple[str, Ports]:
-        """A VM that was begun under this mark before, by us or somebody who died."""
-        guards = self._guards(asked, self.place(asked.env))
-        ports = self.plug(asked.cards, guards, asked.mark, self.marked("port", asked.mark))
-        if server["status"] == "BUILD":
-            self.running(str(server["id"]), asked.mark)
-        for address in self._claimed(asked, ports):
-            self.map(address, ports.first)
-        return str(server["id"]), ports
 
     def _claimed(self, asked: Asked, ports: Ports) -> list[Row]:
         return [self.claim(vip, ports.first, asked.mark) for vip in asked.vips]

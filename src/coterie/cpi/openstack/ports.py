@@ -35,22 +35,19 @@ class Ports:
 
 
 class PortCalls(Lookups):
-    def plug(
-        self, cards: Sequence[Card], guards: Mapping[str, Sequence[str]], mark: Mark, there: list[Row] | None
-    ) -> Ports:
-        """A port for each card; `guards`: security groups by the card's label; `there`: those that are made already,
-        None where nobody has looked."""
-        left = list(there or ())
+    def plug(self, cards: Sequence[Card], guards: Mapping[str, Sequence[str]], mark: Mark) -> Ports:
+        """A port for each card; `guards`: security groups by the card's label. If the first was there already, the
+        others may be too."""
         found: dict[str, Row] = {}
-        mine = False
+        there: list[Row] = []
+        mine = True
         for number, card in enumerate(cards):
             body = self._body(card, guards[card.label], mark)
-            known = next((port for port in left if _fits(port, body)), None)
+            known = next((port for port in there if _fits(port, body)), None)
             port, made = (known, False) if known else self._made_port(body, number, mark)
-            if number == 0:
-                mine = made
-                left = left if made or there is not None else self.marked("port", mark)
-            left = [one for one in left if one["id"] != port["id"]]
+            if number == 0 and not made:
+                mine, there = False, self.marked("port", mark)
+            there = [one for one in there if one["id"] != port["id"]]
             found.update(dict.fromkeys(card.labels, port))
         return Ports(found, mine)
 

@@ -1,5 +1,5 @@
-"""Waiting for servers: until one runs, until one is gone, until the scheduler has chosen a host. A whole server costs
-Nova questions to Neutron, so ours are waited for in short lists, by their tags."""
+"""Waiting for servers: until one runs, until one is gone. A whole server costs Nova questions to Neutron, so ours are
+waited for in short lists, by their tags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from coterie.cpi.contract import Mark, NoPlacement, VMCreationFailed
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.cloud import OpenstackCloud, is_uuid
-from coterie.cpi.openstack.kinds import LISTINGS, host_of
+from coterie.cpi.openstack.kinds import LISTINGS
 from coterie.cpi.openstack.refusals import no_host
 
 _DEFERRED = "SOFT_DELETED"
@@ -26,15 +26,6 @@ class Waits(OpenstackCloud):
 
         self.awaited(f"the boot of server {wanted}", look, first_s=self.settings.poll_s)
 
-    def placed(self, wanted: str, limit_s: float) -> None:
-        """Returns when the scheduler has decided, for a host or against all."""
-
-        def look() -> bool | None:
-            server = self.row("vm", wanted)
-            return True if server is None or host_of(server) or server["status"] == _FAILED else None
-
-        self.awaited(f"a host for server {wanted}", look, limit_s, first_s=self.settings.poll_s)
-
     def gone(self, wanted: str, mark: Mark | None) -> None:
         def look() -> bool | None:
             if mark and self._listed(wanted, mark):
@@ -44,7 +35,7 @@ class Waits(OpenstackCloud):
                 self.act_on_server(wanted, {"forceDelete": None}, "delete for good")
             return True if server is None else None
 
-        self.awaited(f"the deletion of server {wanted}", look)
+        self.awaited(f"the deletion of server {wanted}", look, first_s=self.settings.poll_s)
 
     def server_tags(self, wanted: str) -> list[str] | None:
         """None where there is no such server."""
