@@ -43,14 +43,15 @@ class Boots(Removal, Joining):
         """As the only one that boots into this group, once all that were booted before have a host."""
         if change["kind"] != "vm":
             return super().effect(change)
-        with suppress(Overdue):
+        with suppress(Refusal, CpiError):  # to wait is only polite
             self.awaited("hosts for a group", lambda: self._all_placed(str(change["group"])), _CHOICE_S)
         wanted = self._posted(unsealed(self.settings, change["sealed"]), Mark.of_wire(change["mark"]))
         return {"id": wanted, "made": True}
 
     def _all_placed(self, cid: str) -> bool | None:
-        rows = self.rows("vm", tags=group_tag(cid), status="BUILD")
-        return True if all(host_of(row) for row in rows) else None
+        rows = list(self.rows("vm", tags=group_tag(cid), status="BUILD"))
+        seen = not rows if self.settings.soft_spread == "active" else all(host_of(row) for row in rows)
+        return True if seen else None
 
     def _others(self, mark: Mark) -> str | None:
         """Whoever made the ports is booting, or has; or failed, or died: then nothing comes within the settle time."""
@@ -84,7 +85,10 @@ class Boots(Removal, Joining):
         return str(self.submit("boot", place.cid, change)["id"])
 
     def _posted(self, request: Json, mark: Mark) -> str:
-        """Under one mark there is one server: its port takes no second."""
+        """Under one mark there is one server: one that somebody booted already is it, and its port takes no second."""
+        known = self.living("vm", mark)
+        if known:
+            return str(known["id"])
         try:
             return str(self.api.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
         except Refusal as error:
@@ -97,11 +101,6 @@ class Boots(Removal, Joining):
         """Nova says that no host fits, not which and why: the group's members are what we can add."""
         if place is None or place.group is None:
             return error
-        row = self.group_row(place.cid) or {}
-        hosts = sorted({host for one in row.get("members") or () if (host := self._host(str(one)))})
+        hosts = sorted({host for row in self.rows("vm", tags=group_tag(place.cid)) if (host := host_of(row))})
         told = f"server group {place.cid} ({place.policy}) has members on {len(hosts)} hosts: {', '.join(hosts[:20])}"
         return NoPlacement(error.what, why=f"{error.why} {told}", remedy=error.remedy)
-
-    def _host(self, wanted: str) -> str | None:
-        server = self.row("vm", wanted)
-        return host_of(server) if server else None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CpiError, Json, Mark, Networks, OutcomeUnknown
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, Networks, OutcomeUnknown
 from coterie.cpi.openstack.agent_settings import Told, userdata
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.boots import Boots
 from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.joining import Place
+from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.marking import KEY, VIP, VOLUME, group_tag, tags, users_metadata
 from coterie.cpi.openstack.nics import Card, Vip, cards, vips
 from coterie.cpi.openstack.order import Order, read_order
@@ -47,18 +48,38 @@ class Making(Boots):
         devices = self.block_devices(order, image, flavor)
         common = self._common(asked, place, flavor, image, devices)
         key = self.keypair(order, mark)
+        mine = True
         try:
             ports = self.plug(asked.cards, guards, mark)
+            mine = ports.mine
             mapped = self._claimed(asked, ports)
-            request = self._request(common, asked, ports, devices, key)
-            server = self.booted(_hinted(request, order, place), place, mark, mine=ports.mine)
+            request = _hinted(self._request(common, asked, ports, devices, key), order, place)
+            server = self._booted_with_key(request, asked, place, mine)
             for address in mapped:
                 self.map(address, ports.first)
         except (Refusal, CpiError) as error:
             if isinstance(error, OutcomeUnknown) and not isinstance(error, Overdue):
                 raise  # what may be there is left for whom asks for the mark
+            if not mine and self._runs(mark):
+                raise OutcomeUnknown(
+                    "a VM that another call made could not be finished", why=str(error), remedy="repeat"
+                ) from error
             raise self.undone(mark, key, error) from error
         return server, ports
+
+    def _booted_with_key(self, request: Json, asked: Asked, place: Place | None, mine: bool) -> str:
+        """The last VM with the same key may have taken the pair away meanwhile."""
+        try:
+            return self.booted(request, place, asked.mark, mine=mine)
+        except (Refusal, InvalidCall):
+            key = request["server"].get("key_name") if asked.order.public_key else None
+            if key is None or self.has_keypair(key):
+                raise
+        self.keypair(asked.order, asked.mark)
+        return self.booted(request, place, asked.mark, mine=mine)
+
+    def _runs(self, mark: Mark) -> bool:
+        return any(row["status"] != "ERROR" and not is_gone(row) for row in self.marked("vm", mark))
 
     def _claimed(self, asked: Asked, ports: Ports) -> list[Row]:
         return [self.claim(vip, ports.first, asked.mark) for vip in asked.vips]

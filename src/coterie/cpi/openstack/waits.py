@@ -9,7 +9,7 @@ from coterie.cpi.contract import Mark, NoPlacement, VMCreationFailed
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.cloud import OpenstackCloud, is_uuid
 from coterie.cpi.openstack.kinds import LISTINGS
-from coterie.cpi.openstack.refusals import no_host
+from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, no_host
 
 _DEFERRED = "SOFT_DELETED"
 _BUILDING, _FAILED = ("BUILD", "REBOOT", "HARD_REBOOT"), "ERROR"
@@ -32,20 +32,28 @@ class Waits(OpenstackCloud):
                 return None
             server = self.row("vm", wanted)
             if server is not None and server["status"] == _DEFERRED:
-                self.act_on_server(wanted, {"forceDelete": None}, "delete for good")
+                self._delete_for_good(wanted)
             return True if server is None else None
 
         self.awaited(f"the deletion of server {wanted}", look, first_s=self.settings.poll_s)
 
     def server_tags(self, wanted: str) -> list[str] | None:
-        """None where there is no such server."""
+        """None where there is no such server. Of one that has no host yet only the whole server tells."""
         if not is_uuid(wanted):
             return None
         answer = self.api.look(f"look at server {wanted}", "compute", f"/servers/{wanted}/tags")
-        return None if answer is None else list(answer["tags"])
+        found = answer or self.row("vm", wanted)
+        return None if found is None else list(found.get("tags") or ())
 
     def act_on_server(self, wanted: str, action: Row, what: str) -> Row:
         return self.api.send("POST", f"{what} server {wanted}", "compute", f"/servers/{wanted}/action", action)
+
+    def _delete_for_good(self, wanted: str) -> None:
+        try:
+            self.act_on_server(wanted, {"forceDelete": None}, "delete for good")
+        except Refusal as error:
+            if error.status not in (MISSING, CONFLICT):  # gone, or told before
+                raise
 
     def _listed(self, wanted: str, mark: Mark, **more: Any) -> bool:
         params = {**LISTINGS["vm"].by_mark(mark), **more}
