@@ -15,10 +15,10 @@ from coterie.cpi.openstack.losses import login_failed, lost
 from coterie.cpi.openstack.properties import Settings
 from coterie.cpi.openstack.refusals import (
     BAD_GATEWAY,
+    BROKEN,
     GATEWAY_TIMEOUT,
     MISSING,
     THROTTLED,
-    UNAVAILABLE,
     Refusal,
     refusal,
 )
@@ -110,7 +110,7 @@ class Api:
             try:
                 return ask()
             except Refusal as error:
-                if error.status not in (THROTTLED, UNAVAILABLE, BAD_GATEWAY, GATEWAY_TIMEOUT):
+                if error.status != THROTTLED and error.status < BROKEN:
                     raise
                 rest = min(error.retry_after or rest, _LONGEST_REST_S)
             except (Unavailable, Throttled):
