@@ -14,6 +14,7 @@ NODES = 50
 
 @pytest.mark.timeout(1200)
 def test_as_many_run_as_hosts_allow_and_the_rest_is_explained(bed: OpenstackBed, tmp_path: Path) -> None:
+    bed.more["request_timeout"] = 300  # one Neutron with one worker makes all their ports
     with placed(tmp_path, bed) as place:
         place.patience_s = 1000.0
         text = manifest(group("a", NODES, "placement: {policy: anti-affinity}", azs="z1"))

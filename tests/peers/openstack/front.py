@@ -138,19 +138,22 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def _serve(self) -> None:
+        self._service, self._rest = "metadata", self.path
         if self.path == "/metadata":
             known = self.server.metadata
             self._send(200 if known else _NOT_FOUND, {}, json.dumps(known or {}).encode())
             return
         _, service, rest = self.path.split("/", 2) if self.path.count("/") > 1 else ("", self.path[1:], "")
-        path = f"/{rest}"
-        body = self._body()
-        status = self._answer(service, path, body)
-        self.server.calls.append(Call(service, self.command, path, status))
+        self._service, self._rest = service, f"/{rest}"
+        self._answer(service, self._rest, self._body())
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _serve
 
-    def _answer(self, service: str, path: str, body: bytes | None) -> int | None:
+    def _note(self, status: int | None) -> None:
+        """Before anything is sent: who has an answer can count its call."""
+        self.server.calls.append(Call(self._service, self.command, self._rest, status))
+
+    def _answer(self, service: str, path: str, body: bytes | None) -> None:
         front, bare = self.server, path.partition("?")[0]
         if not front.seen(self.headers.get("X-Auth-Token")):
             return self._send(_UNAUTHORIZED, {}, b'{"error": {"message": "the token ended"}}')
@@ -196,7 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             connection.close()
 
-    def _send(self, status: int, headers: dict[str, str], body: bytes) -> int:
+    def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self._note(status)
         self.send_response(status)
         for key, value in headers.items():
             if key.lower() not in _OF_THE_HOP:
@@ -206,9 +210,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             with suppress(OSError):  # the client gave up
                 self.wfile.write(body)
-        return status
 
     def _vanish(self, seconds: float) -> None:
+        self._note(None)
         time.sleep(seconds)
         self.close_connection = True
         with suppress(OSError):

@@ -15,10 +15,10 @@ from coterie.cpi.openstack.losses import login_failed, lost
 from coterie.cpi.openstack.properties import Settings
 from coterie.cpi.openstack.refusals import (
     BAD_GATEWAY,
+    BROKEN,
     GATEWAY_TIMEOUT,
     MISSING,
     THROTTLED,
-    UNAVAILABLE,
     Refusal,
     refusal,
 )
@@ -27,6 +27,7 @@ Row = dict[str, Any]
 Page = tuple[list[Row], str | None]
 T = TypeVar("T")
 _LONGEST_REST_S = 30.0
+_TRACES = ("X-Openstack-Request-Id", "X-Compute-Request-Id")  # of every answer of a service itself
 
 
 class Api:
@@ -109,7 +110,7 @@ class Api:
             try:
                 return ask()
             except Refusal as error:
-                if error.status not in (THROTTLED, UNAVAILABLE, BAD_GATEWAY, GATEWAY_TIMEOUT):
+                if error.status != THROTTLED and error.status < BROKEN:
                     raise
                 rest = min(error.retry_after or rest, _LONGEST_REST_S)
             except (Unavailable, Throttled):
@@ -135,6 +136,12 @@ class Api:
 def _read(what: str, answer: Any, changes: bool) -> Row:
     if answer.status_code >= 400:
         told = refusal(what, answer.status_code, answer.content, answer.headers.get("Retry-After"))
+        if answer.status_code == MISSING and not told.kind and not any(name in answer.headers for name in _TRACES):
+            raise Unavailable(
+                f"something that is not OpenStack answered to {what}",
+                why="HTTP 404 without a request id",
+                remedy="check the service's URL in the catalogue, and what stands before it",
+            )
         if changes and answer.status_code in (BAD_GATEWAY, GATEWAY_TIMEOUT):
             raise lost(what, told, changes=True)
         raise told

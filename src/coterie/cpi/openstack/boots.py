@@ -7,12 +7,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NoPlacement
-from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.envelope import sealed, unsealed
 from coterie.cpi.openstack.group_rows import group_missing
 from coterie.cpi.openstack.joining import Joining, Place
 from coterie.cpi.openstack.kinds import host_of, is_gone
+from coterie.cpi.openstack.marking import group_tag
 from coterie.cpi.openstack.refusals import BAD, BROKEN, CONFLICT, Refusal, collided
 from coterie.cpi.openstack.removal import Removal
 
@@ -23,8 +23,7 @@ _CHOICE_S = 15.0  # a scheduler that takes longer holds up one boot, not the who
 class Boots(Removal, Joining):
     def booted(self, request: Json, place: Place | None, mark: Mark, *, mine: bool) -> str:
         """The id of a running server under this mark. `mine`: nobody else can be booting it."""
-        known = None if mine else self._others(mark)
-        wanted = str(known["id"]) if known else self._started(request, place, mark)
+        wanted = (None if mine else self._others(mark)) or self._started(request, place, mark)
         try:
             self.running(wanted, mark)
             return wanted
@@ -41,29 +40,33 @@ class Boots(Removal, Joining):
             raise self._explained(error, place) from error
 
     def effect(self, change: Json) -> Json:
-        """As the only one that boots into this group: the next may follow when a host is chosen."""
+        """As the only one that boots into this group, once all that were booted before have a host."""
         if change["kind"] != "vm":
             return super().effect(change)
+        with suppress(Refusal, CpiError):  # to wait is only polite
+            self.awaited("hosts for a group", lambda: self._all_placed(str(change["group"])), _CHOICE_S)
         wanted = self._posted(unsealed(self.settings, change["sealed"]), Mark.of_wire(change["mark"]))
-        with suppress(Overdue):
-            self.placed(wanted, _CHOICE_S)
         return {"id": wanted, "made": True}
 
-    def server_marked(self, mark: Mark) -> Row | None:
-        """The server of this mark; one that is on its way out is waited for, one that failed is removed."""
-        for server in self.marked("vm", mark):
-            if is_gone(server):
-                self.gone(str(server["id"]), mark)
-            elif server["status"] == "ERROR":
-                self.remove_vm(str(server["id"]))
-            else:
-                return server
-        return None
+    def _all_placed(self, cid: str) -> bool | None:
+        rows = list(self.rows("vm", tags=group_tag(cid), status="BUILD"))
+        seen = not rows if self.settings.soft_spread == "active" else all(host_of(row) for row in rows)
+        return True if seen else None
 
-    def _others(self, mark: Mark) -> Row | None:
-        """Whoever made the ports is booting, or died: then nothing comes within the settle time."""
+    def _others(self, mark: Mark) -> str | None:
+        """Whoever made the ports is booting, or has; or failed, or died: then nothing comes within the settle time."""
+
+        def look() -> str | None:
+            for server in self.marked("vm", mark):
+                wanted = str(server["id"])
+                if server["status"] != "ERROR" and not is_gone(server):
+                    return wanted
+                self.remove_server(wanted, mark)
+                return ""
+            return None
+
         with suppress(Overdue):
-            return self.awaited("a boot by somebody else", lambda: self.living("vm", mark), self.settings.settle_s)
+            return self.awaited("a boot by somebody else", look, self.settings.settle_s) or None
         return None
 
     def _started(self, request: Json, place: Place | None, mark: Mark) -> str:
@@ -78,11 +81,14 @@ class Boots(Removal, Joining):
             raise
 
     def _paced(self, request: Json, place: Place, mark: Mark) -> str:
-        change = {"kind": "vm", "mark": mark.wire(), "sealed": sealed(self.settings, request)}
+        change = {"kind": "vm", "mark": mark.wire(), "group": place.cid, "sealed": sealed(self.settings, request)}
         return str(self.submit("boot", place.cid, change)["id"])
 
     def _posted(self, request: Json, mark: Mark) -> str:
-        """Under one mark there is one server: its port takes no second."""
+        """Under one mark there is one server: one that somebody booted already is it, and its port takes no second."""
+        known = self.living("vm", mark)
+        if known:
+            return str(known["id"])
         try:
             return str(self.api.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
         except Refusal as error:
@@ -95,11 +101,6 @@ class Boots(Removal, Joining):
         """Nova says that no host fits, not which and why: the group's members are what we can add."""
         if place is None or place.group is None:
             return error
-        row = self.group_row(place.cid) or {}
-        hosts = sorted({host for one in row.get("members") or () if (host := self._host(str(one)))})
+        hosts = sorted({host for row in self.rows("vm", tags=group_tag(place.cid)) if (host := host_of(row))})
         told = f"server group {place.cid} ({place.policy}) has members on {len(hosts)} hosts: {', '.join(hosts[:20])}"
         return NoPlacement(error.what, why=f"{error.why} {told}", remedy=error.remedy)
-
-    def _host(self, wanted: str) -> str | None:
-        server = self.row("vm", wanted)
-        return host_of(server) if server else None

@@ -16,6 +16,7 @@ from coterie.cpi.openstack.properties import read_settings
 T = TypeVar("T")
 _UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _SLOWEST_POLL_S = 3.0
+_SHORT_PAGE = 50
 
 
 class Overdue(OutcomeUnknown):
@@ -61,7 +62,8 @@ class OpenstackCloud(Cpi):
             return [{"id": one.get("name"), **one} for row in rows for one in [row.get(listing.one, row)]], following
         offset, limit = int(marker or 0), self.settings.page_size
         rows = self.api.get(what, *where[:2], limit=limit, offset=offset)[listing.key]
-        return rows, str(offset + limit) if len(rows) == limit else None
+        # Nova cuts pages to a limit of its own without a word, so only a short page is the last
+        return rows, str(offset + len(rows)) if len(rows) >= min(limit, _SHORT_PAGE) else None
 
     def awaited(self, what: str, look: Callable[[], T | None], limit_s: float | None = None, first_s: float = 0.0) -> T:
         """What a look finds in the end; the first is after `first_s`, and looks become rarer with time."""

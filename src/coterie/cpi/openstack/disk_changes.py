@@ -54,12 +54,10 @@ class DiskChanges(Disks):
             if (self.api.version("block-storage") or _UNFORCED) < _UNFORCED:
                 body["force"] = True
         wanted = str(known["id"]) if known else self.once("snapshot", mark, body)[0]
-        try:
-            self.awaited(f"snapshot {wanted}", lambda: self._finished_snapshot(wanted))
-        except CpiError as error:
-            if error.details.get("failed"):
-                self.delete_snapshot(wanted)
-            raise
+        self.finished(
+            lambda: self.awaited(f"snapshot {wanted}", lambda: self._finished_snapshot(wanted)),
+            lambda: self.delete_snapshot(wanted),
+        )
         return wanted
 
     @cloud_call
@@ -82,7 +80,6 @@ class DiskChanges(Disks):
                 why="its status is error" if row else "it is gone",
                 remedy="repeat; if it happens again, look at Cinder's log",
                 retryable=True,
-                details={"failed": True},
             )
         return row if row["status"] == "available" else None
 
@@ -95,6 +92,7 @@ class DiskChanges(Disks):
         return True if row is None else None
 
     def _detached(self, disk_cid: str, new_size_mb: int) -> Row:
+        self.idle_volume(disk_cid)
         disk = self.volume(disk_cid)
         if gib(new_size_mb) < int(disk["size"]):
             raise NotSupported(f"disk {disk_cid} cannot shrink", remedy="copy it to a smaller one")

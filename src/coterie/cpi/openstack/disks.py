@@ -8,7 +8,6 @@ from typing import Any
 from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.calls import cloud_call
-from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.machines import Machines
 from coterie.cpi.openstack.marking import metadata, users_metadata
@@ -40,13 +39,8 @@ class Disks(Machines):
             "volume_type": self.volume_type(order.type),
             "availability_zone": zone,
         }
-        wanted, made = self.once("disk", mark, body)
-        try:
-            self._settled(wanted)
-        except CpiError as error:
-            if made and not isinstance(error, Overdue):
-                self.remove_volume(wanted)
-            raise
+        wanted, _ = self.once("disk", mark, body)
+        self.finished(lambda: self._settled(wanted), lambda: self.remove_volume(wanted))
         return wanted
 
     @cloud_call
@@ -57,7 +51,8 @@ class Disks(Machines):
         users = users_of(row)
         if users:
             raise CpiError(f"disk {disk_cid} is attached to {', '.join(users)}", remedy="detach it first")
-        self._settled(disk_cid)
+        if row["status"] in _BUSY:
+            self.idle_volume(disk_cid)
         try:
             self.remove_volume(disk_cid)
         except Refusal as error:
@@ -118,6 +113,15 @@ class Disks(Machines):
         if row is None:
             raise DiskNotFound(f"disk {disk_cid[:80]} is not there", remedy="list what exists, and use one of those")
         return row
+
+    def idle_volume(self, wanted: str) -> Row | None:
+        """The volume once Cinder has ended what it does with it, well or not; None where it is gone."""
+
+        def look() -> tuple[Row | None] | None:
+            row = self.row("disk", wanted)
+            return None if row and row["status"] in _BUSY else (row,)
+
+        return self.awaited(f"volume {wanted} being idle", look)[0]
 
     def _settled(self, wanted: str) -> Row:
         return self.ready_volume(wanted, "available", "in-use")

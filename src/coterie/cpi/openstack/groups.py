@@ -39,12 +39,15 @@ class Groups(Members):
                 f"server group {name!r} exists and is not ours",
                 remedy="use another name, or say placement.adopt: true to use the operator's group",
             )
+        if metadata.security_groups or not metadata.policy:
+            self.require_room(mark.group_cid, len(metadata.security_groups))
+        made: list[str] = []
         try:
-            self._made_group(metadata, mark)
+            self._made_group(metadata, mark, made)
         except Refusal as error:
-            self._undo(mark, translate(error))
+            self._undo(mark, translate(error), made)
         except CpiError as error:
-            self._undo(mark, error)
+            self._undo(mark, error, made)
         return mark.group_cid
 
     @cloud_call
@@ -53,43 +56,47 @@ class Groups(Members):
         if is_adopted(cid):
             _refuse_guards(metadata)
             return
-        old, group = self.memos().get(cid), self.group_row(cid)
-        if group is None and (old is None or old.policy):
+        mark, memos, group = self._mark(cid), self.memos_of(cid), self.group_row(cid)
+        if group is None and (not memos or memos[-1].policy):
             raise group_missing(cid)
         if metadata.policy != (policy_of(group) if group else None):
             raise NotSupported(
                 f"server group {cid} keeps its policy for life", remedy="recreate the group and move its VMs"
             )
-        before = old.guards if old else ()
-        guards = self.secure(metadata.security_groups, self._mark(cid))
-        if set(guards) == set(before):
+        self.require_room(cid, len(metadata.security_groups))
+        guards = self.secure(metadata.security_groups, mark)
+        before = {guard for memo in memos for guard in memo.guards}
+        if len(memos) < 2 and set(guards) == before:
             return
         self.write_memo(cid, metadata.policy, guards)
         self.exchange_guards(cid, before, guards)
-        self.release(before)
+        self.forget_memos(cid, but_newest=True)
+        self.release(before - set(guards))
 
     @cloud_call
     def delete_server_group(self, cid: str) -> None:
         if is_adopted(cid):
             return
-        memo, groups = self.memos().get(cid), self.groups_named(cid)
+        mark, memos, groups = self._mark(cid), self.memos_of(cid), self.groups_named(cid)
         self._require_empty(cid, groups)
         for group in groups:
             self._deleted(group)
-        if memo:
+        if memos:
             self.forget_memos(cid)
         # what somebody else still used when the group went is looked for again
-        ours = [str(row["id"]) for row in self.marked("security_group", self._mark(cid))]
-        self.release({*(memo.guards if memo else ()), *ours})
+        ours = {str(row["id"]) for row in self.marked("security_group", mark)}
+        self.release(ours | {guard for memo in memos for guard in memo.guards})
 
-    def _made_group(self, metadata: GroupMetadata, mark: Mark) -> None:
+    def _made_group(self, metadata: GroupMetadata, mark: Mark, made: list[str]) -> None:
+        """`made` tells what this call itself made, also when it ends in an error."""
         cid = mark.group_cid
         guards = self.secure(metadata.security_groups, mark)
         if metadata.policy:
             found = self.group_row(cid) or {}
             if not found:
-                made, _ = self.once("server_group", mark, {"name": cid, "policy": metadata.policy})
-                found = self.row("server_group", made) or {}
+                wanted, mine = self.once("server_group", mark, {"name": cid, "policy": metadata.policy})
+                made += [wanted] if mine else []
+                found = self.row("server_group", wanted) or {}
             if policy_of(found) != metadata.policy:
                 # never deleted and made anew: somebody may be in it
                 raise NameTaken(
@@ -99,12 +106,24 @@ class Groups(Members):
         if guards or not metadata.policy:
             self.write_memo(cid, metadata.policy, guards)
 
-    def _undo(self, mark: Mark, error: CpiError) -> NoReturn:
-        """After a certain failure nothing of the group may stay; of an uncertain one everything must."""
-        cid = mark.group_cid
-        if not isinstance(error, OutcomeUnknown) and self.group_row(cid) is None and cid not in self.memos():
-            self.release([str(row["id"]) for row in self.marked("security_group", mark)])
-        raise error
+    def _undo(self, mark: Mark, error: CpiError, made: list[str]) -> NoReturn:
+        """After a certain failure nothing of the group may stay; of an uncertain one, or where another call's is there,
+        everything must."""
+        if isinstance(error, OutcomeUnknown):
+            raise error
+        try:
+            for row in [row for row in self.groups_named(mark.group_cid) if row["id"] in made]:
+                self._deleted(row)
+            if not self.groups_named(mark.group_cid):
+                self.forget_memos(mark.group_cid)
+                self.release([str(row["id"]) for row in self.marked("security_group", mark)])
+                raise error
+        except (Refusal, CpiError) as trouble:
+            if trouble is error:
+                raise
+        raise OutcomeUnknown(
+            f"server group {mark.group_cid} is there, but not as asked", why=str(error), remedy=error.remedy
+        ) from error
 
     def _adopted(self, metadata: GroupMetadata) -> str:
         """An operator's group is used as it is, by its id; Nova lets many have its name."""

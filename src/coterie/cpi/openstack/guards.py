@@ -44,9 +44,7 @@ class Guards(Memos):
                 if made or mark_of_description(row.get("description")) == mark:
                     self._authorize(row, _bodies(one, ids))
         except (Refusal, CpiError):
-            for row, made in found.values():
-                if made:
-                    self._remove_guard(str(row["id"]), tolerated=(MISSING, CONFLICT))
+            self.release([str(row["id"]) for row, made in found.values() if made])
             raise
         return tuple(sorted(str(row["id"]) for row, _ in found.values()))
 
@@ -94,7 +92,9 @@ class Guards(Memos):
         found = self.guard_named(str(change["body"]["name"]))
         if found:
             return {"id": found["id"], "made": False}
-        return {"id": self.made("security_group", Mark.of_wire(change["mark"]), change["body"])["id"], "made": True}
+        made = str(self.made("security_group", Mark.of_wire(change["mark"]), change["body"])["id"])
+        rows = self.rows("security_group", name=change["body"]["name"], project_id=self.api.project)
+        return self.elected("security_group", made, sorted(rows, key=lambda row: (str(row["created_at"]), row["id"])))
 
     def _secured(self, name: str, mark: Mark) -> tuple[Row, bool]:
         """The security group of this name, and whether this very call made it."""

@@ -31,6 +31,9 @@ class Keypairs(Lookups):
         rows = self.rows("vm", key_name=name)
         return tuple(str(row["id"]) for row in rows if row.get("key_name") == name and not is_gone(row))
 
+    def has_keypair(self, name: str) -> bool:
+        return self.api.look(f"look at keypair {name}", "compute", f"/os-keypairs/{name}") is not None
+
     def delete_keypair(self, name: str) -> None:
         try:
             self.api.send("DELETE", f"delete keypair {name}", "compute", f"/os-keypairs/{name}")
@@ -45,7 +48,7 @@ class Keypairs(Lookups):
             raise InvalidCall("cloud_properties.public_key is no public key", remedy="give one like ssh-ed25519 AAAA…")
         digest = int.from_bytes(hashlib.sha256(" ".join(words[:2]).encode()).digest()[:16], "big")
         name = Mark(mark.director, base32(digest, INTENT_LENGTH)).name()
-        if self.api.look(f"look at keypair {name}", "compute", f"/os-keypairs/{name}"):
+        if self.has_keypair(name):
             return name
         try:
             pair = {"keypair": {"name": name, "public_key": public_key, "type": "ssh"}}

@@ -36,8 +36,7 @@ class Machines(Making):
         mark: Mark,
     ) -> VmCreated:
         asked = read_asked(agent_id, stemcell_cid, cloud_properties, networks, env, mark)
-        known = self.server_marked(mark)
-        server, ports = self.finished_vm(known, asked) if known else self.made_vm(asked)
+        server, ports = self.made_vm(asked)
         disks = own_disks(ephemeral=self.second_disk(asked.order))
         return VmCreated(server, answered(networks, ports.by_label), disks)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CpiError, Json, Mark, Networks, OutcomeUnknown
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, Networks, OutcomeUnknown
 from coterie.cpi.openstack.agent_settings import Told, userdata
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.boots import Boots
 from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.joining import Place
-from coterie.cpi.openstack.marking import VIP, VOLUME, group_tag, tags, users_metadata
+from coterie.cpi.openstack.kinds import is_gone
+from coterie.cpi.openstack.marking import KEY, VIP, VOLUME, group_tag, tags, users_metadata
 from coterie.cpi.openstack.nics import Card, Vip, cards, vips
 from coterie.cpi.openstack.order import Order, read_order
 from coterie.cpi.openstack.ports import Ports
@@ -38,7 +39,8 @@ def read_asked(agent_id: str, stemcell_cid: str, properties: Json, networks: Net
 
 class Making(Boots):
     def made_vm(self, asked: Asked) -> tuple[str, Ports]:
-        """Everything that can be refused is refused before anything is made."""
+        """Everything that can be refused is refused before anything is made. Under a mark that was begun before, by us
+        or somebody who died, its ports are there, and what was begun is finished."""
         place = self.place(asked.env)
         order, mark = asked.order, asked.mark
         flavor, image = self.flavor(order.instance_type), self.image(asked.stemcell_cid)
@@ -46,28 +48,38 @@ class Making(Boots):
         devices = self.block_devices(order, image, flavor)
         common = self._common(asked, place, flavor, image, devices)
         key = self.keypair(order, mark)
+        mine = True
         try:
-            ports = self.plug(asked.cards, guards, mark, None)
+            ports = self.plug(asked.cards, guards, mark)
+            mine = ports.mine
             mapped = self._claimed(asked, ports)
-            request = self._request(common, asked, ports, devices, key)
-            server = self.booted(_hinted(request, order, place), place, mark, mine=ports.mine)
+            request = _hinted(self._request(common, asked, ports, devices, key), order, place)
+            server = self._booted_with_key(request, asked, place, mine)
             for address in mapped:
                 self.map(address, ports.first)
         except (Refusal, CpiError) as error:
             if isinstance(error, OutcomeUnknown) and not isinstance(error, Overdue):
                 raise  # what may be there is left for whom asks for the mark
+            if not mine and self._runs(mark):
+                raise OutcomeUnknown(
+                    "a VM that another call made could not be finished", why=str(error), remedy="repeat"
+                ) from error
             raise self.undone(mark, key, error) from error
         return server, ports
 
-    def finished_vm(self, server: Row, asked: Asked) -> tuple[str, Ports]:
-        """A VM that was begun under this mark before, by us or somebody who died."""
-        guards = self._guards(asked, self.place(asked.env))
-        ports = self.plug(asked.cards, guards, asked.mark, self.marked("port", asked.mark))
-        if server["status"] == "BUILD":
-            self.running(str(server["id"]), asked.mark)
-        for address in self._claimed(asked, ports):
-            self.map(address, ports.first)
-        return str(server["id"]), ports
+    def _booted_with_key(self, request: Json, asked: Asked, place: Place | None, mine: bool) -> str:
+        """The last VM with the same key may have taken the pair away meanwhile."""
+        try:
+            return self.booted(request, place, asked.mark, mine=mine)
+        except (Refusal, InvalidCall):
+            key = request["server"].get("key_name") if asked.order.public_key else None
+            if key is None or self.has_keypair(key):
+                raise
+        self.keypair(asked.order, asked.mark)
+        return self.booted(request, place, asked.mark, mine=mine)
+
+    def _runs(self, mark: Mark) -> bool:
+        return any(row["status"] != "ERROR" and not is_gone(row) for row in self.marked("vm", mark))
 
     def _claimed(self, asked: Asked, ports: Ports) -> list[Row]:
         return [self.claim(vip, ports.first, asked.mark) for vip in asked.vips]
@@ -89,6 +101,7 @@ class Making(Boots):
             *([group_tag(place.cid)] if place else ()),
             *([VIP] if asked.vips else ()),
             *([VOLUME] if devices else ()),
+            *([KEY] if order.public_key else ()),
         ]
         body = {
             "name": asked.mark.name(),

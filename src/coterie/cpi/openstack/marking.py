@@ -11,7 +11,8 @@ from coterie.ids import INTENT_LENGTH
 
 RESERVED = "coterie-"
 DIRECTOR, INTENT, GROUP = "coterie-director", "coterie-intent", "coterie-group"
-VIP, VOLUME = "coterie-vip", "coterie-volume"  # tags of a server that has floating IPs, or volumes of its own
+# tags of a server that has floating addresses, volumes of its own, or a keypair that we registered
+VIP, VOLUME, KEY = "coterie-vip", "coterie-volume", "coterie-key"
 VALUE_LIMIT = 255
 
 

@@ -22,7 +22,8 @@ class Members(PortCalls, Guards):
         return [row for row in found if row and not is_gone(row)]
 
     def tagged_members(self, cid: str) -> list[Row]:
-        return [row for row in self.rows("vm", tags=group_tag(cid)) if not is_gone(row)]
+        rows = self.rows("vm", tags=group_tag(cid))
+        return [row for row in rows if group_tag(cid) in (row.get("tags") or ()) and not is_gone(row)]
 
     def exchange_guards(self, cid: str, old: Iterable[str], new: Iterable[str]) -> None:
         """Neutron changes security groups of living ports; those that VMs have by themselves stay."""
@@ -30,6 +31,8 @@ class Members(PortCalls, Guards):
             mark = mark_of_tags(row.get("tags") or ())
             for port in self.marked("port", mark) if mark else ():
                 has = [str(one) for one in port.get("security_groups") or ()]
-                wanted = list(dict.fromkeys([*(one for one in has if one not in set(old)), *new]))
+                kept = [one for one in has if one not in set(old)]
+                # a port without any would let nothing through; without a word of ours it would have the default one
+                wanted = list(dict.fromkeys([*kept, *new])) or [str(self.board()["id"])]
                 if set(wanted) != set(has):
                     self.change_port(port, {"security_groups": wanted})

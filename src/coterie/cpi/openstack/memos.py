@@ -1,6 +1,6 @@
 """Which security groups a server group has. Nova's groups hold nothing but members, so this is written as one tag per
 server group onto the project's default security group, which nobody can delete: `<cid>.<n>.<policy>.<id>.<id>`; the
-highest n counts, so that a change is there before the old memo goes."""
+highest n counts, so that a change is there before the old memo goes, and an unfinished one is seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coterie.cpi.openstack.group_rows import GroupRows
 from coterie.cpi.openstack.refusals import MISSING, Refusal
 
 _NO_POLICY = "none"
-_TAG_LIMIT = 255
+_GUARDS_LIMIT = 5  # that one tag of 255 characters holds
 _TAGS_LIMIT = 50  # of newer Neutrons, for one object
 
 
@@ -35,45 +35,51 @@ class Memos(GroupRows):
     def memos(self) -> dict[str, Memo]:
         """The newest memo of every server group."""
         found: dict[str, Memo] = {}
-        for memo in self._all_memos(self._board()):
+        for memo in self._all_memos(self.board()):
             if memo.cid not in found or found[memo.cid].number < memo.number:
                 found[memo.cid] = memo
         return found
 
-    def write_memo(self, cid: str, policy: str | None, guards: tuple[str, ...]) -> None:
-        """This is what counts from now on. A repeat, or somebody who does the same at once, changes nothing."""
-        old = self.memos().get(cid)
-        if old and (old.policy, old.guards) == (policy, guards):
-            return
-        new = Memo(cid, old.number + 1 if old else 1, policy, guards)
-        if len(new.tag) > _TAG_LIMIT:
-            raise InvalidCall(f"server group {cid} has too many security groups", remedy="use at most five")
-        board = self._board()
-        if old is None and len(board.get("tags") or ()) >= _TAGS_LIMIT:
+    def memos_of(self, cid: str) -> list[Memo]:
+        """Of one server group, the newest last; more than one only while a change is not finished."""
+        found = [memo for memo in self._all_memos(self.board()) if memo.cid == cid]
+        return sorted(found, key=lambda memo: memo.number)
+
+    def require_room(self, cid: str, count: int) -> None:
+        """What no memo could hold is refused before anything is made."""
+        if count > _GUARDS_LIMIT:
+            raise InvalidCall(
+                f"server group {cid} has {count} security groups", remedy=f"use at most {_GUARDS_LIMIT} for one group"
+            )
+        tags = self.board().get("tags") or ()
+        if len(tags) >= _TAGS_LIMIT and not any(tag.startswith(f"{cid}.") for tag in tags):
             raise CpiError(
                 f"this project has {_TAGS_LIMIT} server groups with security groups already, and takes no more",
                 remedy="delete some, name the security groups in cloud_properties instead, or use another project",
             )
-        self.api.send("PUT", "note security groups", "network", _path(board, new.tag))
-        self._drop_memos(cid, keep=new.number)
 
-    def forget_memos(self, cid: str) -> None:
-        self._drop_memos(cid, keep=None)
+    def write_memo(self, cid: str, policy: str | None, guards: tuple[str, ...]) -> None:
+        """This is what counts from now on. A repeat, or somebody who does the same at once, changes nothing."""
+        old = self.memos_of(cid)
+        if old and (old[-1].policy, old[-1].guards) == (policy, guards):
+            return
+        new = Memo(cid, old[-1].number + 1 if old else 1, policy, guards)
+        self.api.send("PUT", "note security groups", "network", _path(self.board(), new.tag))
 
-    def _drop_memos(self, cid: str, keep: int | None) -> None:
-        board = self._board()
-        for memo in self._all_memos(board):
-            if memo.cid != cid or memo.number == keep:
-                continue
+    def forget_memos(self, cid: str, *, but_newest: bool = False) -> None:
+        board = self.board()
+        old = self.memos_of(cid)
+        for memo in old[:-1] if but_newest else old:
             try:
                 self.api.send("DELETE", "forget security groups", "network", _path(board, memo.tag))
             except Refusal as error:
                 if error.status != MISSING:
                     raise
 
-    def _board(self) -> Row:
+    def board(self) -> Row:
         """The project's default security group. An administrator's list shows other projects' too."""
-        rows = list(self.rows("security_group", name="default", project_id=self.api.project))
+        mine = {"name": "default", "project_id": self.api.project, "fields": ["id", "tags"]}  # without its rules
+        rows = list(self.rows("security_group", **mine))
         if len(rows) == 1:
             return rows[0]
         raise CpiError(

@@ -22,13 +22,8 @@ class NetworkCalls(Lookups):
         within = _range(subnet, mark)
         gateway = str(subnet.get("gateway") or within[1])
         body = {"name": mark.name(), "description": director_tag(mark.director)}
-        wanted, made = self.once("network", mark, body)
-        try:
-            found = self._subnet(wanted, mark, within, gateway)
-        except (Refusal, CpiError):
-            if made:
-                self._remove(wanted)
-            raise
+        wanted, _ = self.once("network", mark, body)
+        found = self.finished(lambda: self._subnet(wanted, mark, within, gateway), lambda: self._remove(wanted))
         addresses = {"range": found["cidr"], "gateway": found["gateway_ip"], "reserved": []}
         return NetworkCreated(wanted, addresses, {"net_id": wanted})
 

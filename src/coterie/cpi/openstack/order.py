@@ -41,7 +41,6 @@ class DiskOrder:
     type: str | None = None
     availability_zone: str | None = None
     name: str | None = None
-    scheduler_hints: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_order(properties: Mapping[str, Any]) -> Order:
@@ -89,5 +88,4 @@ _DISK: dict[str, Callable[[Any], Any]] = {
     "type": text,
     "availability_zone": text,
     "name": text,
-    "scheduler_hints": mapping,
 }

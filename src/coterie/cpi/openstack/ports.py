@@ -35,22 +35,19 @@ class Ports:
 
 
 class PortCalls(Lookups):
-    def plug(
-        self, cards: Sequence[Card], guards: Mapping[str, Sequence[str]], mark: Mark, there: list[Row] | None
-    ) -> Ports:
-        """A port for each card; `guards`: security groups by the card's label; `there`: those that are made already,
-        None where nobody has looked."""
-        left = list(there or ())
+    def plug(self, cards: Sequence[Card], guards: Mapping[str, Sequence[str]], mark: Mark) -> Ports:
+        """A port for each card; `guards`: security groups by the card's label. If the first was there already, the
+        others may be too."""
         found: dict[str, Row] = {}
-        mine = False
+        there: list[Row] = []
+        mine = True
         for number, card in enumerate(cards):
             body = self._body(card, guards[card.label], mark)
-            known = next((port for port in left if _fits(port, body)), None)
+            known = next((port for port in there if _fits(port, body)), None)
             port, made = (known, False) if known else self._made_port(body, number, mark)
-            if number == 0:
-                mine = made
-                left = left if made or there is not None else self.marked("port", mark)
-            left = [one for one in left if one["id"] != port["id"]]
+            if number == 0 and not made:
+                mine, there = False, self.marked("port", mark)
+            there = [one for one in there if one["id"] != port["id"]]
             found.update(dict.fromkeys(card.labels, port))
         return Ports(found, mine)
 
@@ -64,7 +61,12 @@ class PortCalls(Lookups):
 
     def leaving(self, server: str) -> list[Row]:
         """Ports of ours whose server was being deleted when somebody last touched them."""
-        return [row for row in self.rows("port", tags=f"{_LEAVES}{server}") if self.port_mark(row)]
+        note = f"{_LEAVES}{server}"
+        return [
+            row
+            for row in self.rows("port", tags=note)
+            if self.port_mark(row) and note in (row.get("tags") or ()) and row.get("device_id") in (None, "", server)
+        ]
 
     def note_leaving(self, ports: Sequence[Row], server: str) -> None:
         """Nova takes its own id off a port when it deletes a server; then only this note says whose it was."""
@@ -117,6 +119,8 @@ class PortCalls(Lookups):
         """Whoever has the address: this very VM, one of ours that is gone, or somebody who keeps it."""
         for ip in [one["ip_address"] for one in body["fixed_ips"]]:
             for port in list(self.rows("port", network_id=body["network_id"], fixed_ips=f"ip_address={ip}")):
+                if ip not in _addresses(port) or port["network_id"] != body["network_id"]:
+                    continue  # a filter that was ignored proves nothing
                 holder = self.port_mark(port)
                 if holder == mark:
                     return port, False
@@ -132,7 +136,11 @@ class PortCalls(Lookups):
 
 def _fits(port: Row, body: Json) -> bool:
     ips = {one["ip_address"] for one in body.get("fixed_ips") or ()}
-    return port["network_id"] == body["network_id"] and ips <= {one["ip_address"] for one in port["fixed_ips"]}
+    return port["network_id"] == body["network_id"] and ips <= _addresses(port)
+
+
+def _addresses(port: Row) -> set[str]:
+    return {str(one["ip_address"]) for one in port.get("fixed_ips") or ()}
 
 
 def _taken(ip: str, port: Row, *, ours: bool) -> VMCreationFailed:

@@ -57,6 +57,7 @@ class Settings:
     use_dhcp: bool = True
     stemcell_public_visibility: bool = False
     policies: frozenset[str] = frozenset(GROUP_POLICIES)
+    soft_spread: str = "host"
     max_parallel_calls: int = 16
     metadata_url: str = "http://169.254.169.254/openstack/latest/meta_data.json"
     agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -110,6 +111,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "page_size": readers.whole(1, 1000),
     "default_security_groups": readers.texts,
     "policies": readers.policies,
+    "soft_spread": readers.one_of("host", "active"),
     "max_parallel_calls": readers.whole(1, 1000),
     "metadata_url": readers.url,
     "agent": readers.mapping,

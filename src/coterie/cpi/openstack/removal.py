@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, VMCreationFailed
 from coterie.cpi.openstack.keypairs import Keypairs
-from coterie.cpi.openstack.marking import VIP, VOLUME, mark_of_tags
+from coterie.cpi.openstack.marking import KEY, VIP, VOLUME, mark_of_tags
 from coterie.cpi.openstack.ports import PortCalls
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, translate
 from coterie.cpi.openstack.vips import Vips
@@ -16,22 +16,22 @@ from coterie.cpi.openstack.waits import Waits
 class Removal(PortCalls, Vips, Keypairs, Volumes, Waits):
     def remove_vm(self, wanted: str) -> None:
         """Gone when this returns. Gone already is fine."""
-        server = self.row("vm", wanted)
-        if server is None:
-            self._finish(wanted)
+        tags = self.server_tags(wanted)
+        if tags is None:
+            self.unplug(self.leaving(wanted))  # whoever deleted it may have died before its ports went
             return
-        tags = server.get("tags") or ()
         mark = mark_of_tags(tags)
         ports = self.marked("port", mark) if mark else []
         if VIP in tags:
             self.unmap(ports)
         volumes = self.passing_volumes(wanted) if VOLUME in tags else []
+        key = (self.row("vm", wanted) or {}).get("key_name") if KEY in tags else None
         self.note_leaving(ports, wanted)
         self.remove_server(wanted, mark)
         self.unplug(ports)
         for volume in volumes:
             self.remove_volume(volume)
-        self.drop_keypair(server.get("key_name"))
+        self.drop_keypair(key)
 
     def remove_server(self, wanted: str, mark: Mark | None) -> None:
         try:
@@ -68,10 +68,6 @@ class Removal(PortCalls, Vips, Keypairs, Volumes, Waits):
         if isinstance(told, OutcomeUnknown):
             return VMCreationFailed(told.what, why=told.why, remedy=told.remedy, retryable=True)
         return told
-
-    def _finish(self, wanted: str) -> None:
-        """The server is gone; whoever deleted it may have died before its ports went."""
-        self.unplug(self.leaving(wanted))
 
     def _deleting(self, wanted: str) -> bool:
         server = self.row("vm", wanted)

@@ -84,16 +84,16 @@ class Stemcells(Lookups):
 
     def _filled(self, wanted: str, disk: IO[bytes]) -> str:
         """One that cannot be made ready is removed; a lost answer leaves it for whom looks for the mark."""
-        kind = {"Content-Type": "application/octet-stream"}
+        return self.finished(lambda: self._sent(wanted, disk), lambda: self.delete_image(wanted))
+
+    def _sent(self, wanted: str, disk: IO[bytes]) -> str:
+        kind, where = {"Content-Type": "application/octet-stream"}, f"/images/{wanted}/file"
         try:
-            where = f"/images/{wanted}/file"
-            self.api.send("PUT", f"upload image {wanted}", "image", where, headers=kind, data=_chunks(disk))
-            return self._ready(wanted, self.settings.state_timeout)
+            self.api.send("PUT", f"upload image {wanted}", "image", where, headers=kind, data=_Chunks(disk))
         except Refusal as error:
-            if error.status == CONFLICT:  # another caller uploads the same
-                return self._ready(wanted, self.settings.state_timeout)
-            self.delete_image(wanted)
-            raise
+            if error.status != CONFLICT:  # another caller uploads the same
+                raise
+        return self._ready(wanted, self.settings.state_timeout)
 
     def _ready(self, wanted: str, limit_s: float) -> str:
         def look() -> str | None:
@@ -120,10 +120,16 @@ class Stemcells(Lookups):
         }
 
 
-def _chunks(source: IO[bytes]) -> Iterator[bytes]:
-    source.seek(0)
-    while chunk := source.read(_CHUNK):
-        yield chunk
+class _Chunks:
+    """The whole file each time it is asked for: a request that is repeated after a new login must not be empty."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._source.seek(0)
+        while chunk := self._source.read(_CHUNK):
+            yield chunk
 
 
 def _read(properties: Json) -> Json:

@@ -33,6 +33,8 @@ class Vips(Lookups):
         """No floating address leads to these ports any more; those that we took for them are given back."""
         for port in ports:
             for row in list(self.rows("ip", port_id=port["id"])):
+                if row.get("port_id") != port["id"]:
+                    continue
                 if self.our_ip(row):
                     self.give_back(row)
                 else:
@@ -56,7 +58,8 @@ class Vips(Lookups):
         return mark is not None and mark.director == self.runtime.director_uuid
 
     def _floating(self, ip: str) -> Row | None:
-        return next(iter(self.rows("ip", floating_ip_address=ip)), None)
+        rows = self.rows("ip", floating_ip_address=ip, project_id=self.api.project)
+        return next((row for row in rows if row["floating_ip_address"] == ip), None)
 
     def _taken(self, vip: Vip, mark: Mark) -> Row:
         """Which address it is, only administrators may choose; Neutron gives each address once."""

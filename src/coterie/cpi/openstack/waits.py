@@ -1,5 +1,5 @@
-"""Waiting for servers: until one runs, until one is gone, until the scheduler has chosen a host. A whole server costs
-Nova questions to Neutron, so ours are waited for in short lists, by their tags."""
+"""Waiting for servers: until one runs, until one is gone. A whole server costs Nova questions to Neutron, so ours are
+waited for in short lists, by their tags."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from coterie.cpi.contract import Mark, NoPlacement, VMCreationFailed
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.cloud import OpenstackCloud
-from coterie.cpi.openstack.kinds import LISTINGS, host_of
-from coterie.cpi.openstack.refusals import no_host
+from coterie.cpi.openstack.cloud import OpenstackCloud, is_uuid
+from coterie.cpi.openstack.kinds import LISTINGS
+from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, no_host
 
 _DEFERRED = "SOFT_DELETED"
 _BUILDING, _FAILED = ("BUILD", "REBOOT", "HARD_REBOOT"), "ERROR"
@@ -26,28 +26,34 @@ class Waits(OpenstackCloud):
 
         self.awaited(f"the boot of server {wanted}", look, first_s=self.settings.poll_s)
 
-    def placed(self, wanted: str, limit_s: float) -> None:
-        """Returns when the scheduler has decided, for a host or against all."""
-
-        def look() -> bool | None:
-            server = self.row("vm", wanted)
-            return True if server is None or host_of(server) or server["status"] == _FAILED else None
-
-        self.awaited(f"a host for server {wanted}", look, limit_s, first_s=self.settings.poll_s)
-
     def gone(self, wanted: str, mark: Mark | None) -> None:
         def look() -> bool | None:
             if mark and self._listed(wanted, mark):
                 return None
             server = self.row("vm", wanted)
             if server is not None and server["status"] == _DEFERRED:
-                self.act_on_server(wanted, {"forceDelete": None}, "delete for good")
+                self._delete_for_good(wanted)
             return True if server is None else None
 
-        self.awaited(f"the deletion of server {wanted}", look)
+        self.awaited(f"the deletion of server {wanted}", look, first_s=self.settings.poll_s)
+
+    def server_tags(self, wanted: str) -> list[str] | None:
+        """None where there is no such server. Of one that has no host yet only the whole server tells."""
+        if not is_uuid(wanted):
+            return None
+        answer = self.api.look(f"look at server {wanted}", "compute", f"/servers/{wanted}/tags")
+        found = answer or self.row("vm", wanted)
+        return None if found is None else list(found.get("tags") or ())
 
     def act_on_server(self, wanted: str, action: Row, what: str) -> Row:
         return self.api.send("POST", f"{what} server {wanted}", "compute", f"/servers/{wanted}/action", action)
+
+    def _delete_for_good(self, wanted: str) -> None:
+        try:
+            self.act_on_server(wanted, {"forceDelete": None}, "delete for good")
+        except Refusal as error:
+            if error.status not in (MISSING, CONFLICT):  # gone, or told before
+                raise
 
     def _listed(self, wanted: str, mark: Mark, **more: Any) -> bool:
         params = {**LISTINGS["vm"].by_mark(mark), **more}
