@@ -8,6 +8,7 @@ from typing import Any
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.cloud import CloudstackCloud
 from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.contract.check_items import quota_item
 
 # name of the quota, as the planner knows it → the account's words for it
 _QUOTAS = {
@@ -27,17 +28,7 @@ class CapacityChecks(CloudstackCloud):
     def quota_check(self, needs: Needs) -> CheckItem:
         rows, _ = self.api.page("listAccounts", 1)
         facts = _read_quotas(rows[0] if rows else {})
-        asked: dict[str, int] = {}
-        for key, count in needs.counts.items():
-            resource = _RESOURCES.get(key, key)
-            asked[resource] = asked.get(resource, 0) + count
-        short = [
-            f"{name}: {asked[name]} more needed, {one['used']} of {one['limit']} used"
-            for name, one in facts.items()
-            if asked.get(name) and one["limit"] is not None and (one["used"] or 0) + asked[name] > one["limit"]
-        ]
-        remedy = "ask for fewer, delete some, or have an administrator raise the limit" if short else ""
-        return CheckItem("quotas", not short, "; ".join(short) or "enough is left", remedy, {"quotas": facts})
+        return quota_item(needs, facts, _RESOURCES)
 
     def host_checks(self, needs: Needs) -> list[CheckItem]:
         """Only administrators see hosts."""

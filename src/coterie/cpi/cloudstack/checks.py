@@ -12,6 +12,7 @@ from coterie.cpi.cloudstack.refusals import Refusal, translate
 from coterie.cpi.cloudstack.removal import Removal
 from coterie.cpi.cloudstack.template_checks import TemplateChecks
 from coterie.cpi.contract import CheckItem, CpiError, Needs
+from coterie.cpi.contract.check_items import kind_items, policy_items
 
 
 class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
@@ -30,7 +31,7 @@ class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
             self._tried("templates", self.template_check),
             *self._keys(),
             *self._policies(needs),
-            *self._kinds(needs),
+            *kind_items(needs, self.capabilities().kinds),
             *self.host_checks(needs),
         ]
 
@@ -87,20 +88,4 @@ class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
         if not needs.policies:
             return []
         offered = {POLICIES.get(str(row.get("type"))) for row in self.api.every("listAffinityGroupTypes")}
-        can = {policy for policy in offered if policy} & self.settings.policies
-        return [
-            CheckItem(f"policy {policy}", True, "possible")
-            if policy in can
-            else CheckItem(
-                f"policy {policy}", False, "impossible on this cloud", f"use {', '.join(sorted(can)) or 'no policy'}"
-            )
-            for policy in needs.policies
-        ]
-
-    def _kinds(self, needs: Needs) -> list[CheckItem]:
-        can = self.capabilities().kinds
-        return [
-            CheckItem(f"kind {kind}", False, "this cloud makes none", "do without")
-            for kind in needs.kinds
-            if kind not in can
-        ]
+        return policy_items(needs, {policy for policy in offered if policy} & self.settings.policies)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.contract.check_items import quota_item
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.lookups import Lookups
 from coterie.cpi.openstack.refusals import DENIED, MISSING, Refusal
@@ -43,17 +44,7 @@ class CapacityChecks(Lookups):
             **_absolute(self.api.get("read limits", "block-storage", "/limits"), _STORAGE),
             **self._network_quotas(),
         }
-        asked: dict[str, int] = {}
-        for key, count in needs.counts.items():
-            resource = _RESOURCES.get(key, key)
-            asked[resource] = asked.get(resource, 0) + count
-        short = [
-            f"{name}: {asked[name]} more needed, {one['used']} of {one['limit']} used"
-            for name, one in facts.items()
-            if asked.get(name) and one["limit"] is not None and (one["used"] or 0) + asked[name] > one["limit"]
-        ]
-        remedy = "ask for fewer, delete some, or have an administrator raise the quota" if short else ""
-        return CheckItem("quotas", not short, "; ".join(short) or "enough is left", remedy, {"quotas": facts})
+        return quota_item(needs, facts, _RESOURCES)
 
     def host_checks(self, needs: Needs) -> list[CheckItem]:
         """Only administrators see hosts; others learn from the scheduler what fits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coterie.cpi.contract import CheckItem, CpiError, Needs
+from coterie.cpi.contract.check_items import kind_items, policy_items
 from coterie.cpi.openstack.abilities import Abilities
 from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.capacity_checks import CapacityChecks
@@ -23,8 +24,8 @@ class Checks(Abilities, CapacityChecks):
             self._tried("azs", lambda: self._azs(needs)),
             self._tried("flavors", self._flavors),
             self._tried("quotas", lambda: self.quota_check(needs)),
-            *self._policies(needs),
-            *self._kinds(needs),
+            *policy_items(needs, self.settings.policies),
+            *kind_items(needs, self.capabilities().kinds),
             *self.host_checks(needs),
         ]
 
@@ -56,20 +57,3 @@ class Checks(Abilities, CapacityChecks):
     def _flavors(self) -> CheckItem:
         count = len(self.flavors())
         return CheckItem("flavors", count > 0, f"{count} flavors", "" if count else "have an administrator add one")
-
-    def _policies(self, needs: Needs) -> list[CheckItem]:
-        can = self.settings.policies
-        return [
-            CheckItem(f"policy {policy}", True, "possible")
-            if policy in can
-            else CheckItem(f"policy {policy}", False, "impossible on this cloud", f"use {', '.join(sorted(can))}")
-            for policy in needs.policies
-        ]
-
-    def _kinds(self, needs: Needs) -> list[CheckItem]:
-        can = self.capabilities().kinds
-        return [
-            CheckItem(f"kind {kind}", False, "this cloud makes none", "do without")
-            for kind in needs.kinds
-            if kind not in can
-        ]

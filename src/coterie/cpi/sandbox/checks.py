@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.contract.check_items import kind_items, policy_items, quota_item
 from coterie.cpi.sandbox.abilities import Abilities
 from coterie.cpi.sandbox.refusals import cloud_call, translate
 from coterie.sandbox.errors import SandboxError
@@ -44,25 +45,11 @@ class Checks(Abilities):
             _azs(needs, hosts),
             _quotas(needs, quotas),
             _hosts(needs, hosts),
-            *self._policies(needs),
-            *self._kinds(needs),
+            *policy_items(needs, self.settings.policies),
+            *kind_items(needs, self.capabilities().kinds),
             *_strict(needs, hosts),
             *self._layout(),
         ]
-
-    def _policies(self, needs: Needs) -> list[CheckItem]:
-        can = self.settings.policies
-        return [
-            CheckItem(f"policy {policy}", True, "possible")
-            if policy in can
-            else CheckItem(f"policy {policy}", False, "impossible on this cloud", f"use {', '.join(sorted(can))}")
-            for policy in needs.policies
-        ]
-
-    def _kinds(self, needs: Needs) -> list[CheckItem]:
-        can = self.capabilities().kinds
-        missing = [kind for kind in needs.kinds if kind not in can]
-        return [CheckItem(f"kind {kind}", False, "this cloud makes none", "do without") for kind in missing]
 
     def _layout(self) -> list[CheckItem]:
         began = self.account.datacenter.layout()
@@ -81,18 +68,8 @@ def _azs(needs: Needs, hosts: Sequence[HostView]) -> CheckItem:
 
 
 def _quotas(needs: Needs, quotas: Mapping[str, Quota]) -> CheckItem:
-    asked: dict[str, int] = {}
-    for key, count in needs.counts.items():
-        resource = _RESOURCES.get(key, key)
-        asked[resource] = asked.get(resource, 0) + count
-    short = [
-        f"{name}: {asked[name]} more needed, {quota.used} of {quota.ceiling} used"
-        for name, quota in quotas.items()
-        if quota.ceiling is not None and quota.used + asked.get(name, 0) > quota.ceiling and asked.get(name)
-    ]
-    facts = {"quotas": {name: {"limit": quota.ceiling, "used": quota.used} for name, quota in quotas.items()}}
-    remedy = "ask for fewer, delete some, or `coterie sandbox quota set`"
-    return CheckItem("quotas", not short, "; ".join(short) or "enough is left", remedy if short else "", facts)
+    facts = {name: {"limit": quota.ceiling, "used": quota.used} for name, quota in quotas.items()}
+    return quota_item(needs, facts, _RESOURCES, "ask for fewer, delete some, or `coterie sandbox quota set`")
 
 
 def _hosts(needs: Needs, hosts: Sequence[HostView]) -> CheckItem:
