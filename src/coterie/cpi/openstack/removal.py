@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, VMCreationFailed
 from coterie.cpi.openstack.keypairs import Keypairs
-from coterie.cpi.openstack.marking import KEY, VIP, VOLUME, mark_of_tags
+from coterie.cpi.openstack.marking import KEY, VIP, VOLUME, mark_of_name, mark_of_tags
 from coterie.cpi.openstack.ports import PortCalls
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, translate
 from coterie.cpi.openstack.vips import Vips
@@ -20,18 +20,26 @@ class Removal(PortCalls, Vips, Keypairs, Volumes, Waits):
         if tags is None:
             self.unplug(self.leaving(wanted))  # whoever deleted it may have died before its ports went
             return
-        mark = mark_of_tags(tags)
-        ports = self.marked("port", mark) if mark else []
-        if VIP in tags:
+        mark = mark_of_tags(tags) or self._young_mark(wanted)
+        told = set(tags) if mark_of_tags(tags) else {VIP, VOLUME, KEY}  # of a young one it may be any
+        ports = (
+            [port for port in self.marked("port", mark) if port.get("device_id") in (None, "", wanted)] if mark else []
+        )
+        if mark and VIP in told:
             self.unmap(ports)
-        volumes = self.passing_volumes(wanted) if VOLUME in tags else []
-        key = (self.row("vm", wanted) or {}).get("key_name") if KEY in tags else None
+        volumes = self.passing_volumes(wanted) if mark and VOLUME in told else []
+        key = (self.row("vm", wanted) or {}).get("key_name") if mark and KEY in told else None
         self.note_leaving(ports, wanted)
         self.remove_server(wanted, mark)
         self.unplug(ports)
         for volume in volumes:
             self.remove_volume(volume)
         self.drop_keypair(key)
+
+    def _young_mark(self, wanted: str) -> Mark | None:
+        """Nova writes the tags of a server a moment after the server itself; until it is renamed its name tells."""
+        name = str((self.row("vm", wanted) or {}).get("name"))
+        return mark_of_name(name, self.runtime.director_uuid)
 
     def remove_server(self, wanted: str, mark: Mark | None) -> None:
         try:
