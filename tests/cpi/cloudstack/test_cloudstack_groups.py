@@ -6,10 +6,10 @@ import pytest
 from peers.cloudstack_bed import CloudstackBed
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, Expected, GroupInUse, NameTaken, NotSupported, SecurityGroup
+from coterie.cpi.contract import CpiError, Expected, GroupInUse, InvalidCall, NameTaken, NotSupported, SecurityGroup
 from coterie.sandbox import faults
 
-WEB = SecurityGroup("web", ({"protocol": "tcp", "ports": "80-90", "cidr": "127.0.0.0/8", "direction": "in"},))
+WEB = SecurityGroup("web", ({"protocol": "tcp", "ports": "80-90", "cidr": "127.0.0.0/8", "direction": "ingress"},))
 
 
 def test_a_group_of_our_name_and_another_type_is_left_alone(bed: CloudstackBed, lab: Lab) -> None:
@@ -41,6 +41,18 @@ def test_rules_reach_the_security_group(bed: CloudstackBed, lab: Lab) -> None:
     assert (rule["startport"], rule["endport"], rule["cidr"]) == (80, 90, "127.0.0.0/8")
     lab.cpi.delete_server_group(cid)
     assert bed.client().listSecurityGroups(securitygroupname="web") == {}
+
+
+def test_rules_in_all_words_of_a_manifest(bed: CloudstackBed, lab: Lab) -> None:
+    lab.group(
+        security_groups=[SecurityGroup("out", ({"protocol": "any", "cidr": "10.0.0.0/8", "direction": "egress"},))]
+    )
+    (found,) = bed.client().listSecurityGroups(securitygroupname="out")["securitygroup"]
+    assert [(rule["protocol"], rule["cidr"]) for rule in found["egressrule"]] == [("all", "10.0.0.0/8")]
+    between = SecurityGroup("between", ({"protocol": "tcp", "ports": "80", "group": "web"},))
+    with pytest.raises(InvalidCall, match="addresses only"):
+        lab.cpi.create_server_group(lab.metadata(security_groups=[between]), mark=lab.mark())
+    assert bed.client().listSecurityGroups(securitygroupname="between") == {}
 
 
 def test_a_failing_group_takes_its_security_groups_with_it(bed: CloudstackBed, lab: Lab) -> None:

@@ -154,7 +154,7 @@ def test_server_groups_without_a_policy(bed: CloudstackBed, lab: Lab) -> None:
 
 
 def test_a_repeat_completes_the_rules_of_a_half_made_security_group(bed: CloudstackBed, lab: Lab) -> None:
-    rules = ({"ports": "80"}, {"protocol": "icmp", "cidr": "127.0.0.0/8"}, {"ports": "53", "direction": "out"})
+    rules = ({"ports": "80"}, {"protocol": "icmp", "cidr": "127.0.0.0/8"}, {"ports": "53", "direction": "egress"})
     half = 0
     for calls in itertools.count(1):
         cpi, mark, name = bed.open(), lab.mark(), f"web{calls}"

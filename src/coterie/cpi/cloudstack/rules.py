@@ -8,17 +8,23 @@ from typing import Any
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.contract import InvalidCall
 
-_DIRECTIONS = {"in": "authorizeSecurityGroupIngress", "out": "authorizeSecurityGroupEgress"}
+_DIRECTIONS = {"ingress": "authorizeSecurityGroupIngress", "egress": "authorizeSecurityGroupEgress"}
 _LISTED = {"authorizeSecurityGroupIngress": "ingressrule", "authorizeSecurityGroupEgress": "egressrule"}
 
 
 def rule_call(guard: str, rule: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The command and its parameters."""
-    direction = str(rule.get("direction", "in"))
+    direction = str(rule.get("direction", "ingress"))
     if direction not in _DIRECTIONS:
-        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use in or out")
+        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use ingress or egress")
+    if rule.get("group"):
+        raise InvalidCall(
+            f"a security rule names the group {rule['group']!r} at its other end",
+            why="this driver makes rules of addresses only",
+            remedy="give the addresses as cidr, or make the security group yourself: one that exists is used as it is",
+        )
     low, _, high = str(rule.get("ports") or "1-65535").partition("-")
-    protocol = str(rule.get("protocol") or "tcp").lower()
+    protocol = str(rule.get("protocol") or "tcp").lower().replace("any", "all")
     ports = {"startport": int(low), "endport": int(high or low)} if protocol in ("tcp", "udp") else {}
     cidr = str(rule.get("cidr") or "0.0.0.0/0")
     return _DIRECTIONS[direction], {"securitygroupid": guard, "protocol": protocol, "cidrlist": [cidr], **ports}

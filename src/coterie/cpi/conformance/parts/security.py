@@ -9,7 +9,7 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import GroupResource, NotSupported, SecurityGroup
 
-WEB = SecurityGroup("kit-web", ({"protocol": "tcp", "ports": "80", "cidr": "0.0.0.0/0", "direction": "in"},))
+WEB = SecurityGroup("kit-web", ({"protocol": "tcp", "ports": "80", "cidr": "0.0.0.0/0", "direction": "ingress"},))
 SSH = SecurityGroup("kit-ssh")
 
 
