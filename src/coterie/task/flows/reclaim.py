@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from coterie.errors import CoterieError
 from coterie.ledger import cleanups, nodes
-from coterie.task.create import Landed, Lost, resume
+from coterie.task.create import Landed, Lost, resume, settle
 from coterie.task.flow import Done, Move, Next, Wait, Work
 from coterie.task.flows.node import UpdateNode
 
@@ -20,10 +20,7 @@ class ReclaimNode(UpdateNode):
     name: ClassVar[str] = "node.reclaim"
 
     def begin(self, work: Work) -> Move:
-        arguments = self._arguments(work)
-        if isinstance(arguments, Wait):
-            return arguments
-        resumed = resume(work, "vm", work.data["vm"], lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
+        resumed = self._resumed(work)
         match resumed:
             case Landed(cid):
                 work.data["cid"] = cid
@@ -36,6 +33,13 @@ class ReclaimNode(UpdateNode):
                 work.say("node.not_reclaimed", "its VM is not there any more; deploy again to make it anew")
                 return Done()
         return resumed
+
+    def _resumed(self, work: Work) -> Landed | Lost | Move:
+        """What it was made of may be gone by now: then it is taken as it is found."""
+        arguments = self._arguments(work)
+        if isinstance(arguments, Wait):
+            return settle(work, "vm", work.data["vm"])
+        return resume(work, "vm", work.data["vm"], lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
 
     def failed(self, work: Work, error: CoterieError) -> None:
         super().failed(work, error)
