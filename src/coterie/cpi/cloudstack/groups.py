@@ -16,14 +16,13 @@ from coterie.cpi.contract import (
     CpiError,
     GroupInUse,
     GroupMetadata,
-    InvalidCall,
     Mark,
     NameTaken,
     NotSupported,
     OutcomeUnknown,
     is_adopted,
-    read_group_cid,
 )
+from coterie.cpi.contract.checks import mark_of_group, require_group_wish
 
 _OPTIONS = ("name", "adopt")
 _SOON_S = 2.0
@@ -32,7 +31,7 @@ _SOON_S = 2.0
 class Groups(Adoption):
     @cloud_call
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        self._check_group(metadata)
+        require_group_wish(metadata, self.settings.policies, _OPTIONS)
         if metadata.options.get("adopt"):
             return self.adopted(metadata)
         name = metadata.options.get("name")
@@ -51,7 +50,7 @@ class Groups(Adoption):
 
     @cloud_call
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        self._check_group(metadata)
+        require_group_wish(metadata, self.settings.policies, _OPTIONS)
         if is_adopted(cid):
             refuse_guards(metadata)
             return
@@ -64,7 +63,7 @@ class Groups(Adoption):
                 f"server group {cid} keeps its policy for life", remedy="recreate the group and move its VMs"
             )
         before = old.guards if old else ()
-        guards = self.secure(metadata.security_groups, self._mark(cid))
+        guards = self.secure(metadata.security_groups, mark_of_group(cid, self.runtime.director_uuid))
         if set(guards) == set(before):
             return
         self._require_changeable(cid, group)
@@ -105,7 +104,7 @@ class Groups(Adoption):
         raise error
 
     def _guards_made_for(self, cid: str) -> list[Row]:
-        intent = self._mark(cid).intent
+        intent = mark_of_group(cid, self.runtime.director_uuid).intent
         rows = self.api.every("listSecurityGroups")
         return [row for row in rows if (mark := self.guard_mark(row)) and mark.intent == intent]
 
@@ -144,23 +143,6 @@ class Groups(Adoption):
             f"server group {cid} has members, and CloudStack changes security groups of stopped VMs only",
             remedy="recreate the VMs, or set properties.security_group_change: restart to restart them one by one",
         )
-
-    def _mark(self, cid: str) -> Mark:
-        found = read_group_cid(cid)
-        if found is None or not found.belongs_to(self.runtime.director_uuid):
-            raise InvalidCall(f"{cid} is no server group of this Director", remedy="use the CID that create answered")
-        return Mark(self.runtime.director_uuid, found.intent)
-
-    def _check_group(self, metadata: GroupMetadata) -> None:
-        policies = self.settings.policies
-        if metadata.policy is not None and metadata.policy not in policies:
-            raise NotSupported(
-                f"policy {metadata.policy!r} is impossible on this cloud",
-                remedy=f"use one of: {', '.join(sorted(policies))}",
-            )
-        for key in metadata.options:
-            if key not in _OPTIONS:
-                raise InvalidCall(f"options.{key} is not known", remedy=f"use one of: {', '.join(_OPTIONS)}")
 
 
 def group_tag(cid: str) -> Mapping[str, str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from coterie.cpi.contract.errors import Changed, InvalidCall
-from coterie.cpi.contract.types import KINDS, CloudObject, Expected
+from coterie.cpi.contract.errors import Changed, InvalidCall, NotSupported
+from coterie.cpi.contract.mark import Mark, read_group_cid
+from coterie.cpi.contract.types import KINDS, CloudObject, Expected, GroupMetadata
 
 
 def require_kind(kind: str) -> None:
@@ -27,6 +28,26 @@ def require_same(found: CloudObject, expected: Expected) -> None:
                 why=f"its {what} differs",
                 remedy="survey again, and decide on what is there now",
             )
+
+
+def require_group_wish(metadata: GroupMetadata, policies: Collection[str], options: Collection[str]) -> None:
+    """Refuse a server group that this cloud cannot make, or options that its driver does not know."""
+    if metadata.policy is not None and metadata.policy not in policies:
+        raise NotSupported(
+            f"policy {metadata.policy!r} is impossible on this cloud",
+            remedy=f"use one of: {', '.join(sorted(policies)) or 'none'}",
+        )
+    for key in metadata.options:
+        if key not in options:
+            raise InvalidCall(f"options.{key} is not known", remedy=f"use one of: {', '.join(options)}")
+
+
+def mark_of_group(cid: str, director_uuid: str) -> Mark:
+    """The mark behind the CID of a server group of this Director."""
+    found = read_group_cid(cid)
+    if found is None or not found.belongs_to(director_uuid):
+        raise InvalidCall(f"{cid} is no server group of this Director", remedy="use the CID that create answered")
+    return Mark(director_uuid, found.intent)
 
 
 def read_properties(properties: Mapping[str, Any], readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:

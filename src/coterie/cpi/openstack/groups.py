@@ -16,8 +16,8 @@ from coterie.cpi.contract import (
     NotSupported,
     OutcomeUnknown,
     is_adopted,
-    read_group_cid,
 )
+from coterie.cpi.contract.checks import mark_of_group, require_group_wish
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.group_rows import group_missing, policy_of
@@ -30,7 +30,7 @@ _OPTIONS = ("name", "adopt")
 class Groups(Members):
     @cloud_call
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        self._check_group(metadata)
+        require_group_wish(metadata, self.settings.policies, _OPTIONS)
         if metadata.options.get("adopt"):
             return self._adopted(metadata)
         name = metadata.options.get("name")
@@ -52,11 +52,11 @@ class Groups(Members):
 
     @cloud_call
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        self._check_group(metadata)
+        require_group_wish(metadata, self.settings.policies, _OPTIONS)
         if is_adopted(cid):
             _refuse_guards(metadata)
             return
-        mark, memos, group = self._mark(cid), self.memos_of(cid), self.group_row(cid)
+        mark, memos, group = mark_of_group(cid, self.runtime.director_uuid), self.memos_of(cid), self.group_row(cid)
         if group is None and (not memos or memos[-1].policy):
             raise group_missing(cid)
         if metadata.policy != (policy_of(group) if group else None):
@@ -77,7 +77,7 @@ class Groups(Members):
     def delete_server_group(self, cid: str) -> None:
         if is_adopted(cid):
             return
-        mark, memos, groups = self._mark(cid), self.memos_of(cid), self.groups_named(cid)
+        mark, memos, groups = mark_of_group(cid, self.runtime.director_uuid), self.memos_of(cid), self.groups_named(cid)
         self._require_empty(cid, groups)
         for group in groups:
             self._deleted(group)
@@ -165,23 +165,6 @@ class Groups(Members):
         except Refusal as error:
             if error.status != MISSING:
                 raise
-
-    def _mark(self, cid: str) -> Mark:
-        found = read_group_cid(cid)
-        if found is None or not found.belongs_to(self.runtime.director_uuid):
-            raise InvalidCall(f"{cid} is no server group of this Director", remedy="use the CID that create answered")
-        return Mark(self.runtime.director_uuid, found.intent)
-
-    def _check_group(self, metadata: GroupMetadata) -> None:
-        policies = self.settings.policies
-        if metadata.policy is not None and metadata.policy not in policies:
-            raise NotSupported(
-                f"policy {metadata.policy!r} is impossible on this cloud",
-                remedy=f"use one of: {', '.join(sorted(policies))}",
-            )
-        for key in metadata.options:
-            if key not in _OPTIONS:
-                raise InvalidCall(f"options.{key} is not known", remedy=f"use one of: {', '.join(_OPTIONS)}")
 
 
 def _refuse_guards(metadata: GroupMetadata) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import GroupMetadata, InvalidCall, Mark, NotSupported, SecurityGroup
+from coterie.cpi.contract import GroupMetadata, InvalidCall, Mark, SecurityGroup
+from coterie.cpi.contract.checks import require_group_wish
 from coterie.cpi.sandbox.marking import GROUP, mark_tags
 
 POLICY = "coterie-policy"
@@ -35,14 +36,7 @@ class GroupWish:
 
 def read_wish(metadata: GroupMetadata, policies: frozenset[str]) -> GroupWish:
     """The wish, if this cloud can fulfil it."""
-    if metadata.policy is not None and metadata.policy not in policies:
-        raise NotSupported(
-            f"policy {metadata.policy!r} is impossible on this cloud",
-            remedy=f"use one of: {', '.join(sorted(policies)) or 'none'}",
-        )
-    for key in metadata.options:
-        if key not in OPTIONS:
-            raise InvalidCall(f"options.{key} is not known", remedy=f"use one of: {', '.join(OPTIONS)}")
+    require_group_wish(metadata, policies, OPTIONS)
     hosts = metadata.options.get("hosts")
     if hosts is not None and not isinstance(hosts, (list, tuple)):
         raise InvalidCall(f"options.hosts is {hosts!r}", remedy="list names of hosts")
