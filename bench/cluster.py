@@ -192,7 +192,8 @@ def main() -> None:
                 print(f"{title:>10}, {count} conductors: {throughput(url, count, chosen.steps)}", flush=True)
             print(f"{title:>10}, commit to start: {latency_ms(url)}", flush=True)
             print(f"{title:>10}, hand-over after a kill: {hand_over_s(url, 6.0)}", flush=True)
-        print(f"PostgreSQL, {chosen.idle} idle conductors: {idle(server.url, chosen.idle, 20.0)}")
+        if chosen.idle:
+            print(f"PostgreSQL, {chosen.idle} idle conductors: {idle(server.url, chosen.idle, 20.0)}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import threading
 
 from coterie.conductor.inbox import Inbox
 from coterie.ledger.steps import Claim
+from coterie.task.turn import Turn
+from tests.cluster.fleet import until
 
 
 def claim(number: int, cloud: str | None = "a") -> Claim:
@@ -64,3 +66,77 @@ def test_closing_sends_every_waiting_worker_home_and_drops_what_nobody_has_begun
     assert not any(worker.is_alive() for worker in workers)
     assert inbox.get() is None
     assert 4 not in inbox.steps
+
+
+def test_a_step_that_goes_on_comes_before_those_that_have_not_begun() -> None:
+    inbox = Inbox(workers=2, per_cloud=2)
+    inbox.put([claim(1), claim(2)])
+    first = inbox.get() or claim(0)
+    assert inbox.commit(first) is True
+    assert (inbox.under_way, inbox.steps) == (0, {1, 2})
+    inbox.again(first)
+    assert [inbox.get(), inbox.get()] == [claim(1), claim(2)]
+
+
+def test_a_step_is_finished_before_another_takes_its_place() -> None:
+    """With one worker there is one order of events, whatever is committed meanwhile."""
+    inbox = Inbox(workers=1, per_cloud=1)
+    inbox.put([claim(1), claim(2)])
+    first = inbox.get() or claim(0)
+    inbox.commit(first)
+    assert not inbox._has_next()
+    inbox.again(first)
+    assert inbox.get() == claim(1)
+    inbox.commit(first)
+    inbox.done(first)
+    assert inbox.get() == claim(2)
+
+
+def test_what_was_written_off_is_not_committed() -> None:
+    inbox = Inbox(workers=2, per_cloud=2)
+    inbox.put([claim(1)])
+    hanging = inbox.get() or claim(0)
+    inbox.done(hanging)
+    assert inbox.commit(hanging) is False
+    assert inbox.steps == set()
+
+
+def test_a_closed_inbox_takes_no_step_back() -> None:
+    inbox = Inbox(workers=2, per_cloud=2)
+    inbox.put([claim(1)])
+    running = inbox.get() or claim(0)
+    inbox.commit(running)
+    inbox.close()
+    inbox.again(running)
+    inbox.done(running)
+    assert inbox.steps == set()
+    assert inbox.get() is None
+
+
+def test_one_quick_worker_does_it_all_and_a_slow_one_holds_up_nobody() -> None:
+    turn, began, slow = Turn(lapse_s=60, shift_s=60), [], threading.Event()
+    inbox = Inbox(workers=4, per_cloud=4, turn=turn)
+
+    def work() -> None:
+        while (found := inbox.get()) is not None:
+            began.append((found.id, threading.get_ident()))
+            if found.id >= 100:
+                turn.give_up()
+                slow.wait(10)
+            inbox.done(found)
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    until(lambda: inbox._idle == 4, "they do not rest", 10)
+    inbox.put([claim(number) for number in range(50)])
+    until(lambda: len(began) == 50, "not all have begun", 10)
+    assert len({thread for _, thread in began}) <= 2, "the others were woken in vain"
+    until(lambda: inbox._idle == 4, "they do not rest again", 10)
+    inbox.put([claim(number) for number in range(100, 104)])
+    until(lambda: len(began) == 54, "one that waits for its cloud holds the others up", 10)
+    slow.set()
+    inbox.close()
+    for worker in workers:
+        worker.join(10)
+    assert not any(worker.is_alive() for worker in workers)

@@ -19,7 +19,7 @@ from coterie.conductor.post import Post
 from coterie.conductor.questions import Questions
 from coterie.conductor.returns import Returns
 from coterie.conductor.standing import Standing
-from coterie.conductor.watchdog import Watchdog
+from coterie.conductor.workers import Workers
 from coterie.cpi.contract import Cpi
 from coterie.cpi.load import driver_names
 from coterie.errors import KeyMissing
@@ -29,7 +29,6 @@ from coterie.ledger.steps import Claim
 from coterie.ledger.store import Ledger
 from coterie.seal.keys import KeyFile
 from coterie.task.clouds import Clouds
-from coterie.task.committer import Committer
 from coterie.task.coordinator import LedgerCoordinator
 from coterie.task.fence import Lease, Observer
 from coterie.task.flow import Work
@@ -74,7 +73,6 @@ class Conductor:
         self.resumed: list[int] = []
         self._ledger = ledger
         self._ids = ids or Ids()
-        self._workers = workers
         self._ttl_s = ttl_s
         self._lease = Lease(ttl_s)
         self._on_lost = on_lost
@@ -89,15 +87,14 @@ class Conductor:
         )
         self._store = str(state_folder / "stemcells")
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
-        self._committer = Committer(ledger, running=lambda: self._inbox.running)
-        self._runner = Runner(FLOWS, self._committer, self._open_work, retry or Retry())
         self._returns = Returns(ledger, self.owner)
+        runner = Runner(FLOWS, self._open_work, retry or Retry())
+        self._workers = Workers(ledger, self._inbox, runner, self._returns, workers, call_timeout_s)
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._watchdog = Watchdog(ledger, call_timeout_s, self._replace_worker)
         self._heart = Heart(
-            ledger, name, self.incarnation, self._lease, ttl_s, refused=self._lose, after=self._watchdog.look
+            ledger, name, self.incarnation, self._lease, ttl_s, refused=self._lose, after=self._workers.watchdog.look
         )
         self._questions = Questions(
             ledger,
@@ -131,8 +128,7 @@ class Conductor:
         self._spawn(self._heart.run)
         for target in (self._claim_steps, self._questions.answer_questions):
             self._threads.append(self._spawn(target))
-        for _ in range(self._workers):
-            self._threads.append(self._spawn(self._work))
+        self._workers.start()
 
     def drain(self, timeout_s: float = 30.0) -> None:
         """Claim nothing more, let running labels end, hand the rest back, leave the fleet."""
@@ -150,12 +146,11 @@ class Conductor:
         except SQLAlchemyError:
             log.exception("the database does not answer: this conductor leaves without a word, its lease will end")
         self._heart.stop()
-        self._committer.close()
 
     def _await_threads(self, timeout_s: float) -> None:
-        self._inbox.close()
         give_up = time.monotonic() + timeout_s
-        for thread in list(self._threads):
+        self._workers.end(timeout_s)
+        for thread in self._threads:
             thread.join(max(0.0, give_up - time.monotonic()))
 
     @property
@@ -192,23 +187,6 @@ class Conductor:
                 # There is enough to do, and every outcome wakes us: a look in vain is not repeated at once.
                 time.sleep(max(0.0, began + _BREATH_S - time.monotonic()))
 
-    def _work(self) -> None:
-        while (claim := self._inbox.get()) is not None:
-            self._watchdog.enter(claim)
-            kept = False
-            try:
-                kept = self._runner.run(claim)
-            except Exception:
-                log.exception("step %s could not be committed; it goes back to the queue", claim.id)
-            finally:
-                if not kept:
-                    self._returns.owe(claim)
-                abandoned = self._watchdog.leave(claim)
-                self._inbox.done(claim)
-                self._ledger.written.ring()  # there is room for another claim
-            if abandoned:
-                return
-
     # -- details --
 
     def _claim(self) -> float:
@@ -237,7 +215,6 @@ class Conductor:
 
     def _open_work(self, claim: Claim) -> Work:
         self._lease.require()
-        self._watchdog.touch(claim)
         cpi = self._opened(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
         return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, dict(claim.data), memory)
@@ -254,11 +231,6 @@ class Conductor:
         if len(self._memories) > _MEMORIES:
             alive = self._inbox.tasks
             self._memories = {task: kept for task, kept in self._memories.items() if task in alive}
-
-    def _replace_worker(self, claim: Claim) -> None:
-        """A call hangs: its thread is written off, and another takes its place."""
-        self._inbox.done(claim)
-        self._threads.append(self._spawn(self._work))
 
     def _lose(self) -> None:
         log.error("the fleet has given this conductor up; it ends")

@@ -24,14 +24,9 @@ class Watchdog:
         self._turn = threading.Lock()
 
     def enter(self, claim: Claim) -> None:
+        """A label begins, and its calls get the whole time."""
         with self._turn:
             self._running[claim.key] = (time.monotonic(), claim)
-
-    def touch(self, claim: Claim) -> None:
-        """The next label begins, and its calls get the whole time."""
-        with self._turn:
-            if claim.key in self._running:
-                self._running[claim.key] = (time.monotonic(), claim)
 
     def leave(self, claim: Claim) -> bool:
         """True if the step was given up meanwhile, and its thread has a successor."""

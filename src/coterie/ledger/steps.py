@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -36,6 +37,7 @@ class Claim:
     time_left: float | None  # seconds until the deadline, when it was claimed
     data: dict[str, Any]
     owner: str
+    claimed_at: float = field(default_factory=monotonic, compare=False)  # by this process's clock
 
     @property
     def key(self) -> tuple[int, int]:

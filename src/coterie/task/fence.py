@@ -9,6 +9,7 @@ from typing import Any
 
 from coterie.cpi.contract import Capabilities
 from coterie.errors import LeaseLost
+from coterie.task.turn import TURN, Pace
 from coterie.telemetry import trace
 
 Observer = Callable[[str, float, BaseException | None], None]
@@ -62,6 +63,7 @@ class FencedCpi:
         self._lease = lease
         self._observe = observe
         self._about = dict(about or {})
+        self._pace = Pace()
 
     @cached_property
     def capabilities(self) -> Callable[[], Capabilities]:
@@ -80,6 +82,8 @@ class FencedCpi:
     def _guard(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             self._lease.require()
+            if self._pace.waits(name):
+                TURN.give_up()
             started = time.monotonic()
             problem: BaseException | None = None
             try:
@@ -89,7 +93,9 @@ class FencedCpi:
                 problem = error
                 raise
             finally:
+                took_s = time.monotonic() - started
+                self._pace.note(name, took_s)
                 if self._observe is not None:
-                    self._observe(name, time.monotonic() - started, problem)
+                    self._observe(name, took_s, problem)
 
         return call

@@ -7,6 +7,8 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+from coterie.task.turn import TURN
+
 
 def problem(health: Mapping[str, Any] | None, address: str | None) -> str | None:
     """What is wrong, in words, or None when the check passes."""
@@ -14,6 +16,7 @@ def problem(health: Mapping[str, Any] | None, address: str | None) -> str | None
         return None
     if address is None:
         return "it has no address to check"
+    TURN.give_up()
     try:
         if health["kind"] == "http":
             return _http(health, address)

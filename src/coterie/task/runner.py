@@ -1,4 +1,4 @@
-"""Runs one claimed step, label after label, until it rests or ends."""
+"""Runs one label of a claimed step."""
 
 from __future__ import annotations
 
@@ -10,56 +10,30 @@ from collections.abc import Callable
 from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.events import Event
 from coterie.ledger.steps import Claim, Outcome
-from coterie.task.committer import Committer
 from coterie.task.flow import Done, Fail, Flow, Flows, Next, Wait, Work
 from coterie.task.retry import Retry
 from coterie.telemetry import trace
-from coterie.telemetry.process import LOSSES, RETRIES, STEPS
+from coterie.telemetry.process import RETRIES
 
 log = logging.getLogger(__name__)
 
 
 class Runner:
-    """Turns what labels return or raise into outcomes, and drops the step when its claim is lost."""
+    """Turns what labels return or raise into outcomes."""
 
-    def __init__(
-        self,
-        flows: Flows,
-        committer: Committer,
-        open_work: Callable[[Claim], Work],
-        retry: Retry,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, flows: Flows, open_work: Callable[[Claim], Work], retry: Retry) -> None:
         self._flows = flows
-        self._committer = committer
         self._open_work = open_work
-        self._clock = clock
         self._retry = retry
         self._chance = random.Random()
         self._told: set[tuple[int, str | None]] = set()  # tasks that know of a missing key, and whose it is
 
-    def run(self, claim: Claim) -> bool:
-        """False when the step was dropped, because its claim or our lease is lost."""
-        flow, started = self._flows[claim.flow], self._clock()
-        try:
-            while True:
-                outcome = self._step(flow, claim, started)
-                if not self._committer.commit(outcome):
-                    raise LeaseLost(f"step {claim.id} ({claim.subject}) belongs to another by now")
-                STEPS.add(claim.flow, outcome.move)
-                if outcome.move != "next":
-                    return True
-                claim.label, claim.data, claim.attempt = outcome.label, outcome.data, 0
-        except LeaseLost as lost:
-            LOSSES.add("step")
-            log.warning("dropped step %s of task %s: %s", claim.id, claim.task, lost)
-            return False
-
-    def _step(self, flow: Flow, claim: Claim, started: float) -> Outcome:
-        work: Work | None = None
+    def run(self, claim: Claim) -> Outcome:
+        """Raises nothing but LeaseLost, and what is wrong with the flow itself."""
+        flow, work = self._flows[claim.flow], None
         try:
             work = self._open_work(claim)
-            self._check_deadline(claim, started)
+            _check_deadline(claim)
             with trace.span(f"step {claim.flow}.{claim.label}", _about(claim), task=_task(work)) as said:
                 made = _outcome(work, flow, flow.label(claim.label)(work))
                 said["coterie.move"] = made.move
@@ -108,13 +82,14 @@ class Runner:
         outcome.writes, outcome.events = work.writes, work.events + outcome.events
         return outcome
 
-    def _check_deadline(self, claim: Claim, started: float) -> None:
-        if claim.time_left is not None and self._clock() - started > claim.time_left:
-            raise DeadlineExceeded(
-                f"{claim.subject} did not get ready in time",
-                why=f"its deadline passed while it was at {claim.label}",
-                remedy="see the events of the task for what it waited for; deploy again to go on",
-            )
+
+def _check_deadline(claim: Claim) -> None:
+    if claim.time_left is not None and time.monotonic() - claim.claimed_at > claim.time_left:
+        raise DeadlineExceeded(
+            f"{claim.subject} did not get ready in time",
+            why=f"its deadline passed while it was at {claim.label}",
+            remedy="see the events of the task for what it waited for; deploy again to go on",
+        )
 
 
 def _task(work: Work) -> str:
