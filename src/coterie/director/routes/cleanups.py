@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import cleaning
 from coterie.director.office import Here
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.ledger.views import cleanups
 
-router = APIRouter(tags=["cleanups"], prefix="/v1/cleanups", responses=PROBLEMS)
+router = noun("cleanups", "/v1/cleanups")
 Id = Annotated[int, Path(ge=1, le=2**53)]
 Words = Annotated[list[Word] | None, Field(max_length=1000)]
 Globs = Annotated[list[Annotated[str, Field(max_length=255)]] | None, Field(max_length=1000)]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
 from coterie.director import cloud_wishes, document
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Json, Resource, require_match, tag
+from coterie.director.reply import Json, Resource, require_match, tag
+from coterie.director.routes.noun import noun
 from coterie.director.sent import Body, read_document
 from coterie.errors import NotFound
 from coterie.ledger.views import clouds
 
-router = APIRouter(tags=["cloud config"], prefix="/v1/cloud-config", responses=PROBLEMS)
+router = noun("cloud config", "/v1/cloud-config")
 
 
 class CloudConfig(Resource):

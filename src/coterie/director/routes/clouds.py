@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,11 +12,12 @@ from coterie.director import cloud_wishes, questions, resealing, wishes
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.redact import redact
-from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.director.spoken import refuse_new
 from coterie.ledger.views import clouds
 
-router = APIRouter(tags=["clouds"], prefix="/v1/clouds", responses=PROBLEMS)
+router = noun("clouds", "/v1/clouds")
 
 
 class Fact(Resource):

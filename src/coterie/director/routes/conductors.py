@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, listing
+from coterie.director.reply import Json, Listing, Part, Resource, listing
+from coterie.director.routes.noun import noun
 from coterie.director.spoken import SINCE_GROUPS
 from coterie.ledger.views import conductor_groups, conductors
 
-router = APIRouter(tags=["conductors"], prefix="/v1/conductors", responses=PROBLEMS)
+router = noun("conductors", "/v1/conductors")
 
 
 class Conductor(Resource):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import Header, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,12 +12,13 @@ from coterie.director import cleaning, document, wishes
 from coterie.director.access import teams
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing, require_match, tag
+from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing, require_match, tag
+from coterie.director.routes.noun import noun
 from coterie.director.wish import DeployWish
 from coterie.errors import NotFound
 from coterie.ledger.views import deployments
 
-router = APIRouter(tags=["deployments"], prefix="/v1/deployments", responses=PROBLEMS)
+router = noun("deployments", "/v1/deployments")
 Name = Annotated[Word, Path(description="name of the deployment")]
 IfMatch = Annotated[str | None, Header(max_length=1000, description="ETag of the deployment that was looked at")]
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 
 from coterie.director import wishes
 from coterie.director.office import Here
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.ledger.views import objects
 
-router = APIRouter(tags=["disks"], prefix="/v1/disks", responses=PROBLEMS)
+router = noun("disks", "/v1/disks")
 
 
 class Disk(Resource):

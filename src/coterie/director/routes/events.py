@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response, StreamingResponse
 
 from coterie.director import stream
 from coterie.director.office import Here, Office
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.director.routes.tasks import TaskId
 from coterie.ledger.views import events, tasks
 from coterie.ledger.views.page import Slice
 
-router = APIRouter(tags=["events"], prefix="/v1", responses=PROBLEMS)
+router = noun("events", "/v1")
 LastEvent = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=2**53)]
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {

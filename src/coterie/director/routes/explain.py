@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
-from coterie.director.reply import PROBLEMS, Json, Resource
+from coterie.director.reply import Json, Resource
+from coterie.director.routes.noun import noun
 from coterie.manifest.explain import explain
 
-router = APIRouter(tags=["explain"], prefix="/v1/explain", responses=PROBLEMS)
+router = noun("explain", "/v1/explain")
 
 
 class Explanation(Resource):

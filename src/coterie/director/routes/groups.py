@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 
 from coterie.director import questions, wishes
 from coterie.director.office import Here
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.ledger.views import groups
 
-router = APIRouter(tags=["groups"], prefix="/v1/groups", responses=PROBLEMS)
+router = noun("groups", "/v1/groups")
 
 
 class Group(Resource):

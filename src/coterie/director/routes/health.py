@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
 from coterie.director import metrics
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS
+from coterie.director.routes.noun import noun
 from coterie.errors import Unreachable
 from coterie.ledger import identity
 
-router = APIRouter(tags=["health"], responses=PROBLEMS)
+router = noun("health")
 
 
 @router.get("/livez", response_class=PlainTextResponse)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 
 from coterie import __version__
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Resource
+from coterie.director.reply import Json, Resource
+from coterie.director.routes.noun import noun
 from coterie.ledger.sight import limited
 from coterie.ledger.views import tasks
 
-router = APIRouter(tags=["director"], prefix="/v1", responses=PROBLEMS)
+router = noun("director", "/v1")
 
 
 class Named(BaseModel):

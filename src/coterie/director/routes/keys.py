@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import resealing
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Listing, Resource
+from coterie.director.reply import Json, Listing, Resource
+from coterie.director.routes.noun import noun
 from coterie.ledger import keys
 
-router = APIRouter(tags=["keys"], prefix="/v1/keys", responses=PROBLEMS)
+router = noun("keys", "/v1/keys")
 _GROUP = r"^(\*|[A-Za-z0-9_.-]*)$"
 
 

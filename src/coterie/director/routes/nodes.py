@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import wishes
 from coterie.director.office import Here
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.director.spoken import refuse_new
 from coterie.ledger.views import nodes
 from coterie.task.enroll import Enrollment
 
-router = APIRouter(tags=["nodes"], prefix="/v1/nodes", responses=PROBLEMS)
+router = noun("nodes", "/v1/nodes")
 Which = Annotated[Word, Path(description="uuid, deployment/group/index, or the name of an enrolled node")]
 
 

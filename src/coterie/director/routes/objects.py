@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from pydantic import BaseModel, Field
 
 from coterie.director import wishes
 from coterie.director.office import Here
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.ledger.views import objects
 
-router = APIRouter(tags=["objects"], prefix="/v1/objects", responses=PROBLEMS)
+router = noun("objects", "/v1/objects")
 
 
 class CloudObject(Resource):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from coterie.director import wishes
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Resource, Word
+from coterie.director.reply import Json, Resource, Word
+from coterie.director.routes.noun import noun
 
-router = APIRouter(tags=["placement"], prefix="/v1/placement", responses=PROBLEMS)
+router = noun("placement", "/v1/placement")
 
 
 class Placement(Resource):

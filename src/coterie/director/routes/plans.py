@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import PlainTextResponse, Response
 
 from coterie.director import wishes
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Resource, SafeJson, tag
+from coterie.director.reply import Json, Resource, SafeJson, tag
+from coterie.director.routes.noun import noun
 from coterie.director.wish import PlanWish
 
-router = APIRouter(tags=["plans"], prefix="/v1/plans", responses=PROBLEMS)
+router = noun("plans", "/v1/plans")
 
 
 class Change(Resource):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from coterie.director import rings
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Resource, Word
+from coterie.director.reply import Json, Resource, Word
+from coterie.director.routes.noun import noun
 from coterie.director.spoken import SINCE_GROUPS
 
-router = APIRouter(tags=["ring"], prefix="/v1/ring", responses=PROBLEMS, dependencies=[SINCE_GROUPS])
+router = noun("ring", "/v1/ring", SINCE_GROUPS)
 
 
 class OneRing(Resource):

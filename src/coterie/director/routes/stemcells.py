@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from coterie.director import catalogue
 from coterie.director.intake import take_in
 from coterie.director.office import Here, Office
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.director.sent import read_json
 from coterie.errors import UsageError
 from coterie.ledger.views import stemcells
 
-router = APIRouter(tags=["stemcells"], prefix="/v1/stemcells", responses=PROBLEMS)
+router = noun("stemcells", "/v1/stemcells")
 _TARBALL = ("application/gzip", "application/x-gzip", "application/x-tar", "application/octet-stream")
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from coterie.director import wishes
 from coterie.director.office import Here
 from coterie.director.once import Key, once
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.ledger.views import tasks, waiting
 
-router = APIRouter(tags=["tasks"], prefix="/v1/tasks", responses=PROBLEMS)
+router = noun("tasks", "/v1/tasks")
 TaskId = Annotated[int, Path(ge=1, le=2**53)]
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.access import caller
 from coterie.director.access.tokens import DAYS, LONGEST_DAYS, create
 from coterie.director.office import Here
-from coterie.director.reply import PROBLEMS, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.routes.noun import noun
 from coterie.ledger import tokens
 
-router = APIRouter(tags=["tokens"], prefix="/v1", responses=PROBLEMS)
+router = noun("tokens", "/v1")
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.@-]+$")]
 
 

@@ -1,0 +1,25 @@
+"""What all nouns of the API have in common."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+from fastapi.params import Depends as Dependency
+from fastapi.security import HTTPBearer
+
+from coterie.director.reply import PROBLEMS, SafeJson
+from coterie.director.spoken import DOCUMENTED
+
+# For the document only: the gate decides, before any route is looked for.
+_BEARER = Depends(HTTPBearer(auto_error=False, description="An API token, or a JSON web token"))
+
+
+def noun(tag: str, prefix: str = "", *more: Dependency) -> APIRouter:
+    """A router that is complete by itself: an application takes its routes as they are, and analyses none again."""
+    return APIRouter(
+        tags=[tag],
+        prefix=prefix,
+        responses=PROBLEMS,
+        dependencies=[_BEARER, DOCUMENTED, *more],
+        default_response_class=SafeJson,
+        redirect_slashes=False,
+    )
