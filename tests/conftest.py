@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from coterie.ledger.store import Ledger
 from coterie.sandbox import datacenter
+from tests.ledger.blank import postgres_database, postgres_template, sqlite_ledger
 from tests.peers import postgres
 
 
@@ -23,10 +22,7 @@ def postgres_server() -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> str:
     """The URL of an empty database."""
-    name = f"t{uuid.uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return postgres_server.rpartition("/")[0] + f"/{name}"
+    return postgres_database(postgres_server)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -37,9 +33,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-@pytest.fixture
-def ledger(database_url: str) -> Iterator[Ledger]:
-    opened = Ledger.open(database_url)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+    if request.param == "sqlite":
+        opened = sqlite_ledger(tmp_path / "ledger.db")
+    else:
+        server = request.getfixturevalue("postgres_server")
+        opened = Ledger.open(postgres_database(server, postgres_template(server)))
     yield opened
     opened.close()
 

@@ -7,13 +7,14 @@ import pytest
 
 from coterie.ledger.store import Ledger
 from tests.cleanup.yard import Yard
+from tests.ledger.blank import sqlite_ledger
 from tests.task.site import site
 
 
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Yard]:
     """On SQLite."""
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger = sqlite_ledger(tmp_path / "ledger.db")
     with site(ledger, tmp_path) as made:
         yield Yard(made)
     ledger.close()

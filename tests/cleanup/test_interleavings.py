@@ -18,7 +18,6 @@ from coterie.cleanup import start
 from coterie.cleanup.proposal import Proposal
 from coterie.cpi.sandbox.marking import DIRECTOR, INTENT
 from coterie.errors import CoterieError
-from coterie.ledger.store import Ledger
 from coterie.ledger.tables import deployments, server_groups
 from coterie.ledger.tables import objects as objects_table
 from coterie.sandbox import disks, faults, images, security_groups, vm_shape, vms
@@ -27,6 +26,7 @@ from coterie.sandbox.fit import Demand
 from coterie.task import start as work
 from coterie.task.abandon import abandon
 from tests.cleanup.yard import KINDS, Yard
+from tests.ledger.blank import sqlite_ledger
 from tests.task.site import Site, group, manifest
 
 NAMES = st.sampled_from(["red", "blue"])
@@ -55,7 +55,7 @@ class Interleavings(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         folder = Path(self._folder.name)
-        self.ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
+        self.ledger = sqlite_ledger(folder / "ledger.db")
         self.site = Site(self.ledger, folder)
         self.site.conductor.start()
         self.yard = Yard(self.site)

@@ -18,6 +18,7 @@ from coterie.ledger.tables import steps
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.task import start
+from tests.ledger.blank import sqlite_ledger
 from tests.task.site import group, manifest, site
 from tests.task.test_groups import TWO
 
@@ -70,7 +71,7 @@ def test_a_drained_conductor_holds_no_step(ledger: Ledger, tmp_path: Path) -> No
 
 
 def test_a_call_that_hangs_is_given_up_and_done_by_another_thread(tmp_path: Path) -> None:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    ledger = sqlite_ledger(tmp_path / "l.db")
     with site(ledger, tmp_path) as here:
         here.conductor.drain(5.0)
         here.conductor = Conductor(ledger, "c", state_folder=tmp_path, workers=2, ttl_s=1.0, call_timeout_s=0.5)
@@ -85,7 +86,7 @@ def test_a_call_that_hangs_is_given_up_and_done_by_another_thread(tmp_path: Path
 
 
 def test_a_question_that_hangs_is_asked_again(tmp_path: Path) -> None:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    ledger = sqlite_ledger(tmp_path / "l.db")
     with site(ledger, tmp_path) as here:
         here.conductor.drain(5.0)
         here.conductor = Conductor(ledger, "c", state_folder=tmp_path, workers=2, ttl_s=1.0, call_timeout_s=0.5)
@@ -99,7 +100,7 @@ def test_a_question_that_hangs_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_what_outlasts_a_drain_calls_no_cloud(tmp_path: Path) -> None:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    ledger = sqlite_ledger(tmp_path / "l.db")
     with site(ledger, tmp_path) as here:
         here.deploy(manifest(group("a", 1)))
         cloud = here.conductor._clouds.get("lab")
@@ -110,7 +111,7 @@ def test_what_outlasts_a_drain_calls_no_cloud(tmp_path: Path) -> None:
 
 
 def test_a_cloud_that_hangs_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    ledger = sqlite_ledger(tmp_path / "l.db")
     with site(ledger, tmp_path) as here:
         here.conductor.drain(5.0)
         here.conductor = Conductor(ledger, "c", state_folder=tmp_path, workers=4)
@@ -139,7 +140,7 @@ def _running(ledger: Ledger, label: str) -> int:
 
 
 def test_questions_of_a_newer_release_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    ledger = sqlite_ledger(tmp_path / "l.db")
     with site(ledger, tmp_path) as here:
         data, error = answer(here.cpi(), "from-the-future:x", None)
     assert data is None

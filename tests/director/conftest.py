@@ -17,13 +17,14 @@ from coterie.ledger.store import Ledger
 from coterie.seal.keys import KeyFile
 from coterie.settings import load
 from tests.director.asgi import Client
+from tests.ledger.blank import sqlite_ledger
 
 
 @pytest.fixture
 def office(tmp_path: Path) -> Iterator[Office]:
     home = Home(tmp_path / "state")
     home.prepare()
-    ledger = Ledger.open(home.database)
+    ledger = sqlite_ledger(home.ledger)
     settings = load({"state": str(home.folder)}, {"HOME": str(tmp_path), "COTERIE_TOKEN": "hunter2"})
     publish_key(ledger, home.folder)
     yield Office(ledger, ensure_director(ledger, "test", Ids()), settings, home, local=True)

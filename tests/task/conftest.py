@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from coterie.ledger.store import Ledger
+from tests.ledger.blank import sqlite_ledger
 from tests.task.site import Site, site
 
 
@@ -19,7 +20,7 @@ def here(ledger: Ledger, tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[Site]:
     """On SQLite only: for what the database has no part in."""
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger = sqlite_ledger(tmp_path / "ledger.db")
     with site(ledger, tmp_path) as made:
         yield made
     ledger.close()

@@ -14,13 +14,13 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Mark
 from coterie.errors import Conflict
 from coterie.ids import Ids, director_prefix
-from coterie.ledger.store import Ledger
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
 from coterie.task import start
 from coterie.task.abandon import abandon
 from coterie.task.enroll import Enrollment, enroll
 from coterie.task.let_go import destroy
 from tests.cleanup.yard import Yard
+from tests.ledger.blank import sqlite_ledger
 from tests.task.site import Site, group, manifest, site
 
 SPREAD = "persistent_disk: 1024, placement: {policy: anti-affinity}"
@@ -37,7 +37,7 @@ def bed(tmp_path: Path) -> Iterator[CloudstackBed]:
 @pytest.fixture
 def here(bed: CloudstackBed, tmp_path: Path) -> Iterator[Site]:
     (tmp_path / "site").mkdir()
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger = sqlite_ledger(tmp_path / "ledger.db")
     with site(ledger, tmp_path / "site") as made:
         made.config = _config(bed)
         yield made

@@ -17,6 +17,7 @@ from coterie.ledger.tables import changes
 from coterie.task.coordinator import LedgerCoordinator
 from coterie.task.fence import FencedCpi, Lease
 from coterie.task.retry import Retry
+from tests.ledger.blank import sqlite_ledger
 
 
 def test_retries_back_off_and_end() -> None:
@@ -110,7 +111,7 @@ class Recorder:
 
 @pytest.fixture
 def ledger_here(tmp_path: Path) -> Any:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'l.db'}")
+    ledger = sqlite_ledger(tmp_path / "l.db")
     yield ledger
     ledger.close()
 

@@ -13,12 +13,12 @@ from coterie.director.app import build
 from coterie.director.home import Home
 from coterie.director.office import Office
 from coterie.errors import UsageError
-from coterie.ledger.store import Ledger
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.settings import load
 from coterie.telemetry import trace
 from tests.director.asgi import Client
+from tests.ledger.blank import sqlite_ledger
 from tests.task.site import Site, group, manifest, site
 from tests.telemetry.collector import Collector, collecting
 
@@ -35,7 +35,7 @@ def collector() -> Iterator[Collector]:
 
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[Site]:
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger = sqlite_ledger(tmp_path / "ledger.db")
     with site(ledger, tmp_path) as made:
         yield made
     ledger.close()
