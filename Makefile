@@ -11,10 +11,10 @@ demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated
 	@examples/demo $(BIN)
 
 test: packages $(VENV)/.tested lint ## everything that decides whether a change lands
-	$(BIN)/pytest -n 2 --dist worksteal -m "not full and not openstack"
+	$(BIN)/pytest -n 3 --dist worksteal -m "not full and not openstack"
 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
-	$(BIN)/pytest -n 2 --dist worksteal -m "not openstack"
+	$(BIN)/pytest -n 3 --dist worksteal -m "not openstack"
 
 OPENSTACK := tests/cpi/openstack tests/cpi/test_conformance.py
 

@@ -14,6 +14,7 @@ from coterie.ledger.steps import Claim, Outcome
 from coterie.ledger.store import Ledger
 from coterie.task.committer import Committer
 from coterie.task.runner import Runner
+from coterie.task.turn import TURN
 from coterie.telemetry.process import LOSSES, STEPS
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Workers:
             else:
                 self._drop(claim)
             if abandoned:
+                TURN.give_up()
                 return
 
     def _settled(self, outcome: Outcome, applied: bool, problem: BaseException | None) -> None:
