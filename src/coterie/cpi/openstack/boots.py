@@ -39,14 +39,18 @@ class Boots(Removal, Joining):
         except NoPlacement as error:
             raise self._explained(error, place) from error
 
-    def effect(self, change: Json) -> Json:
+    def effect(self, domain: str, change: Json) -> Json:
         """As the only one that boots into this group, once all that were booted before have a host."""
         if change["kind"] != "vm":
-            return super().effect(change)
+            return super().effect(domain, change)
         with suppress(Refusal, CpiError):  # to wait is only polite
             self.awaited("hosts for a group", lambda: self._all_placed(str(change["group"])), _CHOICE_S)
-        wanted = self._posted(unsealed(self.settings, change["sealed"]), Mark.of_wire(change["mark"]))
-        return {"id": wanted, "made": True}
+        request, mark = unsealed(self.settings, change["sealed"]), Mark.of_wire(change["mark"])
+        known = self.living("vm", mark)
+        if known:
+            return {"id": known["id"], "made": False}
+        self.runtime.coordinator.hold(domain)
+        return {"id": self._sent(request, mark), "made": True}
 
     def _all_placed(self, cid: str) -> bool | None:
         rows = list(self.rows("vm", tags=group_tag(cid), status="BUILD"))
@@ -85,10 +89,11 @@ class Boots(Removal, Joining):
         return str(self.submit("boot", place.cid, change)["id"])
 
     def _posted(self, request: Json, mark: Mark) -> str:
-        """Under one mark there is one server: one that somebody booted already is it, and its port takes no second."""
+        """Under one mark there is one server: one that somebody booted already is it."""
         known = self.living("vm", mark)
-        if known:
-            return str(known["id"])
+        return str(known["id"]) if known else self._sent(request, mark)
+
+    def _sent(self, request: Json, mark: Mark) -> str:
         try:
             return str(self.api.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
         except Refusal as error:

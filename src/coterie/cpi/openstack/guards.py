@@ -85,13 +85,14 @@ class Guards(Memos):
         mark = mark_of_description(row.get("description"))
         return mark is not None and mark.director == self.runtime.director_uuid
 
-    def effect(self, change: Json) -> Json:
+    def effect(self, domain: str, change: Json) -> Json:
         """As the only writer of its name: a security group is one by its name, not by its mark."""
         if change["kind"] != "security_group":
-            return super().effect(change)
+            return super().effect(domain, change)
         found = self.guard_named(str(change["body"]["name"]))
         if found:
             return {"id": found["id"], "made": False}
+        self.runtime.coordinator.hold(domain)
         made = str(self.made("security_group", Mark.of_wire(change["mark"]), change["body"])["id"])
         rows = self.rows("security_group", name=change["body"]["name"], project_id=self.api.project)
         return self.elected("security_group", made, sorted(rows, key=lambda row: (str(row["created_at"]), row["id"])))
