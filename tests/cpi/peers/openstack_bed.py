@@ -33,6 +33,7 @@ REQUESTS = {
 }
 
 
+_LEASE_S = 6.0  # tests kill writers, and whoever comes next waits for the end of their turn
 _spare: list[Tenant] = []
 
 
@@ -62,7 +63,7 @@ class OpenstackBed(SmallBed):
         self.more: dict[str, Any] = {}
         self.faults = OpenstackFaults(self.front)
         self.operator = OpenstackOperator(self.tenant)
-        self._coordinator = LedgerCoordinator(_ledger(), "kit")
+        self._coordinator = LedgerCoordinator(_ledger(), "kit", lease_s=_LEASE_S)
         self._numbers = itertools.count(10)
 
     def properties(self) -> dict[str, Any]:
