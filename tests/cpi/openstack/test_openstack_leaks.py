@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from peers.openstack_bed import OpenstackBed
+from peers.openstack_bed import COMPUTES, OpenstackBed
 from peers.openstack_operator import until
 from tests.cpi.openstack.killing import sweep
 
@@ -14,7 +14,6 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, NoPlacement, OutcomeUnknown
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDuRarZnRJUz5VFrCszxlkowqY/VWhemiuRpNjD+8mdO"
-COMPUTES = ("nova-compute-fake1", "nova-compute-fake2", "nova-compute-fake3")
 
 
 def test_a_vm_that_found_no_host_leaves_nothing(bed: OpenstackBed, lab: Lab) -> None:
