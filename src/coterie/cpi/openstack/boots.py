@@ -50,7 +50,7 @@ class Boots(Removal, Joining):
         if known:
             return {"id": known["id"], "made": False}
         self.runtime.coordinator.hold(domain)
-        return {"id": self._sent(request, mark), "made": True}
+        return {"id": self._boot(request, mark), "made": True}
 
     def _all_placed(self, cid: str) -> bool | None:
         rows = list(self.rows("vm", tags=group_tag(cid), status="BUILD"))
@@ -91,9 +91,9 @@ class Boots(Removal, Joining):
     def _posted(self, request: Json, mark: Mark) -> str:
         """Under one mark there is one server: one that somebody booted already is it."""
         known = self.living("vm", mark)
-        return str(known["id"]) if known else self._sent(request, mark)
+        return str(known["id"]) if known else self._boot(request, mark)
 
-    def _sent(self, request: Json, mark: Mark) -> str:
+    def _boot(self, request: Json, mark: Mark) -> str:
         try:
             return str(self.api.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
         except Refusal as error:
