@@ -57,12 +57,13 @@ def test_create_vm(bed: OpenstackBed, lab: Lab, matrix: Matrix) -> None:
         return str(cpi.create_vm(**lab.vm_arguments("z1", group, networks=networks, mark=mark)).cid)
 
     keep = frozenset({group, image, *guards})
-    assert matrix(bed, Deed(act, lab.cpi.delete_vm, lab.mark, keep)) > 3
+    assert matrix(bed, Deed(act, lab.cpi.delete_vm, lab.mark, keep)) > 2
 
 
 @each
 def test_create_vm_with_everything(bed: OpenstackBed, lab: Lab, matrix: Matrix) -> None:
-    """Root disk as a volume, a public key, a second card without an address, a floating IP."""
+    """Root disk as a volume, a public key, a second card without an address, a floating IP. Swept by the product's own
+    cleanup, below."""
     image = lab.image()
     properties = {
         **bed.vm_properties("z1"),
@@ -78,7 +79,7 @@ def test_create_vm_with_everything(bed: OpenstackBed, lab: Lab, matrix: Matrix) 
         arguments = lab.vm_arguments("z1", cloud_properties=properties, networks=networks, mark=mark)
         return str(cpi.create_vm(**arguments).cid)
 
-    assert matrix(bed, Deed(act, lab.cpi.delete_vm, lab.mark, keep)) > 6
+    assert matrix(bed, Deed(act, lab.cpi.delete_vm, lab.mark, keep, swept=False)) > 6
 
 
 @each
