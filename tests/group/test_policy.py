@@ -8,7 +8,7 @@ from coterie.cpi.contract import POLICIES
 from coterie.errors import CoterieError
 from coterie.group.audit import Host, Member, audit
 from coterie.group.change import LIFE, fate, require_move
-from coterie.group.policy import PROMISES, judge
+from coterie.group.policy import PROMISES, judge, misplaced
 
 
 def test_every_policy_of_the_contract_has_a_promise() -> None:
@@ -23,7 +23,10 @@ def test_every_policy_of_the_contract_has_a_promise() -> None:
         ("soft-anti-affinity", ["a", "b", "c"], 3, True),
         ("soft-anti-affinity", ["a", "a", "b", "b"], 2, True),
         ("soft-anti-affinity", ["a", "a", "b"], 3, False),
-        ("soft-anti-affinity", ["a", "a"], None, True),
+        ("soft-anti-affinity", ["a", "a"], None, None),
+        ("soft-anti-affinity", ["a", "a", "b", "b"], None, True),
+        ("soft-anti-affinity", ["a", "a", "a", "a", "b", "b"], None, False),
+        ("soft-anti-affinity", ["a", "a", "a", "b"], 2, False),
         ("soft-anti-affinity", [], 3, True),
         ("affinity", ["a", "a"], 3, True),
         ("affinity", ["a", "b"], 3, False),
@@ -32,8 +35,29 @@ def test_every_policy_of_the_contract_has_a_promise() -> None:
         (None, ["a", "a"], 3, True),
     ],
 )
-def test_verdicts(policy: str | None, hosts: list[str], available: int | None, holds: bool) -> None:
+def test_verdicts(policy: str | None, hosts: list[str], available: int | None, holds: bool | None) -> None:
     assert judge(policy, hosts, available).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("policy", "counts", "available", "moved"),
+    [
+        ("soft-anti-affinity", [4, 2], 3, 2),
+        ("soft-anti-affinity", [4, 2], None, 1),
+        ("soft-anti-affinity", [4, 1, 1], 3, 2),
+        ("soft-anti-affinity", [3], None, 2),
+        ("soft-anti-affinity", [3], 1, 0),
+        ("soft-anti-affinity", [2, 1, 1], 3, 0),
+        ("soft-anti-affinity", [], 3, 0),
+        ("anti-affinity", [2, 1, 3], 3, 3),
+        ("affinity", [1, 3, 1], 3, 2),
+        ("soft-affinity", [1, 3], 3, 0),
+        (None, [3], 3, 0),
+    ],
+)
+def test_what_a_recreate_should_move(policy: str | None, counts: list[int], available: int | None, moved: int) -> None:
+    hosts = {f"h{number}": [f"{number}/{one}" for one in range(count)] for number, count in enumerate(counts)}
+    assert len(misplaced(policy, hosts, available)) == moved
 
 
 HOSTS = [Host("h1", "z1", "r1"), Host("h2", "z1", "r1"), Host("h3", "z1", "r2"), Host("x", "z9", "r9")]

@@ -60,6 +60,9 @@ def _audited(session: Session, group: dict[str, Any]) -> str:
     ]
     pairs += [("why", group["why"])] if group["why"] else []
     pairs += [(f"worst {what}", _worst(group[f"worst_{what}"])) for what in ("host", "rack")]
+    if group["mend"]:
+        words = " ".join(f"--node {node}" for node in group["mend"])
+        pairs += [("mend", f"place {len(group['mend'])} anew: coterie deploy MANIFEST --recreate {words}")]
     pairs += [("note", note) for note in group["notes"]]
     hosts = [(host, len(nodes), nodes) for host, nodes in group["hosts"].items()]
     text = fields(pairs, session.paint)

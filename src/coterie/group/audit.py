@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.group.policy import PROMISES, judge
+from coterie.group.policy import PROMISES, judge, misplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,22 @@ class Host:
 
 
 def audit(policy: str | None, members: Sequence[Member], hosts: Sequence[Host], zones: Sequence[str]) -> dict[str, Any]:
-    """`hosts`: those of the cloud, as far as it shows them; `zones`: where the group may be."""
+    """`hosts`: those of the cloud, as far as it shows them; `zones`: where the group may be. `mend`: the nodes that a
+    rolling recreate should place anew."""
     known = {host.name: host for host in hosts}
     placed = [member for member in members if member.host]
     usable = [host for host in hosts if not zones or host.az in zones]
     verdict = judge(policy, [member.host or "" for member in placed], len(usable) or None)
+    by_host = _by(placed, lambda member: member.host or "")
     unplaced = sorted(member.node for member in members if not member.host)
     return {
         "policy": policy,
         "promise": PROMISES.get(policy or "", "none"),
         "holds": verdict.holds if not unplaced or not verdict.holds else None,
         "why": f"the cloud does not say where {', '.join(unplaced)} are" if unplaced and verdict.holds else verdict.why,
-        "hosts": _by(placed, lambda member: member.host or ""),
-        "worst_host": _worst(_by(placed, lambda member: member.host or "")),
+        "mend": [] if verdict.holds else misplaced(policy, by_host, len(usable) or None),
+        "hosts": by_host,
+        "worst_host": _worst(by_host),
         "worst_rack": _worst(_by(placed, lambda member: _rack(known, member))),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 PROMISES: Mapping[str, str] = {
@@ -22,7 +22,7 @@ def hosts_needed(policy: str | None, members: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    holds: bool
+    holds: bool | None  # None: nobody can say
     why: str
 
 
@@ -51,10 +51,14 @@ def _apart(per_host: Counter[str]) -> Verdict:
 def _even(per_host: Counter[str], available: int | None) -> Verdict:
     if not per_host:
         return Verdict(True, "no nodes yet")
-    most, used = max(per_host.values()), len(per_host)
+    most, least, used = max(per_host.values()), min(per_host.values()), len(per_host)
     reachable = min(available or used, per_host.total())
     if used < reachable and most > 1:
         return Verdict(False, f"only {used} of {reachable} hosts are used, up to {most} nodes on one")
+    if most > least + 1:
+        return Verdict(False, f"{most} nodes on one host and {least} on another; fine only if the others are full")
+    if used == 1 and most > 1 and available is None:
+        return Verdict(None, f"all {most} nodes are on one host, and the cloud does not say whether it has others")
     return Verdict(True, f"{per_host.total()} nodes on {used} hosts, at most {most} on one")
 
 
@@ -62,3 +66,29 @@ def _together(per_host: Counter[str]) -> Verdict:
     if len(per_host) > 1:
         return Verdict(False, f"nodes are on {len(per_host)} hosts: {', '.join(sorted(per_host))}")
     return Verdict(True, f"all on {next(iter(per_host), 'no host yet')}")
+
+
+def misplaced(policy: str | None, by_host: Mapping[str, Sequence[str]], available: int | None) -> list[str]:
+    """The nodes to make anew so that the promise can hold: the fewest, as far as hosts are known."""
+    fullest_first = sorted(by_host.items(), key=lambda item: (-len(item[1]), item[0]))
+    match policy:
+        case "anti-affinity":
+            found = [node for _, nodes in fullest_first for node in nodes[1:]]
+        case "soft-anti-affinity":
+            found = _surplus([nodes for _, nodes in fullest_first], available)
+        case "affinity":
+            found = [node for _, nodes in fullest_first[1:] for node in nodes]
+        case _:
+            found = []
+    return sorted(found)
+
+
+def _surplus(fullest_first: Sequence[Sequence[str]], available: int | None) -> list[str]:
+    """What each host has beyond an even share; one that is alone, as far as we know, has all but one too many."""
+    total = sum(len(nodes) for nodes in fullest_first)
+    hosts = max(available or 0, len(fullest_first))
+    if hosts == 1 and available is None:
+        hosts = total
+    share, more = divmod(total, hosts) if hosts else (0, 0)
+    rooms = [share + (1 if number < more else 0) for number in range(len(fullest_first))]
+    return [node for nodes, room in zip(fullest_first, rooms, strict=True) for node in nodes[room:]]

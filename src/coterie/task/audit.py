@@ -93,6 +93,7 @@ def _group(group: GroupRow, found: Sequence[NodeRow], world: _World) -> dict[str
     if state == "missing":
         judged["holds"] = False
         judged["why"] = "the group was deleted behind our back; deploy again, which makes it and its nodes anew"
+        judged["mend"] = []
     return {
         "deployment": group.deployment,
         "name": group.name,

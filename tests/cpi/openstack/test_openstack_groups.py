@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from peers.openstack_bed import OpenstackBed
 from tests.cpi.openstack.killing import Killed, dying_after
-from tests.cpi.openstack.place import Place, placed
+from tests.cpi.openstack.place import Place, config, placed
 from tests.task.site import group, manifest
 
 from coterie.cpi.conformance.expect import refused, together
@@ -93,6 +93,31 @@ def test_affinity_keeps_together(bed: OpenstackBed, lab: Lab) -> None:
 def test_six_parallel_nodes_of_a_soft_group_are_really_spread(place: Place) -> None:
     place.deploy(manifest(group("a", 6, SOFT, azs="z1")))
     assert place.spread() == [2, 2, 2]
+
+
+@pytest.mark.timeout(600)
+def test_they_are_spread_by_several_schedulers_too(bed: OpenstackBed, place: Place) -> None:
+    """Of what another process placed, a scheduler hears when the server runs."""
+    bed.more["soft_spread"] = "active"
+    place.config = config(bed)
+    with bed.more_schedulers(2):
+        place.deploy(manifest(group("a", 6, SOFT, azs="z1")))
+        assert place.spread() == [2, 2, 2]
+
+
+def test_an_audit_offers_the_recreate_that_mends_a_bad_spread(bed: OpenstackBed, place: Place) -> None:
+    text = manifest(group("a", 4, SOFT, azs="z1"))
+    with bed.operator.closed("fake2", "fake3"):
+        place.deploy(text.replace("instances: 4", "instances: 3"))
+    place.deploy(text)
+    assert place.spread() == [3, 1]
+    (found,) = placement_audit(place.ledger, "dep")["groups"]
+    (moved,) = found["mend"]
+    assert (found["holds"], moved in _by_host(place)["fake1"]) == (False, True)
+    place.deploy(text, recreate=True, nodes=(moved,))
+    assert place.spread() == [2, 1, 1]
+    (found,) = placement_audit(place.ledger, "dep")["groups"]
+    assert (found["holds"], found["mend"]) == (True, [])
 
 
 def test_an_audit_says_which_nodes_share_a_host(place: Place) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 
 from peers.openstack_bed import OpenstackBed
+from tests.peers.openstack.plane import admin
 
+from coterie.cpi.conformance.expect import together
 from coterie.cpi.conformance.lab import Lab
 
 
@@ -52,7 +55,21 @@ def test_cards_key_hints_names_tags_and_a_public_address(bed: OpenstackBed, lab:
 def test_what_the_agent_is_told_reaches_the_vm_and_nobody_else(bed: OpenstackBed, lab: Lab) -> None:
     secret = "not-for-everyone"
     vm = lab.vm(env={"bosh": {"password": secret}})
-    server = bed.operator.server(vm)
-    told = base64.b64decode(server["OS-EXT-SRV-ATTR:user_data"]).decode()
+    server = admin().get("nova", f"/servers/{vm}")["server"]
+    told = base64.b64decode(server.pop("OS-EXT-SRV-ATTR:user_data")).decode()
     assert secret in told
-    assert secret not in json.dumps({key: value for key, value in server.items() if "user_data" not in key})
+    assert secret not in json.dumps([server, bed.operator.server(vm)])
+
+
+def test_two_calls_for_one_vm_with_two_cards_without_addresses_make_one(bed: OpenstackBed, lab: Lab) -> None:
+    card = {"type": "dynamic", "cloud_properties": {"net_id": bed.tenant.network}}
+    arguments = lab.vm_arguments(networks={"front": {**card, "default": ["gateway"]}, "back": dict(card)})
+    first, second = together([partial(bed.open().create_vm, **arguments) for _ in range(2)])
+    lab.undo(lab.cpi.delete_vm, first.cid)
+    assert first.cid == second.cid
+    ports = bed.operator.listed("port")
+    assert {one["device_id"] for one in ports} == {first.cid}
+    addresses = {one["fixed_ips"][0]["ip_address"] for one in ports}
+    assert len(addresses) == 2
+    for answer in (first, second):
+        assert {one["ip"] for one in answer.networks.values()} == addresses

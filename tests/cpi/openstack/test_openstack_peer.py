@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from peers.openstack_bed import OpenstackBed
+from peers.openstack_bed import COMPUTES, OpenstackBed
+from peers.openstack_operator import until
 from tests.peers.openstack import rest
 from tests.peers.openstack.rest import Refused
 
@@ -17,20 +18,40 @@ def test_names_of_groups_are_not_unique(bed: OpenstackBed) -> None:
             bed.operator.delete(kind, one["id"])
 
 
-def test_a_port_takes_one_server_and_outlives_it(bed: OpenstackBed) -> None:
-    tenant = bed.tenant
-    port = tenant.call("POST", "neutron", "/ports", {"port": {"network_id": tenant.network, "tags": ["t"]}})["port"]
-    image = tenant.get("glance", "/images?name=lab-image")["images"][0]["id"]
-    flavor = next(one["id"] for one in tenant.get("nova", "/flavors")["flavors"] if one["name"] == "m1.tiny")
-    order = {"name": "one", "imageRef": image, "flavorRef": flavor, "networks": [{"port": port["id"]}]}
-    first = tenant.call("POST", "nova", "/servers", {"server": order})["server"]["id"]
+def test_a_port_that_is_bound_takes_no_second_server_and_outlives_its_own(bed: OpenstackBed) -> None:
+    port = _port(bed)
+    first = _boot(bed, port)
+    bed.operator.wait_for(first)
     with pytest.raises(Refused) as caught:
-        bed.operator.wait_for(first)
-        tenant.call("POST", "nova", "/servers", {"server": order})
+        _boot(bed, port)
     assert caught.value.status == 409
     bed.operator.delete("vm", first)
-    assert bed.operator.exists("port", port["id"])
-    bed.operator.delete("port", port["id"])
+    assert bed.operator.exists("port", port)
+    bed.operator.delete("port", port)
+
+
+def test_a_port_that_no_host_has_bound_yet_takes_any_number_of_boots(bed: OpenstackBed) -> None:
+    """So it does not keep anybody from booting twice: of two, one fails, and may take the other's port with it."""
+    port = _port(bed)
+    with bed.frozen(*COMPUTES):
+        both = [_boot(bed, port) for _ in range(2)]
+    until(lambda: "BUILD" not in [bed.operator.server(one)["status"] for one in both])
+    assert sorted(bed.operator.server(one)["status"] for one in both) == ["ACTIVE", "ERROR"]
+    for one in both:
+        bed.operator.delete("vm", one)
+    bed.operator.delete("port", port)
+
+
+def _port(bed: OpenstackBed) -> str:
+    order = {"port": {"network_id": bed.tenant.network, "tags": ["t"]}}
+    return str(bed.tenant.call("POST", "neutron", "/ports", order)["port"]["id"])
+
+
+def _boot(bed: OpenstackBed, port: str) -> str:
+    image = bed.tenant.get("glance", "/images?name=lab-image")["images"][0]["id"]
+    flavor = next(one["id"] for one in bed.tenant.get("nova", "/flavors")["flavors"] if one["name"] == "m1.tiny")
+    order = {"name": "one", "imageRef": image, "flavorRef": flavor, "networks": [{"port": port}]}
+    return str(bed.tenant.call("POST", "nova", "/servers", {"server": order})["server"]["id"])
 
 
 def test_tags_of_servers_filter_and_metadata_does_not(bed: OpenstackBed) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from peers.openstack_bed import OpenstackBed
+from tests.cpi.openstack.killing import Killed, noting
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
@@ -48,6 +50,18 @@ def test_a_name_that_two_have_is_refused(bed: OpenstackBed, lab: Lab) -> None:
     told = f"{error} {error.why} {error.remedy}"
     assert "twice" in told
     assert bed.inventory() == before
+
+
+def test_one_whose_maker_died_before_its_rules_gets_them_from_whom_takes_it(bed: OpenstackBed, lab: Lab) -> None:
+    wanted, first, cpi = lab.metadata(security_groups=[SecurityGroup("kafka", RULES)]), lab.mark(), bed.open()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        noting(cpi, patch, lambda kinds: kinds[-1].startswith("POST network /security-groups "))
+        cpi.create_server_group(wanted, mark=first)
+    assert rules(bed, "kafka") == {("egress", None, None, None, None)}  # Neutron's own
+    lab.group(security_groups=[SecurityGroup("kafka", RULES)])
+    assert ("ingress", "tcp", 9092, 9094, "10.0.0.0/8") in rules(bed, "kafka")
+    lab.group(security_groups=[SecurityGroup("kafka", ({"ports": "22"},))])
+    assert not any(rule[2] == 22 for rule in rules(bed, "kafka"))
 
 
 def test_one_of_ours_that_somebody_else_uses_is_kept(bed: OpenstackBed, lab: Lab) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import GroupMissing, Json, Mark, OutcomeUnknown, QuotaExceeded, Runtime, revive
+from coterie.cpi.contract import GroupMissing, Json, Mark, OutcomeUnknown, QuotaExceeded, Runtime, Unavailable, revive
 from coterie.cpi.openstack.driver import OpenstackCpi
+from coterie.cpi.openstack.envelope import sealed
 from coterie.cpi.openstack.refusals import Refusal
 
 MARK = Mark("0f8fad5b-d9cb-469f-a165-70867728950e", "01" + "a" * 24)
@@ -20,17 +21,22 @@ class Straight:
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, Json]] = []
+        self.ended = False
 
     def submit(self, cpi: Any, domain: str, change: Json) -> Json:
         self.seen.append((domain, change))
         outcome: Json = cpi.apply(domain, [change])[0]
         return outcome
 
+    def hold(self, domain: str) -> None:
+        if self.ended:
+            raise Unavailable(f"the turn to write {domain} has ended", remedy="repeat")
+
 
 @pytest.fixture
 def cpi(monkeypatch: pytest.MonkeyPatch) -> OpenstackCpi:
     made = OpenstackCpi("north", {"auth_url": "http://127.0.0.1:9"}, Runtime(MARK.director, Straight()))
-    monkeypatch.setattr(made, "effect", lambda change: {"id": "x", "made": True})
+    monkeypatch.setattr(made, "effect", lambda domain, change: {"id": "x", "made": True})
     return made
 
 
@@ -61,7 +67,7 @@ def test_a_submitter_that_lives_comes_again_until_it_is_served(
 def test_refusals_cross_the_writer(
     cpi: OpenstackCpi, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: type[Exception]
 ) -> None:
-    def refuse(change: Json) -> Json:
+    def refuse(domain: str, change: Json) -> Json:
         raise error
 
     monkeypatch.setattr(cpi, "effect", refuse)
@@ -94,3 +100,24 @@ def test_what_is_not_ready_is_removed_or_stays_in_doubt(cpi: OpenstackCpi) -> No
     assert removed == [1]
     with pytest.raises(OutcomeUnknown):
         cpi.finished(broken, broken)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [CHANGE, {**CHANGE, "kind": "security_group", "body": {"name": "web"}}, {**CHANGE, "kind": "vm", "group": "cg-x"}],
+    ids=lambda change: str(change["kind"]),
+)
+def test_whose_turn_has_ended_sends_nothing(monkeypatch: pytest.MonkeyPatch, change: Json) -> None:
+    """Its looks took longer than its turn; whoever has the turn now makes the same."""
+    turn = Straight()
+    turn.ended = True
+    secret = {"auth_url": "http://127.0.0.1:9", "username": "u", "password": "p", "project_name": "x"}
+    cpi = OpenstackCpi("north", secret, Runtime(MARK.director, turn))
+    sent: list[Any] = []
+    monkeypatch.setattr(cpi.api, "send", lambda *arguments, **more: sent.append(arguments))
+    monkeypatch.setattr(cpi, "rows", lambda kind, **params: iter(()))
+    monkeypatch.setattr(type(cpi.api), "project", "x")
+    sealing = {"sealed": sealed(cpi.settings, {"server": {}})} if change["kind"] == "vm" else {}
+    (outcome,) = cpi.apply("d", [{**change, **sealing, "until": time.time() + 9}])
+    assert type(revive(outcome["error"])) is Unavailable
+    assert sent == []

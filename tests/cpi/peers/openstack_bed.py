@@ -12,8 +12,9 @@ from typing import Any
 from tests.peers.openstack.contents import contents
 from tests.peers.openstack.front import Front
 from tests.peers.openstack.layout import PASSWORD, REGION
-from tests.peers.openstack.plane import Tenant, plane
+from tests.peers.openstack.plane import Tenant, admin, plane
 from tests.peers.openstack.processes import Processes
+from tests.peers.openstack.services import Services
 
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
@@ -33,6 +34,8 @@ REQUESTS = {
 }
 
 
+COMPUTES = ("nova-compute-fake1", "nova-compute-fake2", "nova-compute-fake3", "nova-compute-fake4")
+_LEASE_S = 6.0  # tests kill writers, and whoever comes next waits for the end of their turn
 _spare: list[Tenant] = []
 
 
@@ -62,7 +65,7 @@ class OpenstackBed(SmallBed):
         self.more: dict[str, Any] = {}
         self.faults = OpenstackFaults(self.front)
         self.operator = OpenstackOperator(self.tenant)
-        self._coordinator = LedgerCoordinator(_ledger(), "kit")
+        self._coordinator = LedgerCoordinator(_ledger(), "kit", lease_s=_LEASE_S)
         self._numbers = itertools.count(10)
 
     def properties(self) -> dict[str, Any]:
@@ -112,6 +115,9 @@ class OpenstackBed(SmallBed):
     def frozen(self, *names: str) -> AbstractContextManager[None]:
         """Daemons of the control plane that stand still meanwhile."""
         return Processes(plane()).frozen(*names)
+
+    def more_schedulers(self, count: int) -> AbstractContextManager[None]:
+        return Services(plane(), Processes(plane())).more_schedulers(count, admin().token)
 
     @contextmanager
     def inside(self, vm_cid: str) -> Iterator[bool]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.peers.openstack.plane import Tenant, admin
@@ -103,6 +104,19 @@ class OpenstackOperator(Operator):
 
     def server(self, cid: str) -> Any:
         return self.tenant.get("nova", f"/servers/{cid}")["server"]
+
+    @contextmanager
+    def closed(self, *hosts: str) -> Iterator[None]:
+        """The scheduler sends nothing to these hosts meanwhile."""
+        services = admin().get("nova", "/os-services?binary=nova-compute")["services"]
+        wanted = [one["id"] for one in services if one["host"] in hosts]
+        for one in wanted:
+            admin().call("PUT", "nova", f"/os-services/{one}", {"status": "disabled"})
+        try:
+            yield
+        finally:
+            for one in wanted:
+                admin().call("PUT", "nova", f"/os-services/{one}", {"status": "enabled"})
 
     def hosts(self) -> dict[str, str]:
         """VM → host, as only an administrator sees it."""

@@ -154,6 +154,8 @@ def _nova(layout: Layout) -> Sections:
         **_shared(layout, "nova"),
         "conductor": {"workers": 1},
         "scheduler": {"workers": 1, "discover_hosts_in_cells_interval": 5},
+        # tests make boots fail on purpose; Nova would shun the host of one until another has gone well there
+        "filter_scheduler": {"build_failure_weight_multiplier": 0},
         # room for tests; server_groups and server_group_members keep their defaults: 10 and 10
         "quota": {"instances": 200, "cores": 1000, "ram": -1},
         "service_user": _service(layout, send_service_user_token="true"),

@@ -34,7 +34,7 @@ class Call:
 @dataclass
 class Rule:
     """Bends the next calls that match: `refuse` and `hang` do nothing; `lose` and `stall` do the work and do not say
-    so; `late` hides for a while what the call made."""
+    so; `late` hides for a while what the call made; `omit` empties the lists of an answer, as when a cell is down."""
 
     service: str
     verb: str
@@ -173,6 +173,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._vanish(0)
         if "stall" in rules:
             return self._vanish(rules["stall"].seconds)
+        if "omit" in rules:
+            found = json.dumps({key: [] for key in json.loads(found)}).encode()
         return self._send(status, headers, front.readdressed(_without(found, front.hidden())))
 
     def _body(self) -> bytes | None:

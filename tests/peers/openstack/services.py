@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.peers.openstack import rest
 from tests.peers.openstack.database import entry_point
+from tests.peers.openstack.files import write_ini
 from tests.peers.openstack.layout import Layout
 from tests.peers.openstack.processes import STAND_INS, Processes
 from tests.peers.openstack.progress import BEGAN, timed
@@ -94,6 +97,27 @@ class Services:
         self._processes.await_("neutron agents", alive)
         if self._layout.with_cinder:
             self._processes.await_("cinder services", lambda: self._backends(token) >= 2)
+
+    @contextmanager
+    def more_schedulers(self, count: int, token: str) -> Iterator[None]:
+        """So many beside the first, as with several controllers: each knows at once only what it placed itself."""
+        names = [f"scheduler-{number + 2}" for number in range(count)]
+        url = f"{self._layout.url['nova']}/v2.1/os-services?binary=nova-scheduler"
+        since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+
+        def reported() -> bool:
+            rows = rest.call("GET", url, token=token)["services"]
+            return len([one for one in rows if one["host"] in names and (one["updated_at"] or "") > since]) == count
+
+        try:
+            for name in names:
+                file = self._layout.path(f"etc/nova-{name}.conf")
+                write_ini(file, {"DEFAULT": {"host": name}})
+                self._nova(name, "--config-file", file)
+            self._processes.await_("schedulers", reported, [f"nova-{name}" for name in names])
+            yield
+        finally:
+            self._processes.stop([f"nova-{name}" for name in names], 30)
 
     def _backends(self, token: str) -> int:
         projects = rest.call("GET", f"{self._layout.url['keystone']}/v3/projects?name=admin", token=token)

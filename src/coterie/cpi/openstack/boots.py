@@ -4,6 +4,7 @@ the next, and six at once into a soft group land anywhere. Only the choice of a 
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NoPlacement
@@ -18,6 +19,8 @@ from coterie.cpi.openstack.removal import Removal
 
 _STRICT = "anti-affinity"
 _CHOICE_S = 15.0  # a scheduler that takes longer holds up one boot, not the whole group
+_BOOT_S = 120.0  # the same for a whole boot
+_TOLD_S = 1.0  # within which a compute host has told all schedulers that a server runs
 
 
 class Boots(Removal, Joining):
@@ -39,19 +42,43 @@ class Boots(Removal, Joining):
         except NoPlacement as error:
             raise self._explained(error, place) from error
 
-    def effect(self, change: Json) -> Json:
+    def effect(self, domain: str, change: Json) -> Json:
         """As the only one that boots into this group, once all that were booted before have a host."""
         if change["kind"] != "vm":
-            return super().effect(change)
+            return super().effect(domain, change)
         with suppress(Refusal, CpiError):  # to wait is only polite
-            self.awaited("hosts for a group", lambda: self._all_placed(str(change["group"])), _CHOICE_S)
-        wanted = self._posted(unsealed(self.settings, change["sealed"]), Mark.of_wire(change["mark"]))
-        return {"id": wanted, "made": True}
+            self._await_others(domain, str(change["group"]))
+        request, mark = unsealed(self.settings, change["sealed"]), Mark.of_wire(change["mark"])
+        known = self.living("vm", mark)
+        if known:
+            return {"id": known["id"], "made": False}
+        self.runtime.coordinator.hold(domain)
+        return {"id": self._boot(request, mark), "made": True}
+
+    def _await_others(self, domain: str, cid: str) -> None:
+        if self.settings.soft_spread == "host":
+            self.awaited("hosts for a group", lambda: self._all_placed(cid), _CHOICE_S)
+            return
+
+        def look() -> bool | None:
+            self.runtime.coordinator.hold(domain)  # a boot may take longer than a turn
+            return self._all_decided(cid)
+
+        self.awaited("the boots of a group", look, _BOOT_S)
+        time.sleep(_TOLD_S)
 
     def _all_placed(self, cid: str) -> bool | None:
-        rows = list(self.rows("vm", tags=group_tag(cid), status="BUILD"))
-        seen = not rows if self.settings.soft_spread == "active" else all(host_of(row) for row in rows)
-        return True if seen else None
+        rows = self.rows("vm", tags=group_tag(cid), status="BUILD")
+        return True if all(host_of(row) for row in rows) else None
+
+    def _all_decided(self, cid: str) -> bool | None:
+        """By Nova's own list of members, which a server is in before its tags can be seen."""
+        known = {str(row["id"]): row for row in self.rows("vm", tags=group_tag(cid))}
+        for member in (self.group_row(cid) or {}).get("members") or ():
+            row = known.get(str(member)) or self.row("vm", str(member))
+            if row and row["status"] == "BUILD":
+                return None
+        return True
 
     def _others(self, mark: Mark) -> str | None:
         """Whoever made the ports is booting, or has; or failed, or died: then nothing comes within the settle time."""
@@ -85,10 +112,11 @@ class Boots(Removal, Joining):
         return str(self.submit("boot", place.cid, change)["id"])
 
     def _posted(self, request: Json, mark: Mark) -> str:
-        """Under one mark there is one server: one that somebody booted already is it, and its port takes no second."""
+        """Under one mark there is one server: one that somebody booted already is it."""
         known = self.living("vm", mark)
-        if known:
-            return str(known["id"])
+        return str(known["id"]) if known else self._boot(request, mark)
+
+    def _boot(self, request: Json, mark: Mark) -> str:
         try:
             return str(self.api.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
         except Refusal as error:

@@ -66,12 +66,11 @@ class Groups(Members):
         self.require_room(cid, len(metadata.security_groups))
         guards = self.secure(metadata.security_groups, mark)
         before = {guard for memo in memos for guard in memo.guards}
-        if len(memos) < 2 and set(guards) == before:
-            return
-        self.write_memo(cid, metadata.policy, guards)
-        self.exchange_guards(cid, before, guards)
-        self.forget_memos(cid, but_newest=True)
-        self.release(before - set(guards))
+        if len(memos) > 1 or set(guards) != before:
+            self.write_memo(cid, metadata.policy, guards)
+            self.exchange_guards(cid, before, guards)
+            self.forget_memos(cid, but_newest=True)
+        self.release((self._made_for(mark) | before) - set(guards))
 
     @cloud_call
     def delete_server_group(self, cid: str) -> None:
@@ -83,9 +82,11 @@ class Groups(Members):
             self._deleted(group)
         if memos:
             self.forget_memos(cid)
-        # what somebody else still used when the group went is looked for again
-        ours = {str(row["id"]) for row in self.marked("security_group", mark)}
-        self.release(ours | {guard for memo in memos for guard in memo.guards})
+        self.release(self._made_for(mark) | {guard for memo in memos for guard in memo.guards})
+
+    def _made_for(self, mark: Mark) -> set[str]:
+        """What somebody still used when it should have gone, or a call that was cut off left."""
+        return {str(row["id"]) for row in self.marked("security_group", mark)}
 
     def _made_group(self, metadata: GroupMetadata, mark: Mark, made: list[str]) -> None:
         """`made` tells what this call itself made, also when it ends in an error."""
@@ -116,7 +117,7 @@ class Groups(Members):
                 self._deleted(row)
             if not self.groups_named(mark.group_cid):
                 self.forget_memos(mark.group_cid)
-                self.release([str(row["id"]) for row in self.marked("security_group", mark)])
+                self.release(self._made_for(mark))
                 raise error
         except (Refusal, CpiError) as trouble:
             if trouble is error:

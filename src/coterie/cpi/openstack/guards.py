@@ -40,8 +40,7 @@ class Guards(Memos):
             ids |= {name: self._other_end(name) for name in named if name not in ids}
             for one in wanted:
                 row, made = found[one.name]
-                # of this very mark it may be a first try that died before its last rule; any other has its own rules
-                if made or mark_of_description(row.get("description")) == mark:
+                if made or self._unfinished(row, mark):
                     self._authorize(row, _bodies(one, ids))
         except (Refusal, CpiError):
             self.release([str(row["id"]) for row, made in found.values() if made])
@@ -85,16 +84,24 @@ class Guards(Memos):
         mark = mark_of_description(row.get("description"))
         return mark is not None and mark.director == self.runtime.director_uuid
 
-    def effect(self, change: Json) -> Json:
+    def effect(self, domain: str, change: Json) -> Json:
         """As the only writer of its name: a security group is one by its name, not by its mark."""
         if change["kind"] != "security_group":
-            return super().effect(change)
+            return super().effect(domain, change)
         found = self.guard_named(str(change["body"]["name"]))
         if found:
             return {"id": found["id"], "made": False}
+        self.runtime.coordinator.hold(domain)
         made = str(self.made("security_group", Mark.of_wire(change["mark"]), change["body"])["id"])
         rows = self.rows("security_group", name=change["body"]["name"], project_id=self.api.project)
         return self.elected("security_group", made, sorted(rows, key=lambda row: (str(row["created_at"]), row["id"])))
+
+    def _unfinished(self, row: Row, mark: Mark) -> bool:
+        """Its maker may have died before the last rule: a first try under this very mark, or somebody who did not get
+        as far as to note it for a server group. Any other has its own rules."""
+        if mark_of_description(row.get("description")) == mark:
+            return True
+        return self.our_guard(row) and not self.guard_holders(str(row["id"]))
 
     def _secured(self, name: str, mark: Mark) -> tuple[Row, bool]:
         """The security group of this name, and whether this very call made it."""

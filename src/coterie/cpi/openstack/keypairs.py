@@ -11,7 +11,8 @@ from coterie.cpi.openstack.lookups import Lookups
 from coterie.cpi.openstack.marking import mark_of_name
 from coterie.cpi.openstack.order import Order
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal
-from coterie.ids import INTENT_LENGTH, base32
+
+_DIGEST = 20  # characters of a key's digest at the end of its pair's name
 
 
 class Keypairs(Lookups):
@@ -42,14 +43,17 @@ class Keypairs(Lookups):
                 raise
 
     def _registered_key(self, public_key: str, mark: Mark) -> str:
-        """One pair per key and Director."""
+        """One pair for all VMs with this key, under the mark of the first: so cleanup knows whose it was. Two that
+        come at once make two, and each goes with its last VM."""
         words = public_key.split()
         if len(words) < 2:
             raise InvalidCall("cloud_properties.public_key is no public key", remedy="give one like ssh-ed25519 AAAA…")
-        digest = int.from_bytes(hashlib.sha256(" ".join(words[:2]).encode()).digest()[:16], "big")
-        name = Mark(mark.director, base32(digest, INTENT_LENGTH)).name()
-        if self.has_keypair(name):
-            return name
+        end = f"-{hashlib.sha256(' '.join(words[:2]).encode()).hexdigest()[:_DIGEST]}"
+        names = [str(row["name"]) for row in self.rows("keypair")]
+        ours = [one for one in names if one.endswith(end) and mark_of_name(one, mark.director)]
+        if ours:
+            return min(ours)
+        name = f"{mark.name()}{end}"
         try:
             pair = {"keypair": {"name": name, "public_key": public_key, "type": "ssh"}}
             self.api.send("POST", "register a keypair", "compute", "/os-keypairs", pair)

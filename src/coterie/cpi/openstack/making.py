@@ -75,8 +75,8 @@ class Making(Boots):
             key = request["server"].get("key_name") if asked.order.public_key else None
             if key is None or self.has_keypair(key):
                 raise
-        self.keypair(asked.order, asked.mark)
-        return self.booted(request, place, asked.mark, mine=mine)
+        body = {**request["server"], "key_name": self.keypair(asked.order, asked.mark)}
+        return self.booted({**request, "server": body}, place, asked.mark, mine=mine)
 
     def _runs(self, mark: Mark) -> bool:
         return any(row["status"] != "ERROR" and not is_gone(row) for row in self.marked("vm", mark))

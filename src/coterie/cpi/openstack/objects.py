@@ -25,6 +25,8 @@ class Objects(DiskChanges, Stemcells, Groups):
         rows = [row for row in self.marked(kind, mark) if not is_gone(row)]
         if not rows and kind == "server_group":
             rows = [row for row in self._bare(mark.director) if row["name"] == mark.group_cid]
+        if not rows and kind == "vm":
+            self.require_unused(self.marked("port", mark))
         return self._object(kind, rows[0], mark.director) if rows else None
 
     @cloud_call

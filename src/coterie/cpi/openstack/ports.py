@@ -36,20 +36,38 @@ class Ports:
 
 class PortCalls(Lookups):
     def plug(self, cards: Sequence[Card], guards: Mapping[str, Sequence[str]], mark: Mark) -> Ports:
-        """A port for each card; `guards`: security groups by the card's label. If the first was there already, the
-        others may be too."""
+        """A port for each card; `guards`: security groups by the card's label. Whoever made the first is the VM's
+        maker."""
         found: dict[str, Row] = {}
-        there: list[Row] = []
         mine = True
+        fixed = [ip for card in cards for ip in card.ips]
         for number, card in enumerate(cards):
             body = self._body(card, guards[card.label], mark)
-            known = next((port for port in there if _fits(port, body)), None)
-            port, made = (known, False) if known else self._made_port(body, number, mark)
-            if number == 0 and not made:
-                mine, there = False, self.marked("port", mark)
-            there = [one for one in there if one["id"] != port["id"]]
+            if card.ips:
+                port, made = self._fixed_port(body, mark)
+            else:
+                port, made = self._free_port(body, mark, [str(one["id"]) for one in found.values()], fixed)
+            mine = made if number == 0 else mine
             found.update(dict.fromkeys(card.labels, port))
         return Ports(found, mine)
+
+    def effect(self, domain: str, change: Json) -> Json:
+        """As the only one who plugs cards without an address into this VM: the first port that fits and is no other
+        card's, or a new one."""
+        if change["kind"] != "port":
+            return super().effect(domain, change)
+        mark, body = Mark.of_wire(change["mark"]), change["body"]
+
+        def fitting() -> list[Row]:
+            rows = [row for row in self.marked("port", mark) if row["network_id"] == body["network_id"]]
+            rows = [row for row in rows if not _addresses(row) & set(change["fixed"])]
+            return [row for row in rows if row["id"] not in change["taken"]]
+
+        found = fitting()
+        if found:
+            return {"id": found[0]["id"], "made": False}
+        self.runtime.coordinator.hold(domain)
+        return self.elected("port", str(self.made("port", mark, body)["id"]), fitting())
 
     def unplug(self, ports: Sequence[Row]) -> None:
         for port in ports:
@@ -97,9 +115,7 @@ class PortCalls(Lookups):
             **({"fixed_ips": [{"ip_address": ip} for ip in card.ips]} if card.ips else {}),
         }
 
-    def _made_port(self, body: Json, number: int, mark: Mark) -> tuple[Row, bool]:
-        if "fixed_ips" not in body:
-            return self._once_port(body, number, mark)
+    def _fixed_port(self, body: Json, mark: Mark) -> tuple[Row, bool]:
         try:
             return self.made("port", mark, body), True
         except Refusal as error:
@@ -107,13 +123,12 @@ class PortCalls(Lookups):
                 raise
         return self._after_conflict(body, mark)
 
-    def _once_port(self, body: Json, number: int, mark: Mark) -> tuple[Row, bool]:
-        """Without an address of its own a port could be made twice. A VM's further ones are made by whom made the
-        first."""
-        if number:
-            return self.made("port", mark, body), True
-        wanted, made = self.once("port", mark, body)
-        return self.row("port", wanted) or {"id": wanted}, made
+    def _free_port(self, body: Json, mark: Mark, taken: list[str], fixed: list[str]) -> tuple[Row, bool]:
+        """Without an address of its own a port could be made twice. `taken`: ports of the VM's cards before this one;
+        `fixed`: addresses of all its cards that have one."""
+        change = {"kind": "port", "mark": mark.wire(), "body": body, "taken": taken, "fixed": fixed}
+        outcome = self.submit("port", mark.intent, change)
+        return self.row("port", str(outcome["id"])) or {"id": outcome["id"]}, bool(outcome["made"])
 
     def _after_conflict(self, body: Json, mark: Mark) -> tuple[Row, bool]:
         """Whoever has the address: this very VM, one of ours that is gone, or somebody who keeps it."""
@@ -132,11 +147,6 @@ class PortCalls(Lookups):
     def _abandoned(self, port: Row, holder: Mark) -> bool:
         """A port of ours on which no server is, nor one that could still be given it."""
         return not port.get("device_id") and not self.marked("vm", holder)
-
-
-def _fits(port: Row, body: Json) -> bool:
-    ips = {one["ip_address"] for one in body.get("fixed_ips") or ()}
-    return port["network_id"] == body["network_id"] and ips <= _addresses(port)
 
 
 def _addresses(port: Row) -> set[str]:

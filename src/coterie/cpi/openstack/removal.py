@@ -3,8 +3,12 @@ Killed anywhere and repeated, it goes on where it was."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, VMCreationFailed
+from collections.abc import Sequence
+
+from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Unavailable, VMCreationFailed
+from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.keypairs import Keypairs
+from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.marking import KEY, VIP, VOLUME, mark_of_name, mark_of_tags
 from coterie.cpi.openstack.ports import PortCalls
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, translate
@@ -59,7 +63,20 @@ class Removal(PortCalls, Vips, Keypairs, Volumes, Waits):
             for volume in volumes:
                 self.remove_volume(volume)
         self.drop_ips(mark)
-        self.unplug(self.marked("port", mark))
+        ports = self.marked("port", mark)
+        self.require_unused(ports)
+        self.unplug(ports)
+
+    def require_unused(self, ports: Sequence[Row]) -> None:
+        """Nova leaves servers of a cell that is down out of its lists without a word; their ports still name them."""
+        for server in {str(port["device_id"]) for port in ports if port.get("device_id")}:
+            row = self.row("vm", server)
+            if row is not None and not is_gone(row):
+                raise Unavailable(
+                    f"server {server} is there, and Nova does not list it",
+                    why="a cell of Nova's may be down",
+                    remedy="repeat once all of Nova's cells are up",
+                )
 
     def undone(self, mark: Mark, key: str | None, error: Refusal | CpiError) -> CpiError:
         """Remove the half-made VM, then say why it failed; whatever was in doubt is certain once it is gone."""

@@ -1,14 +1,18 @@
 """Waiting for servers: until one runs, until one is gone. A whole server costs Nova questions to Neutron, so ours are
-waited for in short lists, by their tags."""
+waited for in short lists, by their tags; all that boot at the same time in one list."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import Mark, NoPlacement, VMCreationFailed
+from coterie.cpi.contract import Mark, NoPlacement, Runtime, VMCreationFailed
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.cloud import OpenstackCloud, is_uuid
 from coterie.cpi.openstack.kinds import LISTINGS
+from coterie.cpi.openstack.marking import director_tag
 from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, no_host
 
 _DEFERRED = "SOFT_DELETED"
@@ -16,11 +20,17 @@ _BUILDING, _FAILED = ("BUILD", "REBOOT", "HARD_REBOOT"), "ERROR"
 
 
 class Waits(OpenstackCloud):
+    def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
+        super().__init__(cloud, properties, runtime)
+        self._asking = threading.Lock()
+        self._building: dict[str, tuple[float, frozenset[str]]] = {}  # by Director: when it was asked, and who builds
+
     def running(self, wanted: str, mark: Mark | None) -> None:
         """Returns when the server runs; one that failed, or went, is an error that says why."""
+        began = time.monotonic()
 
         def look() -> bool | None:
-            if mark and self._listed(wanted, mark, status="BUILD"):
+            if mark and wanted in self._all_building(mark.director, began):
                 return None
             return True if mark and self._listed(wanted, mark, status="ACTIVE") else self._decided(wanted)
 
@@ -54,6 +64,26 @@ class Waits(OpenstackCloud):
         except Refusal as error:
             if error.status not in (MISSING, CONFLICT):  # gone, or told before
                 raise
+
+    def _all_building(self, director: str, since: float) -> frozenset[str]:
+        """The servers of a Director that are being built; asked once for all who wait, and not before `since`."""
+        with self._asking:
+            asked, found = self._building.get(director, (0.0, frozenset()))
+            if asked < max(since, time.monotonic() - self.settings.poll_s):
+                asked = time.monotonic()
+                found = frozenset(self._listed_building(director))
+                self._building[director] = asked, found
+            return found
+
+    def _listed_building(self, director: str) -> list[str]:
+        what, where = "look for servers that are built", ("compute", "/servers", "servers")
+        found: list[str] = []
+        marker: str | None = None
+        while True:
+            rows, marker = self.api.page(what, *where, marker, tags=director_tag(director), status="BUILD")
+            found += [str(row["id"]) for row in rows]
+            if marker is None:
+                return found
 
     def _listed(self, wanted: str, mark: Mark, **more: Any) -> bool:
         params = {**LISTINGS["vm"].by_mark(mark), **more}
