@@ -54,7 +54,7 @@ def test_closing_sends_every_waiting_worker_home_and_drops_what_nobody_has_begun
     inbox.put([claim(1)])
     running = inbox.get()
     answers: list[Claim | None] = []
-    workers = [threading.Thread(target=lambda: answers.append(inbox.get())) for _ in range(2)]
+    workers = [threading.Thread(target=lambda: answers.append(inbox.get()), daemon=True) for _ in range(2)]
     for worker in workers:
         worker.start()
     inbox.put([claim(2), claim(3), claim(4)])

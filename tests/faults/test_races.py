@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,48 @@ def test_a_thread_that_leaves_a_step_already_claimed_again_has_not_been_replaced
     watchdog.enter(second)
     assert watchdog.leave(first) is False
     assert watchdog.leave(second) is False
+
+
+def test_a_step_whose_label_ends_while_others_are_handed_back_is_not_given_up(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its next label would run under a claim that this process itself gave back."""
+    slow, quick = _claims(ledger, 2)
+    replaced: list[int] = []
+    watchdog = Watchdog(ledger, 0.0, lambda claim: replaced.append(claim.id))
+    watchdog.enter(slow)
+    watchdog.enter(quick)
+    original = steps.hand_back
+
+    def meanwhile(tx: Any, claim: Claim, rest_s: float = 0.0) -> bool:
+        assert watchdog.leave(quick) is False
+        watchdog.enter(quick)
+        return original(tx, claim, rest_s)
+
+    monkeypatch.setattr(steps, "hand_back", meanwhile)
+    watchdog.look()
+    assert replaced == [slow.id]
+    assert watchdog.leave(slow) is True
+    assert watchdog.leave(quick) is False
+
+
+def test_what_comes_of_a_step_while_it_is_handed_back_is_not_wanted(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (claim,) = _claims(ledger, 1)
+    replaced: list[int] = []
+    watchdog = Watchdog(ledger, 0.0, lambda claim: replaced.append(claim.id))
+
+    def broken(tx: Any, claim: Claim, rest_s: float = 0.0) -> bool:
+        left.append(watchdog.leave(claim))
+        raise OSError("the database does not answer")
+
+    left: list[bool] = []
+    monkeypatch.setattr(steps, "hand_back", broken)
+    watchdog.enter(claim)
+    with pytest.raises(OSError):
+        watchdog.look()
+    assert (left, replaced) == ([True], [claim.id]), "its thread ends, and needs a successor"
 
 
 def test_a_question_asked_again_while_it_is_answered_keeps_what_the_next_answer_needs(ledger: Ledger) -> None:

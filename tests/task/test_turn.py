@@ -63,11 +63,20 @@ def test_a_thread_that_goes_on_and_on_lets_others_in() -> None:
 
 
 def test_all_who_wait_get_in_though_every_holder_falls_asleep() -> None:
-    turn, went = Turn(), []
-    threads = [start(lambda: (turn.take(), went.append(1))) for _ in range(20)]
+    turn, went, all_there, over = Turn(), [], threading.Barrier(20), threading.Event()
+
+    def work() -> None:
+        all_there.wait(10)
+        turn.take()
+        went.append(threading.get_ident())
+        over.wait(10)
+
+    threads = [start(work) for _ in range(20)]
+    until(lambda: len(went) == 20, "some wait for ever", 10)
+    over.set()
     for thread in threads:
         thread.join(10)
-    assert len(went) == 20
+    assert len(set(went)) == 20
 
 
 def test_only_methods_that_are_slow_again_and_again_are_taken_to_wait() -> None:

@@ -58,9 +58,12 @@ class Inbox:
                     self._turn.give_up()
                     return None
                 self._coming += 1
-            self._turn.take()
+            try:
+                self._turn.take()
+            finally:
+                with self._changed:
+                    self._coming -= 1
             with self._changed:
-                self._coming -= 1
                 if claim := self._next():
                     self._begun[claim.key] = claim
                     self._running.add(claim.key)

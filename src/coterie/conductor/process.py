@@ -133,6 +133,7 @@ class Conductor:
     def drain(self, timeout_s: float = 30.0) -> None:
         """Claim nothing more, let running labels end, hand the rest back, leave the fleet."""
         self._stopping.set()
+        self._inbox.close()
         self._ledger.written.ring()
         self._ledger.asked.ring()
         try:
@@ -230,7 +231,7 @@ class Conductor:
     def _forget_ended_tasks(self) -> None:
         if len(self._memories) > _MEMORIES:
             alive = self._inbox.tasks
-            self._memories = {task: kept for task, kept in self._memories.items() if task in alive}
+            self._memories = {task: kept for task, kept in list(self._memories.items()) if task in alive}
 
     def _lose(self) -> None:
         log.error("the fleet has given this conductor up; it ends")

@@ -21,6 +21,7 @@ class Watchdog:
         self._replace = replace
         # By claim, not by step: a step that rested shortly may run again before the thread of its last claim has left.
         self._running: dict[tuple[int, int], tuple[float, Claim]] = {}
+        self._given_up: set[tuple[int, int]] = set()  # being handed back: what comes of them now is not wanted
         self._turn = threading.Lock()
 
     def enter(self, claim: Claim) -> None:
@@ -31,17 +32,36 @@ class Watchdog:
     def leave(self, claim: Claim) -> bool:
         """True if the step was given up meanwhile, and its thread has a successor."""
         with self._turn:
-            return self._running.pop(claim.key, None) is None
+            return self._running.pop(claim.key, None) is None or claim.key in self._given_up
 
     def look(self) -> None:
         late = time.monotonic() - self._limit_s
         with self._turn:
             hanging = [claim for since, claim in self._running.values() if since < late]
         for claim in hanging:
-            log.warning("step %s (%s, %s) hangs; it is tried again", claim.id, claim.subject, claim.label)
-            with self._ledger.write() as tx:  # first: where the database does not answer, it is looked at again
+            if self._give_up(claim, late):
+                log.warning("step %s (%s, %s) hangs; it is tried again", claim.id, claim.subject, claim.label)
+                self._hand_back(claim)
+
+    def _give_up(self, claim: Claim, late: float) -> bool:
+        """False if its label has ended since we looked."""
+        with self._turn:
+            since, _ = self._running.get(claim.key, (late, claim))
+            if since < late:
+                self._given_up.add(claim.key)
+            return since < late
+
+    def _hand_back(self, claim: Claim) -> None:
+        handed_back = False
+        try:
+            with self._ledger.write() as tx:
                 steps.hand_back(tx, claim)
+            handed_back = True
+        finally:  # where the database does not answer, it is looked at again, unless its thread has left it meanwhile
             with self._turn:
-                still = self._running.pop(claim.key, None) is not None
-            if still:
+                self._given_up.discard(claim.key)
+                left = claim.key not in self._running
+                if handed_back:
+                    self._running.pop(claim.key, None)
+            if handed_back or left:
                 self._replace(claim)

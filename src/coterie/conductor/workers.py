@@ -32,7 +32,8 @@ class Workers:
         self._returns = returns
         self._count = count
         self._committer = Committer(ledger, self._settled, under_way=lambda: inbox.under_way)
-        self._threads: list[threading.Thread] = []
+        self._threads: set[threading.Thread] = set()
+        self._at_work: dict[tuple[int, int], threading.Thread] = {}
         self.watchdog = Watchdog(ledger, call_timeout_s, self._replace)
 
     def start(self) -> None:
@@ -40,8 +41,7 @@ class Workers:
             self._spawn()
 
     def end(self, timeout_s: float) -> None:
-        """Give out nothing more, let running labels end and commit what they came to, as far as time allows."""
-        self._inbox.close()
+        """Let running labels end and commit what they came to, as far as time allows."""
         give_up = time.monotonic() + timeout_s
         for thread in list(self._threads):
             thread.join(max(0.0, give_up - time.monotonic()))
@@ -49,16 +49,18 @@ class Workers:
 
     def _work(self) -> None:
         while (claim := self._inbox.get()) is not None:
+            self._at_work[claim.key] = threading.current_thread()
             self.watchdog.enter(claim)
             outcome: Outcome | None = None
             try:
                 outcome = self._runner.run(claim)
             except LeaseLost as lost:
                 self._lost(claim, lost)
-            except Exception:
+            except BaseException:  # whatever a driver's libraries raise, the worker goes on
                 log.exception("step %s of task %s broke; it goes back to the queue", claim.id, claim.task)
             abandoned = self.watchdog.leave(claim)
-            if outcome is not None and self._inbox.commit(claim):
+            self._at_work.pop(claim.key, None)
+            if outcome is not None and not abandoned and self._inbox.commit(claim):
                 self._committer.submit(outcome)
             else:
                 self._drop(claim)
@@ -96,10 +98,11 @@ class Workers:
 
     def _replace(self, claim: Claim) -> None:
         """A call hangs: its thread is written off, and another takes its place."""
+        self._threads.discard(self._at_work.pop(claim.key, threading.current_thread()))
         self._inbox.done(claim)
         self._spawn()
 
     def _spawn(self) -> None:
         thread = threading.Thread(target=self._work, name="work", daemon=True)
+        self._threads.add(thread)
         thread.start()
-        self._threads.append(thread)

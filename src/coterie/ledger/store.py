@@ -26,6 +26,8 @@ _IDLE_IN_TRANSACTION_MS = 5_000
 # Connections that a burst of work has opened go again: the last one returned is the first one used, the others idle.
 _IDLE_MS = 60_000
 _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
+# A network that swallows packets ends a connection within a minute, not after hours: a commit would hang that long.
+_KEEPALIVE = {"keepalives_idle": 20, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 45_000}
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _POLL_S = 1.0
 _TRUST_S = 10.0  # a wake-up that got lost costs no more than this
@@ -162,7 +164,7 @@ def _postgresql(url: str) -> Ledger:
         max_overflow=64,
         pool_use_lifo=True,
         hide_parameters=True,
-        connect_args={"options": _SESSION},
+        connect_args={"options": _SESSION, **_KEEPALIVE},
     )
     _distrust_rested(engine)
     return Ledger(engine, engine)
