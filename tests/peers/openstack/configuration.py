@@ -46,7 +46,6 @@ def configure(layout: Layout) -> None:
     clouds = {name: _cloud(layout, user) for name, user in CLOUDS.items()}
     write(path("clouds.yaml"), json.dumps({"clouds": clouds}, indent=2) + "\n")  # JSON is YAML
     write(path("ports"), f"{layout.base}\n")
-    write(path("source"), f"{layout.source}\n")
 
 
 def _keystone(layout: Layout) -> Sections:
@@ -126,8 +125,6 @@ def _neutron(layout: Layout) -> Sections:
 
 
 def _nova(layout: Layout) -> Sections:
-    # newer releases: the one of the fake drivers whose node keeps its identity
-    driver = "fake.FakeDriver" if layout.debian else "fake.FakeDriverWithoutFakeNodes"
     return {
         "DEFAULT": {
             **_logging(layout),
@@ -135,7 +132,7 @@ def _nova(layout: Layout) -> Sections:
             "my_ip": "127.0.0.1",
             "state_path": layout.path("nova"),
             "transport_url": layout.amqp,
-            "compute_driver": driver,
+            "compute_driver": "fake.FakeDriver",
             "osapi_compute_listen": "127.0.0.1",
             "osapi_compute_listen_port": layout.port["nova"],
             "osapi_compute_workers": 1,

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.peers.openstack.layout import PASSWORD, REGION, Layout
+from tests.peers.openstack.layout import PASSWORD, PYTHON, REGION, Layout
 from tests.peers.openstack.processes import STAND_INS, Processes
 from tests.peers.openstack.progress import say, timed
 
@@ -21,8 +21,8 @@ _AS_ROOT = ["--user=root"] if os.getuid() == 0 else []
 _READY = ".oslab-ready"
 
 
-def entry_point(layout: Layout, name: str, target: str, *words: str) -> list[str]:
-    return [layout.python, str(STAND_INS / "oslab_run.py"), name, target, *words]
+def entry_point(name: str, target: str, *words: str) -> list[str]:
+    return [PYTHON, str(STAND_INS / "oslab_run.py"), name, target, *words]
 
 
 class Database:
@@ -47,7 +47,7 @@ class Database:
         """All databases, from a cold copy where one of the same versions is kept."""
         if (self._folder / _READY).exists():
             return
-        facts = [versions, _NOVA.read_text(), self._layout.source]
+        facts = [versions, _NOVA.read_text()]
         key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
         kept = self._layout.cache / f"mysql-{key}" if self._layout.cache else None
         self._stop()
@@ -82,13 +82,13 @@ class Database:
 
         def run(program: str, target: str, config: str, *words: str) -> list[str]:
             file = self._layout.path(f"etc/{config}.conf")
-            return entry_point(self._layout, program, f"{target}:main", "--config-file", file, *words)
+            return entry_point(program, f"{target}:main", "--config-file", file, *words)
 
         keystone = ("keystone-manage", "keystone.cmd.manage", "keystone")
         first = ["bootstrap", "--bootstrap-password", PASSWORD, "--bootstrap-region-id", REGION]
         return {
             "neutron": [run("neutron-db-manage", "neutron.db.migration.cli", "neutron", "upgrade", "heads")],
-            "nova": [[self._layout.python, str(_NOVA), self._layout.path("etc/nova.conf")]],
+            "nova": [[PYTHON, str(_NOVA), self._layout.path("etc/nova.conf")]],
             "cinder": [run("cinder-manage", "cinder.cmd.manage", "cinder", "db", "sync")],
             "keystone": [run(*keystone, "db_sync"), run(*keystone, *first)],
             "glance": [run("glance-manage", "glance.cmd.manage", "glance/glance-api", "db_sync")],

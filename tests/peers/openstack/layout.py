@@ -9,6 +9,7 @@ from pathlib import Path
 
 PASSWORD = "oslab"  # everything listens on loopback only; the same for every account
 REGION = "RegionOne"
+PYTHON = "/usr/bin/python3"  # the interpreter that Debian's services belong to
 NAMES = ("keystone", "placement", "glance", "nova", "neutron", "cinder")
 _BLOCK = (*NAMES, "amqp", "amqp_dist", "epmd")
 _FIRST_PORT = 27100
@@ -20,8 +21,7 @@ class Layout:
     """Everything that the environment may say about a control plane:
 
     OSLAB_STATE (its folder), OSLAB_CACHE (schemas; empty: none), OSLAB_PORT_BASE, OSLAB_HOSTS, OSLAB_NICE,
-    OSLAB_TIMEOUT (seconds for any one step), OSLAB_CINDER=0, OSLAB_DEBUG=true, OSLAB_NO_INSTALL=1,
-    OSLAB_SOURCE (debian or pypi), OSLAB_VENV and OSLAB_CONSTRAINTS (for pypi).
+    OSLAB_TIMEOUT (seconds for any one step), OSLAB_CINDER=0, OSLAB_DEBUG=true, OSLAB_NO_INSTALL=1.
     """
 
     def __init__(self) -> None:
@@ -34,21 +34,9 @@ class Layout:
         self.with_cinder = env("OSLAB_CINDER") != "0"
         self.debug = env("OSLAB_DEBUG") or "false"
         self.may_install = not env("OSLAB_NO_INSTALL")
-        self.source = env("OSLAB_SOURCE") or "debian"
-        self.venv = Path(env("OSLAB_VENV") or (self.cache or self.state) / "venv")
-        self.constraints = env("OSLAB_CONSTRAINTS")
         self.hosts = [f"fake{number + 1}" for number in range(int(env("OSLAB_HOSTS") or _HOSTS))]
         self.socket = self.path("mysql.sock")
         self._choose_ports(env("OSLAB_PORT_BASE"))
-
-    @property
-    def debian(self) -> bool:
-        return self.source == "debian"
-
-    @property
-    def python(self) -> str:
-        """The interpreter that the services belong to."""
-        return "/usr/bin/python3" if self.debian else f"{self.venv}/bin/python"
 
     @property
     def amqp(self) -> str:
@@ -62,13 +50,8 @@ class Layout:
 
     def complaint(self) -> str | None:
         """Why nothing can be started with these settings."""
-        if self.source not in ("debian", "pypi"):
-            return "OSLAB_SOURCE is debian or pypi"
         if len(self.socket) > _SOCKET_LIMIT:
             return f"OSLAB_STATE is too long a path for a Unix socket ({len(self.socket)} characters)"
-        made_with = self.state / "source"
-        if made_with.exists() and made_with.read_text().strip() != self.source:
-            return f"{self.state} was made with another OSLAB_SOURCE; use --fresh"
         return None
 
     def _choose_ports(self, wanted: str | None) -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
-from tests.peers.openstack import pypi
 from tests.peers.openstack.files import write
 from tests.peers.openstack.layout import Layout
 from tests.peers.openstack.progress import die
 
-_BROKERS = ["rabbitmq-server", "mariadb-server-core", "mariadb-client-core"]
-_DEBIAN = [
+_WANTED = [
     *("python3-keystone", "python3-placement", "python3-glance", "python3-neutron", "python3-nova", "python3-cinder"),
     *("python3-pymysql", "uwsgi-core", "uwsgi-plugin-python3"),
-    *_BROKERS,
+    *("rabbitmq-server", "mariadb-server-core", "mariadb-client-core"),
 ]
 # Wanted for single files, not for their users, daemons and maintainer scripts: unpacked, never installed.
 _UNPACKED = ["glance-common", "neutron-common", "nova-common", "cinder-common"]
@@ -36,19 +33,14 @@ _LOCK = ["-o", "DPkg::Lock::Timeout=900"]
 
 def install(layout: Layout) -> dict[str, str]:
     """The versions of everything, after it was installed where it was missing."""
-    wanted = (
-        _DEBIAN if layout.debian else [*_BROKERS, *([] if importlib.util.find_spec("ensurepip") else ["python3-venv"])]
-    )
-    versions = _installed(wanted)
+    versions = _installed(_WANTED)
     if not versions:
         if not layout.may_install:
             die("packages are missing, and OSLAB_NO_INSTALL is set")
-        _apt(layout, wanted)
-        versions = _installed(wanted) or die("packages are still missing after apt-get")
-    if layout.debian:
-        _unpack(layout, versions)
-        return versions
-    return {**versions, **pypi.install(layout)}
+        _apt(layout, _WANTED)
+        versions = _installed(_WANTED) or die("packages are still missing after apt-get")
+    _unpack(layout, versions)
+    return versions
 
 
 def _installed(names: list[str]) -> dict[str, str] | None:

@@ -10,29 +10,17 @@ from typing import Any
 from tests.peers.openstack import rest
 from tests.peers.openstack.database import entry_point
 from tests.peers.openstack.files import write_ini
-from tests.peers.openstack.layout import Layout
+from tests.peers.openstack.layout import NAMES, PYTHON, Layout
 from tests.peers.openstack.processes import STAND_INS, Processes
 from tests.peers.openstack.progress import BEGAN, timed
 from tests.peers.openstack.reach import answers
-
-_WSGI = {
-    "keystone": "keystone.wsgi.api",
-    "placement": "placement.wsgi.api",
-    "glance": "glance.wsgi.api",
-    "nova": "nova.wsgi.osapi_compute",
-    "neutron": "neutron.wsgi.api",
-    "cinder": "cinder.wsgi.api",
-}
-# Debian's release is too old for such modules; its other services bring servers of their own.
-_WSGI_DEBIAN = {"keystone": "oslab_keystone_wsgi", "placement": "oslab_placement_wsgi"}
 
 
 class Services:
     def __init__(self, layout: Layout, processes: Processes) -> None:
         self._layout = layout
         self._processes = processes
-        self._wsgi = _WSGI_DEBIAN if layout.debian else _WSGI
-        self.names = [name for name in _WSGI if name != "cinder" or layout.with_cinder]
+        self.names = [name for name in NAMES if name != "cinder" or layout.with_cinder]
 
     def start_identity(self) -> None:
         """Keystone and Placement need no message broker."""
@@ -41,10 +29,7 @@ class Services:
 
     def start_network(self) -> None:
         config = ("--config-file", self._layout.path("etc/neutron.conf"))
-        self._api("neutron", "neutron-server", "neutron.cmd.eventlet.server:main", *config)
-        if not self._layout.debian:
-            words = entry_point(self._layout, "neutron-rpc-server", "neutron.cmd.server:main_rpc", *config)
-            self._processes.spawn("neutron-rpc", words)
+        self._spawn("neutron-server", "neutron.cmd.eventlet.server:main", *config)
 
     def start_rest(self) -> None:
         """They ask Keystone and Placement when they start. The scheduler maps the hosts that it finds: last."""
@@ -53,15 +38,15 @@ class Services:
         for host in self._layout.hosts:
             self._nova(f"compute-{host}", "--config-file", path(f"etc/nova-compute-{host}.conf"))
         nova = ("--config-file", path("etc/nova.conf"), "--log-file", path("log/nova-api.log"))
-        self._api("nova", "nova-api", "nova.cmd.api_os_compute:main", *nova)
+        self._spawn("nova-api", "nova.cmd.api_os_compute:main", *nova)
         agent = [
             str(STAND_INS / "oslab_agent.py"),
             self._layout.amqp,
             self._layout.socket,
             ",".join(self._layout.hosts),
         ]
-        self._processes.spawn("neutron-agent", [self._layout.python, *agent])
-        self._api("glance", "glance-api", "glance.cmd.api:main", "--config-file", path("etc/glance/glance-api.conf"))
+        self._processes.spawn("neutron-agent", [PYTHON, *agent])
+        self._spawn("glance-api", "glance.cmd.api:main", "--config-file", path("etc/glance/glance-api.conf"))
         if self._layout.with_cinder:
             self._cinder()
         self._nova("scheduler")
@@ -128,36 +113,36 @@ class Services:
         kind = name.split("-")[0]
         words = ["--config-file", self._layout.path("etc/nova.conf"), *more]
         log = ["--log-file", self._layout.path(f"log/nova-{name}.log")]
-        words = entry_point(self._layout, f"nova-{kind}", f"nova.cmd.{kind}:main", *words, *log)
-        self._processes.spawn(f"nova-{name}", words)
+        self._processes.spawn(f"nova-{name}", entry_point(f"nova-{kind}", f"nova.cmd.{kind}:main", *words, *log))
 
     def _cinder(self) -> None:
         config = self._layout.path("etc/cinder.conf")
         for name in ("api", "scheduler", "volume"):
             words = ["--config-file", config, "--log-file", self._layout.path(f"log/cinder-{name}.log")]
-            if name == "api":
-                self._api("cinder", "cinder-api", "cinder.cmd.api:main", *words)
-            else:
-                command = entry_point(self._layout, f"cinder-{name}", f"cinder.cmd.{name}:main", *words)
-                self._processes.spawn(f"cinder-{name}", command)
+            self._spawn(f"cinder-{name}", f"cinder.cmd.{name}:main", *words)
 
-    def _api(self, service: str, name: str, target: str, *words: str) -> None:
-        """Under uwsgi where the release has a module for it, else its own server."""
-        own = entry_point(self._layout, name, target, *words)
-        self._processes.spawn(name, self._uwsgi(service) if service in self._wsgi else own)
+    def _spawn(self, name: str, target: str, *words: str) -> None:
+        self._processes.spawn(name, entry_point(name, target, *words))
 
     def _uwsgi(self, name: str) -> list[str]:
-        path, venv = self._layout.path, str(self._layout.venv)
-        program = ["uwsgi", "--plugin", "python3"] if self._layout.debian else [f"{venv}/bin/uwsgi", "--venv", venv]
-        flags = f"--config-file {path('etc', f'{name}.conf')} --log-file {path('log', f'{name}-api.log')}"
         return [
-            *program,
-            *("--master", "--die-on-term", "--need-app", "--processes", "1", "--threads", "16", "--enable-threads"),
+            *(
+                "uwsgi",
+                "--plugin",
+                "python3",
+                "--master",
+                "--die-on-term",
+                "--need-app",
+                "--processes",
+                "1",
+                "--threads",
+                "16",
+                "--enable-threads",
+            ),
             *("--lazy-apps", "--http-socket", f"127.0.0.1:{self._layout.port[name]}", "--buffer-size", "65535"),
             *("--listen", "100", "--thunder-lock", "--procname-prefix-spaced", name, "--disable-logging"),
             # it closes after each answer: unless it says so, clients reuse a dead connection
-            *("--pythonpath", str(STAND_INS), "--add-header", "Connection: close", "--module", self._wsgi[name]),
-            *(("--pyargv", flags) if name in ("nova", "cinder") else ()),
+            *("--pythonpath", str(STAND_INS), "--add-header", "Connection: close", "--module", f"oslab_{name}_wsgi"),
         ]
 
 
