@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from coterie.cpi.contract import CpiError, Json, Mark, Networks, NotSupported, VmCreated, VMNotFound
 from coterie.cpi.openstack.agent_settings import own_disks
@@ -20,6 +21,8 @@ from coterie.cpi.openstack.refusals import MISSING, Refusal
 _METADATA_S = 3.0
 _METADATA_BYTES = 2**20
 _NAME_LIMIT = 255
+# From 2.75 on the answer to a rename is the whole server, for which Nova asks Neutron.
+_BRIEF = {"OpenStack-API-Version": "compute 2.74"}
 
 
 class Machines(Making):
@@ -68,7 +71,7 @@ class Machines(Making):
         self._describe(vm_cid, "POST", "/metadata", {"metadata": wanted})
         shown = str(metadata.get("name") or "").strip()[:_NAME_LIMIT]
         if self.settings.human_readable_vm_names and shown:
-            self._describe(vm_cid, "PUT", "", {"server": {"name": shown}})
+            self._describe(vm_cid, "PUT", "", {"server": {"name": shown}}, headers=_BRIEF)
 
     @cloud_call
     def current_vm_id(self) -> str:
@@ -88,11 +91,11 @@ class Machines(Making):
     def configure_networks(self, vm_cid: str, networks: Networks) -> None:
         raise NotSupported("networks of a living VM cannot be configured", remedy="recreate the VM")
 
-    def _describe(self, vm_cid: str, method: str, below: str, body: Json) -> None:
+    def _describe(self, vm_cid: str, method: str, below: str, body: Json, **more: Any) -> None:
         try:
             if not is_uuid(vm_cid):
                 raise _missing(vm_cid)
-            self.api.send(method, f"describe server {vm_cid}", "compute", f"/servers/{vm_cid}{below}", body)
+            self.api.send(method, f"describe server {vm_cid}", "compute", f"/servers/{vm_cid}{below}", body, **more)
         except Refusal as error:
             if error.status == MISSING:
                 raise _missing(vm_cid) from error
