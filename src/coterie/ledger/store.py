@@ -158,13 +158,15 @@ def _postgresql(url: str) -> Ledger:
             "the database URL names neither SQLite nor PostgreSQL",
             remedy="use sqlite:///PATH or postgresql://USER@HOST/NAME",
         )
+    from coterie.ledger.one_by_one import OneByOne  # SQLite needs no client library
+
     engine = sa.create_engine(
         _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
         pool_size=8,
         max_overflow=64,
         pool_use_lifo=True,
         hide_parameters=True,
-        connect_args={"options": _SESSION, **_KEEPALIVE},
+        connect_args={"options": _SESSION, "cursor_factory": OneByOne, **_KEEPALIVE},
     )
     _distrust_rested(engine)
     return Ledger(engine, engine)
