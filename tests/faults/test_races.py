@@ -58,6 +58,30 @@ def test_a_lone_outcome_is_committed_without_waiting_for_another(ledger: Ledger)
     committer.close()
 
 
+def test_an_outcome_waits_for_one_that_is_under_way(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (_done(claim, str(claim.id)) for claim in _claims(ledger, 2))
+    sizes: list[int] = []
+    told: queue.Queue[bool] = queue.Queue()
+    original, late = steps.commit, [second]
+
+    def commit(tx: Any, batch: list[Outcome]) -> set[tuple[int, int]]:
+        sizes.append(len(batch))
+        return original(tx, batch)
+
+    def under_way() -> int:
+        if not late:
+            return 0
+        committer.submit(late.pop())
+        return 1
+
+    monkeypatch.setattr(steps, "commit", commit)
+    committer = Committer(ledger, lambda outcome, applied, problem: told.put(applied), under_way)
+    committer.submit(first)
+    assert [told.get(timeout=10), told.get(timeout=10)] == [True, True]
+    committer.close()
+    assert sizes == [2]
+
+
 def test_a_thread_that_leaves_a_step_already_claimed_again_has_not_been_replaced(ledger: Ledger) -> None:
     """Otherwise a step that rests shortly costs a worker each time, until none is left."""
     first, second = _handed_over(ledger)

@@ -58,12 +58,9 @@ class Inbox:
                     self._turn.give_up()
                     return None
                 self._coming += 1
-            try:
-                self._turn.take()
-            finally:
-                with self._changed:
-                    self._coming -= 1
+            self._turn.take()
             with self._changed:
+                self._coming -= 1
                 if claim := self._next():
                     self._begun[claim.key] = claim
                     self._running.add(claim.key)

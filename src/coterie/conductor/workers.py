@@ -66,6 +66,7 @@ class Workers:
                 self._drop(claim)
             if abandoned:
                 TURN.give_up()
+                self._threads.discard(threading.current_thread())
                 return
 
     def _settled(self, outcome: Outcome, applied: bool, problem: BaseException | None) -> None:
@@ -98,7 +99,9 @@ class Workers:
 
     def _replace(self, claim: Claim) -> None:
         """A call hangs: its thread is written off, and another takes its place."""
-        self._threads.discard(self._at_work.pop(claim.key, threading.current_thread()))
+        hanging = self._at_work.pop(claim.key, None)
+        if hanging is not None:  # otherwise it has ended meanwhile
+            self._threads.discard(hanging)
         self._inbox.done(claim)
         self._spawn()
 

@@ -57,9 +57,8 @@ class Turn:
             gate = threading.Lock()
             gate.acquire()
             self._line.append((me, gate))
-            rest = self._lapse_s * len(
-                self._line
-            )  # as long as those before us may take: who looks sooner looks in vain
+            # As long as those before us may take: who looks sooner looks in vain.
+            rest = self._lapse_s * len(self._line)
         while not gate.acquire(timeout=rest):
             self._look()
             rest = self._lapse_s
