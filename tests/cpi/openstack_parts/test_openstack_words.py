@@ -238,7 +238,9 @@ def test_the_disk_of_a_stemcell_is_uploaded_not_its_archive(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "raw", [archive(other_img=b"x"), gzip.compress(b"no archive"), archive(root_img=b"x" * 99)[:60]]
+    "raw",
+    [archive(other_img=b"x"), gzip.compress(b"no archive"), archive(root_img=b"x" * 99)[:60]],
+    ids=["of another file", "no archive at all", "cut off"],
 )
 def test_an_archive_without_a_disk_is_an_error(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "image"
