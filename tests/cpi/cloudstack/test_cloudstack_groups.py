@@ -127,3 +127,11 @@ def test_rules_of_a_security_group_that_another_made_stay_as_they_are(bed: Cloud
     lab.group(security_groups=[SecurityGroup("web", ({"ports": "443"},))])
     (found,) = bed.client().listSecurityGroups(securitygroupname="web")["securitygroup"]
     assert [rule["startport"] for rule in found["ingressrule"]] == [80]
+
+
+def test_one_whose_maker_died_before_its_rules_gets_them_from_whom_takes_it(bed: CloudstackBed, lab: Lab) -> None:
+    mark = lab.mark()
+    bed.client().createSecurityGroup(name="web", description=f"{mark.name()} {mark.director}")
+    lab.group(security_groups=[WEB])
+    (found,) = bed.client().listSecurityGroups(securitygroupname="web")["securitygroup"]
+    assert [rule["startport"] for rule in found["ingressrule"]] == [80]

@@ -7,6 +7,7 @@ from typing import Any
 
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.cloud import CloudstackCloud
+from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.contract.check_items import quota_item
 
@@ -25,6 +26,7 @@ _STRICT = "anti-affinity:"
 
 
 class CapacityChecks(CloudstackCloud):
+    @cloud_call
     def quota_check(self, needs: Needs) -> CheckItem:
         rows, _ = self.api.page("listAccounts", 1)
         facts = _read_quotas(rows[0] if rows else {})

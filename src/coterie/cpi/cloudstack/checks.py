@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from coterie.cpi.cloudstack.abilities import Abilities
 from coterie.cpi.cloudstack.affinity import POLICIES
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.capacity_checks import CapacityChecks
-from coterie.cpi.cloudstack.refusals import Refusal, translate
+from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.cloudstack.removal import Removal
 from coterie.cpi.cloudstack.template_checks import TemplateChecks
-from coterie.cpi.contract import CheckItem, CpiError, Needs
-from coterie.cpi.contract.check_items import kind_items, policy_items
+from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.contract.check_items import kind_items, policy_items, tried
 
 
 class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
     @cloud_call
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         needs = needs or Needs()
-        first = self._tried("credentials", self._credentials)
+        first = tried("credentials", self._credentials)
         if not first.ok:
             return [first]
         return [
             first,
-            self._tried("azs", lambda: self._azs(needs)),
-            self._tried("offerings", self._offerings),
-            self._tried("quotas", lambda: self.quota_check(needs)),
-            self._tried("expunge", self._expunge),
-            self._tried("templates", self.template_check),
+            tried("azs", lambda: self._azs(needs)),
+            tried("offerings", self._offerings),
+            tried("quotas", lambda: self.quota_check(needs)),
+            tried("expunge", self._expunge),
+            tried("templates", self.template_check),
             *self._keys(),
             *self._policies(needs),
             *kind_items(needs, self.capabilities().kinds),
             *self.host_checks(needs),
         ]
 
-    def _tried(self, what: str, look: Callable[[], CheckItem]) -> CheckItem:
-        try:
-            return look()
-        except Refusal as error:
-            told = translate(error)
-            return CheckItem(what, False, str(told), told.remedy)
-        except CpiError as error:
-            return CheckItem(what, False, str(error), error.remedy)
-
+    @cloud_call
     def _credentials(self) -> CheckItem:
         self._known.pop("listCapabilities", None)
         version = self.remembered_capabilities().get("cloudstackversion", "unknown")
         return CheckItem("credentials", True, f"CloudStack {version} accepts the keys")
 
+    @cloud_call
     def _azs(self, needs: Needs) -> CheckItem:
         names = sorted(str(zone["name"]) for zone in self.zones())
         unknown = [az for az in needs.azs if az not in names]
@@ -58,6 +48,7 @@ class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
             return CheckItem("azs", False, f"no zone {', '.join(unknown)}", f"use one of: {', '.join(names)}")
         return CheckItem("azs", True, f"zones {', '.join(names)}", facts={"azs": names})
 
+    @cloud_call
     def _offerings(self) -> CheckItem:
         compute = self.remembered("listServiceOfferings")
         disk = self.disk_offering(None)
@@ -65,6 +56,7 @@ class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
             return CheckItem("offerings", False, "no compute offering", "have an administrator add one")
         return CheckItem("offerings", True, f"{len(compute)} compute offerings; disks by {disk['name']!r}")
 
+    @cloud_call
     def _expunge(self) -> CheckItem:
         allowed = bool(self.remembered_capabilities().get("allowuserexpungerecovervm"))
         if self.settings.expunge == "always" and not allowed:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.disks import Disks, offered_size
 from coterie.cpi.cloudstack.marking import users_tags
 from coterie.cpi.cloudstack.order import gib, read_disk_order
-from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
+from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal, cloud_call
 from coterie.cpi.contract import CpiError, Json, Mark, NotSupported
 
 _GIB = 2**30

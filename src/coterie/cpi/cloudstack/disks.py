@@ -7,11 +7,10 @@ from typing import Any
 
 from coterie.cpi.cloudstack.agent_settings import device_path
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.machines import Machines
 from coterie.cpi.cloudstack.marking import users_tags
 from coterie.cpi.cloudstack.order import gib, read_disk_order
-from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
+from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal, cloud_call
 from coterie.cpi.cloudstack.removal import is_ephemeral
 from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark
 

@@ -9,9 +9,8 @@ from typing import NoReturn
 from coterie.cpi.cloudstack.adoption import Adoption, refuse_guards
 from coterie.cpi.cloudstack.affinity import group_missing, policy_of
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.marking import GROUP
-from coterie.cpi.cloudstack.refusals import Refusal, translate
+from coterie.cpi.cloudstack.refusals import Refusal, cloud_call, translate
 from coterie.cpi.contract import (
     CpiError,
     GroupInUse,

@@ -88,8 +88,9 @@ class Guards(Memos):
         return made
 
     def _completed(self, found: Row, wanted: SecurityGroup, mark: Mark) -> Row:
-        """One of this very mark may be a first try that died before its last rule; any other has its own rules."""
-        if self.guard_mark(found) == mark:
+        """Its maker may have died before the last rule: a first try under this very mark, or somebody who did not get
+        as far as to note it for a server group. Any other has its own rules."""
+        if self.guard_mark(found) == mark or (self.our_guard(found) and not self.guard_holders(str(found["id"]))):
             self._authorize(found, wanted)
         return found
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from coterie.cpi.cloudstack.affinity import policy_of
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.marking import mark_of
 from coterie.cpi.cloudstack.members import GONE, Members
 from coterie.cpi.cloudstack.memos import Memo
+from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.contract import GroupMember, GroupResource, GroupView, is_adopted
 
 

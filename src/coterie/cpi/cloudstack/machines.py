@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from coterie.cpi.cloudstack.agent_settings import own_disks
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.making import Asked, Making
 from coterie.cpi.cloudstack.marking import owner_of, tags_of, users_tags
 from coterie.cpi.cloudstack.nics import answered, wishes
 from coterie.cpi.cloudstack.order import read_order
+from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.contract import CpiError, Json, Mark, Networks, NotSupported, VmCreated, VMNotFound
 
 _METADATA_S = 3.0

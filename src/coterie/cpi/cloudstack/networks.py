@@ -5,11 +5,10 @@ from __future__ import annotations
 import ipaddress
 
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.election import Election
 from coterie.cpi.cloudstack.lookups import Lookups
 from coterie.cpi.cloudstack.marking import DIRECTOR, tags_of
-from coterie.cpi.cloudstack.refusals import INTERNAL, PARAMETER, Refusal, translate
+from coterie.cpi.cloudstack.refusals import INTERNAL, PARAMETER, Refusal, cloud_call, translate
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated
 
 _KNOWN = ("zone", "network_offering")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.disk_changes import DiskChanges
 from coterie.cpi.cloudstack.groups import Groups
 from coterie.cpi.cloudstack.kinds import LISTINGS, created_at, is_gone, state_of, users_of
 from coterie.cpi.cloudstack.marking import DIRECTOR, group_mark_of, group_prefix, mark_of, name_prefix, tags_of
+from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.cloudstack.stemcells import Stemcells
 from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
 from coterie.cpi.contract.checks import require_same

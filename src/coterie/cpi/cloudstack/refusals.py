@@ -7,6 +7,7 @@ from typing import Any
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
+from coterie.cpi.contract.calls import contract_errors
 
 PARAMETER, INTERNAL, CAPACITY, IN_USE, CONFLICT = 431, 530, 533, 536, 537
 _CLASSES: dict[int, type[CpiError]] = {
@@ -59,3 +60,6 @@ def translate(error: Refusal) -> CpiError:
         remedy=_REMEDIES.get(error.code, "repeat; if it happens again, look at CloudStack's log"),
         retryable=True if error.code in _PASSING else None,
     )
+
+
+cloud_call = contract_errors(Refusal, translate)

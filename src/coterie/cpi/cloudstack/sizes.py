@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.lookups import Lookups
+from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.contract import CpiError, InvalidCall, Json
 
 _NEEDED = ("cpu", "ram", "ephemeral_disk_size")

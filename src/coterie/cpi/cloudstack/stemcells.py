@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.cloudstack.calls import cloud_call
 from coterie.cpi.cloudstack.election import Election
 from coterie.cpi.cloudstack.image_sources import ImageSources
 from coterie.cpi.cloudstack.marking import DIRECTOR, tags_of, users_tags
-from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal
+from coterie.cpi.cloudstack.refusals import PARAMETER, Refusal, cloud_call
 from coterie.cpi.cloudstack.templates import LIGHT
 from coterie.cpi.cloudstack.uploads import upload
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown

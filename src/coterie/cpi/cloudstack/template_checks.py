@@ -9,12 +9,14 @@ from urllib.parse import urlsplit
 
 from coterie.cpi.cloudstack.lookups import Lookups
 from coterie.cpi.cloudstack.publishing import reach
+from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.contract import CheckItem, InvalidCall
 
 _WHAT = "templates"
 
 
 class TemplateChecks(Lookups):
+    @cloud_call
     def template_check(self) -> CheckItem:
         self.os_type(None)
         self._require_hypervisor()

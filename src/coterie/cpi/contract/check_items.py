@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from coterie.cpi.contract.errors import CpiError
 from coterie.cpi.contract.types import CheckItem, Needs
+
+
+def tried(what: str, look: Callable[[], CheckItem]) -> CheckItem:
+    """What a look says; that it failed is an answer too."""
+    try:
+        return look()
+    except CpiError as error:
+        return CheckItem(what, False, str(error), error.remedy)
 
 
 def policy_items(needs: Needs, can: Iterable[str]) -> list[CheckItem]:

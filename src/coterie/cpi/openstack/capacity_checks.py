@@ -9,7 +9,7 @@ from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.contract.check_items import quota_item
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.lookups import Lookups
-from coterie.cpi.openstack.refusals import DENIED, MISSING, Refusal
+from coterie.cpi.openstack.refusals import DENIED, MISSING, Refusal, cloud_call
 
 Quotas = dict[str, dict[str, int | None]]
 # name of the quota, as the planner knows it → Nova's and Cinder's words for limit and use
@@ -38,6 +38,7 @@ _RESOURCES = {
 
 
 class CapacityChecks(Lookups):
+    @cloud_call
     def quota_check(self, needs: Needs) -> CheckItem:
         facts = {
             **_absolute(self.api.get("read limits", "compute", "/limits"), _COMPUTE),

@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from coterie.cpi.contract import CheckItem, CpiError, Needs
-from coterie.cpi.contract.check_items import kind_items, policy_items
+from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.contract.check_items import kind_items, policy_items, tried
 from coterie.cpi.openstack.abilities import Abilities
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.capacity_checks import CapacityChecks
-from coterie.cpi.openstack.refusals import Refusal, translate
+from coterie.cpi.openstack.refusals import cloud_call
 
 
 class Checks(Abilities, CapacityChecks):
     @cloud_call
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         needs = needs or Needs()
-        first = self._tried("credentials", self._credentials)
+        first = tried("credentials", self._credentials)
         if not first.ok:
             return [first]
         return [
             first,
-            self._tried("azs", lambda: self._azs(needs)),
-            self._tried("flavors", self._flavors),
-            self._tried("quotas", lambda: self.quota_check(needs)),
+            tried("azs", lambda: self._azs(needs)),
+            tried("flavors", self._flavors),
+            tried("quotas", lambda: self.quota_check(needs)),
             *policy_items(needs, self.settings.policies),
             *kind_items(needs, self.capabilities().kinds),
             *self.host_checks(needs),
         ]
 
-    def _tried(self, what: str, look: Callable[[], CheckItem]) -> CheckItem:
-        try:
-            return look()
-        except Refusal as error:
-            told = translate(error)
-            return CheckItem(what, False, str(told), told.remedy)
-        except CpiError as error:
-            return CheckItem(what, False, str(error), error.remedy)
-
+    @cloud_call
     def _credentials(self) -> CheckItem:
         versions = [f"{service} {self._spoken(service)}" for service in ("compute", "block-storage")]
         return CheckItem("credentials", True, f"Keystone accepts them; {', '.join(versions)}")
@@ -46,6 +35,7 @@ class Checks(Abilities, CapacityChecks):
         version = self.api.version(service)
         return f"{version[0]}.{version[1]}" if version else "without microversions"
 
+    @cloud_call
     def _azs(self, needs: Needs) -> CheckItem:
         names, default = self.zones(), self.settings.default_availability_zone
         unknown = [az for az in (*needs.azs, *([default] if default else ())) if az not in names]
@@ -54,6 +44,7 @@ class Checks(Abilities, CapacityChecks):
             return CheckItem("azs", False, detail, f"use one of: {', '.join(names)}")
         return CheckItem("azs", True, f"availability zones {', '.join(names)}", facts={"azs": names})
 
+    @cloud_call
     def _flavors(self) -> CheckItem:
         count = len(self.flavors())
         return CheckItem("flavors", count > 0, f"{count} flavors", "" if count else "have an administrator add one")

@@ -7,13 +7,12 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, Json, Mark, NotSupported
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.disks import Disks, users_of
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.marking import metadata as mark_metadata
 from coterie.cpi.openstack.marking import users_metadata
 from coterie.cpi.openstack.order import gib, read_disk_order
-from coterie.cpi.openstack.refusals import MISSING, Refusal
+from coterie.cpi.openstack.refusals import MISSING, Refusal, cloud_call
 
 _UNFORCED = (3, 66)  # from here on snapshots of attached volumes need no word, and take none
 

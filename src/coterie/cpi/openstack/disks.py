@@ -7,12 +7,11 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.machines import Machines
 from coterie.cpi.openstack.marking import metadata, users_metadata
 from coterie.cpi.openstack.order import gib, read_disk_order
-from coterie.cpi.openstack.refusals import BAD, MISSING, Refusal
+from coterie.cpi.openstack.refusals import BAD, MISSING, Refusal, cloud_call
 
 _SERIAL = 20  # characters of a volume's id that a virtio disk has as its serial number
 _BUSY = ("creating", "attaching", "detaching", "extending", "retyping", "reserved", "maintenance")

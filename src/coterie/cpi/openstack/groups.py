@@ -19,10 +19,9 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.contract.checks import mark_of_group, require_group_wish
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.group_rows import group_missing, policy_of
 from coterie.cpi.openstack.members import Members
-from coterie.cpi.openstack.refusals import MISSING, Refusal, translate
+from coterie.cpi.openstack.refusals import MISSING, Refusal, cloud_call, translate
 
 _OPTIONS = ("name", "adopt")
 

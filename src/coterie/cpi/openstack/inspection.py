@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from coterie.cpi.contract import GroupMember, GroupResource, GroupView, is_adopted
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.group_rows import policy_of
 from coterie.cpi.openstack.kinds import host_of
 from coterie.cpi.openstack.marking import mark_of_tags
 from coterie.cpi.openstack.members import Members
 from coterie.cpi.openstack.memos import Memo
+from coterie.cpi.openstack.refusals import cloud_call
 
 
 class Inspection(Members):

@@ -10,13 +10,12 @@ from typing import Any
 from coterie.cpi.contract import CpiError, Json, Mark, Networks, NotSupported, VmCreated, VMNotFound
 from coterie.cpi.openstack.agent_settings import own_disks
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.cloud import is_uuid
 from coterie.cpi.openstack.kinds import is_gone
 from coterie.cpi.openstack.making import Making, read_asked
 from coterie.cpi.openstack.marking import owner_of, users_metadata
 from coterie.cpi.openstack.nics import answered
-from coterie.cpi.openstack.refusals import MISSING, Refusal
+from coterie.cpi.openstack.refusals import MISSING, Refusal, cloud_call
 
 _METADATA_S = 3.0
 _METADATA_BYTES = 2**20

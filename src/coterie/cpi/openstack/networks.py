@@ -6,10 +6,9 @@ import ipaddress
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.lookups import Lookups
 from coterie.cpi.openstack.marking import director_tag
-from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal
+from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, cloud_call
 
 _DEFAULT = "10.{0}.{1}.0/24"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
 from coterie.cpi.contract.checks import require_kind, require_same
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.disk_changes import DiskChanges
 from coterie.cpi.openstack.disks import users_of
 from coterie.cpi.openstack.groups import Groups
 from coterie.cpi.openstack.kinds import FILTERED, LISTINGS, created_at, host_of, is_gone, state_of
 from coterie.cpi.openstack.marking import director_tag, mark_of_name
+from coterie.cpi.openstack.refusals import cloud_call
 from coterie.cpi.openstack.stemcells import Stemcells
 
 _BARE = "bare"  # the page after the last of Nova's: server groups that have no policy, so that Nova has none

@@ -9,6 +9,7 @@ from typing import Any
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
+from coterie.cpi.contract.calls import contract_errors
 
 BAD, DENIED, MISSING, CONFLICT, TOO_LARGE, THROTTLED = 400, 403, 404, 409, 413, 429
 BROKEN, BAD_GATEWAY, UNAVAILABLE, GATEWAY_TIMEOUT = 500, 502, 503, 504
@@ -95,3 +96,6 @@ def _inside(raw: bytes) -> tuple[str, str]:
 
 def _message(inside: Mapping[str, Any]) -> str:
     return str(inside.get("message") or inside.get("detail") or "")
+
+
+cloud_call = contract_errors(Refusal, translate)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.lookups import Lookups
 from coterie.cpi.openstack.order import gib
+from coterie.cpi.openstack.refusals import cloud_call
 
 _NEEDED = ("cpu", "ram", "ephemeral_disk_size")
 _SYSTEM_GIB = 3  # of a root disk, that the system itself needs

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import IO
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
-from coterie.cpi.openstack.calls import cloud_call
 from coterie.cpi.openstack.cloud import Overdue
 from coterie.cpi.openstack.image_files import disk_of
 from coterie.cpi.openstack.lookups import LIGHT, Lookups
 from coterie.cpi.openstack.marking import tags, users_metadata
-from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal
+from coterie.cpi.openstack.refusals import CONFLICT, MISSING, Refusal, cloud_call
 
 _SPACE = uuid.UUID("5a1a3a0c-6f0e-5d57-9d9c-3d1f0b8e7a41")
 _ATTEMPTS = 20

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
-
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
+from coterie.cpi.contract.calls import contract_errors
 from coterie.sandbox import errors as cloud
 from coterie.sandbox.errors import SandboxError
-
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S")
 
 _CLASSES: dict[type[SandboxError], type[CpiError]] = {
     cloud.BadRequest: contract.InvalidCall,
@@ -40,23 +33,6 @@ _MISSING: dict[str, type[CpiError]] = {
 }
 
 
-def cloud_call(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let nothing but errors of the contract out of a driver's method."""
-
-    @wraps(method)
-    def translated(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(self, *args, **kwargs)
-        except SandboxError as error:
-            raise translate(error) from error
-        except OSError as error:
-            raise CpiError(
-                "the machine that holds the sandbox failed", why=str(error), remedy="check its disk, then repeat"
-            ) from error
-
-    return translated
-
-
 def translate(error: SandboxError) -> CpiError:
     """The same refusal in the contract's words."""
     kind = _class_of(error)
@@ -71,3 +47,6 @@ def _class_of(error: SandboxError) -> type[CpiError]:
         # a question whose answer was lost has changed nothing, so it is merely unanswered
         return contract.OutcomeUnknown if error.changing else contract.Unavailable
     return _CLASSES.get(type(error), CpiError)
+
+
+cloud_call = contract_errors(SandboxError, translate)

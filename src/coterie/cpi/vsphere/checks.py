@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, Needs
+from coterie.cpi.contract.check_items import kind_items, policy_items
 from coterie.cpi.vsphere.abilities import Abilities
 from coterie.cpi.vsphere.group_checks import GroupChecks
 from coterie.cpi.vsphere.group_spec import POLICIES
@@ -38,24 +39,12 @@ class Checks(Abilities, GroupChecks, Rights):
             _azs(needs, sorted(hosts)),
             _hosts(needs, hosts),
             *self.rights(needs.azs, bool(needs.policies or needs.groups)),
-            *self._policies(needs),
+            *policy_items(needs, POLICIES),
             *self.group_items(needs),
-            *self._kinds(needs),
+            *kind_items(needs, self.capabilities().kinds),
             *self._stores(),
             *_strict(needs, hosts),
         ]
-
-    def _policies(self, needs: Needs) -> Iterator[CheckItem]:
-        for policy in needs.policies:
-            if policy not in POLICIES:
-                remedy = f"use {', '.join(sorted(POLICIES))}"
-                yield CheckItem(f"policy {policy}", False, "impossible on vSphere", remedy)
-
-    def _kinds(self, needs: Needs) -> Iterator[CheckItem]:
-        can = self.capabilities().kinds
-        for kind in needs.kinds:
-            if kind not in can:
-                yield CheckItem(f"kind {kind}", False, "this cloud makes none", "do without")
 
     def _stores(self) -> Iterator[CheckItem]:
         for zone in (self._zones or {}).values():

@@ -5,18 +5,14 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Iterator
+from typing import Any
 from xml.parsers.expat import ExpatError
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
+from coterie.cpi.contract.calls import contract_errors
 from coterie.errors import CoterieError
-
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S")
 
 _NO_PLACE = (
     "NoCompatibleHost",
@@ -62,19 +58,6 @@ class Refusal(CoterieError):
 
     def is_a(self, *kinds: str) -> bool:
         return any(kind in self.kinds for kind in kinds)
-
-
-def cloud_call(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let nothing but errors of the contract out of a driver's method."""
-
-    @wraps(method)
-    def translated(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(self, *args, **kwargs)
-        except Refusal as refusal:
-            raise told(refusal) from refusal
-
-    return translated
 
 
 def told(refusal: Refusal) -> CpiError:
@@ -145,3 +128,6 @@ def _hosts(fault: Any) -> str:
     if not isinstance(hosts, (list, tuple)) or len(hosts) != len(errors):
         return ""
     return "; ".join(f"{host._moId}: {_words(error)}" for host, error in zip(hosts, errors, strict=True))
+
+
+cloud_call = contract_errors(Refusal, told)
