@@ -142,6 +142,22 @@ def test_all_mistakes_of_a_document_are_told_with_their_lines(client: Client) ->
     assert all(one["remedy"] for one in problem["mistakes"])
 
 
+def test_what_only_the_driver_can_read_is_told_before_it_is_taken(client: Client) -> None:
+    text = (
+        "clouds:\n- name: lab\n  driver: sandbox\n  properties:\n    settle_s: s3cret\nazs:\n- name: z1\n  cloud: lab\n"
+    )
+    text += "vm_types:\n- name: small\n  cloud_properties:\n    cpu: two\n    wat: 1\n"
+    reply = client.send("PUT", "/v1/cloud-config", {"text": text, "file": "my.yml"})
+    problem = check_problem(reply, 422, "invalid_document")
+    assert [(one["line"], one["field"]) for one in problem["mistakes"]] == [
+        (5, "clouds[lab].properties.settle_s"),
+        (12, "vm_types[small].cloud_properties.cpu"),
+        (13, "vm_types[small].cloud_properties.wat"),
+    ]
+    assert "s3cret" not in str(reply.json)
+    check_problem(client.send("GET", "/v1/cloud-config"), 404, "not_found")
+
+
 def test_a_conflict_names_the_task(client: Client, office: Office) -> None:
     rows.task(office.ledger, 4, state="done")
     problem = check_problem(client.send("POST", "/v1/tasks/4/cancel"), 409, "conflict")

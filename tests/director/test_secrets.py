@@ -19,13 +19,14 @@ clouds:
   driver: exec
   properties:
     path: /bin/cpi
-    api_key: {SECRET}  # keep out
-    nested: {{password: "{SECRET}", user: me}}
-    private_key: |
-      -----BEGIN-----
-      {SECRET}
-      -----END-----
-    endpoint: https://me:{SECRET}@cloud.example/api
+    properties:
+      api_key: {SECRET}  # keep out
+      nested: {{password: "{SECRET}", user: me}}
+      private_key: |
+        -----BEGIN-----
+        {SECRET}
+        -----END-----
+      endpoint: https://me:{SECRET}@cloud.example/api
 azs:
 - name: z1
   cloud: lab
@@ -60,7 +61,7 @@ def test_a_shown_document_keeps_everything_but_the_secrets() -> None:
     shown = document.shown(CONFIG.replace(f"me:{SECRET}@", ""))
     assert SECRET not in shown
     assert "# our clouds" in shown and "# keep out" in shown and "user: me" in shown
-    assert "    endpoint: https://cloud.example/api\nazs:\n- name: z1\n" in shown
+    assert "      endpoint: https://cloud.example/api\nazs:\n- name: z1\n" in shown
     assert shown.count('"<redacted>"') == 3
 
 

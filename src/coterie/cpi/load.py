@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.contract import Cpi, Forms, Runtime
 from coterie.errors import UsageError
 
 
@@ -18,6 +18,11 @@ def driver_names() -> list[str]:
 def open_cloud(driver: str, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> Cpi:
     """The driver object of one configured cloud. Constructing it calls no cloud."""
     return driver_class(driver)(cloud, properties, runtime)
+
+
+def forms_of(driver: str) -> Forms:
+    """What users may write for a driver; nothing is known of one that is not installed here."""
+    return driver_class(driver).forms if driver in driver_names() else {}
 
 
 @cache

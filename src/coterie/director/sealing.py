@@ -13,7 +13,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
-from coterie.cpi.load import driver_names
+from coterie.cpi.load import driver_names, forms_of
 from coterie.director.office import Office
 from coterie.ledger import clouds, conductors, keys
 from coterie.ring.members import group_name
@@ -27,7 +27,7 @@ _REMEMBERED = 256
 def sealed(office: Office, text: str, file: str) -> str:
     """A cloud config without readable properties; mistakes in it are told with its own lines."""
     key_of, known = _keys(office)
-    return seal_config(text, file, key_of, known, sealer=_SEALER, drivers=driver_names())
+    return seal_config(text, file, key_of, known, sealer=_SEALER, drivers=driver_names(), forms_of=forms_of)
 
 
 def require_movable(office: Office, name: str, group: str) -> None:

@@ -5,7 +5,8 @@ from coterie.manifest.load import check, load_both, load_cloud_config, load_depl
 from coterie.manifest.loaded import Loaded
 from coterie.manifest.mistake import Mistake, invalid
 from coterie.manifest.resolve import resolve
-from coterie.manifest.schema import CloudConfig, Deployment
+from coterie.manifest.rules import FormsOf
+from coterie.manifest.schema import SEALED, CloudConfig, Deployment
 from coterie.manifest.server_groups import ServerGroupWish
 from coterie.manifest.wish import (
     AzWish,
@@ -19,11 +20,13 @@ from coterie.manifest.wish import (
 )
 
 __all__ = [
+    "SEALED",
     "AzWish",
     "CloudConfig",
     "Deployment",
     "DiskWish",
     "Explanation",
+    "FormsOf",
     "GroupWish",
     "HealthWish",
     "Loaded",

@@ -10,7 +10,7 @@ from coterie.cpi.contract import Capabilities
 from coterie.manifest.draft import Draft, draft
 from coterie.manifest.loaded import Loaded
 from coterie.manifest.mistake import Mistake, invalid
-from coterie.manifest.rules import Report, check_config, check_deployment, check_pair
+from coterie.manifest.rules import FormsOf, Report, check_config, check_deployment, check_pair
 from coterie.manifest.schema import CloudConfig, Deployment, Part
 
 T = TypeVar("T", bound=Part)
@@ -22,9 +22,12 @@ def load_deployment(text: str, file: str) -> Loaded[Deployment]:
     return _finished(draft(Deployment, text, file, check_deployment))
 
 
-def load_cloud_config(text: str, file: str, *, drivers: Collection[str] | None = None) -> Loaded[CloudConfig]:
-    """A cloud config that is right in itself. `drivers`: the installed ones; None leaves their names unchecked."""
-    return _finished(draft(CloudConfig, text, file, partial(check_config, drivers=drivers)))
+def load_cloud_config(
+    text: str, file: str, *, drivers: Collection[str] | None = None, forms_of: FormsOf | None = None
+) -> Loaded[CloudConfig]:
+    """A cloud config that is right in itself. `drivers`: the installed ones; None leaves their names unchecked.
+    `forms_of`: what can be written for each; None leaves that to the drivers."""
+    return _finished(draft(CloudConfig, text, file, partial(check_config, drivers=drivers, forms_of=forms_of)))
 
 
 def check(
@@ -47,15 +50,21 @@ def load_both(
     capabilities: Clouds | None = None,
     *,
     drivers: Collection[str] | None = None,
+    forms_of: FormsOf | None = None,
+    in_force: bool = False,
     auto_anti_affinity: bool = False,
 ) -> tuple[Loaded[Deployment], Loaded[CloudConfig]]:
-    """Both documents, each given as (text, file), with all mistakes of and between them in one error."""
+    """Both documents, each given as (text, file), with all mistakes of and between them in one error.
+
+    `in_force`: the config was taken earlier, so what it says for drivers matters only as far as the manifest uses it.
+    """
     wanted = draft(Deployment, *deployment, check_deployment)
-    offered = draft(CloudConfig, *config, partial(check_config, drivers=drivers))
-    mistakes = [*wanted.mistakes, *offered.mistakes]
+    rules = partial(check_config, drivers=drivers, forms_of=None if in_force else forms_of)
+    offered = draft(CloudConfig, *config, rules)
+    mistakes = {*wanted.mistakes, *offered.mistakes}
     if wanted.loaded and offered.loaded:
         reports = Report(wanted.loaded, wanted.spoilt), Report(offered.loaded, offered.spoilt)
-        mistakes += check_pair(*reports, capabilities, auto_anti_affinity=auto_anti_affinity)
+        mistakes |= {*check_pair(*reports, capabilities, auto_anti_affinity=auto_anti_affinity, forms_of=forms_of)}
     if mistakes or not wanted.loaded or not offered.loaded:
         raise invalid(mistakes)
     return wanted.loaded, offered.loaded

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from coterie.errors import Refused
-from coterie.manifest import load_cloud_config
+from coterie.manifest import FormsOf, load_cloud_config
 from coterie.seal.key import PublicKey
 from coterie.seal.sealed import Purpose, address, seal
 
@@ -27,12 +27,13 @@ def seal_config(
     *,
     sealer: Sealer = seal,
     drivers: Collection[str] | None = None,
+    forms_of: FormsOf | None = None,
 ) -> str:
     """`text` with nothing of the clouds' properties left readable. Refused where a group has no key to seal to.
 
-    `drivers`: the installed ones; None leaves their names unchecked.
+    `drivers`, `forms_of`: as for `load_cloud_config`.
     """
-    config = load_cloud_config(text, file, drivers=drivers).value
+    config = load_cloud_config(text, file, drivers=drivers, forms_of=forms_of).value
     wanted: dict[str, dict[str, Any]] = {}
     for cloud in config.clouds:
         purpose = Purpose(cloud.name, cloud.driver, cloud.conductor_group.lower())

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.errors import Refused
+from coterie.manifest import SEALED
 from coterie.seal.key import Key, PublicKey
 
 Properties = Mapping[str, Any]
 _FORM = "coterie-sealed-1"
-_FIELD = "sealed"
 _BLOCK = 256  # lengths are rounded up, so that they tell little of a password
 
 
@@ -45,7 +45,7 @@ def seal(key: PublicKey, purpose: Purpose, properties: Properties) -> dict[str, 
     inside = json.dumps({**_bound(purpose), "properties": dict(properties)}).encode()
     padded = inside + b" " * (-len(inside) % _BLOCK)
     text = base64.b64encode(SealedBox(Box(key.raw)).encrypt(padded)).decode()
-    return {_FIELD: f"{_FORM}:{purpose.group}:{key.id}:{text}"}
+    return {SEALED: f"{_FORM}:{purpose.group}:{key.id}:{text}"}
 
 
 def address(properties: Properties) -> Address | None:
@@ -71,7 +71,7 @@ def unseal(key: Key, cloud: str, driver: str, properties: Properties) -> dict[st
 
 
 def _parts(properties: Properties) -> list[str] | None:
-    text = properties.get(_FIELD) if len(properties) == 1 else None
+    text = properties.get(SEALED) if len(properties) == 1 else None
     if not isinstance(text, str) or not text.startswith(f"{_FORM}:"):
         return None
     parts = text.split(":")

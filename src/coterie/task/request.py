@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coterie.cpi.contract import Capabilities
-from coterie.cpi.load import driver_names
+from coterie.cpi.load import driver_names, forms_of
 from coterie.errors import NotFound, UsageError
 from coterie.ledger import clouds, deployments
 from coterie.ledger.clouds import CloudRow
@@ -106,6 +106,8 @@ def _read_both(request: PlanRequest, manifest: str, config_text: str) -> Wish:
         (manifest, request.manifest_file),
         (config_text, request.config_file),
         drivers=driver_names(),
+        forms_of=forms_of,
+        in_force=request.cloud_config is None,
         auto_anti_affinity=request.auto_anti_affinity,
     )
     name = deployment.value.name

@@ -53,7 +53,7 @@ def test_wrong_keys_are_told_without_them(bed: CloudstackBed) -> None:
 
 def test_settings_do_not_show_their_secrets() -> None:
     shown = repr(
-        read_settings("lab", {**GOOD, "private_key": "s3cret-word", "proxy_host": "p", "proxy_password": "s3cret-word"})
+        read_settings({**GOOD, "private_key": "s3cret-word", "proxy_host": "p", "proxy_password": "s3cret-word"})
     )
     assert "s3cret-word" not in shown
 

@@ -18,7 +18,7 @@ from coterie.cpi.exec.settings import read_settings
         ({"path": 7}, "path"),
         ({"path": "/cpi", "pth": "s3cret"}, "pth"),
         ({"path": "/cpi", "properties": ["s3cret"]}, "properties"),
-        ({"path": "/cpi", "properties": {"director_uuid": "s3cret"}}, "properties.director_uuid"),
+        ({"path": "/cpi", "properties": {"director_uuid": "s3cret"}}, "properties"),
         ({"path": "/cpi", "env": "HOME"}, "env"),
         ({"path": "/cpi", "env": [""]}, "env"),
         ({"path": "/cpi", "timeout_s": 0}, "timeout_s"),
@@ -32,15 +32,14 @@ from coterie.cpi.exec.settings import read_settings
 )
 def test_a_mistake_is_named_with_its_remedy(given: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidCall) as caught:
-        read_settings("abroad", given)
-    assert caught.value.what.startswith(f"property `{named}` of cloud 'abroad' ")
+        read_settings(given)
+    assert caught.value.what.startswith(f"properties.{named} ")
     assert caught.value.remedy
     assert "s3cret" not in str(caught.value) + caught.value.remedy
 
 
 def test_all_of_them_together() -> None:
     settings = read_settings(
-        "abroad",
         {
             "path": "/cpi",
             "properties": {"a": 1},

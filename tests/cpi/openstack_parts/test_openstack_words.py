@@ -133,7 +133,7 @@ def test_a_wrong_network_is_named(networks: dict[str, Any], word: str) -> None:
     [
         ({}, "instance_type"),
         ({"instance_type": "a", "root_disk": {"gb": 1}}, "root_disk"),
-        ({"instance_type": "a", "scheduler_hints": {"group": "x"}}, "scheduler_hints.group"),
+        ({"instance_type": "a", "scheduler_hints": {"group": "x"}}, "scheduler_hints has a group"),
         ({"instance_type": "a", "flavour": "x"}, "flavour"),
     ],
 )
@@ -193,7 +193,7 @@ def test_what_nova_says_of_hosts() -> None:
 
 def test_a_request_is_sealed_for_those_with_the_same_credentials() -> None:
     def settings(secret: str) -> Any:
-        return read_settings("n", {"auth_url": "http://k", "password": secret})
+        return read_settings({"auth_url": "http://k", "password": secret})
 
     text = sealed(settings("one"), {"user_data": "the agent's password"})
     assert "password" not in text
@@ -204,7 +204,7 @@ def test_a_request_is_sealed_for_those_with_the_same_credentials() -> None:
 
 
 def test_userdata_is_complete_and_bounded() -> None:
-    settings = read_settings("n", {"auth_url": "http://k", "agent": {"mbus": "nats://x", "odd": 1}})
+    settings = read_settings({"auth_url": "http://k", "agent": {"mbus": "nats://x", "odd": 1}})
     ports = {"a": {"mac_address": "fa:16:3e:00:00:01"}}
     told = Told("agent", "vm", {"a": {"type": "manual", "ip": "10.0.0.5", "dns": ["9.9.9.9"]}}, ports, {}, ["k"], False)
     document = json.loads(base64.b64decode(userdata(settings, told)))

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
-from coterie.cpi.contract import Cpi, Reason
+from coterie.cpi.contract import Cpi, Forms, Reason
 from coterie.cpi.wire import METHODS, read_response, write_request
 from coterie.cpi_program.launcher import program
 from peers.cloudstack_bed import CloudstackBed
@@ -32,6 +32,8 @@ _SOURCE = str(Path(sys.modules["coterie"].__file__ or "").parents[1])
 
 class WiredCpi:
     """A driver's methods as requests of the highest version to a program."""
+
+    forms: ClassVar[Forms] = {}  # no matter of the wire
 
     def __init__(self, path: str, context: dict[str, Any]) -> None:
         self._path = path

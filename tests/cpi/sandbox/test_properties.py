@@ -45,7 +45,7 @@ def test_defaults() -> None:
     ],
 )
 def test_a_mistake_names_its_field_and_the_remedy(key: str, value: Any) -> None:
-    with pytest.raises(InvalidCall, match=rf"cloud lab: properties\.{key} ") as caught:
+    with pytest.raises(InvalidCall, match=rf"^properties\.{key} ") as caught:
         read_settings("lab", {"state": "x", key: value})
     assert caught.value.remedy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.lookups import Lookups
 from coterie.cpi.cloudstack.marking import group_mark_of
-from coterie.cpi.cloudstack.readers import GROUP_TYPES
+from coterie.cpi.cloudstack.properties import GROUP_TYPES
 from coterie.cpi.cloudstack.refusals import Refusal
 from coterie.cpi.contract import ADOPTED_PREFIX, GroupMissing, NameTaken, is_adopted
 

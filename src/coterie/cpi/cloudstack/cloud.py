@@ -18,7 +18,7 @@ _UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 class CloudstackCloud(Cpi):
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
-        self.settings = read_settings(cloud, properties)
+        self.settings = read_settings(properties)
         self.api = Api(self.settings)
 
     def row(self, command: str, wanted: str, **more: Any) -> Row | None:

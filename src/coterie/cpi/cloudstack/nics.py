@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.cloudstack.api import Row
-from coterie.cpi.contract import InvalidCall, Json, Networks
+from coterie.cpi.contract import Form, InvalidCall, Json, Networks
+from coterie.cpi.contract.readers import text
 
 _TYPES = ("manual", "dynamic", "vip")
 
@@ -66,12 +67,12 @@ def _address(name: str, ip: Any) -> str:
 
 
 def _network(name: str, properties: Mapping[str, Any]) -> str | None:
-    for key in properties:
-        if key not in ("name", "id"):
-            raise _mistake(name, f"cloud_properties.{key}", "is not known", "use name: NETWORK or id: UUID")
-    found = properties.get("id") or properties.get("name")
-    return str(found) if found else None
+    found = NETWORK.read(properties, f"networks.{name}.cloud_properties")
+    return found.get("id") or found.get("name")
 
 
 def _mistake(name: str, field: str, what: str, remedy: str) -> InvalidCall:
     return InvalidCall(f"networks.{name}.{field} {what}", remedy=remedy)
+
+
+NETWORK = Form({"name": text, "id": text})

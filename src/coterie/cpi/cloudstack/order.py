@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall
-from coterie.cpi.contract.checks import read_properties, size, text
+from coterie.cpi.contract import Form, Slip
+from coterie.cpi.contract.readers import pairs, size, text, texts
 
 MIB_PER_GIB = 1024
 
@@ -39,19 +39,11 @@ class DiskOrder:
 
 
 def read_order(properties: Mapping[str, Any]) -> Order:
-    order = Order(**read_properties(properties, _VM))
-    if not order.compute_offering:
-        raise InvalidCall("cloud_properties.compute_offering is missing", remedy="name a compute offering")
-    if order.ephemeral_disk_offering is None and order.disk is not None:
-        raise InvalidCall(
-            "cloud_properties.disk is given without an offering",
-            remedy="add ephemeral_disk_offering, or leave out disk",
-        )
-    return order
+    return Order(**VM.read(properties, "cloud_properties"))
 
 
 def read_disk_order(properties: Mapping[str, Any]) -> DiskOrder:
-    return DiskOrder(**read_properties(properties, _DISK))
+    return DiskOrder(**DISK.read(properties, "cloud_properties"))
 
 
 def gib(size_mb: int) -> int:
@@ -59,31 +51,28 @@ def gib(size_mb: int) -> int:
     return -(-size_mb // MIB_PER_GIB)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
-        return tuple(value)
-    raise ValueError("give a list of names")
+def _between(values: Mapping[str, Any]) -> Iterable[Slip]:
+    if "disk" in values and "ephemeral_disk_offering" not in values:
+        yield Slip("disk", "is given without an offering", "add ephemeral_disk_offering, or leave out disk")
 
 
-def _pairs(value: Any) -> dict[str, str]:
-    if isinstance(value, Mapping):
-        return {str(key): str(one) for key, one in value.items()}
-    raise ValueError("give an object of texts")
-
-
-_VM: dict[str, Callable[[Any], Any]] = {
-    "compute_offering": text,
-    "ephemeral_disk_offering": text,
-    "disk": size,
-    "root_disk_size": size,
-    "cpu": size,
-    "ram_mb": size,
-    "details": _pairs,
-    "key_name": text,
-    "public_key": text,
-    "zone": text,
-    "security_groups": _texts,
-    "affinity_groups": _texts,
-    "tags": _pairs,
-}
-_DISK: dict[str, Callable[[Any], Any]] = {"disk_offering": text, "zone": text, "name": text}
+VM = Form(
+    {
+        "compute_offering": text,
+        "ephemeral_disk_offering": text,
+        "disk": size,
+        "root_disk_size": size,
+        "cpu": size,
+        "ram_mb": size,
+        "details": pairs,
+        "key_name": text,
+        "public_key": text,
+        "zone": text,
+        "security_groups": texts,
+        "affinity_groups": texts,
+        "tags": pairs,
+    },
+    needed={"compute_offering": "name a compute offering"},
+    between=_between,
+)
+DISK = Form({"disk_offering": text, "zone": text, "name": text})

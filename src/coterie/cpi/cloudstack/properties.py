@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.cloudstack import readers
-from coterie.cpi.cloudstack.readers import GROUP_TYPES
-from coterie.cpi.contract import InvalidCall
+from coterie.cpi.contract import Form, Slip, readers
+from coterie.cpi.contract.readers import Reader
+
+GROUP_TYPES = {  # in the order of the contract's policies
+    "anti-affinity": "host anti-affinity",
+    "affinity": "host affinity",
+    "soft-anti-affinity": "non-strict host anti-affinity",
+    "soft-affinity": "non-strict host affinity",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +75,22 @@ class Settings:
     proxy: Proxy | None = None
 
 
-def read_settings(cloud: str, properties: Mapping[str, Any]) -> Settings:
+def read_settings(properties: Mapping[str, Any]) -> Settings:
     """The settings of the cloud, with defaults for what the properties leave out."""
-    values = {}
-    for key, given in properties.items():
-        if key not in _READERS:
-            raise _mistake(cloud, key, "is not known", f"use one of: {', '.join(_READERS)}")
-        if given is None:
-            continue
-        value = _READERS[key](given)
-        if isinstance(value, readers.Wrong):
-            # the value is not repeated: it may be a secret in the wrong place
-            raise _mistake(cloud, key, "is wrong", value.remedy)
-        values[key] = value
-    for key in ("endpoint", "api_key", "secret_access_key"):
-        if key not in values:
-            raise _mistake(cloud, key, "is missing", "an administrator makes keys in the user's account page")
-    return Settings(**_with_proxy(cloud, values))
-
-
-def _with_proxy(cloud: str, values: dict[str, Any]) -> dict[str, Any]:
+    values = CLOUD.read(properties, "properties")
     parts = {part: values.pop(f"proxy_{part}", None) for part in ("host", "port", "user", "password")}
     if parts["host"]:
         values["proxy"] = Proxy(parts["host"], parts["port"] or 3128, parts["user"] or "", parts["password"] or "")
-    elif any(parts.values()):
-        raise _mistake(cloud, "proxy_host", "is missing", "name the proxy, or leave out the other proxy properties")
-    return values
+    return Settings(**values)
 
 
-_PORT = readers.whole(1, 65535)
-_READERS: dict[str, Callable[[Any], Any]] = {
+def _between(values: Mapping[str, Any]) -> Iterable[Slip]:
+    if "proxy_host" not in values and any(key.startswith("proxy_") for key in values):
+        yield Slip("proxy_host", "is missing", "name the proxy, or leave out the other proxy properties")
+
+
+_KEYS = "an administrator makes keys in the user's account page"
+_READERS: Mapping[str, Reader] = {
     "endpoint": readers.url,
     "api_key": readers.text,
     "secret_access_key": readers.text,
@@ -129,18 +121,23 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "migrate_local_disks": readers.flag,
     "host_visibility": readers.flag,
     "security_group_change": readers.one_of("refuse", "restart"),
-    "policies": readers.policies,
+    "policies": readers.some_of(*GROUP_TYPES),
     "max_parallel_calls": readers.whole(1, 1000),
     "userdata_limit": readers.whole(1, 2**20),
     "metadata_url": readers.url,
     "agent": readers.mapping,
     "ca_cert": readers.text,
     "proxy_host": readers.text,
-    "proxy_port": _PORT,
+    "proxy_port": readers.whole(1, 65535),
     "proxy_user": readers.text,
     "proxy_password": readers.text,
 }
-
-
-def _mistake(cloud: str, key: str, what: str, remedy: str) -> InvalidCall:
-    return InvalidCall(f"cloud {cloud}: properties.{key} {what}", remedy=remedy)
+CLOUD = Form(
+    _READERS,
+    needed={
+        "endpoint": "give the URL of CloudStack's API, like https://cloud.example.org/client/api",
+        **dict.fromkeys(("api_key", "secret_access_key"), _KEYS),
+    },
+    between=_between,
+    secret=True,
+)

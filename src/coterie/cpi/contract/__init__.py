@@ -26,6 +26,7 @@ from coterie.cpi.contract.errors import (
     VMNotFound,
     revive,
 )
+from coterie.cpi.contract.forms import Form, Forms, Place, Slip
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime
 from coterie.cpi.contract.types import (
@@ -66,6 +67,8 @@ __all__ = [
     "DiskNotAttached",
     "DiskNotFound",
     "Expected",
+    "Form",
+    "Forms",
     "GroupInUse",
     "GroupMember",
     "GroupMetadata",
@@ -89,11 +92,13 @@ __all__ = [
     "NotImplementedHere",
     "NotSupported",
     "OutcomeUnknown",
+    "Place",
     "PrivilegeMissing",
     "QuotaExceeded",
     "Reason",
     "Runtime",
     "SecurityGroup",
+    "Slip",
     "StemcellNotFound",
     "SurveyPage",
     "Throttled",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from coterie.cpi.contract.errors import Changed, InvalidCall, NotSupported
 from coterie.cpi.contract.mark import Mark, read_group_cid
@@ -48,30 +47,3 @@ def mark_of_group(cid: str, director_uuid: str) -> Mark:
     if found is None or not found.belongs_to(director_uuid):
         raise InvalidCall(f"{cid} is no server group of this Director", remedy="use the CID that create answered")
     return Mark(director_uuid, found.intent)
-
-
-def read_properties(properties: Mapping[str, Any], readers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    """cloud_properties by a reader for each key; a reader raises ValueError with the remedy."""
-    found = {}
-    for key, value in properties.items():
-        if key not in readers:
-            raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(readers)}")
-        if value is None:
-            continue
-        try:
-            found[key] = readers[key](value)
-        except ValueError as error:
-            raise InvalidCall(f"cloud_properties.{key} is {value!r}", remedy=str(error)) from None
-    return found
-
-
-def text(value: Any) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise ValueError("give a text")
-
-
-def size(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise ValueError("give a whole number above 0")

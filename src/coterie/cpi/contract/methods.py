@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from coterie.cpi.contract.capabilities import Capabilities
 from coterie.cpi.contract.errors import NotSupported
+from coterie.cpi.contract.forms import Forms
 from coterie.cpi.contract.mark import Mark
 from coterie.cpi.contract.types import (
     CheckItem,
@@ -57,6 +58,8 @@ class Cpi(ABC):
     """One configured cloud. Constructed as `Driver(cloud_name, properties, runtime)`; construction calls nothing."""
 
     cloud: str
+    forms: ClassVar[Forms] = {}
+    """What users may write for this driver. What has no form is checked only when it is used."""
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         self.cloud = cloud

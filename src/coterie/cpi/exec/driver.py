@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from coterie.cpi.contract import (
     Capabilities,
     CheckItem,
     DiskHint,
+    Forms,
     Json,
     Kind,
     Mark,
@@ -22,7 +23,7 @@ from coterie.cpi.exec.limits import UNSUPPORTED, lacking
 from coterie.cpi.exec.look import look
 from coterie.cpi.exec.program import Program
 from coterie.cpi.exec.refusals import RefusingCpi, refusal
-from coterie.cpi.exec.settings import read_settings
+from coterie.cpi.exec.settings import CLOUD, read_settings
 from coterie.cpi.wire import Method, table
 
 T = TypeVar("T")
@@ -30,9 +31,11 @@ _PARALLEL = 8  # every call is a process of its own
 
 
 class ExecCpi(RefusingCpi):
+    forms: ClassVar[Forms] = {"cloud": CLOUD}
+
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
-        self._settings = read_settings(cloud, properties)
+        self._settings = read_settings(properties)
         self._program = Program(cloud, self._settings, runtime.director_uuid)
         self._lacks = {name: lacking(cloud) for name in self._settings.lacks}
 

@@ -26,7 +26,7 @@ class Overdue(OutcomeUnknown):
 class OpenstackCloud(Cpi):
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
-        self.settings = read_settings(cloud, properties)
+        self.settings = read_settings(properties)
         self.api = Api(self.settings)
 
     def row(self, kind: Kind, wanted: str) -> Row | None:

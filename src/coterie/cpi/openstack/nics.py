@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall, Json, Networks
+from coterie.cpi.contract import Form, InvalidCall, Json, Networks
+from coterie.cpi.contract.readers import text, texts
 from coterie.cpi.openstack.api import Row
-from coterie.cpi.openstack.readers import texts
 
 _TYPES = ("manual", "dynamic", "vip")
-_KNOWN = ("net_id", "name", "security_groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ def cards(networks: Networks) -> list[Card]:
 
 def vips(networks: Networks) -> list[Vip]:
     specs = [(name, spec) for name, spec in networks.items() if _kind(name, spec) == "vip"]
-    return [Vip(name, _address(name, spec.get("ip")), _network(name, spec)) for name, spec in specs]
+    return [Vip(name, _address(name, spec.get("ip")), _network(_properties(name, spec))) for name, spec in specs]
 
 
 def answered(networks: Networks, ports: Mapping[str, Row]) -> Json:
@@ -70,11 +69,8 @@ def answered(networks: Networks, ports: Mapping[str, Row]) -> Json:
 def _card(name: str, spec: Mapping[str, Any]) -> Card:
     manual = _kind(name, spec) == "manual"
     ips = (_address(name, spec.get("ip")),) if manual else ()
-    try:
-        guards = texts((spec.get("cloud_properties") or {}).get("security_groups") or ())
-    except ValueError as error:
-        raise _mistake(name, "cloud_properties.security_groups", "is wrong", str(error)) from None
-    return Card((name,), _network(name, spec), ips, guards)
+    properties = _properties(name, spec)
+    return Card((name,), _network(properties), ips, properties.get("security_groups", ()))
 
 
 def _joined(first: Card, second: Card) -> Card:
@@ -100,14 +96,16 @@ def _address(name: str, ip: Any) -> str:
         raise _mistake(name, "ip", f"is {ip!r}", "write it like 10.1.0.7") from None
 
 
-def _network(name: str, spec: Mapping[str, Any]) -> str | None:
-    properties = spec.get("cloud_properties") or {}
-    for key in properties:
-        if key not in _KNOWN:
-            raise _mistake(name, f"cloud_properties.{key}", "is not known", f"use some of: {', '.join(_KNOWN)}")
-    found = properties.get("net_id") or properties.get("name")
-    return str(found) if found else None
+def _properties(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return NETWORK.read(spec.get("cloud_properties") or {}, f"networks.{name}.cloud_properties")
+
+
+def _network(properties: Mapping[str, Any]) -> str | None:
+    return properties.get("net_id") or properties.get("name")
 
 
 def _mistake(name: str, field: str, what: str, remedy: str) -> InvalidCall:
     return InvalidCall(f"networks.{name}.{field} {what}", remedy=remedy)
+
+
+NETWORK = Form({"net_id": text, "name": text, "security_groups": texts})

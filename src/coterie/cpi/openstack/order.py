@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall
-from coterie.cpi.contract.checks import read_properties, size, text
-from coterie.cpi.openstack.readers import flag, mapping, pairs, texts
+from coterie.cpi.contract import Form, Slip
+from coterie.cpi.contract.readers import flag, mapping, pairs, size, text, texts
 
 MIB_PER_GIB = 1024
 
@@ -44,19 +43,11 @@ class DiskOrder:
 
 
 def read_order(properties: Mapping[str, Any]) -> Order:
-    values = read_properties(properties, _VM)
-    if "instance_type" not in values:
-        raise InvalidCall("cloud_properties.instance_type is missing", remedy="name a flavor")
-    if "group" in values.get("scheduler_hints", {}):
-        raise InvalidCall(
-            "cloud_properties.scheduler_hints.group is not for you to set",
-            remedy="name the group in the manifest's placement, with adopt: true if it is an operator's",
-        )
-    return Order(**values)
+    return Order(**VM.read(properties, "cloud_properties"))
 
 
 def read_disk_order(properties: Mapping[str, Any]) -> DiskOrder:
-    return DiskOrder(**read_properties(properties, _DISK))
+    return DiskOrder(**DISK.read(properties, "cloud_properties"))
 
 
 def gib(size_mb: int) -> int:
@@ -71,21 +62,27 @@ def _volume(value: Any) -> VolumeWish:
     return VolumeWish(size(given["size"]), text(given["type"]) if given.get("type") else None)
 
 
-_VM: dict[str, Callable[[Any], Any]] = {
-    "instance_type": text,
-    "availability_zone": text,
-    "key_name": text,
-    "public_key": text,
-    "security_groups": texts,
-    "root_disk": _volume,
-    "ephemeral_disk": _volume,
-    "boot_from_volume": flag,
-    "config_drive": flag,
-    "scheduler_hints": mapping,
-    "metadata": pairs,
-}
-_DISK: dict[str, Callable[[Any], Any]] = {
-    "type": text,
-    "availability_zone": text,
-    "name": text,
-}
+def _between(values: Mapping[str, Any]) -> Iterable[Slip]:
+    if "group" in values.get("scheduler_hints", {}):
+        remedy = "name the group in the manifest's placement, with adopt: true if it is an operator's"
+        yield Slip("scheduler_hints", "has a group, which is not for you to set", remedy)
+
+
+VM = Form(
+    {
+        "instance_type": text,
+        "availability_zone": text,
+        "key_name": text,
+        "public_key": text,
+        "security_groups": texts,
+        "root_disk": _volume,
+        "ephemeral_disk": _volume,
+        "boot_from_volume": flag,
+        "config_drive": flag,
+        "scheduler_hints": mapping,
+        "metadata": pairs,
+    },
+    needed={"instance_type": "name a flavor"},
+    between=_between,
+)
+DISK = Form({"type": text, "availability_zone": text, "name": text})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall
-from coterie.cpi.contract.checks import text
-from coterie.cpi.openstack import readers
-from coterie.cpi.openstack.readers import GROUP_POLICIES
+from coterie.cpi.contract import POLICIES, Form, Slip, readers
+from coterie.cpi.contract.readers import Reader
+
+GROUP_POLICIES = tuple(policy for policy in POLICIES if policy != "host-affinity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +63,14 @@ class Settings:
     agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def read_settings(cloud: str, properties: Mapping[str, Any]) -> Settings:
+def read_settings(properties: Mapping[str, Any]) -> Settings:
     """The settings of the cloud, with defaults for what the properties leave out."""
-    values = {}
-    for key, given in properties.items():
-        if key not in _READERS:
-            raise mistake(cloud, key, "is not known", f"use one of: {', '.join(_READERS)}")
-        if given is None:
-            continue
-        try:
-            values[key] = _READERS[key](given)
-        except ValueError as error:
-            # the value is not repeated: it may be a secret in the wrong place
-            raise mistake(cloud, key, "is wrong", str(error)) from None
+    return Settings(**CLOUD.read(properties, "properties"))
+
+
+def _between(values: Mapping[str, Any]) -> Iterable[Slip]:
     if "auth_url" not in values and "cloud" not in values:
-        raise mistake(cloud, "auth_url", "is missing", "give Keystone's URL, or with `cloud` an entry of clouds.yaml")
-    return Settings(**values)
-
-
-def mistake(cloud: str, key: str, what: str, remedy: str) -> InvalidCall:
-    return InvalidCall(f"cloud {cloud}: properties.{key} {what}", remedy=remedy)
+        yield Slip("auth_url", "is missing", "give Keystone's URL, or with `cloud` an entry of clouds.yaml")
 
 
 LOGIN_TEXTS = (
@@ -99,9 +87,9 @@ _FLAGS = (
     *("insecure", "boot_from_volume", "config_drive", "human_readable_vm_names", "use_dhcp"),
     "stemcell_public_visibility",
 )
-_READERS: dict[str, Callable[[Any], Any]] = {
+_READERS: Mapping[str, Reader] = {
     "auth_url": readers.url,
-    **dict.fromkeys((*LOGIN_TEXTS, *_TEXTS), text),
+    **dict.fromkeys((*LOGIN_TEXTS, *_TEXTS), readers.text),
     "interface": readers.one_of("public", "internal", "admin"),
     "endpoints": readers.urls,
     "proxy_url": readers.url,
@@ -110,9 +98,10 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "retries": readers.whole(0, 100),
     "page_size": readers.whole(1, 1000),
     "default_security_groups": readers.texts,
-    "policies": readers.policies,
+    "policies": readers.some_of(*GROUP_POLICIES),
     "soft_spread": readers.one_of("host", "active"),
     "max_parallel_calls": readers.whole(1, 1000),
     "metadata_url": readers.url,
     "agent": readers.mapping,
 }
+CLOUD = Form(_READERS, between=_between, secret=True)

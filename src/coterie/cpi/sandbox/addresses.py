@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall, Json, Networks
+from coterie.cpi.contract import Form, InvalidCall, Json, Networks
+from coterie.cpi.contract.readers import text
 from coterie.sandbox.nics import NicWish
 from coterie.sandbox.vm_shape import Vm
 
@@ -44,11 +45,12 @@ def _wish(name: str, spec: Mapping[str, Any]) -> NicWish:
 
 
 def _network(name: str, cloud_properties: Mapping[str, Any]) -> str:
-    for key in cloud_properties:
-        if key != "name":
-            raise _mistake(name, f"cloud_properties.{key}", "is not known", "use name: NETWORK")
-    return str(cloud_properties.get("name") or DEFAULT_NETWORK)
+    found = NETWORK.read(cloud_properties, f"networks.{name}.cloud_properties")
+    return str(found.get("name", DEFAULT_NETWORK))
 
 
 def _mistake(name: str, field: str, what: str, remedy: str) -> InvalidCall:
     return InvalidCall(f"networks.{name}.{field} {what}", remedy=remedy)
+
+
+NETWORK = Form({"name": text})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import DiskHint, InvalidCall, Json, Mark, NotSupported
+from coterie.cpi.contract import DiskHint, Form, Json, Mark, NotSupported
+from coterie.cpi.contract.readers import text
 from coterie.cpi.sandbox.cloud import SandboxCloud
 from coterie.cpi.sandbox.marking import mark_tags, users_tags
 from coterie.cpi.sandbox.refusals import cloud_call
@@ -13,8 +14,6 @@ from coterie.sandbox import disks, snapshots
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.tags import set_tags
 from coterie.sandbox.vm_shape import get_vm
-
-_KEYS = ("type", "zone", "name")
 
 
 class Disks(SandboxCloud):
@@ -107,10 +106,8 @@ class Disks(SandboxCloud):
             raise NotSupported("this cloud has no snapshots", remedy="set properties.snapshots: true, or do without")
 
 
-def _checked(cloud_properties: Json) -> dict[str, str]:
-    for key, value in cloud_properties.items():
-        if key not in _KEYS or not isinstance(value, str):
-            raise InvalidCall(
-                f"cloud_properties.{key} is not known or no text", remedy=f"use texts for: {', '.join(_KEYS)}"
-            )
-    return cloud_properties
+def _checked(cloud_properties: Json) -> Json:
+    return DISK.read(cloud_properties, "cloud_properties")
+
+
+DISK = Form({"type": text, "zone": text, "name": text})

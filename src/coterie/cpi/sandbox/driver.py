@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from coterie.cpi.contract import Forms
+from coterie.cpi.sandbox.addresses import NETWORK
 from coterie.cpi.sandbox.checks import Checks
-from coterie.cpi.sandbox.disks import Disks
+from coterie.cpi.sandbox.disks import DISK, Disks
 from coterie.cpi.sandbox.inspection import Inspection
 from coterie.cpi.sandbox.machines import Machines
 from coterie.cpi.sandbox.membership import Membership
 from coterie.cpi.sandbox.networks import NetworkCalls
 from coterie.cpi.sandbox.objects import Objects
+from coterie.cpi.sandbox.properties import CLOUD
+from coterie.cpi.sandbox.sizes import VM
 from coterie.cpi.sandbox.stemcells import Stemcells
 
 
 class SandboxCpi(Checks, Stemcells, Machines, Disks, NetworkCalls, Inspection, Objects, Membership):
     """A simulated datacenter as a cloud. Its properties are those of `properties.Settings`; `state` is required."""
+
+    forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}

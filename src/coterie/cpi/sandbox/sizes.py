@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall, Json, NoPlacement
+from coterie.cpi.contract import Form, Json, NoPlacement
+from coterie.cpi.contract.readers import one_of, size, text, texts, whole
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.hosts import HostView
 
@@ -18,7 +19,6 @@ TYPES: dict[str, dict[str, int]] = {
 }
 _SYNONYMS = {"ram": "ram_mb", "ephemeral_disk_mb": "disk_mb"}
 _SIZES = ("cpu", "ram_mb", "disk_mb")
-KEYS = (*_SIZES, *_SYNONYMS, "instance_type", "zone", "security_groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,10 @@ class Order:
 
 def read_order(cloud_properties: Mapping[str, Any]) -> Order:
     """What is ordered: a type of the table, sizes of one's own, or a type with some sizes changed."""
-    for key in cloud_properties:
-        if key not in KEYS:
-            raise _mistake(key, "is not known", f"use one of: {', '.join(KEYS)}")
-    sizes = dict(_type(cloud_properties))
-    for key, value in cloud_properties.items():
-        name = _SYNONYMS.get(key, key)
-        if name in _SIZES:
-            sizes[name] = _number(key, value)
-    zone = cloud_properties.get("zone")
-    if zone is not None and (not isinstance(zone, str) or not zone):
-        raise _mistake("zone", f"is {zone!r}", "name a zone of the datacenter")
-    return Order(Demand(**sizes, zone=zone), _names(cloud_properties.get("security_groups") or ()))
+    given = VM.read(cloud_properties, "cloud_properties")
+    own = {_SYNONYMS.get(key, key): value for key, value in given.items()}
+    sizes = {**TYPES[own.get("instance_type", "s")], **{key: own[key] for key in _SIZES if key in own}}
+    return Order(Demand(**sizes, zone=own.get("zone")), own.get("security_groups", ()))
 
 
 def smallest(requirements: Mapping[str, int], hosts: Sequence[HostView]) -> Json:
@@ -57,24 +49,15 @@ def smallest(requirements: Mapping[str, int], hosts: Sequence[HostView]) -> Json
     return dict(zip(_SIZES, wanted, strict=True))
 
 
-def _type(cloud_properties: Mapping[str, Any]) -> Mapping[str, int]:
-    name = cloud_properties.get("instance_type", "s")
-    if not isinstance(name, str) or name not in TYPES:
-        raise _mistake("instance_type", f"is {name!r}", f"use one of: {', '.join(TYPES)}")
-    return TYPES[name]
-
-
-def _number(key: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= (0 if "disk" in key else 1):
-        return value
-    raise _mistake(key, f"is {value!r}", "give a whole number above 0")
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, (list, tuple)) and all(isinstance(name, str) and name for name in value):
-        return tuple(value)
-    raise _mistake("security_groups", f"is {value!r}", "list names of security groups")
-
-
-def _mistake(key: str, what: str, remedy: str) -> InvalidCall:
-    return InvalidCall(f"cloud_properties.{key} {what}", remedy=remedy)
+VM = Form(
+    {
+        "cpu": size,
+        "ram_mb": size,
+        "disk_mb": whole(0),
+        "ram": size,
+        "ephemeral_disk_mb": whole(0),
+        "instance_type": one_of(*TYPES),
+        "zone": text,
+        "security_groups": texts,
+    }
+)

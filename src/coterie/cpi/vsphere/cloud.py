@@ -25,7 +25,7 @@ class Datacenter:
 class VsphereCloud(Cpi):
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
-        self.settings = read_settings(cloud, properties)
+        self.settings = read_settings(properties)
         self.link = Link(self.settings)
         self.reader = Reader(self.link)
         self.tasks = Tasks(self.link, self.reader, self.settings.task_timeout)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from coterie.cpi.contract import Forms
 from coterie.cpi.vsphere.checks import Checks
 from coterie.cpi.vsphere.membership import Membership
 from coterie.cpi.vsphere.moves import Moves
 from coterie.cpi.vsphere.networks import NetworkCalls
+from coterie.cpi.vsphere.nics import NETWORK
 from coterie.cpi.vsphere.objects import Objects
+from coterie.cpi.vsphere.order import DISK, VM
+from coterie.cpi.vsphere.properties import CLOUD
 
 
 class VsphereCpi(Checks, Objects, Moves, Membership, NetworkCalls):
     """VMware vCenter. Its properties are those of `properties.Settings`."""
+
+    forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall, Json, NetworkNotFound, Networks
+from coterie.cpi.contract import Form, InvalidCall, Json, NetworkNotFound, Networks
+from coterie.cpi.contract.readers import text
 from coterie.cpi.vsphere import sdk
 from coterie.cpi.vsphere.places import Places
 
@@ -32,7 +33,8 @@ class Nics(Places):
         ]
 
     def _port_group(self, name: str, spec: Mapping[str, Any]) -> Any:
-        wanted = _wanted(name, spec.get("cloud_properties") or {}) or self.settings.network
+        given = NETWORK.read(spec.get("cloud_properties") or {}, f"networks.{name}.cloud_properties")
+        wanted = given.get("name") or self.settings.network
         if wanted is None:
             raise InvalidCall(
                 f"networks.{name}.cloud_properties.name is missing",
@@ -108,9 +110,4 @@ def _kind(name: str, spec: Mapping[str, Any]) -> str:
     return kind
 
 
-def _wanted(name: str, cloud_properties: Mapping[str, Any]) -> str | None:
-    for key in cloud_properties:
-        if key != "name":
-            raise InvalidCall(f"networks.{name}.cloud_properties.{key} is not known", remedy="use name: PORT_GROUP")
-    wanted = cloud_properties.get("name")
-    return str(wanted) if wanted else None
+NETWORK = Form({"name": text})

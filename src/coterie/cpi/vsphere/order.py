@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract.checks import read_properties, size, text
+from coterie.cpi.contract import Form
+from coterie.cpi.contract.readers import one_of, pairs, size, text, whole
+from coterie.cpi.vsphere.properties import patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,41 +31,28 @@ class DiskOrder:
 
 
 def read_order(properties: Mapping[str, Any]) -> Order:
-    return Order(**read_properties(properties, _VM))
+    return Order(**VM.read(properties, "cloud_properties"))
 
 
 def read_disk_order(properties: Mapping[str, Any]) -> DiskOrder:
-    return DiskOrder(**read_properties(properties, _DISK))
+    return DiskOrder(**DISK.read(properties, "cloud_properties"))
 
 
-def _room(value: Any) -> int:
-    return 0 if value == 0 and not isinstance(value, bool) else size(value)
+def _vmx(value: Any) -> dict[str, str]:
+    found = pairs(value)
+    if any(key.startswith(("coterie", "guestinfo.coterie")) for key in found):
+        raise ValueError("use keys that do not begin with coterie")
+    return found
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    if isinstance(value, (list, tuple)) and value and all(isinstance(one, str) and one for one in value):
-        return tuple(value)
-    raise ValueError("give a list of names; * and ? stand for any characters")
-
-
-def _pairs(value: Any) -> dict[str, str]:
-    if isinstance(value, Mapping) and not any(str(key).startswith(("coterie", "guestinfo.coterie")) for key in value):
-        return {str(key): str(one) for key, one in value.items()}
-    raise ValueError("give an object of texts, with keys that do not begin with coterie")
-
-
-def _provisioning(value: Any) -> str:
-    if value in ("thin", "thick", "eagerZeroedThick"):
-        return str(value)
-    raise ValueError("use thin, thick or eagerZeroedThick")
-
-
-_VM: dict[str, Callable[[Any], Any]] = {
-    "cpu": size,
-    "ram": size,
-    "disk": _room,
-    "zone": text,
-    "datastores": _texts,
-    "vmx": _pairs,
-}
-_DISK: dict[str, Callable[[Any], Any]] = {"type": _provisioning, "zone": text, "datastores": _texts}
+VM = Form(
+    {
+        "cpu": size,
+        "ram": size,
+        "disk": whole(0),
+        "zone": text,
+        "datastores": patterns,
+        "vmx": _vmx,
+    }
+)
+DISK = Form({"type": one_of("thin", "thick", "eagerZeroedThick"), "zone": text, "datastores": patterns})

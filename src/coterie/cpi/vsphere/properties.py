@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
-from coterie.cpi.contract import InvalidCall
+from coterie.cpi.contract import Form
+from coterie.cpi.contract.readers import Reader, flag, mapping, one_of, seconds, size, text, url_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +50,15 @@ class Settings:
         return any(fnmatchcase(datastore, pattern) for pattern in patterns)
 
 
-def read_settings(cloud: str, properties: Mapping[str, Any]) -> Settings:
+def read_settings(properties: Mapping[str, Any]) -> Settings:
     """The settings of the cloud, with defaults for what the properties leave out."""
-    for key in properties:
-        if key not in _READERS:
-            raise _mistake(cloud, key, "is not known", f"use one of: {', '.join(_READERS)}")
-    values: dict[str, Any] = {}
-    for key, read in _READERS.items():
-        if properties.get(key) is None:
-            if key not in _DEFAULTS:
-                raise _mistake(cloud, key, "is missing", _NEEDED[key])
-            values[key] = _DEFAULTS[key]
-            continue
-        try:
-            values[key] = read(properties[key])
-        except ValueError as error:
-            shown = "not what it should be" if key in _SECRET else repr(properties[key])
-            raise _mistake(cloud, key, f"is {shown}", str(error)) from None
+    values = {**_DEFAULTS, **CLOUD.read(properties, "properties")}
     values["persistent_datastores"] = values["persistent_datastores"] or values["datastores"]
     return Settings(**values)
 
 
 def _url(value: Any) -> str:
-    where = urlsplit(value) if isinstance(value, str) else urlsplit("")
+    where = url_parts(value)
     if where.scheme == "https" and where.hostname:
         return str(value).rstrip("/")
     if where.scheme == "http" and where.hostname and _loopback(where.hostname):
@@ -87,46 +73,10 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise ValueError("give a text")
-
-
-def _texts(value: Any) -> tuple[str, ...]:
+def patterns(value: Any) -> tuple[str, ...]:
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, str) and one for one in value):
         return tuple(value)
     raise ValueError("give a list of names; * and ? stand for any characters")
-
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("say true or false")
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-        return float(value)
-    raise ValueError("give a number of seconds")
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise ValueError("give a whole number above 0")
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    raise ValueError("give an object")
-
-
-def _way(value: Any) -> str:
-    if value in ("cdrom", "guestinfo"):
-        return str(value)
-    raise ValueError("use cdrom or guestinfo")
 
 
 def _zones(value: Any) -> dict[str, ZoneSettings]:
@@ -141,29 +91,29 @@ def _zone(name: str, value: Any) -> ZoneSettings:
     unknown = sorted(set(value) - {"cluster", "clusters", "resource_pool", "datastores"})
     if unknown:
         raise ValueError(f"zone {name}: {unknown[0]} is not known; use cluster, clusters, resource_pool, datastores")
-    clusters = _texts(value["clusters"]) if "clusters" in value else (_text(value["cluster"]),)
+    clusters = patterns(value["clusters"]) if "clusters" in value else (text(value["cluster"]),)
     pool, stores = value.get("resource_pool"), value.get("datastores")
-    return ZoneSettings(clusters, _text(pool) if pool else None, _texts(stores) if stores else ())
+    return ZoneSettings(clusters, text(pool) if pool else None, patterns(stores) if stores else ())
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
+_READERS: Mapping[str, Reader] = {
     "url": _url,
-    "user": _text,
-    "password": _text,
-    "datacenter": _text,
+    "user": text,
+    "password": text,
+    "datacenter": text,
     "zones": _zones,
-    "datastores": _texts,
-    "persistent_datastores": _texts,
-    "folder": _text,
-    "network": _text,
-    "agent_settings": _way,
-    "agent": _mapping,
-    "linked_clones": _flag,
-    "ca_cert": _text,
-    "insecure": _flag,
-    "settle_s": _seconds,
-    "task_timeout": _seconds,
-    "max_parallel_calls": _whole,
+    "datastores": patterns,
+    "persistent_datastores": patterns,
+    "folder": text,
+    "network": text,
+    "agent_settings": one_of("cdrom", "guestinfo"),
+    "agent": mapping,
+    "linked_clones": flag,
+    "ca_cert": text,
+    "insecure": flag,
+    "settle_s": seconds,
+    "task_timeout": seconds,
+    "max_parallel_calls": size,
 }
 _DEFAULTS: dict[str, Any] = {
     "zones": {},
@@ -186,8 +136,4 @@ _NEEDED = {
     "password": "give the user's password",
     "datacenter": "name the datacenter",
 }
-_SECRET = ("password", "agent")
-
-
-def _mistake(cloud: str, key: str, what: str, remedy: str) -> InvalidCall:
-    return InvalidCall(f"cloud {cloud}: properties.{key} {what}", remedy=remedy)
+CLOUD = Form(_READERS, needed=_NEEDED, secret=True)

@@ -3,6 +3,7 @@
 from coterie.manifest.rules.config import check_config
 from coterie.manifest.rules.cross import check_pair
 from coterie.manifest.rules.deployment import check_deployment
+from coterie.manifest.rules.forms import FormsOf
 from coterie.manifest.rules.report import Report
 
-__all__ = ["Report", "check_config", "check_deployment", "check_pair"]
+__all__ = ["FormsOf", "Report", "check_config", "check_deployment", "check_pair"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from coterie.manifest.rules.forms import FormsOf, check_forms
 from coterie.manifest.rules.report import Report
 from coterie.manifest.rules.subnets import check_networks
 from coterie.manifest.schema import CloudConfig
@@ -11,8 +12,10 @@ from coterie.manifest.schema import CloudConfig
 _SECTIONS = {"clouds": "cloud", "azs": "az", "vm_types": "vm type", "disk_types": "disk type", "networks": "network"}
 
 
-def check_config(report: Report[CloudConfig], drivers: Collection[str] | None = None) -> None:
-    """`drivers`: the names that are installed; None leaves them unchecked."""
+def check_config(
+    report: Report[CloudConfig], drivers: Collection[str] | None = None, forms_of: FormsOf | None = None
+) -> None:
+    """`drivers`: the names that are installed; None leaves them unchecked. `forms_of`: what can be written for them."""
     for section, noun in _SECTIONS.items():
         entries = getattr(report.value, section)
         report.unique((((section, i, "name"), entry.name) for i, entry in enumerate(entries)), noun)
@@ -20,6 +23,8 @@ def check_config(report: Report[CloudConfig], drivers: Collection[str] | None = 
     if drivers is not None:
         _check_drivers(report, drivers)
     check_networks(report)
+    if forms_of is not None:
+        check_forms(report, forms_of)
 
 
 def _check_azs(report: Report[CloudConfig]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from coterie.cpi.contract import Capabilities
 from coterie.manifest.mistake import Mistake
 from coterie.manifest.rules.attachments import check_attachments
+from coterie.manifest.rules.forms import FormsOf, check_orders
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.rules.policies import check_policies
 from coterie.manifest.rules.references import check_references
@@ -22,6 +23,7 @@ def check_pair(
     capabilities: Mapping[str, Capabilities] | None,
     *,
     auto_anti_affinity: bool,
+    forms_of: FormsOf | None = None,
 ) -> list[Mistake]:
     """Adds to both reports; answers all that they then hold."""
     pair = Pair(deployment, config)
@@ -29,6 +31,8 @@ def check_pair(
     check_attachments(pair)
     check_statics(pair)
     check_room(pair)
+    if forms_of is not None:
+        check_orders(pair, forms_of)
     if capabilities:
         check_policies(pair, capabilities, auto_anti_affinity=auto_anti_affinity)
     return sorted([*deployment.mistakes, *config.mistakes])

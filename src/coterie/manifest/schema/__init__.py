@@ -3,7 +3,7 @@
 Only what one field can say about itself; what fields must say about each other is in `manifest.rules`.
 """
 
-from coterie.manifest.schema.cloud_config import Az, Cloud, CloudConfig, DiskType, VmType
+from coterie.manifest.schema.cloud_config import SEALED, Az, Cloud, CloudConfig, DiskType, VmType
 from coterie.manifest.schema.deployment import Deployment, Features, Stemcell
 from coterie.manifest.schema.health import Health
 from coterie.manifest.schema.instance_group import GroupNetwork, InstanceGroup
@@ -14,6 +14,7 @@ from coterie.manifest.schema.security import SecurityGroupSpec, SecurityRule
 from coterie.manifest.schema.update import Update
 
 __all__ = [
+    "SEALED",
     "Az",
     "Cloud",
     "CloudConfig",

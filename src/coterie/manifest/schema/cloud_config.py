@@ -10,6 +10,8 @@ from coterie.manifest.schema.network import Network
 from coterie.manifest.schema.part import Part
 from coterie.manifest.schema.words import ConductorGroup, DiskSize, Name, Properties, Some
 
+SEALED = "sealed"  # the one key of properties that only conductors can read
+
 
 class Cloud(Part):
     """One IaaS endpoint and the driver that speaks to it."""

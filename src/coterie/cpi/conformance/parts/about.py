@@ -10,7 +10,18 @@ from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.conformance.samples import sample_call
-from coterie.cpi.contract import KINDS, POLICIES, Capabilities, CpiError, Marking, Needs, NotSupported
+from coterie.cpi.contract import (
+    KINDS,
+    POLICIES,
+    Capabilities,
+    CpiError,
+    InvalidCall,
+    Json,
+    Marking,
+    Needs,
+    NotSupported,
+    Place,
+)
 from coterie.cpi.wire import METHODS
 
 # A flag of the capabilities → the methods that must be declared unsupported where it is off.
@@ -67,6 +78,26 @@ def test_what_is_declared_unsupported_refuses(lab: Lab) -> None:
     for method in lab.capabilities.unsupported:
         refused(NotSupported, partial(sample_call, lab.cpi, method, lab.mark()))
         lab.refused.append(method)
+
+
+@proves("create_vm")
+def test_forms_take_what_the_cloud_takes_and_tell_what_it_refuses(lab: Lab) -> None:
+    """A mistake is told with its line before anything is done; what has no form, the call itself refuses."""
+    forms, bed = lab.cpi.forms, lab.bed
+    assert set(forms) <= set(get_args(Place))
+    (network,) = bed.networks(lab.az, bed.address(lab.az)).values()
+    right: dict[Place, Json] = {
+        "vm": bed.vm_properties(lab.az),
+        "disk": bed.disk_properties(lab.az),
+        "network": network.get("cloud_properties") or {},
+    }
+    for place, given in right.items():
+        if place in forms:
+            assert forms[place].slips(given) == []
+            (slip,) = forms[place].slips({**given, "nonesuch": 1})
+            assert slip.key == "nonesuch" and slip.remedy
+    if "vm" in forms:
+        refused(InvalidCall, lambda: lab.vm(cloud_properties={**right["vm"], "nonesuch": 1}))
 
 
 @proves("configure_networks")

@@ -1,0 +1,78 @@
+"""What users may write for a driver: a form for each place, with a reader for each key. A form tells all mistakes at
+once, so that they can be shown with their lines before anything is done, and reads for the driver what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from coterie.cpi.contract.errors import InvalidCall
+from coterie.cpi.contract.readers import Reader
+
+Place = Literal["cloud", "vm", "disk", "network"]  # a cloud's properties; the cloud_properties of the others
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """A mistake. `key` is where it is, or what is missing."""
+
+    key: str
+    what: str
+    remedy: str
+
+
+def _nothing(values: Mapping[str, Any]) -> Iterable[Slip]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`needed`: keys that must be there, each with its remedy. `between`: rules between the keys, asked for values that
+    are each right by themselves. `secret`: no value is ever repeated, since it may be a secret in the wrong place."""
+
+    readers: Mapping[str, Reader]
+    needed: Mapping[str, str] = field(default_factory=dict)
+    between: Callable[[Mapping[str, Any]], Iterable[Slip]] = _nothing
+    secret: bool = False
+
+    def slips(self, given: Mapping[str, Any]) -> list[Slip]:
+        """All mistakes."""
+        return self._read(given)[1]
+
+    def key_slips(self, given: Mapping[str, Any]) -> list[Slip]:
+        """Keys that are wrong by themselves, whatever may be written elsewhere."""
+        return self._by_key(given)[1]
+
+    def read(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """The values of the keys that are given; `where` stands before each key in the error."""
+        values, slips = self._read(given)
+        if not slips:
+            return values
+        raise InvalidCall(
+            "; ".join(f"{where}.{slip.key} {slip.what}" for slip in slips),
+            remedy="; ".join(dict.fromkeys(slip.remedy for slip in slips)),
+        )
+
+    def _read(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Slip]]:
+        values, slips = self._by_key(given)
+        wrong = {slip.key for slip in slips}
+        missing = [key for key in self.needed if key not in values and key not in wrong]
+        slips += [Slip(key, "is missing", self.needed[key]) for key in missing]
+        return values, slips or list(self.between(values))
+
+    def _by_key(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Slip]]:
+        values: dict[str, Any] = {}
+        slips: list[Slip] = []
+        for key, value in given.items():
+            if key not in self.readers:
+                slips.append(Slip(str(key), "is not known", f"use some of: {', '.join(self.readers)}"))
+            elif value is not None:
+                try:
+                    values[key] = self.readers[key](value)
+                except ValueError as error:
+                    slips.append(Slip(key, "is wrong" if self.secret else f"is {value!r}", str(error)))
+        return values, slips
+
+
+Forms = Mapping[Place, Form]

@@ -1,0 +1,97 @@
+"""How single properties are read: the value, or a ValueError that says how it should have been written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+Reader = Callable[[Any], Any]
+
+
+def text(value: Any) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise ValueError("give a text")
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)) and all(isinstance(one, str) and one for one in value):
+        return tuple(value)
+    raise ValueError("give a list of texts")
+
+
+def url(value: Any) -> str:
+    where = url_parts(value)
+    if where.scheme in ("http", "https") and where.hostname:
+        return str(value).rstrip("/")
+    raise ValueError("give a URL like https://cloud.example.org:5000/v3")
+
+
+def url_parts(value: Any) -> SplitResult:
+    """Empty for what is no URL: the parser's own words repeat it, and it may hold a password."""
+    try:
+        return urlsplit(value if isinstance(value, str) else "")
+    except ValueError:
+        return urlsplit("")
+
+
+def flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError("say true or false")
+
+
+def seconds(value: Any) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+        return float(value)
+    raise ValueError("give a number of seconds from 0")
+
+
+def whole(least: int, most: int | None = None) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and least <= value
+            and (most is None or value <= most)
+        ):
+            return value
+        raise ValueError(f"give a whole number from {least}" + ("" if most is None else f" to {most}"))
+
+    return read
+
+
+size = whole(1)
+
+
+def one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value in words:
+            return str(value)
+        raise ValueError(f"use one of: {', '.join(words)}")
+
+    return read
+
+
+def some_of(*words: str) -> Callable[[Any], frozenset[str]]:
+    def read(value: Any) -> frozenset[str]:
+        if isinstance(value, (list, tuple)) and all(one in words for one in value):
+            return frozenset(value)
+        raise ValueError(f"list some of: {', '.join(words)}")
+
+    return read
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {str(key): one for key, one in value.items()}
+    raise ValueError("give an object")
+
+
+def pairs(value: Any) -> dict[str, str]:
+    return {key: str(one) for key, one in mapping(value).items()}
+
+
+def urls(value: Any) -> dict[str, str]:
+    return {key: url(one) for key, one in mapping(value).items()}
