@@ -19,6 +19,7 @@ from coterie.ledger.tables import steps
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.task import start
+from coterie.task.fence import Lease
 from tests.ledger.blank import sqlite_ledger
 from tests.task.site import group, manifest, site
 from tests.task.test_groups import TWO
@@ -108,6 +109,24 @@ def test_what_outlasts_a_drain_calls_no_cloud(tmp_path: Path) -> None:
         here.conductor.drain(5.0)
         with pytest.raises(LeaseLost):
             cloud.has_vm("vm-1")
+    ledger.close()
+
+
+def test_a_late_heartbeat_is_no_answer_about_a_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = sqlite_ledger(tmp_path / "l.db")
+    late = [True, True]
+    require = Lease.require
+
+    def once_late(lease: Lease) -> None:
+        if threading.current_thread().name == "question" and late:
+            late.pop()
+            raise LeaseLost("this process no longer holds its lease")
+        require(lease)
+
+    monkeypatch.setattr(Lease, "require", once_late)
+    with site(ledger, tmp_path) as here:
+        assert here.plan(manifest(group("a", 1))).changes
+        assert not late
     ledger.close()
 
 

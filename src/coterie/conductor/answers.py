@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.cpi.contract import Cpi, Mark, Needs
-from coterie.errors import CoterieError, UsageError
+from coterie.errors import CoterieError, LeaseLost, UsageError
 
 
 def answer(cpi: Cpi, what: str, question: Any) -> tuple[Any, dict[str, Any] | None]:
-    """(data, error): exactly one of them is set."""
+    """(data, error): exactly one of them is set. Raises LeaseLost where it is not ours to answer any more."""
     kind = what.partition(":")[0]
     try:
         if kind not in _ANSWERS:
             raise UsageError(f"no conductor of this release can answer {kind!r}", remedy="upgrade the conductors")
         return _ANSWERS[kind](cpi, question or {}), None
+    except LeaseLost:
+        raise
     except CoterieError as error:
         return None, error.facts()
 

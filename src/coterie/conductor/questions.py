@@ -10,7 +10,7 @@ from typing import Any
 from coterie.conductor.answers import answer
 from coterie.conductor.standing import Standing
 from coterie.cpi.contract import Cpi
-from coterie.errors import CoterieError, NotFound
+from coterie.errors import CoterieError, LeaseLost, NotFound
 from coterie.ledger import clouds, facts
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger, time
@@ -92,10 +92,19 @@ class Questions:
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:
             data, error = self._answered(question)
+        except LeaseLost:
+            self._give_back(question)
+            return
         except CoterieError as problem:
             data, error = None, problem.facts()
         with self._ledger.write() as tx:
             facts.answer(tx, self._owner, question, asked_at, data, error)
+
+    def _give_back(self, question: facts.Wanted) -> None:
+        """That our heartbeat is late says nothing of the cloud: who has a lease answers, maybe we ourselves soon."""
+        self._stopping.wait(_RETRY_S)
+        with self._ledger.write() as tx:
+            facts.give_back(tx, self._owner, question)
 
     def _answered(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
         if question.what.partition(":")[0] == "reseal":

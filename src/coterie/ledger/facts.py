@@ -94,6 +94,12 @@ def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, erro
     )
 
 
+def give_back(tx: Tx, holder: str, wanted: Wanted) -> None:
+    """A question that its holder cannot answer now is open again."""
+    held = facts.update().where(facts.c.cloud == wanted.cloud, facts.c.what == wanted.what, facts.c.holder == holder)
+    tx.execute(held.values(holder=None, held_until=None))
+
+
 def release(tx: Tx, holders: Iterable[str]) -> None:
     """The questions that these conductors took and will not answer are open again."""
     held = facts.update().where(facts.c.holder.in_(sorted(holders)))
