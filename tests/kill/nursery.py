@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from coterie.cpi.load import driver_class, driver_names
+from coterie.cpi.load import driver_class
 from coterie.task import request
 from tests.kill import scenario
 from tests.kill.order import Order
@@ -103,9 +103,10 @@ def _remember_documents() -> None:
     """Reading YAML is not what dies here, and would cost most of the time: each text is read once, before any fork."""
     for name in ("load_both", "load_cloud_config"):
         setattr(request, name, _remembered(getattr(request, name)))
+    config = scenario.cloud_config()
     for phase in scenario.phases():
-        order = ((phase.text, "manifest"), (scenario.cloud_config(), "cloud config"))
-        request.load_both(*order, drivers=driver_names(), auto_anti_affinity=False)
+        asked = request.PlanRequest(deployment=scenario.DEPLOYMENT, manifest=phase.text, cloud_config=config)
+        request._read_both(asked, phase.text, config)
 
 
 def _remembered(read: Callable[..., Any]) -> Callable[..., Any]:

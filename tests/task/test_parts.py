@@ -34,6 +34,11 @@ def test_what_is_final_is_not_retried_and_a_throttle_is_obeyed() -> None:
     chance = random.Random(1)
     assert Retry().delay(CpiError("x"), 1, chance) is None
     assert Retry().delay(Throttled("x", details={"retry_after": 7}), 1, chance) == 7.0
+    hasty = Throttled("x", details={"retry_after": 0.2})
+    rests = [Retry().delay(hasty, attempt, chance) for attempt in range(1, 25)]
+    assert all(rests) and sum(rest or 0 for rest in rests) > 300
+    assert rests[5] >= 8.0  # type: ignore[operator] # none is None
+    assert Retry().delay(hasty, 25, chance) is None
     assert Retry(longest_asked_s=60).delay(Throttled("x", details={"retry_after": 1e9}), 1, chance) == 60.0
 
 

@@ -42,6 +42,11 @@ PING = """
 def test_ping(lab):
     pass
 """
+TWO_BEDS = """
+@pytest.fixture(params=["near", pytest.param("far", marks=pytest.mark.far)])
+def bed(request):
+    return Bed()
+"""
 EXCUSED = """
 @proves("find")
 def test_find(lab):
@@ -109,6 +114,15 @@ def test_a_chosen_part_is_not_judged(pytester: pytest.Pytester, workers: tuple[s
 def test_a_choice_that_leaves_the_kit_whole_is_judged(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(BED + "\ndef test_other():\n    pass\n")
     result = pytester.runpytest_subprocess(*PLUGIN, "-k", "most")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["FAILED toy: ping: no test of it passed"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_a_driver_that_is_left_out_excuses_no_other(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    pytester.makepyfile(BED.replace("@pytest.fixture\ndef bed():\n    return Bed()", TWO_BEDS))
+    result = pytester.runpytest_subprocess(*PLUGIN, *workers, "-m", "not far")
+    result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["FAILED toy: ping: no test of it passed"])
 

@@ -15,8 +15,7 @@ from coterie.cpi.conformance.verdict import Verdict, judge, table
 
 _OUTCOMES = pytest.StashKey[list[Outcome]]()
 _VERDICT = pytest.StashKey[Verdict]()
-LONG = "full"  # the marker of long runs
-_DESELECTED = pytest.StashKey[bool]()
+_DESELECTED = pytest.StashKey[set[str]]()  # the beds of which tests were left out
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,33 +41,34 @@ class _Gatherer:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_OUTCOMES] = []
+    config.stash[_DESELECTED] = set()
     config.pluginmanager.register(_Gatherer(config.stash[_OUTCOMES]), f"{__name__}.gatherer")
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
-        # Of a driver that is left to the long run no test was chosen, so nothing is concluded from those of others.
-        if proven(getattr(item, "function", None)) and item.get_closest_marker(LONG) is None:
-            item.config.stash[_DESELECTED] = True
+        if proven(getattr(item, "function", None)):
+            item.config.stash[_DESELECTED].add(_bed(item))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Only xdist's workers collect, so only they know what was deselected."""
-    if getattr(node, "workeroutput", {}).get(PROPERTY):
-        node.config.stash[_DESELECTED] = True
+    left_out: set[str] = node.config.stash[_DESELECTED]
+    left_out.update(getattr(node, "workeroutput", {}).get(PROPERTY, ()))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if hasattr(config, "workeroutput"):
-        config.workeroutput[PROPERTY] = config.stash.get(_DESELECTED, False)
+        left_out: set[str] = config.stash[_DESELECTED]
+        config.workeroutput[PROPERTY] = sorted(left_out)
         return
     outcomes = config.stash[_OUTCOMES]
     if not outcomes:
         return
-    config.stash[_VERDICT] = verdict = judge(outcomes, _whole(config))
+    config.stash[_VERDICT] = verdict = judge(outcomes, _parts(config))
     if verdict.complaints and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -82,8 +82,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(line)
     for complaint in verdict.complaints:
         terminalreporter.write_line(f"FAILED {complaint}", red=True)
-    if not _whole(config):
-        terminalreporter.write_line("only some tests were chosen: what is not proven is not judged")
+    if parts := _parts(config):
+        some = "only some tests were chosen: what is not proven is not judged"
+        terminalreporter.write_line(f"{some} ({', '.join(sorted(parts))})")
 
 
 def _decides(report: pytest.TestReport) -> bool:
@@ -94,17 +95,20 @@ def _decides(report: pytest.TestReport) -> bool:
 def _outcome(item: pytest.Item, methods: tuple[str, ...]) -> Outcome:
     lab = getattr(item, "funcargs", {}).get("lab")
     if lab is None:
-        return Outcome(_fallback(item), item.name, methods, "")
+        return Outcome(_bed(item), item.name, methods, "", bed=_bed(item))
     unsupported = {name: Excuse(name, one.why, one.citation) for name, one in lab.capabilities.unsupported.items()}
-    return Outcome(lab.bed.driver, item.name, methods, "", lab.excuse, tuple(lab.refused), unsupported)
+    return Outcome(lab.bed.driver, item.name, methods, "", lab.excuse, tuple(lab.refused), unsupported, _bed(item))
 
 
-def _fallback(item: pytest.Item) -> str:
-    """The bed broke before it could say its name; its parameter is the next best."""
+def _bed(item: pytest.Item) -> str:
+    """The parameter of the fixture `bed`; a file with a single bed speaks for it."""
     callspec = getattr(item, "callspec", None)
-    return str(callspec.id) if callspec else item.nodeid.partition("::")[0]
+    params: dict[str, Any] = callspec.params if callspec else {}
+    return str(params.get("bed", item.nodeid.partition("::")[0]))
 
 
-def _whole(config: pytest.Config) -> bool:
+def _parts(config: pytest.Config) -> set[str]:
+    """The drivers of which not all tests were chosen."""
     by_name = any("::" in str(argument) for argument in config.args)
-    return not by_name and not config.stash.get(_DESELECTED, False)
+    left_out = config.stash[_DESELECTED]
+    return {one.driver for one in config.stash[_OUTCOMES] if by_name or one.bed in left_out}

@@ -57,6 +57,7 @@ class Outcome:
     excuse: Excuse | None = None
     refused: tuple[str, ...] = ()  # methods whose declared refusal was seen
     unsupported: dict[str, Excuse] = field(default_factory=dict)
+    bed: str = ""  # the test bed, by its parameter or file: what is known of a test before it runs
 
     def wire(self) -> dict[str, Any]:
         """Plain values only: xdist carries nothing else."""
@@ -67,6 +68,7 @@ class Outcome:
             "excuse": _flat(self.excuse),
             "refused": list(self.refused),
             "unsupported": {name: _flat(one) for name, one in self.unsupported.items()},
+            "bed": self.bed,
         }
 
     @staticmethod
@@ -79,6 +81,7 @@ class Outcome:
             Excuse(*value["excuse"]) if value["excuse"] else None,
             tuple(value["refused"]),
             {name: Excuse(*one) for name, one in value["unsupported"].items()},
+            value["bed"],
         )
 
 
