@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from coterie.cleanup.sweep import answer_cleanup
+from coterie.cleanup.sweep import Options, cleanup
 from coterie.cpi.contract import Cpi, GroupMetadata, Mark
 from coterie.cpi.wire import answer
 from tests.cleanup.yard import Yard
@@ -15,10 +15,14 @@ BOSH = "5b4f0f0e-3c3c-4b51-9e0b-9d2f6d6f6d6f"
 
 def call(cpi: Cpi, known: Any, **options: Any) -> dict[str, Any]:
     request = {"method": "cleanup", "arguments": [BOSH, known, options], "context": {"director_uuid": BOSH}}
-    told = json.loads(answer(json.dumps(request).encode(), lambda context: cpi, _no_mark, answer_cleanup))
+    told = json.loads(answer(json.dumps(request).encode(), lambda context: cpi, _no_mark, _cleanup))
     assert told["error"] is None, told
     result: dict[str, Any] = told["result"]
     return result
+
+
+def _cleanup(cpi: Cpi, director_uuid: str, known: Any, options: dict[str, Any]) -> dict[str, Any]:
+    return cleanup(cpi, director_uuid, known, Options.of_wire(options))
 
 
 def _no_mark(*arguments: Any) -> Mark:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from coterie.cli.show.paint import Paint
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago, span, took
 from coterie.cli.watch.report import report
+from coterie.manifest import load_deployment
 from tests.cli.conftest import Machine
 
 PLAIN = Paint("never", io.StringIO())
@@ -122,6 +124,13 @@ def test_every_verb_has_a_table_and_json(shared: Machine, words: tuple[str, ...]
     assert plain.code == 0, plain.err
     assert "\x1b" not in plain.out
     assert shared.run("-o", "json", *words).json is not None, "the flag works before the verb as well"
+
+
+def test_an_explained_example_can_be_written_as_it_stands(shared: Machine) -> None:
+    told = shared.run("explain", "resurrection").out
+    assert re.search(r"default +false\nexample +true\n", told)
+    (example,) = re.findall(r"example +(.*)", shared.run("explain", "deployment").out)
+    assert load_deployment(example, "example").value.name
 
 
 def test_events_have_no_table_when_there_are_none(shared: Machine) -> None:

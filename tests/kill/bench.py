@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from coterie.sandbox import vms
 from tests.kill.director import LEASE_LOST
 from tests.kill.foreign import plant
 from tests.kill.invariants import tasks_of, violations
@@ -18,7 +19,7 @@ from tests.kill.nursery import Nursery
 from tests.kill.order import Order
 from tests.kill.points import read_trace
 from tests.kill.recording import Recording, Start
-from tests.kill.scenario import phases
+from tests.kill.scenario import LOST, phases
 from tests.kill.truth import Book, last_events, read_book, read_cloud
 from tests.kill.world import World, new_world
 
@@ -43,6 +44,8 @@ class Bench:
         self.recording.foreign = read_cloud(world, "nobody").foreign
         book: Book | None = None
         for number, phase in enumerate(phases()):
+            if phase.ask == "revive":
+                _lose_a_vm(world)
             start = Start(phase, world.copy(self._folder / f"before-{phase.name}"), book)
             self.recording.starts[phase.name] = start
             order = self.order(start, world, run=number)
@@ -87,3 +90,10 @@ class Bench:
         if cloud.foreign != self.recording.foreign:
             found.append("objects of others were touched")
         return found + [f"another plan would {change}" for change in order.left()]
+
+
+def _lose_a_vm(world: World) -> None:
+    with world.ledger() as ledger:
+        (cid,) = [row.vm_cid for row in read_book(ledger).nodes if (row.instance_group, row.index) == LOST]
+    with world.operator() as account:
+        vms.delete_vm(account, cid)

@@ -1,4 +1,4 @@
-"""The Director process under test: ledger and conductor, and the requests of one phase through the front door.
+"""The Director process under test: API, ledger and conductor, and the requests of one phase through the front door.
 
 It is born by fork, may be killed at any moment, and then is started again on the same state.
 """
@@ -14,15 +14,22 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
-from coterie.errors import CoterieError, NotFound
+from coterie.director import once
+from coterie.director.app import build
+from coterie.director.home import Home
+from coterie.director.office import Office
+from coterie.errors import CoterieError, StalePlan
 from coterie.ids import Ids
 from coterie.ledger import identity, stemcells
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import conductors, objects, tasks
 from coterie.ledger.tasks import unfinished
+from coterie.settings import load
 from coterie.task import start
 from coterie.task.request import PlanRequest
+from coterie.task.resurrection import resurrect
 from coterie.task.retry import Retry
+from tests.director.asgi import Client, Reply
 from tests.kill import interception
 from tests.kill.order import Order
 from tests.kill.points import Tracer, die, stop
@@ -33,12 +40,17 @@ LEASE_LOST = 7
 _PATIENCE_S = 60.0
 _BEATS_AFTER_S = 0.1
 _REPEATS = 20
+_BUSY_S = 0.2  # how long a wish is held for one who died over it
+BAD, NOT_FOUND, STALE = 400, 404, 412
+_SHOP = f"/v1/deployments/{DEPLOYMENT}"
+CONFIG_FILE = "cloud-config"
 
 
 def run(order: Order) -> dict[str, Any]:
     """Go on with what is unfinished, ask for what is still wanted, and tell what was left to do in the end."""
     tracer = Tracer(order.trace, order.target)
     interception.install(tracer)
+    once._BUSY_S = _BUSY_S
     director = Director(order)
     tracer.act = {"kill": die, "stop": stop, "cancel": director.cancel}[order.action]
     try:
@@ -52,11 +64,16 @@ class Director:
     def __init__(self, order: Order) -> None:
         self.order = order
         self.ledger = Ledger.open(order.url)
-        identity.ensure_director(self.ledger, "director", Ids())
+        known = identity.ensure_director(self.ledger, "director", Ids())
         with self.ledger.write() as tx:
             for name, version in STEMCELLS:
                 stemcells.add(tx, name, version, "image", f"sha-{version}", {}, ["sandbox"])
+        start.set_cloud_config(self.ledger, order.cloud_config, CONFIG_FILE)
         self.conductor = conductor(self.ledger, order)
+        home = Home(Path(order.folder))
+        settings = load({"state": order.folder}, {"HOME": order.folder})
+        self._client = Client(build(Office(self.ledger, known, settings, home, local=True)))
+        self._answered: set[str] = set()
 
     def carry_out(self, phase: Phase) -> dict[str, Any]:
         resumed = list(self.conductor.resumed)
@@ -91,8 +108,37 @@ class Director:
             query = sa.select(tasks.c.id).where(tasks.c.id > self.order.since, tasks.c.state != "cancelled")
             return len(tx.execute(query).all())
 
+    def send(self, method: str, path: str, body: Any = None, what: str = "") -> int | None:
+        """The task of a wish that is sent until it is answered, under one key: nobody knows what became of it before a
+        death. None: it was answered in this life, or there is nothing left of what it is about."""
+        key = f"{self.order.phase.name}-{what}-{self.cancelled()}"
+        if key in self._answered:
+            return None
+        reply = self.ask(method, path, body, {"idempotency-key": key})
+        self._answered.add(key)
+        return None if reply.status == NOT_FOUND else int(reply.json["task_id"])
+
+    def ask(self, method: str, path: str, body: Any, headers: dict[str, str] | None = None) -> Reply:
+        """As a person does, who is told to try again later and does so."""
+        give_up = time.monotonic() + _PATIENCE_S
+        while True:
+            reply = self._client.send(method, path, body, headers)
+            if reply.status < BAD or reply.status == NOT_FOUND:
+                return reply
+            if reply.status == STALE:
+                raise StalePlan(reply.json["what"])
+            if not reply.json.get("retryable") or time.monotonic() > give_up:
+                raise AssertionError(f"{method} {path}: {reply.text}")
+            time.sleep(_BUSY_S / 4)
+
+    def cancelled(self) -> int:
+        """Whoever sees a wish cancelled wishes anew."""
+        with self.ledger.read() as tx:
+            query = sa.select(tasks.c.id).where(tasks.c.id > self.order.since, tasks.c.state == "cancelled")
+            return len(tx.execute(query).all())
+
     def request(self, phase: Phase) -> PlanRequest:
-        return PlanRequest(deployment=DEPLOYMENT, manifest=phase.text, cloud_config=self.order.cloud_config)
+        return PlanRequest(deployment=DEPLOYMENT, manifest=phase.text, config_file=CONFIG_FILE)
 
     def left(self, phase: Phase) -> list[str]:
         """What another deployment of the same manifest would do."""
@@ -130,21 +176,24 @@ def _patiently(ask: Callable[[], T]) -> T:
 
 
 def _deploy(director: Director, phase: Phase) -> int | None:
-    """A request is sent once; one that was accepted is not repeated, whatever became of the Director."""
-    if director.accepted():
-        return None
-    request = director.request(phase)
-    # The first time as a person does it, with a plan to confirm; later at once, as a pipeline does.
-    confirmed = start.plan(director.ledger, request).id if phase.name == "create" else None
-    return start.deploy(director.ledger, request, confirmed, "test")
+    wish: dict[str, Any] = {"manifest": phase.text}
+    if phase.name != "create":
+        return director.send("PUT", _SHOP, wish)
+    # The first time as a person does it, who confirms a plan, knows it still when the Director comes back, and looks
+    # again when it is out of date.
+    note = Path(director.order.folder) / "plan"
+    while True:
+        if not note.exists():
+            note.write_text(director.ask("POST", "/v1/plans", wish).json["id"])
+        plan = note.read_text()
+        try:
+            return director.send("PUT", _SHOP, {**wish, "plan": plan}, what=plan)
+        except StalePlan:
+            note.unlink()
 
 
 def _delete(director: Director, phase: Phase) -> int | None:
-    request = PlanRequest(deployment=DEPLOYMENT, delete=True, delete_disks=True)
-    try:
-        return start.deploy(director.ledger, request, None, "test")
-    except NotFound:
-        return None
+    return director.send("DELETE", f"{_SHOP}?delete_disks=true")
 
 
 def _look(director: Director, phase: Phase) -> int | None:
@@ -159,12 +208,17 @@ def _look(director: Director, phase: Phase) -> int | None:
         time.sleep(0.02)
 
 
+def _revive(director: Director, phase: Phase) -> int | None:
+    """As the Director's patrol does, which starts it for deployments with `resurrection: true`."""
+    return resurrect(director.ledger, DEPLOYMENT) if director.accepted() else start.look(director.ledger)
+
+
 def _dispose(director: Director, phase: Phase) -> int | None:
     """As a person who goes through `coterie disks`: a deletion that was cancelled on its way is asked for again."""
     nobodys = sa.select(objects.c.intent).where(objects.c.state.in_(("kept", "deleting")), objects.c.node.is_(None))
     with director.ledger.read() as tx:
         intent = tx.execute(nobodys.where(objects.c.kind == "disk").order_by(objects.c.intent).limit(1)).scalar()
-    return start.delete_kept_disk(director.ledger, intent, "test") if intent else None
+    return director.send("DELETE", f"/v1/disks/{intent}", what=intent) if intent else None
 
 
 _ASKS: dict[str, Callable[[Director, Phase], int | None]] = {
@@ -172,5 +226,6 @@ _ASKS: dict[str, Callable[[Director, Phase], int | None]] = {
     "deploy": _deploy,
     "delete": _delete,
     "look": _look,
+    "revive": _revive,
     "dispose": _dispose,
 }

@@ -16,11 +16,13 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
-from coterie.cpi.load import driver_class
-from coterie.task import request
+from coterie.cpi.load import driver_class, driver_names
+from coterie.director.app import build
+from coterie.task import request, start
 from tests.kill import scenario
+from tests.kill.director import CONFIG_FILE
 from tests.kill.order import Order
 
 ROLES = {
@@ -94,6 +96,7 @@ def _warm_up() -> None:
     for module in ROLES.values():
         importlib.import_module(module)
     driver_class("sandbox")
+    build(cast("Any", None))  # every route is analysed here, not after each fork
     _remember_documents()
     gc.collect()
     gc.freeze()
@@ -101,11 +104,12 @@ def _warm_up() -> None:
 
 def _remember_documents() -> None:
     """Reading YAML is not what dies here, and would cost most of the time: each text is read once, before any fork."""
-    for name in ("load_both", "load_cloud_config"):
-        setattr(request, name, _remembered(getattr(request, name)))
+    for room, name in ((request, "load_both"), (request, "load_cloud_config"), (start, "load_cloud_config")):
+        setattr(room, name, _remembered(getattr(room, name)))
     config = scenario.cloud_config()
+    start.load_cloud_config(config, CONFIG_FILE, drivers=driver_names())
     for phase in scenario.phases():
-        asked = request.PlanRequest(deployment=scenario.DEPLOYMENT, manifest=phase.text, cloud_config=config)
+        asked = request.PlanRequest(deployment=scenario.DEPLOYMENT, manifest=phase.text, config_file=CONFIG_FILE)
         request._read_both(asked, phase.text, config)
 
 

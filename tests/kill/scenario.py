@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 DEPLOYMENT = "shop"
 CLOUD = "lab"
+LOST = ("job", 0)  # the node whose VM somebody deletes before it is revived
 OPERATORS_GUARD = "operators"  # a security group that the operator made and our nodes use
 STEMCELLS = (("debian-12", "1.1"), ("debian-12", "1.2"))
 Json = dict[str, Any]
@@ -23,7 +24,7 @@ class Phase:
 
     name: str
     manifest: Json
-    ask: Literal["nothing", "deploy", "delete", "look", "dispose"] = "deploy"
+    ask: Literal["nothing", "deploy", "look", "revive", "delete", "dispose"] = "deploy"
     tasks: int = 1
 
     @property
@@ -33,7 +34,7 @@ class Phase:
     @property
     def groups(self) -> list[Json]:
         """The instance groups that are there when the phase is over."""
-        return list(self.manifest["instance_groups"]) if self.ask in ("deploy", "look") else []
+        return list(self.manifest["instance_groups"]) if self.ask in ("deploy", "look", "revive") else []
 
 
 def zone() -> Json:
@@ -79,14 +80,21 @@ def manifest(*groups: Json, **more: Any) -> Json:
 
 
 def phases() -> tuple[Phase, ...]:
-    """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, deleted."""
+    """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, revived after the
+    loss of a VM, deleted."""
     now = _first()
     found = [Phase("begin", now, "nothing", 0), Phase("create", now)]
     for name, change in _CHANGES.items():
         now = copy.deepcopy(now)
         change(now, {wanted["name"]: wanted for wanted in now["instance_groups"]})
         found.append(Phase(name, now))
-    return (*found, Phase("look", now, "look"), Phase("delete", now, "delete"), Phase("dispose", now, "dispose", 2))
+    return (
+        *found,
+        Phase("look", now, "look"),
+        Phase("revive", now, "revive", 2),
+        Phase("delete", now, "delete"),
+        Phase("dispose", now, "dispose", 2),
+    )
 
 
 def _first() -> Json:

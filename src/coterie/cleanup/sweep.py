@@ -52,13 +52,6 @@ class Options:
         )
 
 
-def answer_cleanup(
-    cpi: Cpi, director_uuid: str, known: Mapping[str, Collection[str]] | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """As `cpi.wire.answer` wants it: options as they came over the wire."""
-    return cleanup(cpi, director_uuid, known, Options.of_wire(options))
-
-
 def cleanup(
     cpi: Cpi,
     director_uuid: str,

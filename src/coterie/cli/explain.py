@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from typing import Any
 
@@ -29,5 +30,7 @@ def explain(session: Session, path: str) -> None:
 
 
 def _facts(found: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Values as they can stand in a document: JSON is YAML."""
     names = ("path", "type", "required", "default", "choices", "example")
-    return [(name, found[name]) for name in names if found.get(name) not in (None, "", [], ())]
+    told = [(name, found[name]) for name in names if found.get(name) not in (None, "", [], ())]
+    return [(name, json.dumps(value) if name in ("default", "example") else value) for name, value in told]

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from coterie.errors import Conflict, NotFound
 from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import cleanups, directors, findings, sightings, surveys, tallies, tasks
+from coterie.ledger.tables import cleanups, directors, findings, surveys, tallies, tasks
 from coterie.ledger.writes import NOW, Write, update
 
 KINDS_OF_TASK = ("survey", "sweep")
@@ -106,12 +106,6 @@ def all_findings(tx: Tx, cleanup: int) -> list[dict[str, Any]]:
 
 def became(finding: int, outcome: str, told: Any = None) -> Write:
     return update("findings", {"id": finding}, outcome=outcome, told=told, ended_at=NOW)
-
-
-def forget_sightings(tx: Tx, cleanup: int, cloud: str, kind: str) -> None:
-    tx.execute(
-        sightings.delete().where(sightings.c.cleanup == cleanup, sightings.c.cloud == cloud, sightings.c.kind == kind)
-    )
 
 
 def forget_old(tx: Tx, keep: int) -> None:

@@ -95,7 +95,3 @@ class Folders(VsphereCloud):
 
     def _parts(self, drawer: Drawer, director_uuid: str | None = None) -> tuple[str, ...]:
         return (*self.settings.folder.strip("/").split("/"), director_uuid or self.runtime.director_uuid, drawer)
-
-
-def folder_type() -> Any:
-    return sdk.vim.Folder

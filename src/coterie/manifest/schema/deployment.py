@@ -42,7 +42,10 @@ class Deployment(Part):
     """A deployment: instance groups, the stemcells they boot from, and how changes are rolled out."""
 
     name: Name = Field(description="The name of the deployment.", examples=["kafka"])
-    stemcells: tuple[Stemcell, ...] = Field(description="The images that VMs boot from.")
+    stemcells: tuple[Stemcell, ...] = Field(
+        description="The images that VMs boot from.",
+        examples=[[{"alias": "default", "name": "debian-12", "version": "1.1"}]],
+    )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         description="The groups of nodes, in the order of their updates."
     )

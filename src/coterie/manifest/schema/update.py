@@ -19,7 +19,7 @@ class Update(Part):
         ge=0,
         le=100_000,
         description="How many nodes of each instance group change first, and must be up before the others follow. "
-        "A canary that fails stops the rest of its instance group.",
+        "A canary that fails stops the rest of its instance group and, with `serial: true`, the groups after it.",
         examples=[1],
     )
     max_in_flight: InFlight = Field(
@@ -36,7 +36,7 @@ class Update(Part):
     )
     serial: Flag = Field(
         True,
-        description="Whether instance groups change one after another, in the order of the manifest, "
-        "or all at the same time.",
+        description="Whether instance groups change one after another, in the order of the manifest, each only if "
+        "those before it succeeded, or all at the same time.",
         examples=[True],
     )
