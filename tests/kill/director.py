@@ -6,6 +6,7 @@ It is born by fork, may be killed at any moment, and then is started again on th
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,7 +123,8 @@ class Director:
         """As a person does, who is told to try again later and does so."""
         give_up = time.monotonic() + _PATIENCE_S
         while True:
-            reply = self._client.send(method, path, body, headers)
+            with self.conductor.pause:
+                reply = self._client.send(method, path, body, headers)
             if reply.status < BAD or reply.status == NOT_FOUND:
                 return reply
             if reply.status == STALE:
@@ -148,10 +150,22 @@ class Director:
         return [f"{change.action} {change.kind} {change.subject}: {change.reason}" for change in plan.changes]
 
 
-def conductor(ledger: Ledger, order: Order) -> Conductor:
-    """One worker, so that what happens has one order; rests are short, and patience is long."""
+class Orderly(Conductor):
+    """Takes no step while a request is being answered, so that what happens has one order."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.pause = threading.Lock()
+
+    def _claim(self) -> float:
+        with self.pause:
+            return super()._claim()
+
+
+def conductor(ledger: Ledger, order: Order) -> Orderly:
+    """One worker, for the same reason; rests are short, and patience is long."""
     options: dict[str, Any] = {"workers": 1, "ttl_s": 5.0, **order.options}
-    return Conductor(
+    return Orderly(
         ledger,
         options.pop("name", "director"),
         state_folder=Path(order.folder),
