@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from coterie.cpi.contract import Capabilities
 
-Action = Literal["create", "recreate", "update", "delete"]
+Action = Literal["create", "adopt", "recreate", "update", "delete", "leave"]  # an operator's group is adopted and left
 ChangeKind = Literal["stemcell", "group", "node", "disk"]
 Json = dict[str, Any]
 

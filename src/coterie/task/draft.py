@@ -88,7 +88,7 @@ class Draft:
         rows = [configured_clouds[name] for name in sorted(used)]
         self._require_conductors(rows)
         cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
-        known = known_groups(present, director)
+        known = known_groups(present, self._groups, director)
         checks = ask(self._ledger, [(row, "check", needs(self._groups, row.name, known)) for row in rows])
         views = ask(self._ledger, [(row, "groups", {"cids": cids[row.name]}) for row in rows])
         return {

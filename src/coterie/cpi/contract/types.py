@@ -205,9 +205,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a manifest asks of one cloud. `groups`: server groups, each `{name, policy, azs, options, cid}` (azs as the
-    cloud calls them; `cid` where there is one already), so that a driver can refuse what it will not be able to
-    fulfil."""
+    """What a manifest asks of one cloud. `groups`: server groups, each `{name, policy, azs, security_groups,
+    options, cid}` (azs as the cloud calls them; `cid` where there is one already), so that a driver can refuse what it
+    will not be able to fulfil."""
 
     kinds: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, Mark
+from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, Mark, is_adopted
 from coterie.errors import CoterieError, NotFound
 from coterie.ledger import groups, nodes
 from coterie.ledger.groups import GroupRow
-from coterie.task.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.task.flow import Done, Flow, Move, Next, Skip, Wait, Work
 
 _IN_USE_TRIES = 20
 
@@ -26,7 +26,11 @@ class CreateGroup(Flow):
         metadata = GroupMetadata.of_wire(work.data["metadata"])
         cid = work.cpi.create_server_group(metadata, mark=Mark(work.director_uuid, row.intent))
         work.write(groups.move(row, "live", cid=cid))
-        work.say("group.ready", f"server group {cid} ({metadata.policy or 'security groups only'})", cid=cid)
+        what = f"{cid} ({metadata.policy or 'security groups only'})"
+        if is_adopted(cid):
+            work.say("group.adopted", f"the operator's server group {what}", cid=cid)
+        else:
+            work.say("group.ready", f"server group {what}", cid=cid)
         return Done()
 
 
@@ -81,11 +85,9 @@ class DeleteGroup(Flow):
         with work.ledger.read() as tx:
             members = nodes.in_group(tx, row.intent)
         if members:
-            raise GroupInUse(
-                f"server group {work.claim.subject} is kept",
-                why=f"{members} of our nodes still have a VM in it",
-                remedy="mend or remove those nodes, then deploy again",
-            )
+            # They should have moved or gone before: that they did not is told where it went wrong.
+            work.say("group.kept", f"{members} of our nodes still have a VM in it; the next deploy looks again")
+            return Skip()
         work.write(groups.move(row, "deleting"))
         return Next("delete")
 
@@ -101,7 +103,10 @@ class DeleteGroup(Flow):
                 raise
             return Wait(1.0, str(busy))
         work.write(groups.move(row, "gone"))
-        work.say("group.deleted", f"server group {cid}")
+        if row.adopted:
+            work.say("group.left", f"the operator's server group {row.cid or row.name}; it stays as it is")
+        else:
+            work.say("group.deleted", f"server group {cid}")
         return Done()
 
     def failed(self, work: Work, error: CoterieError) -> None:
