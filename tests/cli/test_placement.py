@@ -40,7 +40,7 @@ class Session:
 )
 def test_the_recreate_that_mends_a_bad_spread_is_offered(hosts: str, code: int, offer: str | None) -> None:
     members = [Member(f"web/{number}", host) for number, host in enumerate(hosts)]
-    group = {"deployment": "shop", "name": "web", "cloud": "north", "state": "live", "notes": []}
+    group = {"deployment": "shop", "name": "web", "cloud": "north", "state": "live", "notes": [], "remedy": ""}
     session = Session({**group, **audit("soft-anti-affinity", members, [], [])})
     assert inspect.unwrap(placement.audit.callback)(session, None) == code  # type: ignore[arg-type] # it has one
     assert ("mend" in session.told) == (offer is not None)

@@ -67,6 +67,7 @@ class CloudNow:
     checks: tuple[Json, ...] = ()
     missing_groups: frozenset[str] = frozenset()  # CIDs that the cloud says are gone
     mendable_groups: frozenset[str] = frozenset()  # those of them that an update makes again, with their members
+    group_policies: Mapping[str, str | None] = field(default_factory=dict)  # what those that are there promise, by CID
 
     def fact(self, what: str, name: str) -> Any:
         """What `check` read on the way: e.g. fact("hosts", "hosts"). None: unknown."""

@@ -49,6 +49,9 @@ def _judge(snapshot: Snapshot, now: GroupNow, metadata: dict[str, Any]) -> tuple
     if not mendable and now.cid in cloud.missing_groups:
         return "replace", _LOST
     what, reason = fate(now.metadata, metadata, cloud.capabilities.group_changes)
+    made, seen = now.metadata["policy"], cloud.group_policies.get(now.cid or "", now.metadata["policy"])
+    if what != "replace" and seen != made:
+        return "replace", f"its policy was changed behind our back, {made or 'none'} → {seen or 'none'}"
     if mendable and what != "replace":
         return "update", f"{_LOST}; it is made again"
     return what, reason

@@ -14,7 +14,7 @@ from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
 from coterie.task.execute import Execution
-from coterie.task.needs import known_groups, lost_groups, needs
+from coterie.task.needs import groups_seen, known_groups, needs
 from coterie.task.refresh import ask
 from coterie.task.regroup import move_clouds
 from coterie.task.request import PlanRequest, read
@@ -98,9 +98,9 @@ class Draft:
                 row.conductor_group,
                 Capabilities.of_wire(check["capabilities"]),
                 tuple(check["items"]),
-                *lost_groups(check["capabilities"], groups_seen),
+                *groups_seen(check["capabilities"], seen),
             )
-            for row, check, groups_seen in zip(rows, checks, views, strict=True)
+            for row, check, seen in zip(rows, checks, views, strict=True)
         }
 
     def _require_conductors(self, rows: Sequence[CloudRow]) -> None:

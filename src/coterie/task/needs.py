@@ -40,14 +40,14 @@ def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, ob
     return {**asked, "groups": [{**one, "cid": known.get((one["name"], cloud))} for one in _group_needs(own, cloud)]}
 
 
-def lost_groups(
+def groups_seen(
     able: Mapping[str, Any], seen: Mapping[str, Mapping[str, Any]]
-) -> tuple[frozenset[str], frozenset[str]]:
+) -> tuple[frozenset[str], frozenset[str], dict[str, str | None]]:
     """Groups that are missing, and those of them that can be made again: where living VMs can join, and the cloud
-    still knows what the group was."""
+    still knows what the group was. Of the others, what they promise now."""
     missing = frozenset(cid for cid, view in seen.items() if view["state"] == "missing")
     mendable = frozenset(cid for cid in missing if able["moves_members"] and seen[cid]["policy"] is not None)
-    return missing, mendable
+    return missing, mendable, {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
 
 
 def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]]:

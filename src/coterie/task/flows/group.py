@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, Mark, is_adopted
+from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, GroupView, Mark, is_adopted
 from coterie.errors import CoterieError, NotFound
+from coterie.group.remedy import remedy
 from coterie.ledger import groups, nodes
 from coterie.ledger.groups import GroupRow
 from coterie.task.flow import Done, Flow, Move, Next, Skip, Wait, Work
@@ -64,13 +65,21 @@ class RepairGroup(Flow):
             raise GroupMissing(
                 f"server group {cid} is still {view.state}",
                 why="; ".join(view.notes),
-                remedy="deploy again, which makes the group anew",
+                remedy=_beyond_repair(work, row, view),
             )
         work.write(groups.change(row.intent, drift=None))
         if row.state == "missing":
             work.write(groups.move(row, "live"))
         work.say("group.repaired", f"server group {cid}: {view.state}, {len(view.members)} members", cid=cid)
         return Done()
+
+
+def _beyond_repair(work: Work, row: GroupRow, view: GroupView) -> str:
+    other = view.policy != row.policy
+    if view.state == "drifted" and not other:
+        return "see to what it says in the cloud; then repair again"
+    moves = work.cpi.capabilities().moves_members
+    return remedy("drifted", moves_members=moves, adopted=row.adopted, other_policy=True)
 
 
 class DeleteGroup(Flow):
