@@ -11,7 +11,7 @@ from coterie.manifest import GroupWish, load_both, resolve
 from coterie.plan.model import Change, CloudNow, DiskNow, GroupNow, NodeNow, Plan, Snapshot, StemcellNow
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal
-from coterie.plan.stages import stages
+from coterie.plan.stages import Stage, stages
 
 CONFIG = """
 clouds:
@@ -109,8 +109,14 @@ class World:
             if any(how == "done" and not ended[n] for n, how in stage.needs):
                 ended.append(False)
                 continue
-            carried_out = [self._carry_out_one(change, new, failing) for change in stage.changes]
-            ended.append(all(carried_out))
+            ended.append(self._carry_out_stage(stage, new, failing))
+
+    def _carry_out_stage(self, stage: Stage, new: dict[str, str], failing: Container[str]) -> bool:
+        done = True
+        for change in stage.changes:
+            if done or not stage.stop_on_failure:
+                done &= self._carry_out_one(change, new, failing)
+        return done
 
     def _accept(self, plan: Plan) -> dict[str, str]:
         new = {}

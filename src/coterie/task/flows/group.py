@@ -77,7 +77,9 @@ class RepairGroup(Flow):
 def _beyond_repair(work: Work, row: GroupRow, view: GroupView) -> str:
     other = view.policy != row.policy
     if view.state == "drifted" and not other:
-        return "see to what it says in the cloud; then repair again"
+        return (
+            "mend in the cloud what it says, or make those nodes anew: coterie deploy MANIFEST --recreate --node NODE"
+        )
     moves = work.cpi.capabilities().moves_members
     return remedy("drifted", moves_members=moves, adopted=row.adopted, other_policy=True)
 
