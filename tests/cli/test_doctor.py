@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from coterie.cli.link import examine
 from coterie.cli.link.api import Answer
 from coterie.cli.link.bundle import bundle, unserved, waiting
 from coterie.errors import Unreachable
@@ -49,6 +50,26 @@ def test_what_fails_is_told_beside_the_rest() -> None:
     assert found["conductors"]["error"]["what"] == "the ledger does not answer"
     assert (unserved(found), waiting(found)) == ([], [])
     json.dumps(found)
+
+
+class Ailing:
+    """A Director with two groups in trouble."""
+
+    def get(self, path: str) -> str:
+        return "ok"
+
+    def list(self, path: str, query: dict[str, str]) -> dict[str, Any]:
+        groups = {
+            "missing": [{"name": "data", "remedy": "deploy again"}, {"name": "logs", "remedy": "deploy again"}],
+            "drifted": [{"name": "web", "remedy": "repair web"}],
+        }
+        return {"items": groups.get(query["state"], []) if path == "/v1/groups" else []}
+
+
+def test_a_group_in_trouble_is_told_with_the_remedy_that_works_for_it() -> None:
+    (found,) = [one for one in examine._asked(Ailing()) if one["what"] == "server groups"]  # type: ignore[arg-type] # so much of it is used
+    assert found["detail"] == "missing in their clouds: data, logs; not as made: web"
+    assert found["remedy"] == "deploy again; repair web"
 
 
 def test_orphans_and_waits_are_found() -> None:

@@ -31,6 +31,13 @@ class Session:
         self.told = text
 
 
+def told(group: dict[str, Any], **more: Any) -> tuple[str, int]:
+    known = {"deployment": "shop", "name": "web", "cloud": "north", "state": "live", "notes": [], "remedy": ""}
+    session = Session({**known, **group, **more})
+    code = inspect.unwrap(placement.audit.callback)(session, None)  # type: ignore[arg-type] # it has one
+    return session.told, code
+
+
 @pytest.mark.parametrize(
     ("hosts", "code", "offer"),
     [
@@ -40,8 +47,22 @@ class Session:
 )
 def test_the_recreate_that_mends_a_bad_spread_is_offered(hosts: str, code: int, offer: str | None) -> None:
     members = [Member(f"web/{number}", host) for number, host in enumerate(hosts)]
-    group = {"deployment": "shop", "name": "web", "cloud": "north", "state": "live", "notes": []}
-    session = Session({**group, **audit("soft-anti-affinity", members, [], [])})
-    assert inspect.unwrap(placement.audit.callback)(session, None) == code  # type: ignore[arg-type] # it has one
-    assert ("mend" in session.told) == (offer is not None)
-    assert (offer or "") in session.told
+    words, found = told(audit("soft-anti-affinity", members, [], []))
+    assert (found, "mend" in words) == (code, offer is not None)
+    assert (offer or "") in words
+
+
+def test_drift_and_what_to_do_are_part_of_the_verdict() -> None:
+    judged = audit("anti-affinity", [Member("web/0", "a"), Member("web/1", "b")], [], [])
+    words, code = told(judged, state="drifted", notes=["web/1 is no member any more"], remedy="repair it")
+    assert "verdict     holds now, but the group has drifted" in words
+    assert "remedy      repair it" in words
+    assert code == 0
+
+
+def test_what_nobody_can_tell_is_unknown_and_who_is_down_is_named() -> None:
+    words, code = told(audit("host-affinity", [Member("web/0", "a", down="error"), Member("web/1", "b")], [], []))
+    assert "verdict     unknown" in words
+    assert "down        web/0 (error)" in words
+    assert "worst host  b takes down 1 (web/1)" in words
+    assert code == 0

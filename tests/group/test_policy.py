@@ -8,7 +8,9 @@ from coterie.cpi.contract import POLICIES
 from coterie.errors import CoterieError
 from coterie.group.audit import Host, Member, audit
 from coterie.group.change import LIFE, fate, require_move
-from coterie.group.policy import PROMISES, judge, misplaced
+from coterie.group.policy import PROMISES, Hosts, judge, misplaced
+from coterie.group.remedy import remedy
+from coterie.group.room import Room, vacatable
 
 
 def test_every_policy_of_the_contract_has_a_promise() -> None:
@@ -30,13 +32,54 @@ def test_every_policy_of_the_contract_has_a_promise() -> None:
         ("soft-anti-affinity", [], 3, True),
         ("affinity", ["a", "a"], 3, True),
         ("affinity", ["a", "b"], 3, False),
-        ("soft-affinity", ["a", "b"], 3, True),
-        ("host-affinity", ["a", "b"], 3, True),
+        ("soft-affinity", ["a", "a"], 3, True),
+        ("soft-affinity", ["a", "b", "c"], 10, None),
+        ("host-affinity", ["a", "b"], 3, None),
+        ("host-affinity", [], 3, True),
+        ("of-tomorrow", ["a", "b"], 3, None),
         (None, ["a", "a"], 3, True),
     ],
 )
 def test_verdicts(policy: str | None, hosts: list[str], available: int | None, holds: bool | None) -> None:
-    assert judge(policy, hosts, available).holds is holds
+    assert judge(policy, hosts, Hosts(available)).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("policy", "known", "holds", "moved"),
+    [
+        ("host-affinity", Hosts(allowed=frozenset("abc")), True, []),
+        ("host-affinity", Hosts(allowed=frozenset("bc")), False, ["x/0"]),
+        ("host-affinity", Hosts(allowed=frozenset()), False, ["x/0", "x/1"]),
+        ("soft-affinity", Hosts(vacatable=["b"]), False, ["x/1"]),
+        ("soft-affinity", Hosts(vacatable=[]), True, []),
+    ],
+)
+def test_verdicts_by_what_is_known_of_hosts(policy: str, known: Hosts, holds: bool, moved: list[str]) -> None:
+    assert judge(policy, ["a", "b"], known).holds is holds
+    assert misplaced(policy, {"a": ["x/0"], "b": ["x/1"]}, known) == moved
+
+
+SMALL, BIG, FULL = Room(1, 512), Room(4, 4096), Room(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("taken", "free", "found"),
+    [
+        ({"a": [SMALL], "b": [SMALL]}, {"a": SMALL, "b": FULL}, ["b"]),
+        ({"a": [SMALL], "b": [SMALL]}, {"a": FULL, "b": FULL}, []),
+        ({"a": [BIG], "b": [SMALL]}, {"a": SMALL, "b": SMALL}, ["b"]),
+        ({"a": [SMALL], "b": [SMALL], "c": [SMALL, SMALL]}, {"a": SMALL, "b": SMALL, "c": FULL}, ["a", "b", "c"]),
+        ({"a": [SMALL], "b": [None]}, {"a": BIG, "b": BIG}, None),
+        ({"a": [SMALL], "b": [SMALL]}, {"a": BIG, "b": None}, None),
+        ({"a": [SMALL], "b": [SMALL]}, {"a": BIG}, None),
+        ({"a": [SMALL]}, {"a": BIG}, []),
+        ({}, {}, []),
+    ],
+)
+def test_hosts_whose_nodes_fit_on_the_others(
+    taken: dict[str, list[Room | None]], free: dict[str, Room | None], found: list[str] | None
+) -> None:
+    assert vacatable(taken, free) == found
 
 
 @pytest.mark.parametrize(
@@ -57,7 +100,7 @@ def test_verdicts(policy: str | None, hosts: list[str], available: int | None, h
 )
 def test_what_a_recreate_should_move(policy: str | None, counts: list[int], available: int | None, moved: int) -> None:
     hosts = {f"h{number}": [f"{number}/{one}" for one in range(count)] for number, count in enumerate(counts)}
-    assert len(misplaced(policy, hosts, available)) == moved
+    assert len(misplaced(policy, hosts, Hosts(available))) == moved
 
 
 HOSTS = [Host("h1", "z1", "r1"), Host("h2", "z1", "r1"), Host("h3", "z1", "r2"), Host("x", "z9", "r9")]
@@ -80,6 +123,43 @@ def test_what_the_cloud_does_not_say_is_not_claimed() -> None:
 def test_a_broken_promise_is_broken_even_if_some_are_unseen() -> None:
     members = [Member("a/0", "h1"), Member("a/1", "h1"), Member("a/2", None)]
     assert audit("anti-affinity", members, HOSTS, ["z1"])["holds"] is False
+
+
+def test_who_is_down_is_told_and_cannot_be_taken_down() -> None:
+    members = [Member("a/0", "h1", down="stopped"), Member("a/1", "h2"), Member("a/2", None, down="missing")]
+    found = audit("anti-affinity", members, HOSTS, ["z1"])
+    assert (found["holds"], found["down"]) == (True, {"a/0": "stopped", "a/2": "missing"})
+    assert found["worst_host"] == {"name": "h2", "nodes": ["a/1"]}
+
+
+def test_a_node_beside_the_named_hosts_breaks_the_promise() -> None:
+    members = [Member("a/0", "h1"), Member("a/1", "h2")]
+    found = audit("host-affinity", members, HOSTS, ["z1"], allowed=["h2"])
+    assert (found["holds"], found["mend"]) == (False, ["a/0"])
+
+
+def test_nodes_that_would_fit_on_fewer_hosts_break_a_soft_affinity() -> None:
+    hosts = [Host("h1", "z1", "r1", Room(2, 1024)), Host("h2", "z1", "r1", FULL)]
+    members = [Member("a/0", "h1", SMALL), Member("a/1", "h2", SMALL)]
+    found = audit("soft-affinity", members, hosts, ["z1"])
+    assert (found["holds"], found["mend"]) == (False, ["a/1"])
+
+
+@pytest.mark.parametrize(
+    ("state", "moves", "adopted", "other", "words"),
+    [
+        ("live", False, False, False, ""),
+        ("missing", True, False, False, "groups repair"),
+        ("missing", False, False, False, "deploy again, which makes the group and its nodes anew"),
+        ("missing", True, True, False, "have the operator restore it"),
+        ("drifted", False, False, False, "groups repair"),
+        ("drifted", False, False, True, "deploy again, which makes the group and its nodes anew"),
+        ("drifted", True, False, True, "deploy again, which makes the group anew"),
+    ],
+)
+def test_what_is_advised_is_what_works(state: str, moves: bool, adopted: bool, other: bool, words: str) -> None:
+    told = remedy(state, moves_members=moves, adopted=adopted, other_policy=other)
+    assert words in told and bool(words) == bool(told)
 
 
 NOW = {"policy": "anti-affinity", "azs": ["z1"], "security_groups": [], "options": {}}

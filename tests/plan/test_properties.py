@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
+from contextlib import suppress
+from copy import deepcopy
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from coterie.errors import Refused
+from coterie.manifest import GroupWish
+from coterie.plan.model import Change, NodeNow
 from coterie.plan.stages import Stage, stages
-from tests.plan.world import World, group, manifest, wishes
+from tests.plan.world import World, cloud, group, manifest, wishes
 
 # Manifests are slow to load: a failing history is shown as found rather than shrunk for minutes.
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -42,6 +46,17 @@ def manifests(draw: st.DrawFn) -> str:
     return manifest(*(draw(one_group(name, shared)) for name in names))
 
 
+@st.composite
+def changes_of_mind(draw: st.DrawFn) -> list[str]:
+    """Manifests that differ in little, mostly in policies, and come back."""
+    size, other = draw(st.integers(1, 4)), draw(manifests())
+    few = [
+        manifest(group("a", size, more=f"placement: {{policy: {policy}, server_group: shared}}"), group("b", 1))
+        for policy in ("anti-affinity", "soft-anti-affinity")
+    ]
+    return draw(st.lists(st.sampled_from([*few, *few, other]), min_size=2, max_size=5))
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=_PHASES)
 @given(st.lists(manifests(), min_size=1, max_size=4))
 def test_carrying_out_a_plan_reaches_the_wish_and_leaves_nothing_to_plan(history: list[str]) -> None:
@@ -62,6 +77,52 @@ def test_carrying_out_a_plan_reaches_the_wish_and_leaves_nothing_to_plan(history
         _check_spread(world, text)
     world.carry_out(world.remove())
     assert (world.nodes, world.groups, world.images) == ({}, {}, {})
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=_PHASES)
+@given(changes_of_mind(), st.data())
+def test_from_any_half_carried_out_plan_either_wish_is_reached_and_nobody_is_moved_in_vain(
+    history: list[str], data: st.DataObject
+) -> None:
+    moves = data.draw(st.booleans())
+    world = World(clouds={name: cloud(name, moves_members=moves) for name in ("lab", "far")})
+    failing = st.sampled_from([0.0, 0.3, 1.0])
+    for text in history:
+        chances = {"group": data.draw(failing), "node": data.draw(failing), "stemcell": 0.0}
+        luck = data.draw(st.randoms(use_true_random=False))
+        with suppress(Refused):
+            plan = world.plan(text)
+            failed = {c.subject for c in plan.changes if luck.random() < chances[c.kind]}
+            world.carry_out_partly(plan, failed)
+    for text in dict.fromkeys(history):
+        again = deepcopy(world)
+        try:
+            plan = again.plan(text)
+        except Refused:
+            continue
+        _check_order(stages(plan))
+        for change in plan.changes:
+            if change.action == "recreate":
+                assert not _already_right(again, change, text), f"{change.subject} is recreated: {change.reason}"
+        again.carry_out(plan)
+        assert again.plan(text).changes == ()
+
+
+def _already_right(world: World, change: Change, text: str) -> bool:
+    node, wish = world.nodes[change.subject], change.details["wish"]
+    if node.state != "up" or node.spec is None:
+        return False
+    (of,) = (one for one in wishes(text) if one.name == node.instance_group)
+    shape = ("az", "stemcell", "vm", "networks", "env", "user_data")
+    return all(node.spec[field] == wish[field] for field in shape) and _in_the_wished_group(world, node, of)
+
+
+def _in_the_wished_group(world: World, node: NodeNow, of: GroupWish) -> bool:
+    present, wished = world.groups.get(node.server_group or ""), of.server_group
+    if present is None or wished is None:
+        return present is None and wished is None
+    named = (wished.name, wished.policy, "live")
+    return (present.name, present.metadata["policy"], present.state) == named
 
 
 def _check_addresses(world: World) -> None:
@@ -85,24 +146,53 @@ def _check_order(order: list[Stage]) -> None:
     reach = _reachable(order)
     for n, stage in enumerate(order):
         for m, other in enumerate(order):
-            if _must_follow(stage, other):
+            if _rank(other) < _rank(stage):
                 assert m in reach[n], f"{stage.name} does not wait for {other.name}"
+    for name in {stage.changes[0].details["instance_group"] for stage in order if _rolled(stage)}:
+        _check_roll_out(order, name)
 
 
-def _must_follow(stage: Stage, other: Stage) -> bool:
-    later, earlier = stage.changes[0], other.changes[0]
-    rank = {
+def _rank(stage: Stage) -> int:
+    if _disks(stage):
+        return 2
+    ranks = {
         ("stemcell", "create"): 0,
         ("group", "create"): 0,
+        ("group", "adopt"): 0,
         ("group", "update"): 0,
         ("node", "create"): 1,
         ("node", "recreate"): 1,
         ("node", "update"): 1,
-        ("node", "delete"): 2,
-        ("group", "delete"): 3,
-        ("stemcell", "delete"): 4,
+        ("node", "delete"): 3,
+        ("group", "delete"): 4,
+        ("group", "leave"): 4,
+        ("stemcell", "delete"): 5,
     }
-    return rank[earlier.kind, earlier.action] < rank[later.kind, later.action]
+    (rank,) = {ranks[change.kind, change.action] for change in stage.changes}
+    return rank
+
+
+def _disks(stage: Stage) -> bool:
+    return all(bool(change.details.get("disk_changes")) for change in stage.changes)
+
+
+def _rolled(stage: Stage) -> bool:
+    """Whether it makes or changes machines."""
+    return _rank(stage) == 1
+
+
+def _check_roll_out(order: list[Stage], name: str) -> None:
+    """Nobody but canaries starts before all canaries are up; then one az after the other, whatever becomes of it."""
+    own = [n for n, stage in enumerate(order) if _rolled(stage) and stage.changes[0].details["instance_group"] == name]
+    canaries = [n for n in own if order[n].stop_on_failure]
+    assert canaries in ([], own[:1])
+    azs = own[len(canaries) :]
+    for place, n in enumerate(azs):
+        assert len({change.az for change in order[n].changes}) == 1
+        for canary in canaries:
+            assert (canary, "done") in order[n].needs, f"{order[n].name} does not wait for {order[canary].name}"
+        for before in azs[:place]:
+            assert (before, "ended") in order[n].needs, f"{order[n].name} does not wait for {order[before].name}"
 
 
 def _reachable(order: list[Stage]) -> list[set[int]]:
@@ -116,6 +206,7 @@ def _reachable(order: list[Stage]) -> list[set[int]]:
 @given(manifests())
 def test_canaries_go_first_and_no_more_run_at_once_than_allowed(text: str) -> None:
     order = stages(World().plan(text))
+    _check_serial(order, text)
     for wish in wishes(text):
         own = [s for s in order if s.changes[0].kind == "node" and s.changes[0].details["instance_group"] == wish.name]
         if not own:
@@ -125,6 +216,21 @@ def test_canaries_go_first_and_no_more_run_at_once_than_allowed(text: str) -> No
         if wish.update.canaries:
             assert own[0].stop_on_failure
             assert len(own[0].changes) == min(wish.update.canaries, wish.instances)
-            assert all((order.index(own[0]), "done") in stage.needs or stage.needs for stage in own[1:])
+            assert all((order.index(own[0]), "done") in stage.needs for stage in own[1:])
         azs = [change.az for stage in own[bool(wish.update.canaries) :] for change in stage.changes]
         assert azs == sorted(azs, key=[az.name for az in wish.azs].index)
+
+
+def _check_serial(order: list[Stage], text: str) -> None:
+    """Who comes after a serial group waits for all of it, and for its canaries to be up."""
+    of = {wish.name: wish for wish in wishes(text)}
+    before: list[tuple[int, Stage]] = []
+    for n, stage in enumerate(order):
+        if not _rolled(stage):
+            continue
+        name = stage.changes[0].details["instance_group"]
+        others = [(m, other) for m, other in before if other.changes[0].details["instance_group"] != name]
+        for m, other in others:
+            assert m in _reachable(order)[n], f"{stage.name} does not wait for {other.name}"
+        if of[name].update.serial:
+            before.append((n, stage))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coterie.cpi.contract import POLICIES, Capabilities
 from coterie.manifest import GroupWish, load_both, resolve
-from coterie.plan.model import CloudNow, DiskNow, GroupNow, NodeNow, Plan, Snapshot, StemcellNow
+from coterie.plan.model import Change, CloudNow, DiskNow, GroupNow, NodeNow, Plan, Snapshot, StemcellNow
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal
+from coterie.plan.stages import Stage, stages
 
 CONFIG = """
 clouds:
@@ -96,48 +98,100 @@ class World:
         return plan
 
     def carry_out(self, plan: Plan) -> None:
-        new = {c.subject: self._intent() for c in plan.changes if c.kind == "group" and c.action == "create"}
-        for change in plan.changes:
-            getattr(self, f"_{change.kind}")(change, new)
+        self.carry_out_partly(plan, ())
 
-    def _stemcell(self, change: Any, new: dict[str, str]) -> None:
+    def carry_out_partly(self, plan: Plan, failing: Container[str]) -> None:
+        """As a task does: rows first, then stage by stage, where a failure stops what needs its stage done.
+        `failing`: the subjects whose changes fail."""
+        new = self._accept(plan)
+        ended: list[bool] = []  # stage → whether it is done; False: failed or skipped
+        for stage in stages(plan):
+            if any(how == "done" and not ended[n] for n, how in stage.needs):
+                ended.append(False)
+                continue
+            ended.append(self._carry_out_stage(stage, new, failing))
+
+    def _carry_out_stage(self, stage: Stage, new: dict[str, str], failing: Container[str]) -> bool:
+        done = True
+        for change in stage.changes:
+            if done or not stage.stop_on_failure:
+                done &= self._carry_out_one(change, new, failing)
+        return done
+
+    def _accept(self, plan: Plan) -> dict[str, str]:
+        new = {}
+        for change in plan.changes:
+            if change.kind == "group" and change.action in ("create", "adopt") and "intent" not in change.details:
+                new[change.subject] = intent = self._intent()
+                self._know_group(change, intent, "intended")
+            if change.kind == "node" and change.action == "create":
+                self._know_node(change, state="planned", spec=None, server_group=None, disk=None, has_vm=False)
+        return new
+
+    def _carry_out_one(self, change: Change, new: dict[str, str], failing: Container[str]) -> bool:
+        if change.kind == "group" and change.action in ("delete", "leave"):
+            intent = change.details["intent"]
+            if any(node.has_vm and node.server_group == intent for node in self.nodes.values()):
+                return False
+        if change.subject not in failing:
+            getattr(self, f"_{change.kind}")(change, new)
+            return True
+        if change.kind == "node":
+            self._fail(change)
+        return False
+
+    def _fail(self, change: Change) -> None:
+        """Some are left with the VM that they had, some with none."""
+        self.alter(change.subject, state="failing", problem="no luck")
+        if change.action != "delete" and change.details["index"] % 2:
+            self.alter(change.subject, server_group=None, has_vm=False)
+
+    def _stemcell(self, change: Change, new: dict[str, str]) -> None:
         key = (change.cloud, change.details["stemcell"])
         if change.action == "create":
             self.images[key] = self._intent()
         else:
             del self.images[key]
 
-    def _group(self, change: Any, new: dict[str, str]) -> None:
-        if change.action == "delete":
+    def _group(self, change: Change, new: dict[str, str]) -> None:
+        if change.action in ("delete", "leave"):
             del self.groups[change.details["intent"]]
             return
-        intent = change.details.get("intent") or new[change.subject]
-        name = change.subject.partition("@")[0]
-        self.groups[intent] = GroupNow(
-            intent, name, change.cloud, f"cg-{intent}", "live", change.details["metadata"], False
-        )
+        self._know_group(change, change.details.get("intent") or new[change.subject], "live")
 
-    def _node(self, change: Any, new: dict[str, str]) -> None:
+    def _know_group(self, change: Change, intent: str, state: str) -> None:
+        name, _, cloud = change.subject.partition("@")
+        metadata = change.details["metadata"]
+        cid = f"cg-{intent}" if state == "live" else None
+        adopted = bool(metadata["options"].get("adopt"))
+        self.groups[intent] = GroupNow(intent, name, cloud, cid, state, metadata, adopted)
+
+    def _node(self, change: Change, new: dict[str, str]) -> None:
         details = change.details
         if change.action == "delete":
             del self.nodes[change.subject]
             return
-        old = self.nodes.get(change.subject)
         ref = details["server_group"]
         wanted = details["wish"]["disk"]
-        disk = DiskNow("d", wanted["size_mb"], wanted["cloud_properties"]) if wanted else None
-        self.nodes[change.subject] = NodeNow(
-            uuid=old.uuid if old else self._intent(),
-            instance_group=details["instance_group"],
-            index=details["index"],
-            az=details["wish"]["az"],
-            cloud=change.cloud,
+        self._know_node(
+            change,
             state="up",
             spec=details["wish"],
             server_group=(ref.get("intent") or new[ref["new"]]) if ref else None,
-            addresses=details["addresses"],
-            disk=disk,
+            disk=DiskNow("d", wanted["size_mb"], wanted["cloud_properties"]) if wanted else None,
             has_vm=True,
+        )
+
+    def _know_node(self, change: Change, **values: Any) -> None:
+        old = self.nodes.get(change.subject)
+        self.nodes[change.subject] = NodeNow(
+            uuid=old.uuid if old else self._intent(),
+            instance_group=change.details["instance_group"],
+            index=change.details["index"],
+            az=change.details["wish"]["az"],
+            cloud=change.cloud,
+            addresses=change.details["addresses"],
+            **values,
         )
 
     def alter(self, name: str, **values: Any) -> None:

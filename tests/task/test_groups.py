@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from coterie.errors import InvalidDocument, Refused
 from coterie.ledger.tables import server_group_users, server_groups
+from coterie.sandbox import faults
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
 from coterie.sandbox.server_groups import create_server_group, delete_server_group
@@ -16,6 +17,7 @@ from tests.task.site import Site, group, manifest
 
 SOFT = "placement: {policy: soft-anti-affinity, server_group: data}"
 STRICT = "placement: {policy: anti-affinity, server_group: data}"
+ADOPT = "placement: {policy: anti-affinity, server_group: data, adopt: true}"
 
 
 def group_rows(site: Site) -> list[tuple[str, str, str]]:
@@ -122,16 +124,56 @@ def test_a_forbidden_policy_change_changes_nothing(local: Site) -> None:
 def test_an_operators_group_is_neither_used_nor_touched_unless_adopted(local: Site) -> None:
     local.deploy(manifest(group("x", 1)))
     theirs = operators_group(local, "data")
-    task = local.deploy(manifest(group("a", 2, STRICT)), expect_state="failed")
-    (failure,) = local.task(task).report["failures"]
-    assert "adopt: true" in failure["error"]["remedy"]
-    assert "x/0" in local.nodes()  # nothing is removed while its successor has failed
-    adopt = "placement: {policy: anti-affinity, server_group: data, adopt: true}"
-    local.deploy(manifest(group("a", 2, adopt)))
+    with pytest.raises(Refused, match=r"placement\.server_group: .*'data' exists and is not ours; .*adopt: true"):
+        local.plan(manifest(group("a", 2, STRICT)))
+    task = local.deploy(manifest(group("a", 2, ADOPT)))
+    assert "group.adopted data@lab: the operator's server group" in local.story(task)
+    assert "1 to adopt" in local.story(task)
     assert group_cid(local) == f"ext-{theirs}"
     assert len(local.cpi().inspect_server_group(f"ext-{theirs}").members) == 2
-    local.delete()
+    assert local.plan(manifest(group("a", 2, ADOPT))).changes == ()
+    story = local.story(local.delete())
+    assert "group.left" in story and "group.deleted" not in story
     assert local.cpi().inspect_server_group(f"ext-{theirs}").state == "live"
+
+
+def test_what_cannot_be_adopted_is_refused_before_anything_is_done(local: Site) -> None:
+    before = local.rows()
+    with pytest.raises(Refused, match=r"placement\.adopt: there is no server group 'data' to adopt"):
+        local.plan(manifest(group("a", 2, ADOPT)))
+    operators_group(local, "data")
+    with pytest.raises(Refused, match=r"placement\.policy: .*has policy anti-affinity, not soft-anti-affinity"):
+        local.plan(manifest(group("a", 2, ADOPT.replace("anti-affinity", "soft-anti-affinity"))))
+    with pytest.raises(Refused, match=r"security_groups: an adopted server group is never changed"):
+        local.plan(manifest(group("a", 2, f"{ADOPT}, security_groups: [web]")))
+    assert {k: v for k, v in local.rows().items() if k != "facts"} == {k: v for k, v in before.items() if k != "facts"}
+
+
+def test_a_name_that_an_operator_takes_later_is_no_reason_to_refuse(local: Site) -> None:
+    local.deploy(manifest(group("a", 2, STRICT)))
+    operators_group(local, "data")
+    local.deploy(manifest(group("a", 3, STRICT)))
+    with pytest.raises(Refused, match="exists and is not ours"):  # another policy would need another group
+        local.plan(manifest(group("a", 3, SOFT)))
+
+
+def test_a_change_of_policy_that_failed_can_be_taken_back_without_touching_a_node(here: Site) -> None:
+    here.deploy(manifest(group("a", 2, STRICT)))
+    before = {node.vm_cid for node in here.nodes().values()}
+    store = operator(here).datacenter.store
+    faults.add(store, "create_server_group", "error")
+    task = here.deploy(manifest(group("a", 2, SOFT)), expect_state="failed")
+    report = here.task(task).report
+    assert [failure["flow"] for failure in report["failures"]] == ["group.create"]
+    assert report["steps"] == {"failed": 1, "skipped": 3}
+    assert "group.kept data@lab: 2 of our nodes still have a VM in it" in here.story(task)
+    faults.clear(store)
+    plan = here.plan(manifest(group("a", 2, STRICT)))
+    assert [(change.action, change.kind) for change in plan.changes] == [("delete", "group")]
+    here.deploy(manifest(group("a", 2, STRICT)))
+    assert {node.vm_cid for node in here.nodes().values()} == before
+    assert here.plan(manifest(group("a", 2, STRICT))).changes == ()
+    assert group_rows(here) == [("data", "lab", "live"), ("data", "lab", "gone")]
 
 
 def test_a_missing_group_is_reported_and_the_next_deploy_mends_it(local: Site) -> None:

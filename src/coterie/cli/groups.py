@@ -88,4 +88,5 @@ def _facts(group: dict[str, Any]) -> list[tuple[str, Any]]:
         found.append(("in the cloud", data.get("state") or error.get("what")))
         found.append(("looked", ago(live["at"])))
     found += [("note", note) for note in data.get("notes", ())]
+    found += [("remedy", told)] if (told := group.get("remedy")) else []  # an older Director has none
     return found

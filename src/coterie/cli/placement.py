@@ -30,7 +30,10 @@ def show(session: Session, deployment: str | None) -> None:
 @placement.verb("audit")
 @click.argument("deployment", required=False)
 def audit(session: Session, deployment: str | None) -> int:
-    """Per server group: the promise, whether it holds, what a failure would take down. 1 if one is broken."""
+    """Per server group: the promise, whether it holds, what a failure would take down.
+
+    Exit code 1 if a promise is broken; one that nobody can prove or disprove is shown as unknown.
+    """
     found = session.api.get("/v1/placement", deployment=deployment)
     if session.json:
         session.data(as_json(found))
@@ -52,6 +55,8 @@ def _show(session: Session, deployment: str | None) -> None:
 
 def _audited(session: Session, group: dict[str, Any]) -> str:
     verdict = {True: "holds", False: "broken", None: "unknown"}[group["holds"]]
+    if group["holds"] and group["state"] == "drifted":
+        verdict = "holds now, but the group has drifted"
     pairs = [
         ("group", f"{group['deployment']}/{group['name']} in {group['cloud']} ({group['state']})"),
         ("policy", group["policy"]),
@@ -59,11 +64,13 @@ def _audited(session: Session, group: dict[str, Any]) -> str:
         ("verdict", verdict),
     ]
     pairs += [("why", group["why"])] if group["why"] else []
+    pairs += [("down", ", ".join(f"{node} ({what})" for node, what in group["down"].items()))] if group["down"] else []
     pairs += [(f"worst {what}", _worst(group[f"worst_{what}"])) for what in ("host", "rack")]
     if group["mend"]:
         words = " ".join(f"--node {node}" for node in group["mend"])
         pairs += [("mend", f"place {len(group['mend'])} anew: coterie deploy MANIFEST --recreate {words}")]
     pairs += [("note", note) for note in group["notes"]]
+    pairs += [("remedy", group["remedy"])] if group["remedy"] else []
     hosts = [(host, len(nodes), nodes) for host, nodes in group["hosts"].items()]
     text = fields(pairs, session.paint)
     return f"{text}\n\n{table(('HOST', 'COUNT', 'NODES'), hosts, session.paint)}" if hosts else text

@@ -6,9 +6,11 @@ from typing import Any
 
 from coterie.director.office import Office
 from coterie.errors import CoterieError, NotFound, Unreachable
+from coterie.group.remedy import remedy
 from coterie.ledger import clouds
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import time
+from coterie.ledger.views.groups import moves_members
 from coterie.ledger.views.page import when
 from coterie.task.refresh import ask
 
@@ -39,6 +41,18 @@ def inspect_group(office: Office, group: dict[str, Any]) -> dict[str, Any] | Non
     except CoterieError as error:
         return {"at": at, "data": None, "error": error.facts()}
     return {"at": at, "data": seen.get(cid), "error": None}
+
+
+def advice(office: Office, group: dict[str, Any], live: dict[str, Any] | None) -> str:
+    """What to do about a group, by what its cloud holds now; if nobody could look, by what the ledger knows."""
+    view = (live or {}).get("data")
+    if view is None:
+        return str(group["remedy"])
+    with office.ledger.read() as tx:
+        moves = moves_members(tx, group["cloud"])
+    other = view["policy"] != group["policy"]
+    found = remedy(view["state"], moves_members=moves, adopted=group["adopted"], other_policy=other)
+    return found.replace("NAME", group["name"])
 
 
 def _cloud(office: Office, name: str) -> CloudRow:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.group.policy import PROMISES, judge, misplaced
+from coterie.group.policy import PROMISES, Hosts, judge, misplaced
+from coterie.group.room import Room, vacatable
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
+    """`takes`: what its VM needs of a host; `down`: what is wrong with the VM, if it does not run."""
+
     node: str
     host: str | None
+    takes: Room | None = None
+    down: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +26,54 @@ class Host:
     name: str
     az: str
     rack: str | None
+    free: Room | None = None
 
 
-def audit(policy: str | None, members: Sequence[Member], hosts: Sequence[Host], zones: Sequence[str]) -> dict[str, Any]:
-    """`hosts`: those of the cloud, as far as it shows them; `zones`: where the group may be. `mend`: the nodes that a
-    rolling recreate should place anew."""
+def audit(
+    policy: str | None,
+    members: Sequence[Member],
+    hosts: Sequence[Host],
+    zones: Sequence[str],
+    allowed: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """`hosts`: those of the cloud, as far as it shows them; `zones`: where the group may be; `allowed`: the only hosts
+    that it may be on, None where nobody says so. `mend`: the nodes that a rolling recreate should place anew."""
     known = {host.name: host for host in hosts}
     placed = [member for member in members if member.host]
-    usable = [host for host in hosts if not zones or host.az in zones]
-    verdict = judge(policy, [member.host or "" for member in placed], len(usable) or None)
-    by_host = _by(placed, lambda member: member.host or "")
-    unplaced = sorted(member.node for member in members if not member.host)
+    by_host, seen = _by(placed, lambda member: member.host or ""), _seen(policy, placed, known, zones, allowed)
+    verdict = judge(policy, [member.host or "" for member in placed], seen)
+    unplaced = sorted(member.node for member in members if not member.host and not member.down)
+    alive = [member for member in placed if not member.down]
     return {
         "policy": policy,
         "promise": PROMISES.get(policy or "", "none"),
         "holds": verdict.holds if not unplaced or not verdict.holds else None,
         "why": f"the cloud does not say where {', '.join(unplaced)} are" if unplaced and verdict.holds else verdict.why,
-        "mend": [] if verdict.holds else misplaced(policy, by_host, len(usable) or None),
+        "mend": [] if verdict.holds else misplaced(policy, by_host, seen),
+        "down": {member.node: member.down for member in members if member.down},
         "hosts": by_host,
-        "worst_host": _worst(by_host),
-        "worst_rack": _worst(_by(placed, lambda member: _rack(known, member))),
+        "worst_host": _worst(_by(alive, lambda member: member.host or "")),
+        "worst_rack": _worst(_by(alive, lambda member: _rack(known, member))),
     }
+
+
+def _seen(
+    policy: str | None,
+    placed: Sequence[Member],
+    known: Mapping[str, Host],
+    zones: Sequence[str],
+    allowed: Collection[str] | None,
+) -> Hosts:
+    usable = sum(1 for host in known.values() if not zones or host.az in zones)
+    named = None if allowed is None else frozenset(allowed)
+    return Hosts(usable or None, named, _vacatable(placed, known) if policy == "soft-affinity" else None)
+
+
+def _vacatable(placed: Sequence[Member], known: Mapping[str, Host]) -> list[str] | None:
+    taken: dict[str, list[Room | None]] = defaultdict(list)
+    for member in placed:
+        taken[member.host or ""].append(member.takes)
+    return vacatable(taken, {name: known[name].free if name in known else None for name in taken})
 
 
 def _rack(known: Mapping[str, Host], member: Member) -> str:

@@ -26,19 +26,35 @@ class Verdict:
     why: str
 
 
-def judge(policy: str | None, hosts: Collection[str], available: int | None) -> Verdict:
-    """Whether members on `hosts` (one entry each) keep the promise, given so many usable hosts (None: unknown)."""
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What is known of a cloud's hosts. `usable`: how many a group may be on; `allowed`: the only ones that the
+    administrator named; `vacatable`: those whose nodes would fit on the others. None: unknown."""
+
+    usable: int | None = None
+    allowed: frozenset[str] | None = None
+    vacatable: Sequence[str] | None = None
+
+
+def judge(policy: str | None, hosts: Collection[str], known: Hosts) -> Verdict:
+    """Whether members on `hosts` (one entry each) keep the promise."""
     if policy is None:
         return Verdict(True, "no placement was promised")
     per_host = Counter(hosts)
+    if not per_host:
+        return Verdict(True, "no nodes yet")
     match policy:
         case "anti-affinity":
             return _apart(per_host)
         case "soft-anti-affinity":
-            return _even(per_host, available)
+            return _even(per_host, known.usable)
         case "affinity":
             return _together(per_host)
-    return Verdict(True, f"{len(per_host)} hosts hold {len(hosts)} nodes")
+        case "soft-affinity":
+            return _close(per_host, known.vacatable)
+        case "host-affinity":
+            return _named(per_host, known.allowed)
+    return Verdict(None, f"{policy} is not known to this release")
 
 
 def _apart(per_host: Counter[str]) -> Verdict:
@@ -49,8 +65,6 @@ def _apart(per_host: Counter[str]) -> Verdict:
 
 
 def _even(per_host: Counter[str], available: int | None) -> Verdict:
-    if not per_host:
-        return Verdict(True, "no nodes yet")
     most, least, used = max(per_host.values()), min(per_host.values()), len(per_host)
     reachable = min(available or used, per_host.total())
     if used < reachable and most > 1:
@@ -65,19 +79,43 @@ def _even(per_host: Counter[str], available: int | None) -> Verdict:
 def _together(per_host: Counter[str]) -> Verdict:
     if len(per_host) > 1:
         return Verdict(False, f"nodes are on {len(per_host)} hosts: {', '.join(sorted(per_host))}")
-    return Verdict(True, f"all on {next(iter(per_host), 'no host yet')}")
+    return Verdict(True, f"all on {next(iter(per_host))}")
 
 
-def misplaced(policy: str | None, by_host: Mapping[str, Sequence[str]], available: int | None) -> list[str]:
+def _close(per_host: Counter[str], vacatable: Sequence[str] | None) -> Verdict:
+    if len(per_host) == 1:
+        return Verdict(True, f"all on {next(iter(per_host))}")
+    spread = f"{per_host.total()} nodes are on {len(per_host)} hosts"
+    if vacatable is None:
+        return Verdict(None, f"{spread}; fine only if they do not fit on fewer, which the cloud does not say")
+    if vacatable:
+        return Verdict(False, f"{spread}, although the others have room for those on {vacatable[0]}")
+    return Verdict(True, f"{spread}, and none of these has room for another's")
+
+
+def _named(per_host: Counter[str], allowed: frozenset[str] | None) -> Verdict:
+    if allowed is None:
+        return Verdict(None, "no hosts were named for the group, or the cloud does not tell which")
+    strays = sorted(per_host.keys() - allowed)
+    if strays:
+        return Verdict(False, f"nodes are on hosts that are not among the named ones: {', '.join(strays)}")
+    return Verdict(True, f"{per_host.total()} nodes on {len(per_host)} of {len(allowed)} named hosts")
+
+
+def misplaced(policy: str | None, by_host: Mapping[str, Sequence[str]], known: Hosts) -> list[str]:
     """The nodes to make anew so that the promise can hold: the fewest, as far as hosts are known."""
     fullest_first = sorted(by_host.items(), key=lambda item: (-len(item[1]), item[0]))
     match policy:
         case "anti-affinity":
             found = [node for _, nodes in fullest_first for node in nodes[1:]]
         case "soft-anti-affinity":
-            found = _surplus([nodes for _, nodes in fullest_first], available)
+            found = _surplus([nodes for _, nodes in fullest_first], known.usable)
         case "affinity":
             found = [node for _, nodes in fullest_first[1:] for node in nodes]
+        case "soft-affinity":
+            found = list(by_host[known.vacatable[0]]) if known.vacatable else []
+        case "host-affinity" if known.allowed is not None:
+            found = [node for host, nodes in fullest_first for node in nodes if host not in known.allowed]
         case _:
             found = []
     return sorted(found)

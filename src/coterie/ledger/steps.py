@@ -50,7 +50,7 @@ class Outcome:
     """What one label of a step came to: the rows it changes, what happened, and how the step goes on."""
 
     claim: Claim
-    move: Literal["next", "wait", "done", "fail"]
+    move: Literal["next", "wait", "done", "skip", "fail"]
     label: str
     data: dict[str, Any]
     attempt: int = 0
@@ -131,7 +131,7 @@ def _step_write(outcome: Outcome, stopping: set[int]) -> Write:
             not_before=After(outcome.delay_s),
             error=outcome.error,
         )
-    state = {"done": "done", "fail": "failed", "wait": "cancelled"}[outcome.move]
+    state = {"done": "done", "skip": "skipped", "fail": "failed", "wait": "cancelled"}[outcome.move]
     return writes.update(
         "steps", key, state=state, owner=None, label=outcome.label, data=outcome.data, error=outcome.error, ended_at=NOW
     )

@@ -271,7 +271,7 @@ stages = _table(
 #   queued     its stage has not admitted it yet
 #   ready      may be claimed once `not_before` has passed
 #   running    claimed by `owner` at `epoch`
-#   done, failed, skipped (its stage stopped), cancelled
+#   done, failed, skipped (its stage stopped, or what failed elsewhere stands before it), cancelled
 steps = _table(
     "steps",
     sa.Column("id", _BigId, primary_key=True, autoincrement=True),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.group.change import fate
 from coterie.group.policy import PROMISES
 from coterie.manifest import GroupWish
-from coterie.plan.model import Change, GroupNow, Snapshot
+from coterie.plan.model import Action, Change, GroupNow, Snapshot
+from coterie.plan.present import Choice, choose, members
 
 Key = tuple[str, str]  # logical name, cloud
-_LOST = "the group was deleted behind our back"
 
 
 @dataclass(slots=True)
@@ -38,20 +38,25 @@ def subject(key: Key) -> str:
 
 def plan_groups(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> GroupPlan:
     plan = GroupPlan()
-    present = {(group.name, group.cloud): group for group in snapshot.groups if group.state != "deleting"}
-    wanted = _wanted(snapshot, wishes)
-    for key, (metadata, may_replace) in wanted.items():
-        now = present.get(key)
-        if now is None:
-            _create(plan, key, metadata, f"policy {metadata['policy']}" if metadata["policy"] else "security groups")
-        else:
-            _change(plan, snapshot, key, now, metadata, may_replace)
+    present: dict[Key, list[GroupNow]] = defaultdict(list)
+    for group in snapshot.groups:
+        if group.state != "deleting":
+            present[group.name, group.cloud].append(group)
+    held = members(snapshot)
+    for key, (metadata, may_replace) in _wanted(snapshot, wishes).items():
+        _plan_one(plan, snapshot, key, choose(snapshot, present[key], held, metadata), metadata, may_replace)
     kept = set(plan.stays.values())
-    doomed = {group.intent: reason for group, reason in plan.obsolete}
+    doomed = {group.intent for group, _ in plan.obsolete}
     for group in snapshot.groups:
         if group.intent not in kept and group.intent not in doomed:
-            plan.obsolete.append((group, "no instance group uses it any more"))
+            plan.obsolete.append((group, _why_obsolete(group)))
     return plan
+
+
+def _why_obsolete(group: GroupNow) -> str:
+    if group.state == "intended":
+        return "it was not finished, and is not wanted any more"
+    return "no instance group uses it any more"
 
 
 def users(plan: GroupPlan, wishes: Sequence[GroupWish]) -> list[tuple[str, dict[str, str]]]:
@@ -67,7 +72,7 @@ def users(plan: GroupPlan, wishes: Sequence[GroupWish]) -> list[tuple[str, dict[
 def removals(plan: GroupPlan) -> list[Change]:
     return [
         Change(
-            "delete",
+            "leave" if group.adopted else "delete",
             "group",
             subject((group.name, group.cloud)),
             reason,
@@ -79,43 +84,37 @@ def removals(plan: GroupPlan) -> list[Change]:
 
 
 def _create(plan: GroupPlan, key: Key, metadata: dict[str, Any], reason: str) -> None:
-    plan.changes.append(
-        Change("create", "group", subject(key), reason, key[1], details={"name": key[0], "metadata": metadata})
-    )
+    details = {"name": key[0], "metadata": metadata}
+    plan.changes.append(Change(_making(metadata), "group", subject(key), reason, key[1], details=details))
 
 
-def _change(
-    plan: GroupPlan,
-    snapshot: Snapshot,
-    key: Key,
-    now: GroupNow,
-    metadata: dict[str, Any],
-    may_replace: bool,
+def _making(metadata: dict[str, Any]) -> Action:
+    return "adopt" if metadata["options"].get("adopt") else "create"
+
+
+def _plan_one(
+    plan: GroupPlan, snapshot: Snapshot, key: Key, choice: Choice | None, metadata: dict[str, Any], may_replace: bool
 ) -> None:
-    cloud = snapshot.clouds[key[1]]
-    mendable = now.cid in cloud.mendable_groups
-    if not mendable and now.cid in cloud.missing_groups:
-        _replace(plan, key, now, metadata, _LOST)
+    if choice is None:
+        _create(plan, key, metadata, f"policy {metadata['policy']}" if metadata["policy"] else "security groups")
         return
-    what, reason = fate(now.metadata, metadata, cloud.capabilities.group_changes)
-    if mendable and what != "replace":
-        what, reason = "update", f"{_LOST}; it is made again"
-    if what == "replace" and not may_replace and not cloud.capabilities.moves_members:
+    if choice.moves and not may_replace and not snapshot.clouds[key[1]].capabilities.moves_members:
         plan.refusals.append(
-            f"server group {key[0]}: {reason} needs every node to be made anew, "
+            f"server group {key[0]}: {choice.moves} needs nodes to be made anew, "
             "which placement.recreate_on_policy_change: false forbids"
         )
-        what = "keep"
-    if what == "replace":
-        _replace(plan, key, now, metadata, reason)
+    now = choice.group
+    if choice.fate == "replace":
+        _replace(plan, key, now, metadata, choice.reason)
         return
     plan.stays[key] = now.intent
     details = {"intent": now.intent, "cid": now.cid, "metadata": metadata, "name": key[0]}
     if now.state == "intended":
         # Its creation failed or was cancelled: idempotent per mark, so it is simply asked for again.
-        plan.changes.append(Change("create", "group", subject(key), "not finished last time", key[1], details=details))
-    elif what == "update":
-        plan.changes.append(Change("update", "group", subject(key), reason, key[1], details=details))
+        unfinished = Change(_making(metadata), "group", subject(key), "not finished last time", key[1], details=details)
+        plan.changes.append(unfinished)
+    elif choice.fate == "update":
+        plan.changes.append(Change("update", "group", subject(key), choice.reason, key[1], details=details))
 
 
 def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: dict[str, Any], reason: str) -> None:
@@ -125,15 +124,15 @@ def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: dict[str, Any],
 
 
 def _wanted(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> dict[Key, tuple[dict[str, Any], bool]]:
-    members: dict[Key, list[GroupWish]] = {}
+    sharing: dict[Key, list[GroupWish]] = {}
     for wish in wishes:
         if wish.server_group is None:
             continue
         for cloud in dict.fromkeys(az.cloud for az in wish.azs):
-            members.setdefault((wish.server_group.name, cloud), []).append(wish)
+            sharing.setdefault((wish.server_group.name, cloud), []).append(wish)
     return {
         key: (_metadata(snapshot, key, users), all(_may_replace(user) for user in users))
-        for key, users in members.items()
+        for key, users in sharing.items()
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from coterie.cpi.contract import Capabilities
 
-Action = Literal["create", "recreate", "update", "delete"]
+Action = Literal["create", "adopt", "recreate", "update", "delete", "leave"]  # an operator's group is adopted and left
 ChangeKind = Literal["stemcell", "group", "node", "disk"]
 Json = dict[str, Any]
 
@@ -67,6 +67,7 @@ class CloudNow:
     checks: tuple[Json, ...] = ()
     missing_groups: frozenset[str] = frozenset()  # CIDs that the cloud says are gone
     mendable_groups: frozenset[str] = frozenset()  # those of them that an update makes again, with their members
+    group_policies: Mapping[str, str | None] = field(default_factory=dict)  # what those that are there promise, by CID
 
     def fact(self, what: str, name: str) -> Any:
         """What `check` read on the way: e.g. fact("hosts", "hosts"). None: unknown."""

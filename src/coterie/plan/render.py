@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from coterie.plan.model import Change, Plan
 
-_SIGNS = {"create": "+", "recreate": "±", "update": "~", "delete": "-"}
-_DONE = {"create": "to create", "recreate": "to recreate", "update": "to update", "delete": "to delete"}
+_SIGNS = {"create": "+", "adopt": "+", "recreate": "±", "update": "~", "delete": "-", "leave": "-"}
 _SHOWN = 12
 
 
@@ -29,7 +28,7 @@ def text(plan: Plan, detail: bool = False) -> str:
 
 def _summary(plan: Plan) -> str:
     counts = plan.counts()
-    parts = [f"{counts[action]} {_DONE[action]}" for action in _DONE if counts.get(action)]
+    parts = [f"{counts[action]} to {action}" for action in _SIGNS if counts.get(action)]
     return f"Deployment {plan.deployment}: {', '.join(parts)} (plan {plan.id})"
 
 

@@ -29,7 +29,7 @@ class Stage:
 def stages(plan: Plan) -> list[Stage]:
     line = _Line()
     line.add("stemcells", _of(plan, "stemcell", "create"))
-    line.add("server groups", _of(plan, "group", "create", "update"))
+    line.add("server groups", _of(plan, "group", "create", "adopt", "update"))
     prepared = line.needs("done")
     nodes, disks = _by_group(plan)
     before: list[tuple[int, How]] = []
@@ -43,7 +43,7 @@ def stages(plan: Plan) -> list[Stage]:
         line.add(f"disks of {name}", disks[name], nodes_ended, rollout.max_in_flight)
     # Nobody is removed while what was to come in its place has failed: the next deploy does it.
     line.add("removals", _of(plan, "node", "delete"), line.needs("done"))
-    line.add("group removals", _of(plan, "group", "delete"), line.needs("ended"))
+    line.add("group removals", _of(plan, "group", "delete", "leave"), line.needs("ended"))
     line.add("disk removals", _of(plan, "disk", "delete"), line.needs("ended"))
     line.add("stemcell removals", _of(plan, "stemcell", "delete"), line.needs("ended"))
     return line.stages

@@ -21,7 +21,8 @@ from coterie.sandbox.twist import Tx
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup(Record):
-    """`policy` None: the group only gathers. `hosts`/`host_group`: where host-affinity keeps its members."""
+    """`policy` None: the group only gathers. `hosts`/`host_group`: where host-affinity keeps its members; `allowed`:
+    the hosts that this comes to now (None: all)."""
 
     policy: str | None
     model: str
@@ -29,6 +30,7 @@ class ServerGroup(Record):
     hosts: tuple[str, ...] | None
     host_group: str | None
     members: int
+    allowed: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,13 @@ SHAPE = Shape(
     kind="server_group",
     prefix="grp",
     table="server_groups",
-    columns=("k.policy, k.model, k.zone, k.hosts, k.host_group, k.members",),
+    columns=(
+        "k.policy, k.model, k.zone, k.hosts, k.host_group, k.members",
+        "CASE WHEN k.host_group IS NULL THEN k.hosts"
+        " ELSE (SELECT json_group_array(host) FROM host_groups WHERE name = k.host_group) END",
+    ),
     value=ServerGroup,
-    own=lambda tx, own: (*own[:3], None if own[3] is None else tuple(json.loads(own[3])), *own[4:]),
+    own=lambda tx, own: (*own[:3], _names(own[3]), *own[4:6], _names(own[6])),
 )
 _MEMBERS = """
 SELECT o.seq, o.id, v.host, (SELECT json_group_object(key, value) FROM tags WHERE object = o.seq),
@@ -54,6 +60,10 @@ SELECT o.seq, o.id, v.host, (SELECT json_group_object(key, value) FROM tags WHER
 FROM members m JOIN objects o ON o.seq = m.vm JOIN vms v ON v.object = m.vm
 WHERE m.server_group = ? AND m.vm > ? ORDER BY m.vm LIMIT ?
 """
+
+
+def _names(listed: str | None) -> tuple[str, ...] | None:
+    return None if listed is None else tuple(json.loads(listed))
 
 
 @api("create_server_group")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.group.audit import Host, Member, audit
+from coterie.group.remedy import remedy
+from coterie.group.room import Room
 from coterie.ledger import clouds, deployments, groups, identity, nodes
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.groups import GroupRow
@@ -39,6 +41,14 @@ class _World:
         self.hosts: dict[str, dict[str, Host]] = {}  # cloud → name → host
         self.vms: dict[str, Mapping[str, Any]] = {}
         self.views: dict[str, Mapping[str, Any]] = {}
+        self.movers: dict[str, bool] = {}  # cloud → whether living VMs can change their group
+
+    def down(self, node: NodeRow) -> str | None:
+        """What is wrong with its VM, as far as anybody knows."""
+        state = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("state")
+        if state is not None:
+            return None if state in ("running", "building", "unknown") else str(state)
+        return node.state if node.state in ("dead", "missing") else None
 
     def host(self, node: NodeRow) -> Host | None:
         name = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("host")
@@ -54,8 +64,9 @@ def _ask(ledger: Ledger, used: Sequence[CloudRow], rows: Sequence[GroupRow], dir
     vms = ask(ledger, [(cloud, "vms", {"director": director}) for cloud in used])
     views = ask(ledger, [(cloud, "groups", {"cids": cids[cloud.name]}) for cloud in used])
     for cloud, check, seen, groups_seen in zip(used, checks, vms, views, strict=True):
+        world.movers[cloud.name] = bool(check["capabilities"]["moves_members"])
         world.hosts[cloud.name] = {
-            host["name"]: Host(host["name"], host["az"], host.get("rack"))
+            host["name"]: Host(host["name"], host["az"], host.get("rack"), _room(host, "free_cpu", "free_ram_mb"))
             for item in check["items"]
             if item["what"] == "hosts" and item.get("facts")
             for host in item["facts"]["hosts"]
@@ -63,6 +74,13 @@ def _ask(ledger: Ledger, used: Sequence[CloudRow], rows: Sequence[GroupRow], dir
         world.vms[cloud.name] = seen
         world.views.update(groups_seen)
     return world
+
+
+def _room(said: Mapping[str, Any], cpu: str, *ram_mb: str) -> Room | None:
+    """Only where both are plain numbers; a flavor or an offering says nothing here."""
+    found = [said.get(cpu), next((said[word] for word in ram_mb if word in said), None)]
+    numbers = [float(one) for one in found if isinstance(one, int | float)]
+    return Room(*numbers) if len(numbers) == len(found) else None
 
 
 def _node(node: NodeRow, world: _World) -> dict[str, Any]:
@@ -80,20 +98,12 @@ def _node(node: NodeRow, world: _World) -> dict[str, Any]:
 
 
 def _group(group: GroupRow, found: Sequence[NodeRow], world: _World) -> dict[str, Any]:
-    members = [
-        Member(node.name, host.name if (host := world.host(node)) else None)
-        for node in found
-        if node.server_group == group.intent
-    ]
+    members = [_member(node, world) for node in found if node.server_group == group.intent]
     view = world.views.get(group.cid or "", {})
     state = view.get("state") or group.state
     hosts = world.hosts.get(group.cloud, {})
     zones = sorted({hosts[member.host].az for member in members if member.host in hosts})
-    judged = audit(group.policy, members, list(hosts.values()), zones)
-    if state == "missing":
-        judged["holds"] = False
-        judged["why"] = "the group was deleted behind our back; deploy again, which makes it and its nodes anew"
-        judged["mend"] = []
+    judged = audit(group.policy, members, list(hosts.values()), zones, view.get("hosts"))
     return {
         "deployment": group.deployment,
         "name": group.name,
@@ -102,4 +112,24 @@ def _group(group: GroupRow, found: Sequence[NodeRow], world: _World) -> dict[str
         "state": state,
         "notes": list(view.get("notes", ())),
         **judged,
+        **_broken(group, view, world.movers.get(group.cloud, False)),
     }
+
+
+def _member(node: NodeRow, world: _World) -> Member:
+    host, size = world.host(node), (node.spec or {}).get("vm") or {}
+    return Member(node.name, host.name if host else None, _room(size, "cpu", "ram_mb", "ram"), world.down(node))
+
+
+def _broken(group: GroupRow, view: Mapping[str, Any], moves_members: bool) -> dict[str, Any]:
+    """Wherever the nodes are now: nobody keeps them there in a group that is gone or promises something else."""
+    state, other = view.get("state"), bool(view) and view["policy"] != group.policy
+    word = "drifted" if other and state != "missing" else str(state)
+    advice = remedy(word, moves_members=moves_members, adopted=group.adopted, other_policy=other)
+    advice = advice.replace("NAME", group.name)
+    if state == "missing":
+        return {"holds": False, "why": "the group was deleted behind our back", "mend": [], "remedy": advice}
+    if other:
+        why = f"the cloud's policy is {view['policy'] or 'none'}, promised was {group.policy or 'none'}"
+        return {"holds": False, "why": why, "mend": [], "remedy": advice}
+    return {"remedy": advice}

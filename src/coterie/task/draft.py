@@ -14,7 +14,7 @@ from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
 from coterie.task.execute import Execution
-from coterie.task.needs import known_groups, lost_groups, needs
+from coterie.task.needs import groups_seen, known_groups, needs
 from coterie.task.refresh import ask
 from coterie.task.regroup import move_clouds
 from coterie.task.request import PlanRequest, read
@@ -88,7 +88,7 @@ class Draft:
         rows = [configured_clouds[name] for name in sorted(used)]
         self._require_conductors(rows)
         cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
-        known = known_groups(present, director)
+        known = known_groups(present, self._groups, director)
         checks = ask(self._ledger, [(row, "check", needs(self._groups, row.name, known)) for row in rows])
         views = ask(self._ledger, [(row, "groups", {"cids": cids[row.name]}) for row in rows])
         return {
@@ -98,9 +98,9 @@ class Draft:
                 row.conductor_group,
                 Capabilities.of_wire(check["capabilities"]),
                 tuple(check["items"]),
-                *lost_groups(check["capabilities"], groups_seen),
+                *groups_seen(check["capabilities"], seen),
             )
-            for row, check, groups_seen in zip(rows, checks, views, strict=True)
+            for row, check, seen in zip(rows, checks, views, strict=True)
         }
 
     def _require_conductors(self, rows: Sequence[CloudRow]) -> None:

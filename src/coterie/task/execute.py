@@ -61,7 +61,7 @@ class Execution:
     # -- rows before steps: every intent is in the ledger before any conductor can see its step --
 
     def _add_groups(self) -> None:
-        for change in self._of("group", "create"):
+        for change in self._of("group", "create", "adopt"):
             if "intent" in change.details:
                 continue
             intent = self._ids.intent()
@@ -158,7 +158,7 @@ class Execution:
         if change.kind == "node" and change.action != "delete":
             data["server_group"] = self.group_of(change.details["server_group"])
             data.update(director=self._director, deployment=self._plan.deployment)
-        if change.kind == "group" and change.action == "create":
+        if change.kind == "group" and change.action in ("create", "adopt"):
             data.setdefault("intent", self._new_groups.get(change.subject))
         if change.kind == "stemcell" and change.action == "create":
             data.update(intent=self._new_images[change.subject], again="intent" in change.details)
@@ -169,8 +169,10 @@ _FLOWS = {
     ("stemcell", "create"): "stemcell.upload",
     ("stemcell", "delete"): "stemcell.delete",
     ("group", "create"): "group.create",
+    ("group", "adopt"): "group.create",
     ("group", "update"): "group.update",
     ("group", "delete"): "group.delete",
+    ("group", "leave"): "group.delete",
     ("node", "create"): "node.create",
     ("node", "recreate"): "node.recreate",
     ("node", "update"): "node.update",

@@ -1,4 +1,4 @@
-"""What a flow is: a class whose methods are the labels of a step. Each ends in exactly one of next, wait, done, fail.
+"""What a flow is: a class whose methods are the labels of a step. It ends in one of next, wait, done, skip, fail.
 
 A label makes at most one call that may not be repeated blindly; the intent behind that call was committed by the
 label before it. Nothing is written to the ledger by a label: it collects writes, which commit with its move.
@@ -41,13 +41,18 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Skip:
+    """Commit; the step is left out, for something else that went wrong, and was told, stands before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """Commit; the step ends here for a reason that a person should read."""
 
     error: CoterieError
 
 
-Move = Next | Wait | Done | Fail
+Move = Next | Wait | Done | Skip | Fail
 
 
 @dataclass(slots=True)

@@ -13,13 +13,15 @@ from coterie.plan.limits import zone
 Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
 
 
-def known_groups(present: Iterable[GroupRow], director: str) -> Known:
-    """The CID is known before the cloud has answered, so a group that is half made is not taken for somebody else's."""
-    return {
-        (group.name, group.cloud): group.cid or Mark(director, group.intent).group_cid
-        for group in present
-        if group.state != "deleting"
-    }
+def known_groups(present: Iterable[GroupRow], wishes: Iterable[GroupWish], director: str) -> Known:
+    """The CID is known before the cloud has answered, so a group that is half made is not taken for somebody else's.
+    Of several with one name, the one that is there and has the wished policy counts."""
+    policies = {wish.server_group.name: wish.server_group.policy for wish in wishes if wish.server_group}
+    worst_first = sorted(
+        (group for group in present if group.state != "deleting"),
+        key=lambda group: (group.policy == policies.get(group.name), group.state != "intended"),
+    )
+    return {(group.name, group.cloud): group.cid or Mark(director, group.intent).group_cid for group in worst_first}
 
 
 def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, object]:
@@ -38,20 +40,21 @@ def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, ob
     return {**asked, "groups": [{**one, "cid": known.get((one["name"], cloud))} for one in _group_needs(own, cloud)]}
 
 
-def lost_groups(
+def groups_seen(
     able: Mapping[str, Any], seen: Mapping[str, Mapping[str, Any]]
-) -> tuple[frozenset[str], frozenset[str]]:
+) -> tuple[frozenset[str], frozenset[str], dict[str, str | None]]:
     """Groups that are missing, and those of them that can be made again: where living VMs can join, and the cloud
-    still knows what the group was."""
+    still knows what the group was. Of the others, what they promise now."""
     missing = frozenset(cid for cid, view in seen.items() if view["state"] == "missing")
     mendable = frozenset(cid for cid in missing if able["moves_members"] and seen[cid]["policy"] is not None)
-    return missing, mendable
+    return missing, mendable, {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
 
 
 def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]]:
     """The server groups that the driver will be asked for, with the zones that their nodes go to."""
     found: dict[str, dict[str, Any]] = {}
     zones: dict[str, set[str]] = {}
+    guards: dict[str, set[str]] = {}
     for wish in wishes:
         group = wish.server_group
         if group is None:
@@ -63,4 +66,5 @@ def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]
             **({"adopt": True} if group.adopt else {}),
         }
         found[group.name] = {"name": group.name, "policy": group.policy, "options": options}
-    return [{**one, "azs": sorted(zones[name])} for name, one in found.items()]
+        guards.setdefault(group.name, set()).update(one.name for one in wish.security_groups)
+    return [{**one, "azs": sorted(zones[name]), "security_groups": sorted(guards[name])} for name, one in found.items()]

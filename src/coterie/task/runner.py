@@ -10,7 +10,7 @@ from collections.abc import Callable
 from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.events import Event
 from coterie.ledger.steps import Claim, Outcome
-from coterie.task.flow import Done, Fail, Flow, Flows, Next, Wait, Work
+from coterie.task.flow import Done, Fail, Flow, Flows, Move, Next, Skip, Wait, Work
 from coterie.task.retry import Retry
 from coterie.telemetry import trace
 from coterie.telemetry.process import RETRIES
@@ -106,7 +106,7 @@ def _about(claim: Claim) -> dict[str, str | int]:
     }
 
 
-def _outcome(work: Work, flow: Flow, move: Next | Wait | Done | Fail) -> Outcome:
+def _outcome(work: Work, flow: Flow, move: Move) -> Outcome:
     claim = work.claim
     match move:
         case Next(label):
@@ -117,6 +117,8 @@ def _outcome(work: Work, flow: Flow, move: Next | Wait | Done | Fail) -> Outcome
             )
         case Done():
             outcome = Outcome(claim, "done", claim.label, work.data)
+        case Skip():
+            outcome = Outcome(claim, "skip", claim.label, work.data)
         case Fail(error):
             flow.failed(work, error)
             outcome = _failed(claim, work.data, error)

@@ -89,6 +89,7 @@ def test_host_affinity_alone_makes_no_rule(bed: VsphereBed, lab: Lab) -> None:
     lab.vm(group=cid)
     lab.vm(group=cid)
     assert bed.operator.rules("z1") == {}
+    assert lab.cpi.inspect_server_group(cid).hosts is None
 
 
 @pytest.mark.parametrize(("rule", "affine"), [("must", True), ("must", False), ("should", True), ("should", False)])
@@ -99,8 +100,10 @@ def test_with_a_host_group_the_rule_is_made_too_and_holds(bed: VsphereBed, lab: 
     vm = lab.vm(group=cid)
     (made,) = bed.operator.rules("z1").values()
     assert (made.mandatory, bool(made.affineHostGroupName)) == (rule == "must", affine)
-    (member,) = lab.cpi.inspect_server_group(cid).members
+    view = lab.cpi.inspect_server_group(cid)
+    (member,) = view.members
     assert (member.host in chosen) is affine
+    assert view.hosts == (tuple(sorted(chosen)) if affine else None)
     lab.cpi.delete_vm(vm)
     assert bed.operator.rules("z1") == {}
     assert names(bed) == {"licensed"}

@@ -76,6 +76,29 @@ def test_groups_count_members_and_name_their_users(ledger: Ledger) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ([], "deploy again, which makes"),
+        ([(1.0, {"moves_members": True}), (2.0, {"moves_members": False})], "deploy again, which makes"),
+        ([(1.0, {"moves_members": True}), (2.0, None)], "`coterie groups repair data`, or deploy again"),
+    ],
+)
+def test_what_to_do_about_a_missing_group_depends_on_what_its_cloud_last_said_that_it_can(
+    ledger: Ledger, answers: list[tuple[float, dict[str, bool] | None]], words: str
+) -> None:
+    rows.group(ledger, "g1")
+    rows.group(ledger, "g2", state="missing")
+    rows.group(ledger, "g3", drift=["its rule was removed"])
+    for at, able in answers:
+        said = {"data": None, "error": {"code": "x"}} if able is None else {"data": {"capabilities": able}}
+        rows.put(ledger, "facts", cloud="lab", what=f"check:{at}", wanted_at=at, at=at, driver="x", **said)
+    with ledger.read() as tx:
+        told = {one["intent"]: one["remedy"] for one in groups.page(tx, EVERYTHING).items}
+    assert (told["g1"], "groups show data" in told["g3"]) == ("", True)
+    assert told["g2"].startswith(words)
+
+
 def test_deployments_sum_up_their_nodes_and_name_the_running_task(ledger: Ledger) -> None:
     rows.deployment(ledger, "kafka")
     rows.deployment(ledger, "quiet")

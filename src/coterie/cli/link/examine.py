@@ -82,7 +82,7 @@ def _asked(api: Api) -> list[Finding]:
     states = ("failing", "dead", "missing")
     broken = sum(len(api.list("/v1/nodes", {"state": state})["items"]) for state in states)
     doubt = len(api.list("/v1/objects", {"state": "unknown"})["items"])
-    lost, drifted = (_named(api.list("/v1/groups", {"state": state})) for state in ("missing", "drifted"))
+    lost, drifted = (api.list("/v1/groups", {"state": state})["items"] for state in ("missing", "drifted"))
     running = len(api.list("/v1/tasks", {"state": "running"})["items"])
     return [
         _finding("reachable", ready == "ok", ready),
@@ -93,18 +93,14 @@ def _asked(api: Api) -> list[Finding]:
             not (lost or drifted),
             "; ".join(filter(None, (_listed("missing in their clouds", lost), _listed("not as made", drifted))))
             or "all are there",
-            "coterie groups repair NAME, or deploy again",
+            "; ".join(dict.fromkeys(one.get("remedy", "see `coterie groups`") for one in [*lost, *drifted])),
         ),
         _finding("objects", not doubt, f"{doubt} in doubt", "coterie nodes show NODE; then coterie nodes settle"),
     ]
 
 
-def _named(found: dict[str, Any]) -> list[str]:
-    return [one["name"] for one in found["items"]]
-
-
-def _listed(what: str, names: list[str]) -> str:
-    return f"{what}: {', '.join(names)}" if names else ""
+def _listed(what: str, groups: list[dict[str, Any]]) -> str:
+    return f"{what}: {', '.join(one['name'] for one in groups)}" if groups else ""
 
 
 def _fleet(told: dict[str, Any]) -> list[Finding]:

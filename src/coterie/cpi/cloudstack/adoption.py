@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from coterie.cpi.cloudstack.affinity import policy_of
 from coterie.cpi.cloudstack.members import Members
-from coterie.cpi.contract import ADOPTED_PREFIX, GroupMetadata, GroupMissing, InvalidCall
+from coterie.cpi.contract import ADOPTED_PREFIX, GroupMetadata, GroupMissing, InvalidCall, NameTaken
+from coterie.cpi.contract.checks import refuse_guards, require_group_wish
+
+OPTIONS = ("name", "adopt")
 
 
 class Adoption(Members):
-    def adopted(self, metadata: GroupMetadata) -> str:
-        refuse_guards(metadata)
+    def require_nameable(self, metadata: GroupMetadata) -> str | None:
+        """The CID of the operator's group that is to be adopted; None where one of our own is to be made."""
+        require_group_wish(metadata, self.settings.policies, OPTIONS)
+        if metadata.options.get("adopt"):
+            return self._adopted_cid(metadata)
+        name = metadata.options.get("name")
+        if name and self.affinity_named(str(name)):
+            raise NameTaken(
+                f"affinity group {name!r} exists and is not ours",
+                remedy="use another name, or say placement.adopt: true to use the operator's group",
+            )
+        return None
+
+    def _adopted_cid(self, metadata: GroupMetadata) -> str:
+        refuse_guards(metadata.security_groups)
         name = metadata.options.get("name")
         if not name:
             raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
@@ -17,7 +33,7 @@ class Adoption(Members):
         if found is None:
             raise GroupMissing(
                 f"there is no affinity group {name!r} to adopt",
-                remedy="have the operator create it, or leave adopt out to make one of our own",
+                remedy="have the operator create it, or leave placement.adopt out to make one of our own",
             )
         if policy_of(found) != metadata.policy:
             raise InvalidCall(
@@ -25,11 +41,3 @@ class Adoption(Members):
                 remedy=f"say placement.policy: {policy_of(found)}, or adopt another group",
             )
         return f"{ADOPTED_PREFIX}{found['id']}"
-
-
-def refuse_guards(metadata: GroupMetadata) -> None:
-    if metadata.security_groups:
-        raise InvalidCall(
-            "an adopted server group is never changed, so it takes no security groups",
-            remedy="name them in the VM's cloud_properties.security_groups",
-        )

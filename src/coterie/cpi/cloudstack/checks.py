@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from coterie.cpi.cloudstack.abilities import Abilities
+from coterie.cpi.cloudstack.adoption import Adoption
 from coterie.cpi.cloudstack.affinity import POLICIES
 from coterie.cpi.cloudstack.capacity_checks import CapacityChecks
+from coterie.cpi.cloudstack.inspection import Inspection
 from coterie.cpi.cloudstack.refusals import cloud_call
 from coterie.cpi.cloudstack.removal import Removal
 from coterie.cpi.cloudstack.template_checks import TemplateChecks
 from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.contract.check_items import kind_items, policy_items, tried
+from coterie.cpi.contract.check_items import group_items, kind_items, policy_items, tried
 
 
-class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
+class Checks(Abilities, CapacityChecks, TemplateChecks, Removal, Inspection, Adoption):
     @cloud_call
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         needs = needs or Needs()
@@ -28,6 +30,7 @@ class Checks(Abilities, CapacityChecks, TemplateChecks, Removal):
             tried("templates", self.template_check),
             *self._keys(),
             *self._policies(needs),
+            *group_items(needs, self.inspect_server_group, self.require_nameable),
             *kind_items(needs, self.capabilities().kinds),
             *self.host_checks(needs),
         ]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import NoReturn
 
-from coterie.cpi.cloudstack.adoption import Adoption, refuse_guards
+from coterie.cpi.cloudstack.adoption import OPTIONS, Adoption
 from coterie.cpi.cloudstack.affinity import group_missing, policy_of
 from coterie.cpi.cloudstack.api import Row
 from coterie.cpi.cloudstack.marking import GROUP
@@ -16,29 +16,21 @@ from coterie.cpi.contract import (
     GroupInUse,
     GroupMetadata,
     Mark,
-    NameTaken,
     NotSupported,
     OutcomeUnknown,
     is_adopted,
 )
-from coterie.cpi.contract.checks import mark_of_group, require_group_wish
+from coterie.cpi.contract.checks import mark_of_group, refuse_guards, require_group_wish
 
-_OPTIONS = ("name", "adopt")
 _SOON_S = 2.0
 
 
 class Groups(Adoption):
     @cloud_call
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        require_group_wish(metadata, self.settings.policies, _OPTIONS)
-        if metadata.options.get("adopt"):
-            return self.adopted(metadata)
-        name = metadata.options.get("name")
-        if name and self.affinity_named(str(name)):
-            raise NameTaken(
-                f"affinity group {name!r} exists and is not ours",
-                remedy="use another name, or say placement.adopt: true to use the operator's group",
-            )
+        adopted = self.require_nameable(metadata)
+        if adopted:
+            return adopted
         try:
             self._made_group(metadata, mark)
         except Refusal as error:
@@ -49,9 +41,9 @@ class Groups(Adoption):
 
     @cloud_call
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        require_group_wish(metadata, self.settings.policies, _OPTIONS)
+        require_group_wish(metadata, self.settings.policies, OPTIONS)
         if is_adopted(cid):
-            refuse_guards(metadata)
+            refuse_guards(metadata.security_groups)
             return
         old = self.memos().get(cid)
         group = self.affinity_named(cid)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from coterie.cpi.contract.errors import CpiError
-from coterie.cpi.contract.types import CheckItem, Needs
+from coterie.cpi.contract.errors import CpiError, GroupMissing, NameTaken
+from coterie.cpi.contract.types import CheckItem, GroupMetadata, GroupView, Needs
 
 
 def tried(what: str, look: Callable[[], CheckItem]) -> CheckItem:
@@ -52,3 +52,35 @@ def quota_item(
     ]
     detail = "; ".join(short) or "enough is left"
     return CheckItem("quotas", not short, detail, remedy if short else "", {"quotas": facts})
+
+
+def group_items(
+    needs: Needs, inspect: Callable[[str], GroupView], require: Callable[[GroupMetadata], object]
+) -> Iterator[CheckItem]:
+    """Server groups by a name that an operator's may have, refused beforehand as `create_server_group` would.
+
+    `inspect`: what is behind a CID; a group that is there as wished is not made again. `require`: raises where the
+    name is taken, or where there is no such group to adopt.
+    """
+    for wish in needs.groups:
+        name, cid = wish.get("name"), wish.get("cid")
+        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": name, **wish})
+        named = metadata.options.get("name") or metadata.options.get("adopt")
+        if not named or (cid and _as_wished(inspect(cid), metadata)):
+            continue
+        try:
+            require(metadata)
+        except CpiError as error:
+            if error.retryable:
+                raise  # an unanswered question, not a finding
+            yield CheckItem(f"server group {name}", False, f"{_field(error)}: {error}", error.remedy)
+
+
+def _as_wished(view: GroupView, metadata: GroupMetadata) -> bool:
+    return view.state != "missing" and view.policy == metadata.policy
+
+
+def _field(error: CpiError) -> str:
+    """Which word of the manifest is at fault."""
+    fields = {NameTaken: "placement.server_group", GroupMissing: "placement.adopt"}
+    return str(error.details.get("field") or fields.get(type(error), "placement.policy"))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from coterie.cpi.contract.errors import Changed, InvalidCall, NotSupported
 from coterie.cpi.contract.mark import Mark, read_group_cid
-from coterie.cpi.contract.types import KINDS, CloudObject, Expected, GroupMetadata
+from coterie.cpi.contract.types import KINDS, CloudObject, Expected, GroupMetadata, SecurityGroup
 
 
 def require_kind(kind: str) -> None:
@@ -39,6 +39,16 @@ def require_group_wish(metadata: GroupMetadata, policies: Collection[str], optio
     for key in metadata.options:
         if key not in options:
             raise InvalidCall(f"options.{key} is not known", remedy=f"use one of: {', '.join(options)}")
+
+
+def refuse_guards(security_groups: Collection[SecurityGroup]) -> None:
+    """For a group of an operator's."""
+    if security_groups:
+        raise InvalidCall(
+            "an adopted server group is never changed, so it takes no security groups",
+            remedy="name them in the VM's cloud_properties.security_groups",
+            details={"field": "security_groups"},
+        )
 
 
 def mark_of_group(cid: str, director_uuid: str) -> Mark:

@@ -207,7 +207,8 @@ class Cpi(ABC):
         """Gone already = fine; any member left → GroupInUse, nothing changed; adopted → only forgotten."""
 
     @abstractmethod
-    def inspect_server_group(self, cid: str) -> GroupView: ...
+    def inspect_server_group(self, cid: str) -> GroupView:
+        """`policy`: what the cloud keeps now, as far as it tells; if it is not as asked, a plan makes another group."""
 
     def change_server_group(self, vm_cid: str, server_group_cid: str | None) -> None:
         """Move a living VM into this group, or (None) out of the one it is in; it is not restarted. Repeatable; where

@@ -124,13 +124,15 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """What the cloud holds behind a server-group CID now. *reserved* is not *missing*."""
+    """What the cloud holds behind a server-group CID now. *reserved* is not *missing*. `hosts`: the only ones that
+    members may be on, by the names that members' hosts have; None: nobody named any, or the cloud does not tell."""
 
     state: GroupState
     policy: str | None
     resources: tuple[GroupResource, ...] = ()
     members: tuple[GroupMember, ...] = ()
     notes: tuple[str, ...] = ()
+    hosts: tuple[str, ...] | None = None
 
     def wire(self) -> Json:
         return asdict(self)
@@ -143,6 +145,7 @@ class GroupView:
             resources=tuple(GroupResource(**r) for r in value["resources"]),
             members=tuple(GroupMember(**m) for m in value["members"]),
             notes=tuple(value["notes"]),
+            hosts=tuple(value["hosts"]) if value.get("hosts") is not None else None,
         )
 
 
@@ -205,9 +208,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a manifest asks of one cloud. `groups`: server groups, each `{name, policy, azs, options, cid}` (azs as the
-    cloud calls them; `cid` where there is one already), so that a driver can refuse what it will not be able to
-    fulfil."""
+    """What a manifest asks of one cloud. `groups`: server groups, each `{name, policy, azs, security_groups,
+    options, cid}` (azs as the cloud calls them; `cid` where there is one already), so that a driver can refuse what it
+    will not be able to fulfil."""
 
     kinds: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.contract.check_items import kind_items, policy_items, tried
+from coterie.cpi.contract.check_items import group_items, kind_items, policy_items, tried
 from coterie.cpi.openstack.abilities import Abilities
+from coterie.cpi.openstack.adoption import Adoption
 from coterie.cpi.openstack.capacity_checks import CapacityChecks
+from coterie.cpi.openstack.inspection import Inspection
 from coterie.cpi.openstack.refusals import cloud_call
 
 
-class Checks(Abilities, CapacityChecks):
+class Checks(Abilities, CapacityChecks, Inspection, Adoption):
     @cloud_call
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         needs = needs or Needs()
@@ -22,6 +24,7 @@ class Checks(Abilities, CapacityChecks):
             tried("flavors", self._flavors),
             tried("quotas", lambda: self.quota_check(needs)),
             *policy_items(needs, self.settings.policies),
+            *group_items(needs, self.inspect_server_group, self.require_nameable),
             *kind_items(needs, self.capabilities().kinds),
             *self.host_checks(needs),
         ]

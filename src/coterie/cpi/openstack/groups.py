@@ -5,39 +5,28 @@ from __future__ import annotations
 from typing import NoReturn
 
 from coterie.cpi.contract import (
-    ADOPTED_PREFIX,
     CpiError,
     GroupInUse,
     GroupMetadata,
-    GroupMissing,
-    InvalidCall,
     Mark,
     NameTaken,
     NotSupported,
     OutcomeUnknown,
     is_adopted,
 )
-from coterie.cpi.contract.checks import mark_of_group, require_group_wish
+from coterie.cpi.contract.checks import mark_of_group, refuse_guards, require_group_wish
+from coterie.cpi.openstack.adoption import OPTIONS, Adoption
 from coterie.cpi.openstack.api import Row
 from coterie.cpi.openstack.group_rows import group_missing, policy_of
-from coterie.cpi.openstack.members import Members
 from coterie.cpi.openstack.refusals import MISSING, Refusal, cloud_call, translate
 
-_OPTIONS = ("name", "adopt")
 
-
-class Groups(Members):
+class Groups(Adoption):
     @cloud_call
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        require_group_wish(metadata, self.settings.policies, _OPTIONS)
-        if metadata.options.get("adopt"):
-            return self._adopted(metadata)
-        name = metadata.options.get("name")
-        if name and self.groups_named(str(name)):
-            raise NameTaken(
-                f"server group {name!r} exists and is not ours",
-                remedy="use another name, or say placement.adopt: true to use the operator's group",
-            )
+        adopted = self.require_nameable(metadata)
+        if adopted:
+            return adopted
         if metadata.security_groups or not metadata.policy:
             self.require_room(mark.group_cid, len(metadata.security_groups))
         made: list[str] = []
@@ -51,9 +40,9 @@ class Groups(Members):
 
     @cloud_call
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        require_group_wish(metadata, self.settings.policies, _OPTIONS)
+        require_group_wish(metadata, self.settings.policies, OPTIONS)
         if is_adopted(cid):
-            _refuse_guards(metadata)
+            refuse_guards(metadata.security_groups)
             return
         mark, memos, group = mark_of_group(cid, self.runtime.director_uuid), self.memos_of(cid), self.group_row(cid)
         if group is None and (not memos or memos[-1].policy):
@@ -125,26 +114,6 @@ class Groups(Members):
             f"server group {mark.group_cid} is there, but not as asked", why=str(error), remedy=error.remedy
         ) from error
 
-    def _adopted(self, metadata: GroupMetadata) -> str:
-        """An operator's group is used as it is, by its id; Nova lets many have its name."""
-        _refuse_guards(metadata)
-        name = metadata.options.get("name")
-        if not name:
-            raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
-        rows = [row for row in self.rows("server_group") if str(name) in (row["name"], row["id"])]
-        if len(rows) != 1:
-            raise GroupMissing(
-                f"{len(rows)} server groups are named {name!r}, so there is not one to adopt",
-                why=", ".join(str(row["id"]) for row in rows[:5]),
-                remedy="have the operator create it, give its id as the name, or leave adopt out for one of our own",
-            )
-        if policy_of(rows[0]) != metadata.policy:
-            raise InvalidCall(
-                f"server group {name!r} has policy {policy_of(rows[0])}, not {metadata.policy}",
-                remedy=f"say placement.policy: {policy_of(rows[0])}, or adopt another group",
-            )
-        return f"{ADOPTED_PREFIX}{rows[0]['id']}"
-
     def _require_empty(self, cid: str, groups: list[Row]) -> None:
         """Nova would delete it all the same, and its VMs would live on without it. One that Nova lost is none of its
         members' any more, unless it never had a policy."""
@@ -165,11 +134,3 @@ class Groups(Members):
         except Refusal as error:
             if error.status != MISSING:
                 raise
-
-
-def _refuse_guards(metadata: GroupMetadata) -> None:
-    if metadata.security_groups:
-        raise InvalidCall(
-            "an adopted server group is never changed, so it takes no security groups",
-            remedy="name them in the VM's cloud_properties.security_groups",
-        )

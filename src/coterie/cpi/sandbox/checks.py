@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.contract.check_items import kind_items, policy_items, quota_item
+from coterie.cpi.contract import CheckItem, GroupMetadata, Needs
+from coterie.cpi.contract.check_items import group_items, kind_items, policy_items, quota_item
 from coterie.cpi.sandbox.abilities import Abilities
+from coterie.cpi.sandbox.adoption import Adoption
+from coterie.cpi.sandbox.group_tags import read_wish
+from coterie.cpi.sandbox.inspection import Inspection
 from coterie.cpi.sandbox.refusals import cloud_call, translate
 from coterie.sandbox.errors import SandboxError
 from coterie.sandbox.hosts import HostView, list_hosts
@@ -29,7 +32,7 @@ _RESOURCES = {
 _STRICT = "anti-affinity:"
 
 
-class Checks(Abilities):
+class Checks(Abilities, Inspection, Adoption):
     @cloud_call
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         needs = needs or Needs()
@@ -47,9 +50,13 @@ class Checks(Abilities):
             _hosts(needs, hosts),
             *policy_items(needs, self.settings.policies),
             *kind_items(needs, self.capabilities().kinds),
+            *group_items(needs, self.inspect_server_group, self._require_makable),
             *_strict(needs, hosts),
             *self._layout(),
         ]
+
+    def _require_makable(self, metadata: GroupMetadata) -> None:
+        self.require_nameable(read_wish(metadata, self.settings.policies))
 
     def _layout(self) -> list[CheckItem]:
         began = self.account.datacenter.layout()

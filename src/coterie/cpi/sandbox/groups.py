@@ -11,12 +11,12 @@ from coterie.cpi.contract import (
     GroupMetadata,
     GroupMissing,
     Mark,
-    NameTaken,
     NotSupported,
     OutcomeUnknown,
     is_adopted,
 )
-from coterie.cpi.sandbox.adoption import Adoption, refuse_guards
+from coterie.cpi.contract.checks import refuse_guards
+from coterie.cpi.sandbox.adoption import Adoption
 from coterie.cpi.sandbox.cloud import every
 from coterie.cpi.sandbox.group_tags import (
     GroupWish,
@@ -48,13 +48,9 @@ class Groups(Adoption, Joining, Guards):
     @cloud_call
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
         wish = read_wish(metadata, self.settings.policies)
-        if wish.adopt:
-            return self.adopt(wish)
-        if wish.name and self.foreign_named(wish.name):
-            raise NameTaken(
-                f"server group {wish.name!r} exists and is not ours",
-                remedy="use another name, or say placement.adopt: true to use the operator's group",
-            )
+        adopted = self.require_nameable(wish)
+        if adopted:
+            return adopted
         guards = self._secured_or_nothing(wish, mark)
         try:
             tags = write_wish(wish, guards, mark)
@@ -69,7 +65,7 @@ class Groups(Adoption, Joining, Guards):
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
         wish = read_wish(metadata, self.settings.policies)
         if is_adopted(cid):
-            refuse_guards(wish)
+            refuse_guards(wish.security_groups)
             return
         holder = self.require_holder(cid)
         if fixed_part(wish) != fixed_tags(holder.tags):

@@ -35,6 +35,7 @@ class Inspection(Holders):
             resources=tuple(resources),
             members=tuple(self._member(member) for member in members),
             notes=tuple(notes),
+            hosts=_hosts(groups),
         )
 
     def _missing(self, cid: str, groups: list[ServerGroup]) -> GroupView:
@@ -82,6 +83,13 @@ class Inspection(Holders):
             yield from members
             if after is None:
                 return
+
+
+def _hosts(groups: list[ServerGroup]) -> tuple[str, ...] | None:
+    """Of a group in several zones, each part may name its own."""
+    if not groups or any(group.allowed is None for group in groups):
+        return None
+    return tuple(sorted({host for group in groups for host in group.allowed or ()}))
 
 
 def _state(groups: list[ServerGroup], notes: list[str]) -> GroupState:

@@ -54,7 +54,18 @@ class Inspection(Groups):
             resources=tuple(resource for one in having for resource in _resources(one)),
             members=tuple(rows[moid] for one in having for moid in one.members if moid in rows),
             notes=(*notes, *(note for one in having for note in _remarks(one))),
+            hosts=self._allowed(having),
         )
+
+    def _allowed(self, having: list[_Here]) -> tuple[str, ...] | None:
+        """The hosts that rules tie the group to, ours or the administrator's; None where there is no such rule."""
+        named: list[Any] = []
+        for one in having:
+            moids = _tied_to(one)
+            if moids is None:
+                return None
+            named += [self.link.reference(sdk.vim.HostSystem, moid) for moid in moids]
+        return tuple(sorted(self._host_names(named).values())) if having else None
 
     def _members(self, moids: list[str]) -> dict[str, GroupMember]:
         refs = [self.link.reference(sdk.vim.VirtualMachine, moid) for moid in moids]
@@ -114,6 +125,14 @@ def _drift(having: list[_Here]) -> Iterator[str]:
             yield f"cluster {view.name} has no host group {spec.host_group!r}"
         if not view.drs:
             yield f"DRS is off in cluster {view.name}: groups and rules have no effect"
+
+
+def _tied_to(one: _Here) -> set[str] | None:
+    """By every rule that is in force at once."""
+    rules = [rule for rule in one.view.about(one.holder.spec.name) if rule.affine and rule.enabled and rule.host_group]
+    groups = [one.view.host_group(str(rule.host_group)) for rule in rules]
+    tied = [set(group.members) for group in groups if group is not None]
+    return set.intersection(*tied) if tied else None
 
 
 def _remarks(one: _Here) -> Iterator[str]:

@@ -26,6 +26,7 @@ class Group(Resource):
     state: str
     adopted: bool
     drift: list[str]
+    remedy: str
     size: int
     instance_groups: list[str]
     created_at: str
@@ -64,7 +65,8 @@ def show(office: Here, cid: Annotated[Word, Path(description="CID or intent")]) 
     """With its members, and a fresh look through a conductor of its cloud."""
     with office.ledger.read() as tx:
         found = groups.one(tx, cid)
-    return {**found, "live": questions.inspect_group(office, found)}
+    live = questions.inspect_group(office, found)
+    return {**found, "remedy": questions.advice(office, found, live), "live": live}
 
 
 @router.post("/{cid}/repair", status_code=202, response_model=Accepted)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.group.remedy import remedy
 from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import instance_groups, nodes, server_group_users, server_groups
+from coterie.ledger.tables import facts, instance_groups, nodes, server_group_users, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
 
 _COLUMNS = ("intent", "cid", "name", "deployment", "cloud", "policy", "adopted", "drift", "metadata")
 _KEYS = tuple(server_groups.c[name] for name in ("deployment", "name", "cloud", "intent"))
 # a live group that is not as it was made is shown as drifted
 _drifted = sa.and_(server_groups.c.state == "live", server_groups.c.drift.is_not(None))
+_TROUBLE = ("missing", "drifted")
 _seen_state = sa.case((_drifted, "drifted"), else_=server_groups.c.state)
 
 
@@ -51,10 +53,12 @@ def _all() -> sa.Select[Any]:
 def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
     intents = [row["intent"] for row in rows]
     users, sizes = _users(tx, intents), _sizes(tx, intents)
+    movers = _movers(tx, {row["cloud"] for row in rows if row["state"] in _TROUBLE})
     return [
         {
             **row,
             "drift": row["drift"] or [],
+            "remedy": _remedy(row, row["cloud"] in movers),
             "instance_groups": users[row["intent"]],
             "size": sizes.get(row["intent"], 0),
             "created_at": when(row["created_at"]),
@@ -62,6 +66,28 @@ def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
         }
         for row in rows
     ]
+
+
+def _remedy(row: Row, moves_members: bool) -> str:
+    """By what the ledger knows. What has drifted only the cloud can tell, so there a fresh look is worth it."""
+    if row["state"] == "drifted":
+        return f"`coterie groups show {row['name']}` tells what is wrong, and what to do"
+    found = remedy(row["state"], moves_members=moves_members, adopted=row["adopted"])
+    return found.replace("NAME", row["name"])
+
+
+def _movers(tx: Tx, clouds: Iterable[str]) -> set[str]:
+    """Those clouds that last said that living VMs can change their group."""
+    return {cloud for cloud in sorted(clouds) if moves_members(tx, cloud)}
+
+
+def moves_members(tx: Tx, cloud: str) -> bool:
+    check = sa.and_(facts.c.cloud == cloud, facts.c.what.startswith("check:"), facts.c.at.is_not(None))
+    newest_first = sa.select(facts.c.data).where(check).order_by(facts.c.at.desc())
+    for data in tx.execute(newest_first).scalars():
+        if data:  # a refusal is an answer without data
+            return bool(data["capabilities"].get("moves_members"))
+    return False
 
 
 def _users(tx: Tx, intents: Sequence[str]) -> dict[str, list[str]]:

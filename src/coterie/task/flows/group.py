@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, Mark
+from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, GroupView, Mark, is_adopted
 from coterie.errors import CoterieError, NotFound
+from coterie.group.remedy import remedy
 from coterie.ledger import groups, nodes
 from coterie.ledger.groups import GroupRow
-from coterie.task.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.task.flow import Done, Flow, Move, Next, Skip, Wait, Work
 
 _IN_USE_TRIES = 20
 
@@ -26,7 +27,11 @@ class CreateGroup(Flow):
         metadata = GroupMetadata.of_wire(work.data["metadata"])
         cid = work.cpi.create_server_group(metadata, mark=Mark(work.director_uuid, row.intent))
         work.write(groups.move(row, "live", cid=cid))
-        work.say("group.ready", f"server group {cid} ({metadata.policy or 'security groups only'})", cid=cid)
+        what = f"{cid} ({metadata.policy or 'security groups only'})"
+        if is_adopted(cid):
+            work.say("group.adopted", f"the operator's server group {what}", cid=cid)
+        else:
+            work.say("group.ready", f"server group {what}", cid=cid)
         return Done()
 
 
@@ -60,13 +65,23 @@ class RepairGroup(Flow):
             raise GroupMissing(
                 f"server group {cid} is still {view.state}",
                 why="; ".join(view.notes),
-                remedy="deploy again, which makes the group anew",
+                remedy=_beyond_repair(work, row, view),
             )
         work.write(groups.change(row.intent, drift=None))
         if row.state == "missing":
             work.write(groups.move(row, "live"))
         work.say("group.repaired", f"server group {cid}: {view.state}, {len(view.members)} members", cid=cid)
         return Done()
+
+
+def _beyond_repair(work: Work, row: GroupRow, view: GroupView) -> str:
+    other = view.policy != row.policy
+    if view.state == "drifted" and not other:
+        return (
+            "mend in the cloud what it says, or make those nodes anew: coterie deploy MANIFEST --recreate --node NODE"
+        )
+    moves = work.cpi.capabilities().moves_members
+    return remedy("drifted", moves_members=moves, adopted=row.adopted, other_policy=True)
 
 
 class DeleteGroup(Flow):
@@ -81,11 +96,9 @@ class DeleteGroup(Flow):
         with work.ledger.read() as tx:
             members = nodes.in_group(tx, row.intent)
         if members:
-            raise GroupInUse(
-                f"server group {work.claim.subject} is kept",
-                why=f"{members} of our nodes still have a VM in it",
-                remedy="mend or remove those nodes, then deploy again",
-            )
+            # They should have moved or gone before: that they did not is told where it went wrong.
+            work.say("group.kept", f"{members} of our nodes still have a VM in it; the next deploy looks again")
+            return Skip()
         work.write(groups.move(row, "deleting"))
         return Next("delete")
 
@@ -101,7 +114,10 @@ class DeleteGroup(Flow):
                 raise
             return Wait(1.0, str(busy))
         work.write(groups.move(row, "gone"))
-        work.say("group.deleted", f"server group {cid}")
+        if row.adopted:
+            work.say("group.left", f"the operator's server group {row.cid or row.name}; it stays as it is")
+        else:
+            work.say("group.deleted", f"server group {cid}")
         return Done()
 
     def failed(self, work: Work, error: CoterieError) -> None:

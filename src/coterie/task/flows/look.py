@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from typing import ClassVar
 
 from coterie.cpi.contract import CloudObject, GroupView
+from coterie.group.remedy import remedy
 from coterie.ledger import groups, nodes
 from coterie.ledger.groups import GroupRow
 from coterie.ledger.nodes import NodeRow
@@ -88,16 +89,21 @@ def _judge_group(work: Work, row: GroupRow, view: GroupView) -> None:
     gone = view.state == "missing"
     if gone != (row.state == "missing"):
         work.write(groups.move(row, "missing" if gone else "live"))
-        told = "is missing: `coterie groups repair`, or deploy again" if gone else "is there again"
+        told = f"is missing: {_advice(work, row, view)}" if gone else "is there again"
         _tell(work, row, "group.missing" if gone else "group.live", told, view.notes if gone else ())
     drift = sorted(view.notes) if view.state == "drifted" else None
     if drift == row.drift or (drift and _in_motion(work, row)):
         return
     work.write(groups.change(row.intent, drift=drift))
     if drift:
-        _tell(work, row, "group.drifted", "is not as it was made: `coterie groups repair`", drift)
+        _tell(work, row, "group.drifted", f"is not as it was made: {_advice(work, row, view)}", drift)
     elif not gone:
         _tell(work, row, "group.live", "is as it was made again")
+
+
+def _advice(work: Work, row: GroupRow, view: GroupView) -> str:
+    moves, other = work.cpi.capabilities().moves_members, view.policy != row.policy
+    return remedy(view.state, moves_members=moves, adopted=row.adopted, other_policy=other).replace("NAME", row.name)
 
 
 def _in_motion(work: Work, row: GroupRow) -> bool:

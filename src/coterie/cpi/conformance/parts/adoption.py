@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
-from coterie.cpi.contract import CpiError, NameTaken, is_adopted
+from coterie.cpi.contract import CheckItem, CpiError, NameTaken, Needs, is_adopted
 
 
 def operators_group(lab: Lab) -> str:
@@ -47,6 +48,30 @@ def test_adopting_what_is_not_there_is_refused(lab: Lab) -> None:
     lab.needs("create_server_group")
     metadata = lab.metadata(options={"name": "nobody-has-this", "adopt": True})
     refused(CpiError, lambda: lab.cpi.create_server_group(metadata, mark=lab.mark()))
+
+
+@proves("check")
+def test_what_a_group_cannot_be_named_or_adopt_is_told_beforehand(lab: Lab) -> None:
+    """As create_server_group would: who plans must learn it before anything is made."""
+    lab.needs("create_server_group")
+    own, theirs = {"name": "operators-own"}, {"name": "operators-own", "adopt": True}
+    assert told(lab, own) == []
+    assert told(lab, theirs) != []
+    operators_group(lab)
+    assert told(lab, own) != []
+    assert told(lab, theirs) == []
+    others = sorted(lab.capabilities.policies - {lab.policy})
+    assert all(told(lab, theirs, policy) for policy in others)
+    cid = lab.group(options=theirs)
+    assert told(lab, theirs, cid=cid) == []
+
+
+def told(lab: Lab, options: Mapping[str, object], policy: str | None = None, cid: str | None = None) -> list[CheckItem]:
+    """What check has against a server group."""
+    group = {"name": options["name"], "policy": policy or lab.policy, "azs": [lab.az], "options": options, "cid": cid}
+    found = [item for item in lab.cpi.check(Needs(groups=(group,))) if not item.ok]
+    assert all(item.what == "server group operators-own" and item.detail and item.remedy for item in found)
+    return found
 
 
 @proves("update_server_group")
