@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from coterie.cpi.contract import CpiError, Mark, SurveyPage
+from coterie.cpi.contract import Mark, SurveyPage
 from coterie.cpi.sandbox.driver import SandboxCpi
 from coterie.errors import Conflict, NotFound, Refused, StalePlan, Unreachable, UsageError
 from coterie.ledger import objects
@@ -365,6 +365,6 @@ def test_old_looks_are_forgotten_with_all_that_belongs_to_them(local: Site) -> N
 
 
 def test_a_failing_cloud_is_named_by_the_plan(local: Site) -> None:
-    local.config = local.config.replace("settle_s: 0.1", "settle_s: 0.1, no_such_property: 1")
-    with pytest.raises(CpiError, match=r"cloud lab: .*no_such_property"):
+    local.config = local.config.replace("settle_s: 0.1", "settle_s: 0.1, state: /dev/null/x")
+    with pytest.raises(Refused, match=r"cloud lab: .*/dev/null/x"):
         local.plan(manifest(group("a", 1)))
