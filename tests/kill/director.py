@@ -112,7 +112,7 @@ class Director:
     def send(self, method: str, path: str, body: Any = None, what: str = "") -> int | None:
         """The task of a wish that is sent until it is answered, under one key: nobody knows what became of it before a
         death. None: it was answered in this life, or there is nothing left of what it is about."""
-        key = f"{self.order.phase.name}-{what}-{self.cancelled()}"
+        key = f"{self.order.since}-{self.order.phase.name}-{what}-{self.cancelled()}"
         if key in self._answered:
             return None
         reply = self.ask(method, path, body, {"idempotency-key": key})
