@@ -6,10 +6,13 @@ import io
 import json
 import select
 import signal
+import subprocess
 import tarfile
 from pathlib import Path
 
 from tests.cli.conftest import CLOUD, MANIFEST, Machine, finish
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_a_day_with_a_deployment(machine: Machine) -> None:
@@ -62,6 +65,25 @@ def _upload(machine: Machine) -> None:
     assert machine.run("stemcells", "upload", "stemcell.tgz").code == 0
     (stored,) = machine.run("stemcells", "-o", "json").json["items"]
     assert (stored["name"], stored["version"], stored["light"]) == ("debian-12", "1.1", False)
+
+
+def test_a_manifest_names_an_operating_system_instead_of_a_stemcell(machine: Machine) -> None:
+    machine.furnish()
+    for version in ("1.10", "1.9"):
+        packed = [str(EXAMPLES / "stemcell"), version, str(machine.folder / "stemcell.tgz")]
+        subprocess.run(packed, check=True, timeout=60)
+        assert machine.run("stemcells", "upload", "stemcell.tgz").code == 0
+    assert machine.run("stemcells", "add", "image", "2", "--os", "arch", "--property", "image=x").code == 0
+    shown = machine.run("stemcells").out
+    assert "OS" in shown and "arch" in shown
+    named = MANIFEST.replace('name: debian-12, version: "1.1"', "os: debian-12, version: latest")
+    machine.write("web.yml", named)
+    assert "debian-12/1.10@lab" in machine.run("plan", "web.yml").out
+    machine.write("web.yml", named.replace("os: debian-12", "os: arch"))
+    assert "image/2@lab" in machine.run("plan", "web.yml").out
+    machine.write("web.yml", named.replace("os: debian-12", "os: beos"))
+    missing = machine.run("plan", "web.yml")
+    assert missing.code == 4 and "with os beos, version latest is not in the catalogue" in missing.err
 
 
 def test_all_mistakes_are_shown_with_their_places(machine: Machine) -> None:

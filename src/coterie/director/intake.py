@@ -35,6 +35,7 @@ class Taken:
     sha256: str
     cloud_properties: dict[str, Any]
     formats: list[str]
+    os: str | None
 
 
 async def take_in(body: AsyncIterator[bytes], store: Path) -> Taken:
@@ -116,6 +117,8 @@ def _described(raw: bytes) -> dict[str, Any]:
     for field in ("name", "version"):
         if not _NAME.fullmatch(str(value.get(field, ""))):
             raise _bad(f"{field} in its stemcell.MF is missing or has strange characters")
+    if not _NAME.fullmatch(str(value.get("operating_system") or "none")):
+        raise _bad("operating_system in its stemcell.MF has strange characters")
     return value
 
 
@@ -134,6 +137,7 @@ def _keep(manifest: dict[str, Any], digests: dict[str, str], image: Path, store:
         digests["sha256"],
         properties if isinstance(properties, dict) else {},
         [str(one) for one in formats] if isinstance(formats, list) else [],
+        str(manifest["operating_system"]) if manifest.get("operating_system") else None,
     )
 
 

@@ -94,7 +94,7 @@ class Snapshot:
     nodes: tuple[NodeNow, ...]
     groups: tuple[GroupNow, ...]
     clouds: Mapping[str, CloudNow]
-    stemcells: tuple[StemcellNow, ...]  # the catalogue, oldest first
+    stemcells: tuple[StemcellNow, ...]  # the catalogue, in the order of its coming
     images: Mapping[tuple[str, str], str]  # (cloud, "name/version") that is there or on its way → intent
     images_left: Mapping[tuple[str, str], str]  # begun by an upload that did not finish → intent
     images_used_elsewhere: frozenset[tuple[str, str]]  # by nodes of other deployments

@@ -25,6 +25,7 @@ _TARBALL = ("application/gzip", "application/x-gzip", "application/x-tar", "appl
 class Stemcell(Resource):
     name: str
     version: str
+    os: str | None
     light: bool
     sha256: str | None
     cloud_properties: dict[str, Any]
@@ -39,6 +40,9 @@ class Light(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
     version: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    os: Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")] | None = Field(
+        None, description="its operating system, for manifests that name that instead of a stemcell"
+    )
     cloud_properties: dict[str, Any] = Field(min_length=1, description="what names the image in the clouds")
     formats: list[Word] = Field(default_factory=list, max_length=100)
 
@@ -90,7 +94,7 @@ def delete(office: Here, name: Annotated[Word, Path()], version: Annotated[Word,
 
 
 def _add_light(office: Office, light: Light) -> Response:
-    catalogue.add_light(office, light.name, light.version, light.cloud_properties, light.formats)
+    catalogue.add_light(office, light.name, light.version, light.os, light.cloud_properties, light.formats)
     return _shown(office, light.name, light.version)
 
 
