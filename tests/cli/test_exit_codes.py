@@ -55,6 +55,10 @@ def test_1_a_task_failed(machine: Machine) -> None:
         ("--timeout", "-1", "nodes"),
         ("nodes", "-o", "xml"),
         ("nodes", "--director", "nonsense"),
+        ("nodes", "--state", "bogus"),
+        ("tasks", "--state", "bogus"),
+        ("groups", "--state", "bogus"),
+        ("disks", "--state", "bogus"),
     ],
 )
 def test_2_usage(shared: Machine, words: tuple[str, ...]) -> None:
@@ -110,6 +114,15 @@ def test_0_what_destroys_nothing_needs_no_yes(deployed: Machine) -> None:
         ("explain", "no.such.field"),
         ("stemcells", "delete", "a/1", "--yes"),
         ("nodes", "settle", "nothing", "--gone"),
+        ("placement", "audit", "nosuch"),
+        ("placement", "show", "nosuch"),
+        ("nodes", "--deployment", "nosuch"),
+        ("nodes", "--cloud", "nosuch"),
+        ("nodes", "--az", "nosuch"),
+        ("nodes", "--group", "nosuch"),
+        ("groups", "--deployment", "nosuch"),
+        ("disks", "--deployment", "nosuch"),
+        ("tasks", "--deployment", "nosuch"),
     ],
 )
 def test_5_not_found(shared: Machine, words: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from coterie.director.office import Office
 from coterie.director.wish import DeployWish, PlanWish
 from coterie.errors import Conflict, InvalidDocument, UsageError
 from coterie.ledger.sight import limited
-from coterie.ledger.views import nodes, objects, tasks
+from coterie.ledger.views import deployments, nodes, objects, tasks
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
@@ -118,6 +118,8 @@ def audit(office: Office, deployment: str | None) -> dict[str, Any]:
         raise UsageError("which deployment?", remedy="name one: the audit of all is not for a single team")
     if deployment is not None:
         teams.require_own(office.ledger, deployment)
+        with office.ledger.read() as tx:
+            deployments.one(tx, deployment)
     return placement_audit(office.ledger, deployment)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 
 from coterie.director import wishes
+from coterie.director.filters import DiskState, require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
@@ -35,11 +36,12 @@ def index(
     office: Here,
     part: Part,
     deployment: Word | None = None,
-    state: Word | None = None,
+    state: DiskState | None = None,
     cloud: Word | None = None,
 ) -> Json:
     with office.ledger.read() as tx:
-        return listing(objects.disks(tx, part, deployment=deployment, state=state, cloud=cloud))
+        found = objects.disks(tx, part, deployment=deployment, state=state, cloud=cloud)
+        return listing(require_names(tx, found, deployment=deployment, cloud=cloud))
 
 
 @router.get("/{intent}", response_model=Disk)

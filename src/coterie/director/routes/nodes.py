@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import wishes
+from coterie.director.filters import NodeState, require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
@@ -72,7 +73,7 @@ def index(
     deployment: Word | None = None,
     instance_group: Word | None = None,
     az: Word | None = None,
-    state: Word | None = None,
+    state: NodeState | None = None,
     cloud: Word | None = None,
     enrolled: bool | None = None,
 ) -> Json:
@@ -87,7 +88,8 @@ def index(
             cloud=cloud,
             enrolled=enrolled,
         )
-    return listing(found)
+        names = {"deployment": deployment, "instance_group": instance_group, "az": az, "cloud": cloud}
+        return listing(require_names(tx, found, **names))
 
 
 @router.post("", status_code=201, response_model=NodeDetail)
