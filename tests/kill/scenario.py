@@ -33,7 +33,7 @@ class Phase:
     @property
     def groups(self) -> list[Json]:
         """The instance groups that are there when the phase is over."""
-        return list(self.manifest["instance_groups"]) if self.ask in ("deploy", "look") else []
+        return list(self.manifest["instance_groups"]) if self.ask in ("deploy", "look", "dispose") else []
 
 
 def zone() -> Json:
@@ -79,14 +79,17 @@ def manifest(*groups: Json, **more: Any) -> Json:
 
 
 def phases() -> tuple[Phase, ...]:
-    """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, deleted."""
+    """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, deleted.
+
+    Of the disks that were kept on the way one is disposed of by its name; the deletion takes the others.
+    """
     now = _first()
     found = [Phase("begin", now, "nothing", 0), Phase("create", now)]
     for name, change in _CHANGES.items():
         now = copy.deepcopy(now)
         change(now, {wanted["name"]: wanted for wanted in now["instance_groups"]})
         found.append(Phase(name, now))
-    return (*found, Phase("look", now, "look"), Phase("delete", now, "delete"), Phase("dispose", now, "dispose", 2))
+    return (*found, Phase("look", now, "look"), Phase("dispose", now, "dispose"), Phase("delete", now, "delete"))
 
 
 def _first() -> Json:

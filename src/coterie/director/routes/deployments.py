@@ -92,7 +92,7 @@ def delete(
     office: Here,
     request: Request,
     name: Name,
-    delete_disks: Annotated[bool, Query(description="delete its persistent disks too")] = False,
+    delete_disks: Annotated[bool, Query(description="delete its persistent disks, kept ones too")] = False,
     plan: Annotated[str | None, Query(max_length=255, description="id of the confirmed plan")] = None,
     key: Key = None,
     if_match: IfMatch = None,

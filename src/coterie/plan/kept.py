@@ -1,0 +1,56 @@
+"""Kept disks in a plan: what nodes that are gone left behind, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coterie.plan.model import Change, KeptDisk, Snapshot
+
+
+def removals(snapshot: Snapshot) -> list[Change]:
+    """For the end of a deployment with its data. Nodes that are still there take their disks with them."""
+    return [
+        Change(
+            "delete",
+            "disk",
+            f"{disk.ref} {disk.cid}",
+            f"the deployment is deleted; this kept disk of {disk.size_mb} MiB is DELETED",
+            disk.cloud,
+            disk.az,
+            destructive=True,
+            details={"intent": disk.intent, "cid": disk.cid},
+        )
+        for disk in sorted(snapshot.kept, key=_by_node)
+    ]
+
+
+def staying(snapshot: Snapshot) -> list[str]:
+    if not snapshot.kept:
+        return []
+    return [
+        f"{_disks(snapshot.kept)} kept before; they stay, with their data: "
+        f"coterie disks --deployment {snapshot.deployment}; --delete-disks deletes them too"
+    ]
+
+
+def left_aside(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
+    """A node that comes back after a scale-down begins with an empty disk, which surprises who does not know it."""
+    new = {c.subject for c in changes if c.action == "create" and c.kind == "node" and c.details["wish"]["disk"]}
+    names = [name for name in dict.fromkeys(disk.ref for disk in sorted(snapshot.kept, key=_by_node)) if name in new]
+    if not names:
+        return []
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [
+        f"new, empty disks for {shown}: those that nodes of these names had are kept and not used again "
+        f"(coterie disks --deployment {snapshot.deployment})"
+    ]
+
+
+def _by_node(disk: KeptDisk) -> tuple[str, int, str]:
+    group, _, index = disk.ref.rpartition("/")
+    return group, int(index) if index.isdecimal() else 0, disk.intent
+
+
+def _disks(kept: Sequence[KeptDisk]) -> str:
+    size = sum(disk.size_mb for disk in kept)
+    return f"{len(kept)} {'disk' if len(kept) == 1 else 'disks'} ({size} MiB) of earlier nodes were"
