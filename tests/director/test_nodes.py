@@ -128,7 +128,8 @@ def test_a_cloud_is_moved_by_itself_and_its_config_keeps_its_words(working: Clie
 
 
 def test_a_cloud_is_added_without_its_secrets_coming_back(working: Client) -> None:
-    new = {"name": "new", "driver": "sandbox", "conductor_group": "rack2", "properties": {"token": "hush-hush"}}
+    secret = {"path": "/bin/cpi", "properties": {"token": "hush-hush"}}
+    new = {"name": "new", "driver": "exec", "conductor_group": "rack2", "properties": secret}
     key = {"idempotency-key": "k"}
     replies = [working.send("POST", "/v1/clouds", new, key) for _ in range(2)]
     assert [reply.status for reply in replies] == [201, 201]
