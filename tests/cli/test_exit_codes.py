@@ -115,6 +115,8 @@ def test_0_what_destroys_nothing_needs_no_yes(deployed: Machine) -> None:
         ("stemcells", "delete", "a/1", "--yes"),
         ("nodes", "settle", "nothing", "--gone"),
         ("placement", "audit", "nosuch"),
+        ("plan", "web.yml", "--node", "nosuch/0"),
+        ("sandbox", "fault", "clear", "999"),
         ("placement", "show", "nosuch"),
         ("nodes", "--deployment", "nosuch"),
         ("nodes", "--cloud", "nosuch"),

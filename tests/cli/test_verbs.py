@@ -38,10 +38,11 @@ def test_a_day_with_a_deployment(machine: Machine) -> None:
     as_json = machine.run("deploy", "web.yml", "-o", "json", "--no-wait")
     assert as_json.json["kind"] == "deploy"
 
-    shown = machine.run("nodes", "show", "web/web/1")
+    assert machine.run("nodes", "show", "web/web/1").code == 0
+    shown = machine.run("nodes", "show", "web/1")
     assert "127.0.0." in shown.out and "disk" in shown.out
     (group,) = machine.run("groups", "-o", "json").json["items"]
-    for name in ("web", group["cid"]):
+    for name in ("web", "web/web", group["cid"]):
         assert machine.run("groups", "show", name, "-o", "json").json["live"]["data"]["state"] == "live"
     assert "verdict     holds" in machine.run("placement", "audit").out
     assert "z1-r1" in machine.run("placement", "show", "web").out
@@ -93,6 +94,12 @@ def test_all_mistakes_are_shown_with_their_places(machine: Machine) -> None:
     assert done.code == 2
     assert "web.yml:7:" in done.err and "web.yml:8:" in done.err
     assert "huge" in done.err and "z9" in done.err
+    machine.write("web.yml", MANIFEST.replace("instances: 2", "instances: two").replace("stemcell:", "stemcel:"))
+    alone = machine.run("plan", "web.yml")
+    assert alone.code == 2
+    assert "web.yml:6:" in alone.err and "stemcel" in alone.err and "no cloud config is set" in alone.err
+    told = json.loads(machine.run("plan", "web.yml", "-o", "json").err)
+    assert len(told["mistakes"]) == 3 and "stemcel" not in told["detail"] + told["why"], told
 
 
 def test_a_broken_promise_is_code_1(machine: Machine) -> None:
@@ -130,6 +137,10 @@ def test_a_task_can_be_cancelled(machine: Machine) -> None:
     machine.furnish()
     machine.run("sandbox", "fault", "add", "create_vm", "hang", "--ms", "600000")
     machine.run("deploy", "web.yml", "--no-wait")
+    while "create_vm" not in (shown := machine.run("tasks", "show", "1").out):
+        assert "running" in shown
+    (works,) = [line for line in shown.splitlines() if "create_vm" in line]
+    assert works.startswith("web/0") and "1000000" not in shown and " all" in shown
     assert machine.run("tasks", "cancel", "1", "--no-wait").code == 0
     assert machine.run("tasks", "show", "1", "-o", "json").json["state"] == "cancelling"
     machine.run("sandbox", "fault", "clear")

@@ -14,6 +14,8 @@ from coterie.cli.show.times import ago, took
 from coterie.cli.watch import task as watching
 from coterie.cli.watch.report import report
 
+_MOST = 50
+
 
 @noun("tasks")
 @click.option("--deployment", metavar="NAME")
@@ -40,11 +42,21 @@ def show(session: Session, task: int) -> None:
         return
     session.data(report(found, session.paint))
     rows = [
-        (one["name"], one["state"], f"{one['ended']}/{one['total']}", one["failed"], one["max_in_flight"])
+        (one["name"], one["state"], f"{one['ended']}/{one['total']}", one["failed"], one["max_in_flight"] or "all")
         for one in found["stages"]
     ]
     if rows:
         session.data("\n" + table(("STAGE", "STATE", "STEPS", "FAILED", "AT ONCE"), rows, session.paint, state=1))
+    if found["ended_at"] is None:
+        _show_running(session, task)
+
+
+def _show_running(session: Session, task: int) -> None:
+    """What is being worked on now, and by whom."""
+    steps = session.api.list(f"/v1/tasks/{task}/steps", {"state": "running"}, _MOST)["items"]
+    rows = [(one["subject"], one["flow"], one["label"], one["attempt"], one["owner"]) for one in steps]
+    if rows:
+        session.data("\n" + table(("WORKS ON", "FLOW", "STEP", "ATTEMPT", "CONDUCTOR"), rows, session.paint))
 
 
 @tasks.verb("watch")

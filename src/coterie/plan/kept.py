@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coterie.group.order import by_index
 from coterie.plan.model import Change, KeptDisk, Snapshot
 
 
@@ -20,7 +21,7 @@ def removals(snapshot: Snapshot) -> list[Change]:
             destructive=True,
             details={"intent": disk.intent, "cid": disk.cid},
         )
-        for disk in sorted(snapshot.kept, key=_by_node)
+        for disk in _in_order(snapshot)
     ]
 
 
@@ -36,7 +37,7 @@ def staying(snapshot: Snapshot) -> list[str]:
 def left_aside(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     """A node that comes back after a scale-down begins with an empty disk, which surprises who does not know it."""
     new = {c.subject for c in changes if c.action == "create" and c.kind == "node" and c.details["wish"]["disk"]}
-    names = [name for name in dict.fromkeys(disk.ref for disk in sorted(snapshot.kept, key=_by_node)) if name in new]
+    names = [name for name in dict.fromkeys(disk.ref for disk in _in_order(snapshot)) if name in new]
     if not names:
         return []
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -46,9 +47,8 @@ def left_aside(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     ]
 
 
-def _by_node(disk: KeptDisk) -> tuple[str, int, str]:
-    group, _, index = disk.ref.rpartition("/")
-    return group, int(index) if index.isdecimal() else 0, disk.intent
+def _in_order(snapshot: Snapshot) -> list[KeptDisk]:
+    return sorted(snapshot.kept, key=lambda disk: (by_index(disk.ref), disk.intent))
 
 
 def _disks(kept: Sequence[KeptDisk]) -> str:

@@ -35,7 +35,7 @@ def nodes(session: Session, **wanted: Any) -> None:
 
 
 @nodes.verb("show")
-@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX|NAME")
+@click.argument("which", metavar="UUID|[DEPLOYMENT/]GROUP/INDEX|NAME")
 def show(session: Session, which: str) -> None:
     """One node: how its VM was made, and the cloud objects that belong to it."""
     node = session.api.get(path_of(which))
@@ -49,7 +49,7 @@ def show(session: Session, which: str) -> None:
 
 
 @nodes.verb("set")
-@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX|NAME")
+@click.argument("which", metavar="UUID|[DEPLOYMENT/]GROUP/INDEX|NAME")
 @click.option(
     "--conductor-group", "group", metavar="NAME", help='Conductor group to move it to; "" is the one without a name.'
 )

@@ -28,7 +28,9 @@ def _problem(error: CoterieError) -> dict[str, Any]:
     if told:
         return dict(told)
     details = dict(error.details)
-    return {**error.facts(), "mistakes": details.get("mistakes"), "task_id": details.get("task_id")}
+    mistakes, task = details.pop("mistakes", None), details.pop("task_id", None)
+    why = "" if mistakes else error.why
+    return {**error.facts(), "why": why, "details": details or None, "mistakes": mistakes, "task_id": task}
 
 
 def _lines(problem: dict[str, Any], paint: Paint) -> list[str]:

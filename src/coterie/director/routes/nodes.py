@@ -22,7 +22,9 @@ from coterie.ledger.views import nodes
 from coterie.task.enroll import Enrollment
 
 router = noun("nodes", "/v1/nodes")
-Which = Annotated[Word, Path(description="uuid, deployment/group/index, or the name of an enrolled node")]
+Which = Annotated[
+    Word, Path(description="uuid, deployment/group/index (or group/index, if unique), or the name of an enrolled node")
+]
 
 
 class Node(Resource):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
+from pydantic import Field
 
 from coterie.director import wishes
 from coterie.director.filters import StepState, TaskState, require_names
@@ -40,6 +41,7 @@ class Stage(Resource):
     n: int
     name: str
     state: str
+    max_in_flight: int | None = Field(description="how many of its steps run at once; null: all")
     total: int
     admitted: int
     ended: int
