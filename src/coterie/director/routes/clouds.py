@@ -16,6 +16,7 @@ from coterie.director.redact import redact
 from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
 from coterie.director.routes.noun import noun
 from coterie.director.spoken import refuse_new
+from coterie.ledger.clouds import config as in_force
 from coterie.ledger.views import clouds
 
 router = noun("clouds", "/v1/clouds")
@@ -130,7 +131,8 @@ def grant(office: Here, request: Request, name: Annotated[Word, Path()], wish: G
 
 def _tagged(office: Office, name: str, response: Response) -> Json:
     with office.ledger.read() as tx:
-        response.headers["ETag"] = tag(clouds.config(tx)["id"])
+        config = in_force(tx)
+    response.headers["ETag"] = tag(config.id if config else 0)
     return _shown(office, name)
 
 
