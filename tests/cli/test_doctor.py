@@ -15,7 +15,9 @@ SECRET = "hush-hush"
 
 
 def test_the_report_holds_the_fleet_and_no_secret(machine: Machine) -> None:
-    machine.write("cloud.yml", CLOUD.replace("driver: sandbox", f"driver: sandbox\n  properties: {{account: {SECRET}}}"))
+    machine.write(
+        "cloud.yml", CLOUD.replace("driver: sandbox", f"driver: sandbox\n  properties: {{account: {SECRET}}}")
+    )
     machine.env["COTERIE_CLEANUP_WEBHOOK"] = f"http://127.0.0.1:9/{SECRET}"
     assert machine.run("clouds", "set", "cloud.yml").code == 0
     done = machine.run("doctor", "-o", "json")
