@@ -119,7 +119,7 @@ def test_disks_that_were_kept_go_with_their_deployment_if_told_so(here: Site) ->
     assert "new, empty disks for a/1, a/2" in note
     plain = here.plan(delete=True)
     assert [change.kind for change in plain.changes] == ["node", "stemcell"]
-    assert "2 disks (2048 MiB) of earlier nodes were kept before; they stay" in plain.notes[0]
+    assert "kept disks of earlier nodes stay, with their data (2, together 2048 MiB)" in plain.notes[0]
     doomed = [change for change in here.plan(delete=True, delete_disks=True).changes if change.kind == "disk"]
     assert [(one.action, one.destructive, one.subject[:4]) for one in doomed] == [
         ("delete", True, "a/1 "),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -13,13 +13,14 @@ from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import started
+from coterie.director.states import GroupState
 from coterie.errors import NotFound
 
 
 @noun("groups")
 @click.option("--deployment", metavar="NAME")
 @click.option("--cloud", metavar="NAME")
-@click.option("--state", metavar="STATE", help="intended, live, drifted, missing, deleting or gone.")
+@click.option("--state", type=click.Choice(get_args(GroupState)))
 def groups(session: Session, **wanted: str | None) -> None:
     """List server groups, one row per cloud; `show` asks the cloud."""
     found = session.api.list("/v1/groups", wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -13,13 +13,14 @@ from coterie.cli.show.table import table
 from coterie.cli.show.times import ago, took
 from coterie.cli.watch import task as watching
 from coterie.cli.watch.report import report
+from coterie.director.states import TaskState
 
 _MOST = 50
 
 
 @noun("tasks")
 @click.option("--deployment", metavar="NAME")
-@click.option("--state", metavar="STATE", help="running, cancelling, done, failed or cancelled.")
+@click.option("--state", type=click.Choice(get_args(TaskState)))
 @click.option("--all", "everything", is_flag=True, help="The periodic looks too.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 def tasks(session: Session, limit: int, everything: bool, **wanted: str | None) -> None:

@@ -1,8 +1,6 @@
-"""What lists may be filtered by: states out of those that there are, and names that somebody has."""
+"""Lists are filtered by names that somebody has: another one is a mistake, not an empty list."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 from coterie.errors import InvalidDocument, NotFound
 from coterie.ledger.clouds import config
@@ -10,13 +8,6 @@ from coterie.ledger.store import Tx
 from coterie.ledger.views import known
 from coterie.ledger.views.page import Page
 from coterie.manifest import load_cloud_config
-
-NodeState = Literal["planned", "changing", "up", "failing", "dead", "missing", "deleting"]
-GroupState = Literal["intended", "live", "drifted", "missing", "deleting", "gone"]
-ObjectState = Literal["intended", "live", "unknown", "kept", "deleting", "gone"]
-DiskState = Literal["intended", "live", "unknown", "kept", "deleting"]
-TaskState = Literal["running", "cancelling", "done", "failed", "cancelled"]
-StepState = Literal["queued", "ready", "running", "done", "failed", "skipped", "cancelled"]
 
 
 def require_names(

@@ -28,8 +28,9 @@ def removals(snapshot: Snapshot) -> list[Change]:
 def staying(snapshot: Snapshot) -> list[str]:
     if not snapshot.kept:
         return []
+    size = sum(disk.size_mb for disk in snapshot.kept)
     return [
-        f"{_disks(snapshot.kept)} kept before; they stay, with their data: "
+        f"kept disks of earlier nodes stay, with their data ({len(snapshot.kept)}, together {size} MiB): "
         f"coterie disks --deployment {snapshot.deployment}; --delete-disks deletes them too"
     ]
 
@@ -49,8 +50,3 @@ def left_aside(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
 
 def _in_order(snapshot: Snapshot) -> list[KeptDisk]:
     return sorted(snapshot.kept, key=lambda disk: (by_index(disk.ref), disk.intent))
-
-
-def _disks(kept: Sequence[KeptDisk]) -> str:
-    size = sum(disk.size_mb for disk in kept)
-    return f"{len(kept)} {'disk' if len(kept) == 1 else 'disks'} ({size} MiB) of earlier nodes were"

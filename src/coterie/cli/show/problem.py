@@ -39,7 +39,7 @@ def _lines(problem: dict[str, Any], paint: Paint) -> list[str]:
     if mistakes and mistakes[0].get("file"):
         what = f"{len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'} in what you gave"
     lines = [f"{paint('error:', 'red')} {what}"]
-    lines += [f"  {_mistake(one)}" for one in mistakes]
+    lines += [f"  {words}" for words in map(_mistake, mistakes) if words != what]
     reasons = (problem.get("details") or {}).get("reasons") or []
     lines += [f"  - {reason}" for reason in reasons]
     if problem.get("why") and not mistakes and not reasons:

@@ -7,11 +7,12 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 
 from coterie.director import wishes
-from coterie.director.filters import DiskState, require_names
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import DiskState
 from coterie.ledger.views import objects
 
 router = noun("disks", "/v1/disks")

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 
 from coterie.director import questions, wishes
-from coterie.director.filters import GroupState, require_names
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import GroupState
 from coterie.ledger.views import groups
 
 router = noun("groups", "/v1/groups")

@@ -11,12 +11,13 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import wishes
-from coterie.director.filters import NodeState, require_names
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
 from coterie.director.routes.noun import noun
 from coterie.director.spoken import refuse_new
+from coterie.director.states import NodeState
 from coterie.ledger.store import Tx
 from coterie.ledger.views import nodes
 from coterie.task.enroll import Enrollment

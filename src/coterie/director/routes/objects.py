@@ -8,11 +8,12 @@ from fastapi import Path, Request, Response
 from pydantic import BaseModel, Field
 
 from coterie.director import wishes
-from coterie.director.filters import ObjectState, require_names
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import ObjectState
 from coterie.ledger.views import objects
 
 router = noun("objects", "/v1/objects")

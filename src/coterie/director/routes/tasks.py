@@ -8,11 +8,12 @@ from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from coterie.director import wishes
-from coterie.director.filters import StepState, TaskState, require_names
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import StepState, TaskState
 from coterie.ledger.views import tasks, waiting
 
 router = noun("tasks", "/v1/tasks")

@@ -43,7 +43,7 @@ def manifest(tx: Tx, name: str) -> str:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"no deployment {name!r}", remedy="list them with GET /v1/deployments or `coterie nodes`")
+    return NotFound(f"no deployment {name!r}", remedy="list them with `coterie deployments`")
 
 
 def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
