@@ -20,7 +20,7 @@ Finding = dict[str, Any]
 def examine(settings: Settings) -> dict[str, Any]:
     home = Home(settings.state)
     local = look(home)
-    findings = [_folder(home), _running(settings, local), *_ledger(settings, home)]
+    findings = [_folder(home), _running(settings, local), *_ledger(settings, home, local)]
     told, more = _reach(settings, home, local)
     return {
         "versions": here.versions(),
@@ -57,9 +57,10 @@ def _running(settings: Settings, local: dict[str, Any]) -> Finding:
     return _finding("Director", same, detail, "`coterie local stop`; the next command starts the present release")
 
 
-def _ledger(settings: Settings, home: Home) -> list[Finding]:
-    """Whether the local Director could work with its database."""
-    if settings["director"] is not None or not (settings["database"] or home.ledger.exists()):
+def _ledger(settings: Settings, home: Home, local: dict[str, Any]) -> list[Finding]:
+    """Whether a local Director could start on its database; one that runs tells by itself whether it can work."""
+    elsewhere = settings["director"] is not None or local["running"]
+    if elsewhere or not (settings["database"] or home.ledger.exists()):
         return []
     from coterie.ledger.store import Ledger  # dear, and only a doctor looks into it
 
