@@ -123,6 +123,12 @@ class DeadlineExceeded(CoterieError):
     code = "deadline_exceeded"
 
 
+class LedgerUnusable(CoterieError):
+    """The database cannot be opened, or what is in it cannot be read."""
+
+    code = "ledger_unusable"
+
+
 class LedgerTooNew(CoterieError):
     """The database was written by a newer release."""
 

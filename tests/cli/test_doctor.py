@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import Any
 
 from coterie.cli.link import examine
@@ -79,3 +80,23 @@ def test_orphans_and_waits_are_found() -> None:
     found = {"groups": groups, "running": running}
     assert unserved(found) == ["rack1: 3 nodes"]
     assert waiting(found) == ["task 7: 3 ready: no live conductor in group 'rack1' for driver sandbox"]
+
+
+def test_a_ledger_that_no_command_can_use_is_found(machine: Machine) -> None:
+    assert machine.run("nodes").code == 0
+    assert machine.run("local", "stop").code == 0
+    with sqlite3.connect(machine.home.ledger) as ledger:
+        ledger.execute("UPDATE alembic_version SET version_num = '9999'")
+        ledger.execute("UPDATE schema_floor SET oldest = '9999'")
+    ledger.close()
+    assert "newer release" in machine.run("nodes").err
+    found = machine.run("doctor", "-o", "json")
+    (ledgers,) = [one for one in found.json["findings"] if one["what"] == "ledger"]
+    assert (found.code, ledgers["ok"]) == (1, False)
+    assert "schema 9999" in ledgers["detail"] and "newer release" in ledgers["remedy"]
+    for file in machine.home.folder.glob("ledger.db*"):
+        file.unlink()
+    machine.home.ledger.write_bytes(b"scrambled" * 1000)
+    broken = machine.run("nodes")
+    assert broken.code == 1 and "is damaged" in broken.err and "backup" in broken.err and "sqlalche" not in broken.err
+    assert machine.run("doctor").code == 1

@@ -12,7 +12,7 @@ import pytest
 
 from coterie.cli.link.problems import exit_code
 from coterie.director.home import Home
-from tests.cli.conftest import MANIFEST, Machine, finish
+from tests.cli.conftest import CLOUD, MANIFEST, Machine, finish
 
 
 @pytest.fixture
@@ -55,6 +55,10 @@ def test_1_a_task_failed(machine: Machine) -> None:
         ("--timeout", "-1", "nodes"),
         ("nodes", "-o", "xml"),
         ("nodes", "--director", "nonsense"),
+        ("nodes", "--state", "bogus"),
+        ("tasks", "--state", "bogus"),
+        ("groups", "--state", "bogus"),
+        ("disks", "--state", "bogus"),
     ],
 )
 def test_2_usage(shared: Machine, words: tuple[str, ...]) -> None:
@@ -110,12 +114,37 @@ def test_0_what_destroys_nothing_needs_no_yes(deployed: Machine) -> None:
         ("explain", "no.such.field"),
         ("stemcells", "delete", "a/1", "--yes"),
         ("nodes", "settle", "nothing", "--gone"),
+        ("placement", "audit", "nosuch"),
+        ("plan", "web.yml", "--node", "nosuch/0"),
+        ("sandbox", "fault", "clear", "999"),
+        ("placement", "show", "nosuch"),
+        ("nodes", "--deployment", "nosuch"),
+        ("nodes", "--cloud", "nosuch"),
+        ("nodes", "--az", "nosuch"),
+        ("nodes", "--group", "nosuch"),
+        ("groups", "--deployment", "nosuch"),
+        ("disks", "--deployment", "nosuch"),
+        ("tasks", "--deployment", "nosuch"),
     ],
 )
 def test_5_not_found(shared: Machine, words: tuple[str, ...]) -> None:
     done = shared.run(*words)
     assert done.code == 5, done.err
     assert "remedy:" in done.err and "not_found" in done.err
+
+
+def test_0_a_saved_plan_holds_no_credentials_and_can_be_applied(machine: Machine) -> None:
+    machine.furnish()
+    machine.write("cloud.yml", CLOUD.replace("driver: sandbox", "driver: sandbox\n  properties: {account: hunter2}"))
+    machine.write("web.yml", MANIFEST.replace("  vm_type", "  user_data: hunter3\n  vm_type"))
+    shown = machine.run("plan", "web.yml", "--cloud-config", "cloud.yml", "--save", "plan.json", "-o", "json")
+    assert shown.code == 0 and "hunter" not in shown.out + shown.err, shown.err
+    saved = (machine.folder / "plan.json").read_text()
+    assert "hunter2" not in saved and "coterie-sealed" in saved
+    done = machine.run("deploy", "--plan", "plan.json", "--yes")
+    assert done.code == 0, done.err
+    assert "hunter3" not in machine.run("nodes", "show", "web/web/0", "-o", "json").out
+    assert "hunter3" not in machine.run("deployments", "manifest", "web").out
 
 
 def test_6_a_stale_plan_and_a_conflict(deployed: Machine) -> None:

@@ -6,10 +6,13 @@ import io
 import json
 import select
 import signal
+import subprocess
 import tarfile
 from pathlib import Path
 
 from tests.cli.conftest import CLOUD, MANIFEST, Machine, finish
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_a_day_with_a_deployment(machine: Machine) -> None:
@@ -35,10 +38,11 @@ def test_a_day_with_a_deployment(machine: Machine) -> None:
     as_json = machine.run("deploy", "web.yml", "-o", "json", "--no-wait")
     assert as_json.json["kind"] == "deploy"
 
-    shown = machine.run("nodes", "show", "web/web/1")
+    assert machine.run("nodes", "show", "web/web/1").code == 0
+    shown = machine.run("nodes", "show", "web/1")
     assert "127.0.0." in shown.out and "disk" in shown.out
     (group,) = machine.run("groups", "-o", "json").json["items"]
-    for name in ("web", group["cid"]):
+    for name in ("web", "web/web", group["cid"]):
         assert machine.run("groups", "show", name, "-o", "json").json["live"]["data"]["state"] == "live"
     assert "verdict     holds" in machine.run("placement", "audit").out
     assert "z1-r1" in machine.run("placement", "show", "web").out
@@ -64,6 +68,25 @@ def _upload(machine: Machine) -> None:
     assert (stored["name"], stored["version"], stored["light"]) == ("debian-12", "1.1", False)
 
 
+def test_a_manifest_names_an_operating_system_instead_of_a_stemcell(machine: Machine) -> None:
+    machine.furnish()
+    for version in ("1.10", "1.9"):
+        packed = [str(EXAMPLES / "stemcell"), version, str(machine.folder / "stemcell.tgz")]
+        subprocess.run(packed, check=True, timeout=60)
+        assert machine.run("stemcells", "upload", "stemcell.tgz").code == 0
+    assert machine.run("stemcells", "add", "image", "2", "--os", "arch", "--property", "image=x").code == 0
+    shown = machine.run("stemcells").out
+    assert "OS" in shown and "arch" in shown
+    named = MANIFEST.replace('name: debian-12, version: "1.1"', "os: debian-12, version: latest")
+    machine.write("web.yml", named)
+    assert "debian-12/1.10@lab" in machine.run("plan", "web.yml").out
+    machine.write("web.yml", named.replace("os: debian-12", "os: arch"))
+    assert "image/2@lab" in machine.run("plan", "web.yml").out
+    machine.write("web.yml", named.replace("os: debian-12", "os: beos"))
+    missing = machine.run("plan", "web.yml")
+    assert missing.code == 4 and "with os beos, version latest is not in the catalogue" in missing.err
+
+
 def test_all_mistakes_are_shown_with_their_places(machine: Machine) -> None:
     machine.write("cloud.yml", CLOUD)
     machine.write("web.yml", MANIFEST.replace("vm_type: small", "vm_type: huge").replace("azs: [z1]", "azs: [z9]"))
@@ -71,6 +94,12 @@ def test_all_mistakes_are_shown_with_their_places(machine: Machine) -> None:
     assert done.code == 2
     assert "web.yml:7:" in done.err and "web.yml:8:" in done.err
     assert "huge" in done.err and "z9" in done.err
+    machine.write("web.yml", MANIFEST.replace("instances: 2", "instances: two").replace("stemcell:", "stemcel:"))
+    alone = machine.run("plan", "web.yml")
+    assert alone.code == 2
+    assert "web.yml:6:" in alone.err and "stemcel" in alone.err and "no cloud config is set" in alone.err
+    told = json.loads(machine.run("plan", "web.yml", "-o", "json").err)
+    assert len(told["mistakes"]) == 3 and "stemcel" not in told["detail"] + told["why"], told
 
 
 def test_a_broken_promise_is_code_1(machine: Machine) -> None:
@@ -108,6 +137,10 @@ def test_a_task_can_be_cancelled(machine: Machine) -> None:
     machine.furnish()
     machine.run("sandbox", "fault", "add", "create_vm", "hang", "--ms", "600000")
     machine.run("deploy", "web.yml", "--no-wait")
+    while "create_vm" not in (shown := machine.run("tasks", "show", "1").out):
+        assert "running" in shown
+    (works,) = [line for line in shown.splitlines() if "create_vm" in line]
+    assert works.startswith("web/0") and "1000000" not in shown and " all" in shown
     assert machine.run("tasks", "cancel", "1", "--no-wait").code == 0
     assert machine.run("tasks", "show", "1", "-o", "json").json["state"] == "cancelling"
     machine.run("sandbox", "fault", "clear")

@@ -8,6 +8,7 @@ from coterie.director.office import Office
 from tests.director.asgi import Client
 from tests.ledger.views import rows
 
+TEAMS = "/v1/deployments/kafka"
 CONFIG = "clouds:\n- {name: lab, driver: sandbox}\nazs:\n- {name: z1, cloud: lab}\n"
 
 
@@ -47,3 +48,45 @@ def test_the_manifest_carries_the_tag_of_its_deployment(client: Client, office: 
     reply = client.get("/v1/deployments/kafka/manifest")
     assert (reply.text, reply.headers["etag"]) == ("name: kafka\n", '"4"')
     assert reply.headers["content-type"].startswith("text/yaml")
+
+
+def test_a_deployment_changes_its_team_only_as_it_was_read(client: Client, office: Office) -> None:
+    rows.deployment(office.ledger, "kafka", serial=4)
+    stale = client.send("PATCH", TEAMS, {"team": "red"}, {"If-Match": '"3"'})
+    assert (stale.status, stale.json["code"]) == (412, "stale_plan")
+    read = client.get(TEAMS)
+    assert read.json["team"] is None, "nothing was changed"
+    first = client.send("PATCH", TEAMS, {"team": "red"}, {"If-Match": read.headers["etag"]})
+    assert (first.status, first.json["team"]) == (200, "red")
+    late = client.send("PATCH", TEAMS, {"team": "blue"}, {"If-Match": read.headers["etag"]})
+    assert late.status == 412, "whose it is has changed since"
+    assert first.headers["etag"] == client.get(TEAMS).headers["etag"] == client.get(f"{TEAMS}/manifest").headers["etag"]
+    assert client.send("PATCH", TEAMS, {"team": "blue"}, {"If-Match": "*"}).json["team"] == "blue"
+
+
+def test_a_cloud_and_a_node_move_only_as_they_were_read(client: Client, office: Office) -> None:
+    latest = {"Coterie-API-Version": "latest"}
+    assert client.send("PUT", "/v1/cloud-config", {"text": CONFIG}).status == 200
+    uuid = rows.node(office.ledger, "broker", 0)
+    rows.conductor(office.ledger, "c", drivers=["sandbox"], conductor_group="rack1")
+    for path in ("/v1/clouds/lab", f"/v1/nodes/{uuid}"):
+        read = client.send("GET", path, None, latest)
+        assert read.headers["etag"], path
+        stale = client.send("PATCH", path, {"conductor_group": "rack1"}, {**latest, "If-Match": '"x"'})
+        assert (stale.status, stale.json["code"]) == (412, "stale_plan"), path
+        unmoved = client.send("GET", path, None, latest)
+        assert unmoved.json["conductor_group"] in ("", None)
+        assert unmoved.headers["etag"] == read.headers["etag"]
+
+
+def test_every_patch_and_replacement_knows_if_match_and_every_post_that_changes_something_its_key(
+    client: Client,
+) -> None:
+    harmless = {"/v1/plans", "/v1/clouds/{name}/check"}
+    for path, methods in client.get("/openapi.json").json["paths"].items():
+        for method, told in methods.items():
+            headers = {one["name"].lower() for one in told.get("parameters", ()) if one["in"] == "header"}
+            if method in ("patch", "put"):
+                assert "if-match" in headers, (method, path)
+            if method == "post" and path not in harmless:
+                assert "idempotency-key" in headers, (method, path)

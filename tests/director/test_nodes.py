@@ -10,9 +10,11 @@ import pytest
 from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
 from coterie.director.office import Office
+from coterie.ledger.store import Ledger
 from tests.cli.conftest import CLOUD
 from tests.director.asgi import Client
 from tests.director.test_work import ended
+from tests.ledger.views import rows
 from tests.task.strangers import exists, stranger
 
 
@@ -128,7 +130,8 @@ def test_a_cloud_is_moved_by_itself_and_its_config_keeps_its_words(working: Clie
 
 
 def test_a_cloud_is_added_without_its_secrets_coming_back(working: Client) -> None:
-    new = {"name": "new", "driver": "sandbox", "conductor_group": "rack2", "properties": {"token": "hush-hush"}}
+    secret = {"path": "/bin/cpi", "properties": {"token": "hush-hush"}}
+    new = {"name": "new", "driver": "exec", "conductor_group": "rack2", "properties": secret}
     key = {"idempotency-key": "k"}
     replies = [working.send("POST", "/v1/clouds", new, key) for _ in range(2)]
     assert [reply.status for reply in replies] == [201, 201]
@@ -137,3 +140,14 @@ def test_a_cloud_is_added_without_its_secrets_coming_back(working: Client) -> No
     assert [one["name"] for one in working.get("/v1/clouds").json["items"]] == ["lab", "new"]
     assert working.send("POST", "/v1/clouds", new).status == 409
     assert working.send("POST", "/v1/clouds", {"name": "x", "driver": "none"}).status == 422
+
+
+def test_a_short_name_will_do_where_it_is_unique(client: Client, ledger: Ledger) -> None:
+    uuid = rows.node(ledger, "web", 0, deployment="a")
+    rows.node(ledger, "db", 0, deployment="a")
+    assert client.get("/v1/nodes/web/0").json["uuid"] == uuid
+    rows.node(ledger, "web", 0, deployment="b")
+    told = client.get("/v1/nodes/web/0")
+    assert (told.status, told.json["remedy"]) == (400, "say which: a/web/0, b/web/0")
+    assert client.get("/v1/nodes/a/web/0").json["uuid"] == uuid
+    assert client.get("/v1/nodes/web/7").status == 404

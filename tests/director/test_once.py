@@ -10,6 +10,7 @@ import pytest
 from coterie.director.office import Office
 from coterie.errors import Refused
 from tests.director.asgi import Client
+from tests.director.test_stemcells import GZIP, IMAGE, manifest, tarball
 from tests.ledger.views import rows
 
 KEY = {"Idempotency-Key": "k1"}
@@ -118,3 +119,52 @@ def test_other_work_is_done_once_too(
     monkeypatch.setattr(f"coterie.director.routes.{function}", work)
     replies = [client.send(method, path, None, KEY) for _ in range(2)]
     assert [(reply.status, reply.json) for reply in replies] == [(202, {"task_id": 1})] * 2
+
+
+def test_a_stemcell_is_catalogued_once_and_a_repetition_leaves_no_file(client: Client, office: Office) -> None:
+    body = tarball({"stemcell.MF": manifest(), "image": IMAGE})
+    first, second = [client.send("POST", "/v1/stemcells", body, {**GZIP, **KEY}) for _ in range(2)]
+    assert (first.status, first.json) == (second.status, second.json)
+    assert second.headers["idempotency-replayed"] == "true"
+    other = client.send("POST", "/v1/stemcells", tarball({"stemcell.MF": manifest(), "image": b"x"}), {**GZIP, **KEY})
+    assert (other.status, other.json["code"]) == (400, "usage")
+    assert client.send("DELETE", "/v1/stemcells/debian-12/1.10").status == 204
+    assert client.send("POST", "/v1/stemcells", body, {**GZIP, **KEY}).headers["idempotency-replayed"] == "true"
+    assert list(office.home.stemcells.iterdir()) == []
+    light = {"name": "a", "version": "1", "cloud_properties": {"image": "x"}}
+    replies = [client.send("POST", "/v1/stemcells", light, {"Idempotency-Key": "k2"}) for _ in range(2)]
+    assert ["idempotency-replayed" in one.headers for one in replies] == [False, True]
+
+
+def test_keys_and_abandoned_deployments_too(client: Client, office: Office) -> None:
+    public = client.get("/v1/keys").json["items"][0]["public"]
+    for number, (path, body) in enumerate(
+        [
+            ("/v1/keys", {"conductor_group": "rack1", "public": public}),
+            (f"/v1/keys/{public_id(client, public)}/retire", {"conductor_group": "rack1"}),
+            ("/v1/deployments/old/abandon", None),
+        ]
+    ):
+        rows.deployment(office.ledger, "old", serial=1) if body is None else None
+        sent = [client.send("POST", path, body, {"Idempotency-Key": f"n{number}"}) for _ in range(2)]
+        assert [one.status for one in sent] == [204, 204], sent[0].text
+        assert ["idempotency-replayed" in one.headers for one in sent] == [False, True]
+        assert sent[1].text == ""
+
+
+def public_id(client: Client, public: str) -> str:
+    return next(str(one["id"]) for one in client.get("/v1/keys").json["items"] if one["public"] == public)
+
+
+def test_a_repeated_request_for_a_token_makes_no_second_one_and_tells_no_secret(client: Client, office: Office) -> None:
+    first = client.send("POST", "/v1/tokens", {"name": "ann"}, KEY)
+    assert first.status == 201
+    again = client.send("POST", "/v1/tokens", {"name": "ann"}, KEY)
+    assert (again.status, again.json["code"]) == (409, "conflict")
+    assert first.json["id"] in again.json["what"] and "tokens revoke" in again.json["remedy"]
+    assert first.json["text"] not in again.text
+    assert len(client.get("/v1/tokens").json["items"]) == 1
+    assert client.send("POST", "/v1/tokens", {"name": "bob"}, KEY).json["code"] == "usage"
+    with office.ledger.read() as tx:
+        assert first.json["text"] not in str(tx.exec_driver_sql("SELECT * FROM replies").all())
+    assert client.send("POST", "/v1/tokens", {"name": "ann"}).status == 201, "without a key every request counts"

@@ -45,7 +45,7 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("POST", "/v1/plans", {}, 400, "usage"),
         ("POST", "/v1/plans", {"manifest": "a", "delete": True}, 400, "usage"),
         ("POST", "/v1/plans", {"surprise": 1}, 422, "invalid_request"),
-        ("POST", "/v1/plans", MANIFEST, 400, "usage"),
+        ("POST", "/v1/plans", MANIFEST, 422, "invalid_document"),
         ("GET", "/v1/deployments/x", None, 404, "not_found"),
         ("GET", "/v1/deployments/x/manifest", None, 404, "not_found"),
         ("PUT", "/v1/deployments/x", {}, 422, "invalid_request"),

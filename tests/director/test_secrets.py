@@ -34,14 +34,25 @@ azs:
 
 
 @pytest.mark.parametrize(
-    "key", ["password", "db_password", "api_key", "apiKey", "secretAccessKey", "auth_token", "clientSecret", "passwd"]
+    "key",
+    [
+        "password",
+        "db_password",
+        "api_key",
+        "apiKey",
+        "secretAccessKey",
+        "auth_token",
+        "clientSecret",
+        "passwd",
+        "user_data",
+    ],
 )
 def test_keys_that_look_secret(key: str) -> None:
     assert looks_secret(key)
 
 
 @pytest.mark.parametrize(
-    "key", ["name", "key", "public_key", "token_path", "secret_name", "passengers", "author", "id"]
+    "key", ["name", "key", "public_key", "token_path", "secret_name", "passengers", "author", "id", "user_data_path"]
 )
 def test_keys_that_do_not(key: str) -> None:
     assert not looks_secret(key)
@@ -80,8 +91,10 @@ def test_a_shown_document_is_not_taken_back() -> None:
 def test_no_route_gives_a_secret_away(client: Client, office: Office) -> None:
     stored = client.send("PUT", "/v1/cloud-config", {"text": CONFIG})
     assert stored.status == 200, stored.text
-    rows.deployment(office.ledger, "kafka", manifest=f"name: kafka\nenv: {{password: {SECRET}}}\n")
-    rows.node(office.ledger, "broker", 0, spec={"env": {"bosh": {"password": SECRET}}})
+    rows.deployment(
+        office.ledger, "kafka", manifest=f"name: kafka\nenv: {{password: {SECRET}}}\nuser_data: |\n  {SECRET}\n"
+    )
+    rows.node(office.ledger, "broker", 0, spec={"env": {"bosh": {"password": SECRET}}, "user_data": SECRET})
     rows.cloud_object(office.ledger, "i1", properties={"token": SECRET})
     rows.task(office.ledger, 1, plan={"details": {"secret": SECRET}}, state="done")
     rows.event(office.ledger, 1, 1, data={"password": SECRET}, body=f"called https://me:{SECRET}@cloud/")

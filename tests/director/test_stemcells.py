@@ -57,6 +57,19 @@ def test_a_tarball_is_stored_and_catalogued(client: Client, office: Office, mode
     assert kept.read_bytes() == IMAGE
 
 
+def test_its_operating_system_is_read_shown_and_can_be_named_by_manifests(client: Client, office: Office) -> None:
+    plain = client.send("POST", "/v1/stemcells", tarball({"stemcell.MF": manifest(), "image": IMAGE}), GZIP)
+    assert plain.json["os"] is None
+    told = tarball({"stemcell.MF": manifest(operating_system="ubuntu-jammy"), "image": IMAGE})
+    assert client.send("POST", "/v1/stemcells", told, GZIP).json["os"] == "ubuntu-jammy", "learnt from a second upload"
+    assert client.get("/v1/stemcells").json["items"][0]["os"] == "ubuntu-jammy"
+    other = tarball({"stemcell.MF": manifest(operating_system="arch"), "image": IMAGE})
+    refused = client.send("POST", "/v1/stemcells", other, GZIP)
+    assert (refused.status, refused.json["why"]) == (409, "it is ubuntu-jammy, not arch")
+    assert [kept.read_bytes() for kept in store(office)] == [IMAGE]
+    assert "os" in client.get("/openapi.json").json["components"]["schemas"]["Stemcell"]["properties"]
+
+
 def test_the_same_one_again_is_fine_another_of_its_name_is_not(client: Client, office: Office) -> None:
     body = tarball({"stemcell.MF": manifest(), "image": IMAGE})
     assert [client.send("POST", "/v1/stemcells", body, GZIP).status for _ in range(2)] == [201, 201]
@@ -79,6 +92,7 @@ def test_the_same_one_again_is_fine_another_of_its_name_is_not(client: Client, o
         (tarball({"stemcell.MF": b"- a", "image": IMAGE}), "no mapping"),
         (tarball({"stemcell.MF": manifest(name="../../etc"), "image": IMAGE}), "name in its stemcell.MF"),
         (tarball({"stemcell.MF": b"name: a", "image": IMAGE}), "version in its stemcell.MF"),
+        (tarball({"stemcell.MF": manifest(operating_system="[a]"), "image": IMAGE}), "operating_system in its"),
         (tarball({"stemcell.MF": manifest(sha1=f"'{'0' * 40}'"), "image": IMAGE}), "checksum"),
         (tarball({"stemcell.MF": manifest(sha1="sha256:" + "0" * 64), "image": IMAGE}), "checksum"),
     ],
@@ -96,7 +110,9 @@ def test_what_is_no_stemcell_is_refused_and_leaves_nothing(
 def test_a_light_stemcell_comes_as_json(client: Client) -> None:
     body = {"name": "debian-12", "version": "1.1", "cloud_properties": {"image_id": "ami-1"}}
     reply = client.send("POST", "/v1/stemcells", body)
-    assert (reply.status, reply.json["light"]) == (201, True)
+    assert (reply.status, reply.json["light"], reply.json["os"]) == (201, True, None)
+    assert client.send("POST", "/v1/stemcells", {**body, "version": "1.3", "os": "debian"}).json["os"] == "debian"
+    assert client.send("POST", "/v1/stemcells", {**body, "version": "1.4", "os": "../x"}).status == 422
     assert client.get("/v1/stemcells/debian-12/1.1").json["cloud_properties"] == {"image_id": "ami-1"}
     assert client.send("POST", "/v1/stemcells", {**body, "version": "1.2+dev"}).status == 201
     assert client.get("/v1/stemcells/debian-12/1.2+dev").status == 200

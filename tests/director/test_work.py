@@ -58,6 +58,16 @@ def test_a_plan_has_an_id_and_can_be_had_as_text(working: Client) -> None:
     assert working.get("/v1/cloud-config").status == 404, "planning sets nothing"
 
 
+def test_a_stemcell_can_be_named_by_its_operating_system(working: Client) -> None:
+    for version in ("1.10", "1.9"):
+        light = {"name": "debian-12", "version": version, "os": "debian", "cloud_properties": {"image": "x"}}
+        assert working.send("POST", "/v1/stemcells", light).status == 201
+    for version, found in (("1.9", "1.9"), ("latest", "1.10")):
+        text = MANIFEST.replace('name: debian-12, version: "1.1"', f'os: debian, version: "{version}"')
+        planned = working.send("POST", "/v1/plans", {**WISH, "manifest": text}).json
+        assert planned["changes"][0]["subject"] == f"debian-12/{found}@lab"
+
+
 def test_a_confirmed_plan_is_done_and_a_stale_one_is_not(working: Client) -> None:
     plan = working.send("POST", "/v1/plans", WISH).json
     stale = working.send("PUT", "/v1/deployments/web", {**WISH, "plan": "another"})

@@ -228,7 +228,9 @@ def _revive(director: Director, phase: Phase) -> int | None:
 
 
 def _dispose(director: Director, phase: Phase) -> int | None:
-    """As a person who goes through `coterie disks`: a deletion that was cancelled on its way is asked for again."""
+    """One kept disk, as a person names it: a deletion that was cancelled on its way is asked for again."""
+    if director.accepted():
+        return None
     nobodys = sa.select(objects.c.intent).where(objects.c.state.in_(("kept", "deleting")), objects.c.node.is_(None))
     with director.ledger.read() as tx:
         intent = tx.execute(nobodys.where(objects.c.kind == "disk").order_by(objects.c.intent).limit(1)).scalar()

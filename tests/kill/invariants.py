@@ -129,10 +129,12 @@ def _kept_disks(phase: Phase, before: Book | None, now: Book, cloud: Cloud) -> I
     """A disk that was there is there still, unless its deletion was asked for."""
     attached = {disk.id for disk in cloud.disks if disk.vm}
     yield from (f"kept disk {row.cid} is attached" for row in now.of("disk", "kept") if row.cid in attached)
-    if before is None or phase.ask == "dispose":
+    if phase.ask == "delete":
+        yield from (f"disk {disk.id} is left" for disk in cloud.disks)
+    if before is None or phase.ask == "delete":
         return
     present = {disk.id for disk in cloud.disks}
-    precious = ("kept",) if phase.ask == "delete" else ("live", "kept")
+    precious = ("live",) if phase.ask == "dispose" else ("live", "kept")
     yield from (
         f"disk {row.cid} of {row.ref} is lost" for row in before.of("disk", *precious) if row.cid not in present
     )

@@ -34,7 +34,7 @@ class Phase:
     @property
     def groups(self) -> list[Json]:
         """The instance groups that are there when the phase is over."""
-        return list(self.manifest["instance_groups"]) if self.ask in ("deploy", "look", "revive") else []
+        return list(self.manifest["instance_groups"]) if self.ask not in ("nothing", "delete") else []
 
 
 def zone() -> Json:
@@ -81,7 +81,10 @@ def manifest(*groups: Json, **more: Any) -> Json:
 
 def phases() -> tuple[Phase, ...]:
     """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, revived after the
-    loss of a VM, deleted."""
+    loss of a VM, deleted.
+
+    Of the disks that were kept on the way one is disposed of by its name; the deletion takes the others.
+    """
     now = _first()
     found = [Phase("begin", now, "nothing", 0), Phase("create", now)]
     for name, change in _CHANGES.items():
@@ -92,8 +95,8 @@ def phases() -> tuple[Phase, ...]:
         *found,
         Phase("look", now, "look"),
         Phase("revive", now, "revive", 2),
+        Phase("dispose", now, "dispose"),
         Phase("delete", now, "delete"),
-        Phase("dispose", now, "dispose", 2),
     )
 
 

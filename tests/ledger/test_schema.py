@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import coterie.ledger
-from coterie.errors import LedgerTooNew
+from coterie.errors import LedgerTooNew, LedgerUnusable
 from coterie.ids import Ids
 from coterie.ledger import conductors, identity, nodes, schema
 from coterie.ledger.store import Ledger
@@ -69,6 +69,28 @@ def test_a_newer_database_is_refused_and_left_alone(database_url: str) -> None:
     assert "newer release" in refusal.value.remedy
     with engine(database_url).connect() as tx:
         assert tx.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+def test_a_look_at_it_tells_the_same_and_upgrades_nothing(database_url: str) -> None:
+    upgrade_to(database_url, "0001")
+    Ledger.examine(database_url)
+    with engine(database_url).begin() as tx:
+        assert tx.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "0001"
+        tx.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(LedgerTooNew, match="schema 9999"):
+        Ledger.examine(database_url)
+
+
+def test_a_damaged_file_is_told_with_its_name_and_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    file.write_bytes(b"this is no database" * 1000)
+    for look in (Ledger.open, Ledger.examine):
+        with pytest.raises(LedgerUnusable, match=r"ledger\.db is damaged") as told:
+            look(f"sqlite:///{file}")
+        assert told.value.why == "file is not a database"
+        assert "backup" in told.value.remedy
+    with pytest.raises(LedgerUnusable, match="cannot be opened"):
+        Ledger.open(f"sqlite:///{tmp_path}/no/such/folder.db")
 
 
 def test_a_newer_database_that_only_added_things_is_worked_on(database_url: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.errors import Refused
+from coterie.errors import NotFound, Refused
 from coterie.plan.model import Plan
 from coterie.plan.render import text
 from tests.plan.world import World, cloud, group, manifest
@@ -260,8 +260,9 @@ def test_soft_groups_boot_as_few_at_a_time_as_the_cloud_can_spread(world: World)
 def test_recreate_on_request(world: World) -> None:
     world.deploy(BASE)
     assert nodes(world.plan(BASE, only=frozenset({"web/1"}), recreate=True)) == {"web/1": "recreate: asked for"}
-    with pytest.raises(Refused, match="there is no node web/9"):
+    with pytest.raises(NotFound, match="there is no node web/9") as unknown:
         world.plan(BASE, only=frozenset({"web/9"}))
+    assert "broker, web" in unknown.value.remedy
     assert len(nodes(world.plan(BASE, recreate=True))) == 5
 
 

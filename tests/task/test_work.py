@@ -110,6 +110,37 @@ def test_a_removed_nodes_disk_is_kept_until_somebody_deletes_it(here: Site) -> N
     assert disk.cid
 
 
+def test_disks_that_were_kept_go_with_their_deployment_if_told_so(here: Site) -> None:
+    disks = manifest(group("a", 3, "persistent_disk: 1024"))
+    here.deploy(disks)
+    here.deploy(manifest(group("a", 1, "persistent_disk: 1024")))
+    assert here.objects("disk") == {"live": 1, "kept": 2}
+    (note,) = here.plan(disks).notes
+    assert "new, empty disks for a/1, a/2" in note
+    plain = here.plan(delete=True)
+    assert [change.kind for change in plain.changes] == ["node", "stemcell"]
+    assert "kept disks of earlier nodes stay, with their data (2, together 2048 MiB)" in plain.notes[0]
+    doomed = [change for change in here.plan(delete=True, delete_disks=True).changes if change.kind == "disk"]
+    assert [(one.action, one.destructive, one.subject[:4]) for one in doomed] == [
+        ("delete", True, "a/1 "),
+        ("delete", True, "a/2 "),
+    ]
+    here.delete(delete_disks=True)
+    assert here.objects("disk") == {"gone": 3}
+    assert here.held("disk") == []
+
+
+def test_a_kept_disk_whose_deletion_failed_is_deleted_by_the_next_try(local: Site) -> None:
+    local.deploy(manifest(group("a", 2, "persistent_disk: 1024")))
+    local.deploy(manifest(group("a", 1, "persistent_disk: 1024")))
+    _fault(local, "delete_disk", "error", retryable=False)
+    local.delete("failed", delete_disks=True)
+    assert local.objects("disk")["deleting"] == 2
+    faults.clear(_datacenter(local).store)
+    local.delete(delete_disks=True)
+    assert local.held("disk") == []
+
+
 def test_a_disk_in_use_cannot_be_deleted(local: Site) -> None:
     local.deploy(manifest(group("a", 1, "persistent_disk: 1024")))
     with local.ledger.read() as tx:

@@ -14,7 +14,11 @@ from coterie.errors import UsageError
 
 @verb("delete")
 @click.argument("name")
-@click.option("--delete-disks", is_flag=True, help="Delete its persistent disks too; there is no way back.")
+@click.option(
+    "--delete-disks",
+    is_flag=True,
+    help="Delete its persistent disks too, kept ones as well; no way back.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.option("--abandon", is_flag=True, help="Call no cloud: forget it, and leave what it has to `coterie cleanup`.")
 def delete(session: Session, name: str, delete_disks: bool, dry_run: bool, abandon: bool) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import click
 
 from coterie.cli.frame.session import Session
@@ -11,11 +13,12 @@ from coterie.cli.show.data import as_json
 from coterie.cli.show.table import table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import started
+from coterie.director.states import DiskState
 
 
 @noun("disks")
 @click.option("--deployment", metavar="NAME")
-@click.option("--state", metavar="STATE", help="live, kept, intended, unknown or deleting.")
+@click.option("--state", type=click.Choice(get_args(DiskState)))
 @click.option("--cloud", metavar="NAME")
 def disks(session: Session, **wanted: str | None) -> None:
     """List persistent disks; `delete` one that no node uses."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -13,13 +13,14 @@ from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import started
+from coterie.director.states import GroupState
 from coterie.errors import NotFound
 
 
 @noun("groups")
 @click.option("--deployment", metavar="NAME")
 @click.option("--cloud", metavar="NAME")
-@click.option("--state", metavar="STATE", help="intended, live, drifted, missing, deleting or gone.")
+@click.option("--state", type=click.Choice(get_args(GroupState)))
 def groups(session: Session, **wanted: str | None) -> None:
     """List server groups, one row per cloud; `show` asks the cloud."""
     found = session.api.list("/v1/groups", wanted)
@@ -33,7 +34,7 @@ def groups(session: Session, **wanted: str | None) -> None:
 
 
 @groups.verb("show")
-@click.argument("name", metavar="NAME|CID")
+@click.argument("name", metavar="[DEPLOYMENT/]NAME|CID")
 @click.option("--deployment", metavar="NAME", help="Where the name is used by several.")
 def show(session: Session, name: str, deployment: str | None) -> None:
     """One server group: its nodes and hosts, and a fresh look at what its cloud holds."""
@@ -45,7 +46,7 @@ def show(session: Session, name: str, deployment: str | None) -> None:
 
 
 @groups.verb("repair")
-@click.argument("name", metavar="NAME|CID")
+@click.argument("name", metavar="[DEPLOYMENT/]NAME|CID")
 @click.option("--deployment", metavar="NAME", help="Where the name is used by several.")
 def repair(session: Session, name: str, deployment: str | None) -> int:
     """Have the cloud make again what it lost of a server group, for the VMs that belong to it."""
@@ -57,6 +58,9 @@ def _cids(session: Session, name: str, deployment: str | None) -> list[str]:
     if name.startswith(("cg-", "ext-")):
         return [name]
     rows = session.api.list("/v1/groups", {"name": name, "deployment": deployment})["items"]
+    whose, slash, short = name.partition("/")
+    if not rows and slash and deployment is None:
+        rows = session.api.list("/v1/groups", {"name": short, "deployment": whose})["items"]
     if not rows:
         raise NotFound(f"no server group {name!r}", remedy="list them with `coterie groups`")
     return [row["intent"] for row in rows]

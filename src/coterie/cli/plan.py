@@ -17,7 +17,7 @@ CHANGES_PENDING = 3
 @click.option("--recreate", is_flag=True, help="Recreate VMs although nothing about them changed.")
 @click.option("--node", "nodes", multiple=True, metavar="GROUP/INDEX", help="Only this node; may be repeated.")
 @click.option("--exit-code", is_flag=True, help="Exit with 3 when there are changes.")
-@click.option("--save", metavar="FILE", help="Keep the plan for `coterie deploy --plan FILE`.")
+@click.option("--save", metavar="FILE", help="Keep it for `coterie deploy --plan FILE`, clouds' properties sealed.")
 @click.option("--detail", is_flag=True, help="Show every change.")
 def plan(
     session: Session,
@@ -31,9 +31,9 @@ def plan(
 ) -> int:
     """Show what `coterie deploy MANIFEST` would do, and why."""
     wished = wish.deploy_wish(session, manifest, cloud_config, recreate, nodes)
-    made = wish.ask(session, wished, detail=detail)
+    made = wish.ask(session, wished, detail=detail, kept=save is not None)
     wish.show(session, made)
     if save:
-        file.save(save, wished, made)
+        file.save(save, wish.sealed(session, wished), made)
         session.say(f"saved; apply it with: coterie deploy --plan {save}")
     return CHANGES_PENDING if exit_code and made["changes"] else 0

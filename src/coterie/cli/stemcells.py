@@ -25,10 +25,18 @@ def stemcells(session: Session) -> None:
         session.data(as_json(found))
         return
     rows = [
-        (one["name"], one["version"], one["light"], one["clouds"], (one["sha256"] or "")[:12], ago(one["created_at"]))
+        (
+            one["name"],
+            one["version"],
+            one["os"],
+            one["light"],
+            one["clouds"],
+            (one["sha256"] or "")[:12],
+            ago(one["created_at"]),
+        )
         for one in found["items"]
     ]
-    session.data(table(("NAME", "VERSION", "LIGHT", "IN CLOUDS", "SHA256", "ADDED"), rows, session.paint))
+    session.data(table(("NAME", "VERSION", "OS", "LIGHT", "IN CLOUDS", "SHA256", "ADDED"), rows, session.paint))
 
 
 @stemcells.verb("upload")
@@ -46,9 +54,10 @@ def upload(session: Session, file: str) -> None:
 @click.option(
     "--property", "properties", multiple=True, required=True, metavar="KEY=VALUE", help="Cloud property; JSON or text."
 )
-def add(session: Session, name: str, version: str, properties: tuple[str, ...]) -> None:
+@click.option("--os", metavar="NAME", help="Its operating system, for manifests that name that.")
+def add(session: Session, name: str, version: str, properties: tuple[str, ...], os: str | None) -> None:
     """Add a light stemcell: an image that the clouds have already; the properties say which."""
-    body = {"name": name, "version": version, "cloud_properties": dict(_pair(one) for one in properties)}
+    body = {"name": name, "version": version, "os": os, "cloud_properties": dict(_pair(one) for one in properties)}
     _added(session, session.api.send("POST", "/v1/stemcells", body=body).body)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -13,11 +13,14 @@ from coterie.cli.show.table import table
 from coterie.cli.show.times import ago, took
 from coterie.cli.watch import task as watching
 from coterie.cli.watch.report import report
+from coterie.director.states import TaskState
+
+_MOST = 50
 
 
 @noun("tasks")
 @click.option("--deployment", metavar="NAME")
-@click.option("--state", metavar="STATE", help="running, cancelling, done, failed or cancelled.")
+@click.option("--state", type=click.Choice(get_args(TaskState)))
 @click.option("--all", "everything", is_flag=True, help="The periodic looks too.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 def tasks(session: Session, limit: int, everything: bool, **wanted: str | None) -> None:
@@ -40,11 +43,21 @@ def show(session: Session, task: int) -> None:
         return
     session.data(report(found, session.paint))
     rows = [
-        (one["name"], one["state"], f"{one['ended']}/{one['total']}", one["failed"], one["max_in_flight"])
+        (one["name"], one["state"], f"{one['ended']}/{one['total']}", one["failed"], one["max_in_flight"] or "all")
         for one in found["stages"]
     ]
     if rows:
         session.data("\n" + table(("STAGE", "STATE", "STEPS", "FAILED", "AT ONCE"), rows, session.paint, state=1))
+    if found["ended_at"] is None:
+        _show_running(session, task)
+
+
+def _show_running(session: Session, task: int) -> None:
+    """What is being worked on now, and by whom."""
+    steps = session.api.list(f"/v1/tasks/{task}/steps", {"state": "running"}, _MOST)["items"]
+    rows = [(one["subject"], one["flow"], one["label"], one["attempt"], one["owner"]) for one in steps]
+    if rows:
+        session.data("\n" + table(("WORKS ON", "FLOW", "STEP", "ATTEMPT", "CONDUCTOR"), rows, session.paint))
 
 
 @tasks.verb("watch")

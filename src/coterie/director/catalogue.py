@@ -16,7 +16,7 @@ def add(office: Office, taken: Taken) -> None:
     try:
         with office.ledger.write() as tx:
             row = (taken.name, taken.version, taken.image, taken.sha256, taken.cloud_properties, taken.formats)
-            stemcells.add(tx, *row)
+            stemcells.add(tx, *row, taken.os)
     except Conflict:
         with office.ledger.read() as tx:
             present = stemcells.get(tx, taken.name, taken.version)
@@ -25,9 +25,11 @@ def add(office: Office, taken: Taken) -> None:
         raise
 
 
-def add_light(office: Office, name: str, version: str, cloud_properties: dict[str, Any], formats: list[str]) -> None:
+def add_light(
+    office: Office, name: str, version: str, os: str | None, cloud_properties: dict[str, Any], formats: list[str]
+) -> None:
     with office.ledger.write() as tx:
-        stemcells.add(tx, name, version, None, None, cloud_properties, formats)
+        stemcells.add(tx, name, version, None, None, cloud_properties, formats, os)
 
 
 def delete(office: Office, name: str, version: str) -> None:

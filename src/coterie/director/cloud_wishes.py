@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from coterie.director import sealing
@@ -23,9 +24,10 @@ def add_cloud(office: Office, cloud: dict[str, Any]) -> None:
     set_cloud_config(office, changed.body, _FILE, changed.id)
 
 
-def move_cloud(office: Office, name: str, group: str) -> None:
-    """Refused where the new group could not open the cloud's properties."""
+def move_cloud(office: Office, name: str, group: str, agree: Callable[[int], None] = lambda config: None) -> None:
+    """Refused where the new group could not open the cloud's properties, or `agree` says no to the config in force."""
     changed = cloud_change.moved(office.ledger, name, group)
+    agree(changed.id)
     set_cloud_config(office, changed.body, _FILE, changed.id)
 
 

@@ -9,7 +9,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -35,16 +35,42 @@ class Taken:
     sha256: str
     cloud_properties: dict[str, Any]
     formats: list[str]
+    os: str | None
 
 
-async def take_in(body: AsyncIterator[bytes], store: Path) -> Taken:
+class Received:
+    """A tarball as it came, in a folder of its own below the store."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tarball = folder / "tarball"
+        self._sum = hashlib.sha256()
+
+    async def fill(self, body: AsyncIterator[bytes]) -> None:
+        with self.tarball.open("wb") as out:
+            async for chunk in body:
+                await run_in_threadpool(self._write, out, chunk)
+
+    @property
+    def digest(self) -> str:
+        return self._sum.hexdigest()
+
+    def _write(self, out: IO[bytes], chunk: bytes) -> None:
+        self._sum.update(chunk)
+        _write(out, chunk)
+
+
+@asynccontextmanager
+async def received(body: AsyncIterator[bytes], store: Path) -> AsyncIterator[Received]:
+    """What is not taken in meanwhile is gone afterwards."""
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _scratch(store) as folder:
-        tarball = folder / "tarball"
-        with tarball.open("wb") as out:
-            async for chunk in body:
-                await run_in_threadpool(_write, out, chunk)
-        return await run_in_threadpool(_unpack, tarball, folder, store)
+        made = Received(folder)
+        await made.fill(body)
+        yield made
+
+
+def take_in(came: Received, store: Path) -> Taken:
+    return _unpack(came.tarball, came.tarball.parent, store)
 
 
 @contextmanager
@@ -116,6 +142,8 @@ def _described(raw: bytes) -> dict[str, Any]:
     for field in ("name", "version"):
         if not _NAME.fullmatch(str(value.get(field, ""))):
             raise _bad(f"{field} in its stemcell.MF is missing or has strange characters")
+    if not _NAME.fullmatch(str(value.get("operating_system") or "none")):
+        raise _bad("operating_system in its stemcell.MF has strange characters")
     return value
 
 
@@ -134,6 +162,7 @@ def _keep(manifest: dict[str, Any], digests: dict[str, str], image: Path, store:
         digests["sha256"],
         properties if isinstance(properties, dict) else {},
         [str(one) for one in formats] if isinstance(formats, list) else [],
+        str(manifest["operating_system"]) if manifest.get("operating_system") else None,
     )
 
 

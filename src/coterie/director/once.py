@@ -47,6 +47,25 @@ def once(
     return _response(status, answer)
 
 
+def first_time(tx: Tx, request: Request, key: str | None, body: Any) -> None:
+    """For an answer that must not be given twice: inside the transaction of the work, so that neither is without the
+    other. Raises what was answered before as a conflict."""
+    if key is None:
+        return
+    try:
+        earlier = _reserve_in(tx, key, _fingerprint(request, key, body))
+    except IntegrityError as error:  # another Director on this database was faster
+        raise _busy() from error
+    if earlier is not None:
+        raise Conflict(**earlier.body)
+
+
+def answered(tx: Tx, key: str | None, status: int, **conflict: str) -> None:
+    """What a repetition will be told."""
+    if key is not None:
+        _apply(tx, writes.update("replies", {"key": key}, status=status, body=conflict))
+
+
 def _fingerprint(request: Request, key: str, body: Any) -> str:
     # Who asks counts: a key that somebody else has used must not give their reply away.
     text = json.dumps(
@@ -95,4 +114,4 @@ def _response(status: int, body: dict[str, Any], *, replayed: bool = False) -> R
     headers = {"Idempotency-Replayed": "true"} if replayed else {}
     if "task_id" in body:
         headers["Location"] = f"/v1/tasks/{body['task_id']}"
-    return SafeJson(body, status, headers=headers)
+    return Response(status_code=status, headers=headers) if status == 204 else SafeJson(body, status, headers=headers)

@@ -74,15 +74,16 @@ def response(error: CoterieError, path: str | None = None) -> Response:
 def body_of(error: CoterieError, path: str | None = None) -> dict[str, Any]:
     details = dict(error.details)
     mistakes, task = details.pop("mistakes", None), details.pop("task_id", None)
+    why = "" if mistakes else error.why  # each mistake is told once, where programs can read it
     return {
         "type": f"urn:coterie:problem:{error.code}",
         "title": error.code.replace("_", " ").capitalize(),
         "status": _status(error),
-        "detail": str(error),
+        "detail": f"{error.what}: {why}" if why else error.what,
         "instance": path,
         "code": error.code,
         "what": error.what,
-        "why": error.why,
+        "why": why,
         "remedy": error.remedy,
         "retryable": error.retryable,
         "task_id": task,

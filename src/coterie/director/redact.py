@@ -10,7 +10,7 @@ from coterie.settings import REDACTED, veiled
 
 _SECRET = re.compile(
     r"pass(word|wd|phrase|code)?$|pwd$|secret|token$|credential|private_?key|(access|api|account|shared|ssh)_?key"
-    r"|connection_?string|authorization|cookie",
+    r"|connection_?string|authorization|cookie|user_?data$",  # user data is made of what a machine must not tell
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(r"public|(^|_)(name|path|file|type)$", re.IGNORECASE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import Depends, Query
+from fastapi import Depends, Header, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -61,6 +61,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def listing(page: Page) -> Json:
     return {"items": page.items, "next": page.next}
+
+
+IfMatch = Annotated[str | None, Header(max_length=1000, description="ETag of what was looked at; another now → 412")]
 
 
 def tag(value: int | str) -> str:

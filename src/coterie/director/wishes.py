@@ -10,12 +10,13 @@ from coterie.director.office import Office
 from coterie.director.wish import DeployWish, PlanWish
 from coterie.errors import Conflict, InvalidDocument, UsageError
 from coterie.ledger.sight import limited
-from coterie.ledger.views import nodes, objects, tasks
+from coterie.ledger.views import deployments, nodes, objects, tasks
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
 from coterie.task import doubt, errands, let_go, regroup, start
 from coterie.task.audit import placement_audit
+from coterie.task.draft import Permit
 from coterie.task.enroll import Enrollment
 from coterie.task.enroll import enroll as enroll_machine
 from coterie.task.request import PlanRequest
@@ -83,12 +84,12 @@ def settle(office: Office, intent: str, cid: str | None) -> None:
     doubt.settle(office.ledger, intent, cid)
 
 
-def move_node(office: Office, uuid: str, group: str | None) -> None:
+def move_node(office: Office, uuid: str, group: str | None, agree: Permit) -> None:
     with office.ledger.read() as tx:
         cloud = nodes.one(tx, uuid)["cloud"]
     if group is not None:
         sealing.require_movable(office, cloud, group)
-    regroup.move_node(office.ledger, uuid, group)
+    regroup.move_node(office.ledger, uuid, group, agree)
 
 
 def enroll(office: Office, wish: Enrollment) -> str:
@@ -117,7 +118,8 @@ def audit(office: Office, deployment: str | None) -> dict[str, Any]:
     if limited() and deployment is None:
         raise UsageError("which deployment?", remedy="name one: the audit of all is not for a single team")
     if deployment is not None:
-        teams.require_own(office.ledger, deployment)
+        with office.ledger.read() as tx:
+            deployments.one(tx, deployment)
     return placement_audit(office.ledger, deployment)
 
 

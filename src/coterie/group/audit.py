@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coterie.group.order import by_index
 from coterie.group.policy import PROMISES, Hosts, judge, misplaced
 from coterie.group.room import Room, vacatable
 
@@ -86,7 +87,7 @@ def _by(members: Sequence[Member], key: Any) -> dict[str, list[str]]:
     for member in members:
         if key(member):
             found[key(member)].append(member.node)
-    return {name: sorted(nodes) for name, nodes in sorted(found.items())}
+    return {name: sorted(nodes, key=by_index) for name, nodes in sorted(found.items())}
 
 
 def _worst(by: Mapping[str, list[str]]) -> dict[str, Any] | None:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from coterie.group.order import by_index
+
 PROMISES: Mapping[str, str] = {
     "soft-anti-affinity": "spread over hosts as evenly as capacity allows",
     "anti-affinity": "no two nodes on one host",
@@ -61,7 +63,7 @@ def _apart(per_host: Counter[str]) -> Verdict:
     shared = sorted(host for host, count in per_host.items() if count > 1)
     if shared:
         return Verdict(False, f"nodes share a host: {', '.join(shared)}")
-    return Verdict(True, f"{per_host.total()} nodes on {len(per_host)} hosts")
+    return Verdict(True, _spread(per_host))
 
 
 def _even(per_host: Counter[str], available: int | None) -> Verdict:
@@ -73,7 +75,7 @@ def _even(per_host: Counter[str], available: int | None) -> Verdict:
         return Verdict(False, f"{most} nodes on one host and {least} on another; fine only if the others are full")
     if used == 1 and most > 1 and available is None:
         return Verdict(None, f"all {most} nodes are on one host, and the cloud does not say whether it has others")
-    return Verdict(True, f"{per_host.total()} nodes on {used} hosts, at most {most} on one")
+    return Verdict(True, f"{_spread(per_host)}, at most {most} on one")
 
 
 def _together(per_host: Counter[str]) -> Verdict:
@@ -118,7 +120,7 @@ def misplaced(policy: str | None, by_host: Mapping[str, Sequence[str]], known: H
             found = [node for host, nodes in fullest_first for node in nodes if host not in known.allowed]
         case _:
             found = []
-    return sorted(found)
+    return sorted(found, key=by_index)
 
 
 def _surplus(fullest_first: Sequence[Sequence[str]], available: int | None) -> list[str]:
@@ -130,3 +132,8 @@ def _surplus(fullest_first: Sequence[Sequence[str]], available: int | None) -> l
     share, more = divmod(total, hosts) if hosts else (0, 0)
     rooms = [share + (1 if number < more else 0) for number in range(len(fullest_first))]
     return [node for nodes, room in zip(fullest_first, rooms, strict=True) for node in nodes[room:]]
+
+
+def _spread(per_host: Counter[str]) -> str:
+    nodes, hosts = per_host.total(), len(per_host)
+    return f"{nodes} {'node' if nodes == 1 else 'nodes'} on {hosts} {'host' if hosts == 1 else 'hosts'}"

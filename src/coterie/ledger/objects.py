@@ -95,6 +95,18 @@ def images(tx: Tx, refs: Sequence[str]) -> list[ObjectRow]:
     return [ObjectRow(*row) for row in tx.execute(query)]
 
 
+def kept_disks(tx: Tx, deployment: str) -> list[ObjectRow]:
+    """Those of nodes that are gone, and those whose deletion was asked for and did not come to its end."""
+    query = sa.select(*_ROW).where(
+        objects.c.deployment == deployment,
+        objects.c.kind == "disk",
+        objects.c.state.in_(("kept", "deleting")),
+        objects.c.node.is_(None),
+        objects.c.cid.is_not(None),
+    )
+    return [ObjectRow(*row) for row in tx.execute(query.order_by(objects.c.intent))]
+
+
 def kept_ones(tx: Tx) -> list[ObjectRow]:
     """Disks and snapshots in their undo window."""
     query = sa.select(*_ROW).where(objects.c.state == "kept", objects.c.cid.is_not(None)).order_by(objects.c.intent)

@@ -22,16 +22,28 @@ def upgrade(engine: sa.Engine) -> None:
     with engine.begin() as tx:
         if tx.dialect.name == "postgresql":
             tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        found = _read_version(tx)
-        if found is not None and found not in _known():
-            if _floor(tx) in _known():
-                return  # what a newer release added does not disturb us: an upgrade is under way
-            raise LedgerTooNew(
-                f"this database has schema {found}, which this release does not know",
-                why=f"it was written by a newer release; the newest schema here is {HEAD}",
-                remedy="start the newer release, or restore a backup made before the upgrade",
-            )
-        _run_migrations(tx)
+        if not _newer(tx):
+            _run_migrations(tx)
+
+
+def require_known(engine: sa.Engine) -> None:
+    """Raises LedgerTooNew where `upgrade` would; changes nothing."""
+    with engine.connect() as tx:
+        _newer(tx)
+
+
+def _newer(tx: sa.Connection) -> bool:
+    """Whether a newer release wrote it and we may work on it: what it added does not disturb us."""
+    found = _read_version(tx)
+    if found is None or found in _known():
+        return False
+    if _floor(tx) in _known():
+        return True
+    raise LedgerTooNew(
+        f"this database has schema {found}, which this release does not know",
+        why=f"it was written by a newer release; the newest schema here is {HEAD}",
+        remedy="start the newer release, or restore a backup made before the upgrade",
+    )
 
 
 def current(engine: sa.Engine) -> str | None:

@@ -12,7 +12,7 @@ from coterie.ledger.store import Tx
 from coterie.ledger.tables import addresses, cloud_configs, deployments
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
-from coterie.plan.model import CloudNow, DiskNow, GroupNow, NodeNow, Snapshot, StemcellNow
+from coterie.plan.model import CloudNow, DiskNow, GroupNow, KeptDisk, NodeNow, Snapshot, StemcellNow
 
 
 def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
@@ -33,6 +33,10 @@ def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
         images_left=_images_left(tx),
         images_used_elsewhere=_images_used_elsewhere(tx, deployment),
         taken=_taken(tx, deployment),
+        kept=tuple(
+            KeptDisk(row.intent, row.cid or "", row.ref or row.intent, row.cloud, row.az, row.size_mb)
+            for row in objects.kept_disks(tx, deployment)
+        ),
     )
 
 

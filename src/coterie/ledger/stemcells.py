@@ -42,6 +42,7 @@ def add(
 ) -> None:
     present = get(tx, name, version)
     if present is not None and present.sha256 == sha256 and present.cloud_properties == cloud_properties:
+        _learn_os(tx, present, os)
         return
     if present is not None:
         raise Conflict(
@@ -50,6 +51,20 @@ def add(
         )
     row = {"image": image, "sha256": sha256, "cloud_properties": cloud_properties, "formats": formats, "os": os}
     tx.execute(stemcells.insert().values(name=name, version=version, created_at=now(), **row))
+
+
+def _learn_os(tx: Tx, present: StemcellRow, os: str | None) -> None:
+    """One that was taken in before its operating system was read gets it by being uploaded again."""
+    if os is None or os == present.os:
+        return
+    if present.os is not None:
+        raise Conflict(
+            f"stemcell {present.ref} is there already, with another operating system",
+            why=f"it is {present.os}, not {os}",
+            remedy=f"give it another version, or delete the old one: coterie stemcells delete {present.ref}",
+        )
+    mine = sa.and_(stemcells.c.name == present.name, stemcells.c.version == present.version)
+    tx.execute(stemcells.update().where(mine).values(os=os))
 
 
 def get(tx: Tx, name: str, version: str) -> StemcellRow | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from coterie.errors import UsageError
+from coterie.errors import LedgerUnusable, UsageError
 from coterie.ledger import schema
 from coterie.ledger.bell import Bell
 
@@ -73,11 +74,22 @@ class Ledger:
     @staticmethod
     def open(url: str) -> Ledger:
         """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew)."""
-        ledger = _sqlite(url) if url.startswith("sqlite") else _postgresql(url)
-        schema.upgrade(ledger._writer)
+        ledger = _connected(url)
+        with _readable(url):
+            schema.upgrade(ledger._writer)
         if ledger.dialect == "postgresql":
             ledger._listen(_plain(url))
         return ledger
+
+    @staticmethod
+    def examine(url: str) -> None:
+        """Raises what `open` would raise about the database; upgrades nothing."""
+        ledger = _connected(url)
+        try:
+            with _readable(url):
+                schema.require_known(ledger._reader)
+        finally:
+            ledger.close()
 
     @property
     def dialect(self) -> str:
@@ -129,6 +141,34 @@ class Ledger:
             self._wakeups.close()
         self._reader.dispose()
         self._writer.dispose()
+
+
+def _connected(url: str) -> Ledger:
+    return _sqlite(url) if url.startswith("sqlite") else _postgresql(url)
+
+
+@contextmanager
+def _readable(url: str) -> Iterator[None]:
+    """What SQLite says of its file is told with the file's name and what to do; a server's words pass."""
+    try:
+        yield
+    except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
+        cause = getattr(error, "orig", None) or error
+        if not isinstance(cause, sqlite3.DatabaseError):
+            raise
+        file = url.removeprefix("sqlite:///")
+        if isinstance(cause, sqlite3.OperationalError):
+            raise LedgerUnusable(
+                f"the ledger {file} cannot be opened",
+                why=str(cause),
+                remedy="see that the file and its folder can be read and written by you, and that the disk has room",
+            ) from error
+        raise LedgerUnusable(
+            f"the ledger {file} is damaged",
+            why=str(cause),
+            remedy="restore it from a backup; or move it away and begin with an empty one, which knows nothing of what "
+            "the clouds hold",
+        ) from error
 
 
 def _sqlite(url: str) -> Ledger:

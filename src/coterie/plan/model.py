@@ -26,6 +26,18 @@ class DiskNow:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptDisk:
+    """One whose node is gone."""
+
+    intent: str
+    cid: str
+    ref: str  # the node that it was of
+    cloud: str
+    az: str | None
+    size_mb: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeNow:
     uuid: str
     instance_group: str
@@ -95,11 +107,12 @@ class Snapshot:
     nodes: tuple[NodeNow, ...]
     groups: tuple[GroupNow, ...]
     clouds: Mapping[str, CloudNow]
-    stemcells: tuple[StemcellNow, ...]  # the catalogue, oldest first
+    stemcells: tuple[StemcellNow, ...]  # the catalogue, in the order of its coming
     images: Mapping[tuple[str, str], str]  # (cloud, "name/version") that is there or on its way → intent
     images_left: Mapping[tuple[str, str], str]  # begun by an upload that did not finish → intent
     images_used_elsewhere: frozenset[tuple[str, str]]  # by nodes of other deployments
     taken: Mapping[str, frozenset[str]]  # network → addresses of other deployments
+    kept: tuple[KeptDisk, ...] = ()
 
 
 # -- what shall be done --

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coterie.errors import NotFound
+from coterie.group.order import by_index
 from coterie.manifest import GroupWish
 from coterie.plan.book import AddressBook, covers
 from coterie.plan.groups import GroupPlan
@@ -62,8 +64,12 @@ def plan_nodes(
 
 
 def _confine(plan: NodePlan, wanted: set[tuple[str, int]], only: frozenset[str]) -> None:
-    unknown = sorted(only - {f"{name}/{index}" for name, index in wanted})
-    plan.refusals += [f"there is no node {name} in the manifest" for name in unknown]
+    unknown = sorted(only - {f"{name}/{index}" for name, index in wanted}, key=by_index)
+    if unknown:
+        raise NotFound(
+            f"there is no node {', '.join(unknown)} in the manifest",
+            remedy=f"name nodes as GROUP/INDEX; its groups are: {', '.join(sorted({name for name, _ in wanted}))}",
+        )
     plan.changes = [change for change in plan.changes if change.subject in only]
     plan.removals = []
 

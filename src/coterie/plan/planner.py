@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from coterie.errors import Refused
 from coterie.manifest import GroupWish
 from coterie.plan import groups as group_plans
-from coterie.plan import limits, stemcells
+from coterie.plan import kept, limits, stemcells
 from coterie.plan.groups import plan_groups, policy_problems
 from coterie.plan.model import Plan, Snapshot
 from coterie.plan.nodes import Options, plan_nodes, removal
@@ -36,19 +36,21 @@ def make_plan(snapshot: Snapshot, wishes: Sequence[GroupWish], options: Options 
         tuple(changes),
         tuple(nodes.rollouts),
         tuple(group_plans.users(groups, wishes)),
-        tuple(_notes(snapshot, changes)),
+        (*_notes(snapshot, changes), *kept.left_aside(snapshot, changes)),
     )
 
 
 def plan_removal(snapshot: Snapshot, delete_disks: bool) -> Plan:
-    """The end of a deployment: nodes, then groups, then images that nobody else uses."""
+    """The end of a deployment: nodes, then groups, kept disks if told so, then images that nobody else uses."""
     groups = plan_groups(snapshot, [])
     changes = [
         *(removal(node, "the deployment is deleted", delete_disks) for node in snapshot.nodes),
         *group_plans.removals(groups),
+        *(kept.removals(snapshot) if delete_disks else ()),
         *stemcells.removals(snapshot),
     ]
-    return Plan(snapshot.deployment, tuple(changes), deletes_deployment=True)
+    notes = () if delete_disks else tuple(kept.staying(snapshot))
+    return Plan(snapshot.deployment, tuple(changes), notes=notes, deletes_deployment=True)
 
 
 def refused(deployment: str, reasons: Sequence[str]) -> Refused:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from coterie.manifest import GroupWish, StemcellWish
-from coterie.plan.model import Change, Snapshot
+from coterie.plan.model import Change, Snapshot, StemcellNow
+from coterie.plan.versions import age
 
 
 def choose(snapshot: Snapshot, wishes: Sequence[GroupWish], refusals: list[str]) -> dict[str, str]:
@@ -60,12 +61,19 @@ def _find(snapshot: Snapshot, wish: StemcellWish) -> str | None:
         for row in snapshot.stemcells
         if (row.os if wish.by_os else row.name) == wish.name and wish.version in ("latest", row.version)
     ]
-    return fitting[-1].ref if fitting else None
+    newest = sorted(fitting, key=lambda row: age(row.version))
+    return newest[-1].ref if newest else None
 
 
 def _missing(snapshot: Snapshot, wish: GroupWish) -> str:
-    present = ", ".join(row.ref for row in snapshot.stemcells) or "none"
+    wanted = wish.stemcell
+    named = f"with os {wanted.name}, version {wanted.version}" if wanted.by_os else f"{wanted.name}/{wanted.version}"
+    present = ", ".join(_told(row, wanted.by_os) for row in snapshot.stemcells) or "none"
     return (
-        f"{wish.name}: stemcell {wish.stemcell.name}/{wish.stemcell.version} is not in the catalogue "
+        f"{wish.name}: stemcell {named} is not in the catalogue "
         f"(there: {present}); upload it: coterie stemcells upload FILE"
     )
+
+
+def _told(row: StemcellNow, with_os: bool) -> str:
+    return f"{row.ref} with {f'os {row.os}' if row.os else 'no os'}" if with_os else row.ref

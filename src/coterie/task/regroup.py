@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from coterie.errors import NotFound
 from coterie.ledger import clouds, conductors, events, nodes, steps, writes
@@ -12,10 +12,14 @@ from coterie.ledger.store import Ledger, Tx, time
 from coterie.ring.members import fold, group_name
 
 
-def move_node(ledger: Ledger, uuid: str, group: str | None) -> None:
-    """`group` None: its cloud's again. Where it comes from does not matter: out of an empty group works."""
+def move_node(ledger: Ledger, uuid: str, group: str | None, permit: Callable[[Tx], None] = lambda tx: None) -> None:
+    """`group` None: its cloud's again. Where it comes from does not matter: out of an empty group works.
+
+    `permit` is asked inside the transaction that moves it: it raises, or not.
+    """
     wanted = None if group is None else group_name(group)
     with ledger.write() as tx:
+        permit(tx)
         node = nodes.get(tx, uuid)
         cloud = clouds.get(tx, node.cloud) if node else None
         if node is None or cloud is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coterie.cpi.contract import Capabilities
 from coterie.cpi.load import driver_names, forms_of
-from coterie.errors import NotFound, UsageError
+from coterie.errors import CoterieError, InvalidDocument, NotFound, UsageError
 from coterie.ledger import clouds, deployments
 from coterie.ledger.clouds import CloudRow
 from coterie.ledger.store import Ledger
@@ -20,6 +20,7 @@ from coterie.manifest import (
     invalid,
     load_both,
     load_cloud_config,
+    load_deployment,
     resolve,
 )
 
@@ -75,16 +76,29 @@ def read(ledger: Ledger, request: PlanRequest) -> Wish:
         present = deployments.get(tx, request.deployment) if request.deployment else None
     config_text = request.cloud_config if request.cloud_config is not None else in_force.body if in_force else None
     if config_text is None:
-        raise UsageError(
-            "no cloud config is set",
-            remedy="give one with --cloud-config FILE, or set it first: coterie clouds set FILE",
-        )
+        raise _unconfigured(request)
     if request.delete:
         return _end(request, present, config_text)
     manifest = request.manifest if request.manifest is not None else present.manifest if present else None
     if manifest is None:
         raise NotFound(f"there is no deployment {request.deployment}", remedy="see `coterie deployments`")
     return _read_both(request, manifest, config_text)
+
+
+def _unconfigured(request: PlanRequest) -> CoterieError:
+    """A cloud config is missing; what is wrong with the manifest by itself is told too."""
+    what, remedy = (
+        "no cloud config is set",
+        "give one with --cloud-config FILE, or set it first: coterie clouds set FILE",
+    )
+    try:
+        if request.manifest is not None:
+            load_deployment(request.manifest, request.manifest_file)
+    except InvalidDocument as error:
+        missing = {"file": None, "line": None, "column": None, "field": "", "what": what, "remedy": remedy}
+        mistakes = [*error.details["mistakes"], missing]
+        return InvalidDocument(f"{error.what}, and {what}", remedy=error.remedy, details={"mistakes": mistakes})
+    return UsageError(what, remedy=remedy)
 
 
 def configured(config: CloudConfig) -> dict[str, CloudRow]:

@@ -108,7 +108,7 @@ def test_deployments_sum_up_their_nodes_and_name_the_running_task(ledger: Ledger
     rows.task(ledger, 2)
     with ledger.read() as tx:
         kafka, quiet = deployments.page(tx, EVERYTHING).items
-        assert deployments.manifest(tx, "kafka") == ("name: x\n", 1)
+        assert deployments.manifest(tx, "kafka") == "name: x\n"
         with pytest.raises(NotFound):
             deployments.manifest(tx, "nobody")
     assert kafka["nodes"] == {"failing": 1, "up": 1}

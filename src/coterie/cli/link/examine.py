@@ -20,7 +20,7 @@ Finding = dict[str, Any]
 def examine(settings: Settings) -> dict[str, Any]:
     home = Home(settings.state)
     local = look(home)
-    findings = [_folder(home), _running(settings, local)]
+    findings = [_folder(home), _running(settings, local), *_ledger(settings, home, local)]
     told, more = _reach(settings, home, local)
     return {
         "versions": here.versions(),
@@ -55,6 +55,24 @@ def _running(settings: Settings, local: dict[str, Any]) -> Finding:
     same = local["version"] == __version__
     detail = f"local; process {local['pid']}, release {local['version']}"
     return _finding("Director", same, detail, "`coterie local stop`; the next command starts the present release")
+
+
+def _ledger(settings: Settings, home: Home, local: dict[str, Any]) -> list[Finding]:
+    """Whether a local Director could start on its database; one that runs tells by itself whether it can work."""
+    elsewhere = settings["director"] is not None or local["running"]
+    if elsewhere or not (settings["database"] or home.ledger.exists()):
+        return []
+    from coterie.ledger.store import Ledger  # dear, and only a doctor looks into it
+
+    try:
+        Ledger.examine(settings["database"] or home.database)
+    except CoterieError as error:
+        return [_finding("ledger", False, str(error), error.remedy)]
+    except Exception as error:  # a server that does not answer says so in its driver's own words
+        return [
+            _finding("ledger", False, type(error).__name__, "see that the database runs, and the setting `database`")
+        ]
+    return [_finding("ledger", True, "can be read")]
 
 
 def _reach(settings: Settings, home: Home, local: dict[str, Any]) -> tuple[dict[str, Any] | None, list[Finding]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -12,6 +12,7 @@ from coterie.cli.link.api import part
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago
+from coterie.director.states import NodeState
 from coterie.errors import UsageError
 
 
@@ -19,7 +20,7 @@ from coterie.errors import UsageError
 @click.option("--deployment", metavar="NAME")
 @click.option("--group", "instance_group", metavar="NAME", help="Instance group.")
 @click.option("--az", metavar="NAME")
-@click.option("--state", metavar="STATE", help="planned, changing, up, failing, dead, missing or deleting.")
+@click.option("--state", type=click.Choice(get_args(NodeState)))
 @click.option("--cloud", metavar="NAME")
 @click.option("--enrolled", is_flag=True, default=None, help="Only machines that somebody else made.")
 def nodes(session: Session, **wanted: Any) -> None:
@@ -35,7 +36,7 @@ def nodes(session: Session, **wanted: Any) -> None:
 
 
 @nodes.verb("show")
-@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX|NAME")
+@click.argument("which", metavar="UUID|[DEPLOYMENT/]GROUP/INDEX|NAME")
 def show(session: Session, which: str) -> None:
     """One node: how its VM was made, and the cloud objects that belong to it."""
     node = session.api.get(path_of(which))
@@ -49,7 +50,7 @@ def show(session: Session, which: str) -> None:
 
 
 @nodes.verb("set")
-@click.argument("which", metavar="UUID|DEPLOYMENT/GROUP/INDEX|NAME")
+@click.argument("which", metavar="UUID|[DEPLOYMENT/]GROUP/INDEX|NAME")
 @click.option(
     "--conductor-group", "group", metavar="NAME", help='Conductor group to move it to; "" is the one without a name.'
 )

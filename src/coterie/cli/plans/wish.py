@@ -31,9 +31,17 @@ def _config(session: Session, file: str) -> str:
     return sealed(session.api, read(file), file)
 
 
-def ask(session: Session, wish: Json, *, detail: bool) -> Json:
-    """The plan, with its text unless JSON is wanted."""
-    text = "none" if session.json else "detail" if detail else "short"
+def sealed(session: Session, wish: Json) -> Json:
+    """The same wish, fit to lie in a file: the cloud config in it can be opened by conductors only."""
+    from coterie.cli.link.sealing import sealed_anyway
+
+    text, file = wish["cloud_config"], wish["config_file"]
+    return {**wish, "cloud_config": sealed_anyway(session.api, text, file) if text else None}
+
+
+def ask(session: Session, wish: Json, *, detail: bool, kept: bool = False) -> Json:
+    """The plan, with its text unless JSON is wanted; one that is kept may be shown as text later."""
+    text = "none" if session.json and not kept else "detail" if detail else "short"
     plan: Json = session.api.send("POST", "/v1/plans", {"text": text}, wish, harmless=True).body
     return plan
 

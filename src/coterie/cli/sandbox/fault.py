@@ -9,6 +9,7 @@ from coterie.cli.frame.verb import noun
 from coterie.cli.sandbox.noun import at_state, open_state, sandbox
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import table
+from coterie.errors import NotFound
 
 _FAULT = ("ID", "METHOD", "MODE", "TIMES", "MATCH", "MS", "CODE")
 
@@ -67,6 +68,8 @@ def clear(session: Session, fault_id: int | None) -> None:
     from coterie.sandbox import faults
 
     removed = faults.clear(open_state(session).store, fault_id)
+    if fault_id is not None and not removed:
+        raise NotFound(f"no fault {fault_id}", remedy="list them with `coterie sandbox fault list`")
     session.say(f"{removed} removed")
 
 

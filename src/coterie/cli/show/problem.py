@@ -28,7 +28,9 @@ def _problem(error: CoterieError) -> dict[str, Any]:
     if told:
         return dict(told)
     details = dict(error.details)
-    return {**error.facts(), "mistakes": details.get("mistakes"), "task_id": details.get("task_id")}
+    mistakes, task = details.pop("mistakes", None), details.pop("task_id", None)
+    why = "" if mistakes else error.why
+    return {**error.facts(), "why": why, "details": details or None, "mistakes": mistakes, "task_id": task}
 
 
 def _lines(problem: dict[str, Any], paint: Paint) -> list[str]:
@@ -37,7 +39,7 @@ def _lines(problem: dict[str, Any], paint: Paint) -> list[str]:
     if mistakes and mistakes[0].get("file"):
         what = f"{len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'} in what you gave"
     lines = [f"{paint('error:', 'red')} {what}"]
-    lines += [f"  {_mistake(one)}" for one in mistakes]
+    lines += [f"  {words}" for words in map(_mistake, mistakes) if words != what]
     reasons = (problem.get("details") or {}).get("reasons") or []
     lines += [f"  - {reason}" for reason in reasons]
     if problem.get("why") and not mistakes and not reasons:

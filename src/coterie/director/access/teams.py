@@ -63,11 +63,6 @@ def _own_or_new(tx: Tx, deployment: str) -> None:
         still_own(tx, deployment)
 
 
-def assign(ledger: Ledger, deployment: str, team: str | None) -> None:
-    with ledger.write() as tx:
-        ownerships.assign(tx, deployment, team)
-
-
 def _not_yours(caller: Caller, deployment: str) -> Forbidden:
     return Forbidden(
         f"{caller.name} may not use the name {deployment!r}",

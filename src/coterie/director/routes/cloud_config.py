@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Header, Request, Response
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
 from coterie.director import cloud_wishes, document
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
-from coterie.director.reply import Json, Resource, require_match, tag
+from coterie.director.reply import IfMatch, Json, Resource, require_match, tag
 from coterie.director.routes.noun import noun
 from coterie.director.sent import Body, read_document
 from coterie.errors import NotFound
@@ -44,9 +44,7 @@ def show(office: Here, response: Response) -> Json:
 
 
 @router.put("", response_model=CloudConfig, openapi_extra=Body.yaml_or(Sent))
-async def replace(
-    office: Here, request: Request, key: Key = None, if_match: Annotated[str | None, Header(max_length=1000)] = None
-) -> Response:
+async def replace(office: Here, request: Request, key: Key = None, if_match: IfMatch = None) -> Response:
     """Set it, as text/yaml or as JSON {text, file}. All mistakes are told at once."""
     sent = await read_document(request, Sent, "cloud-config")
     return await run_in_threadpool(_replace, office, request, key, if_match, sent)

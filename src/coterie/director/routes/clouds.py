@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Request
@@ -12,9 +13,10 @@ from coterie.director import cloud_wishes, questions, resealing, wishes
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
 from coterie.director.redact import redact
-from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
 from coterie.director.routes.noun import noun
 from coterie.director.spoken import refuse_new
+from coterie.ledger.clouds import config as in_force
 from coterie.ledger.views import clouds
 
 router = noun("clouds", "/v1/clouds")
@@ -88,17 +90,20 @@ def add(office: Here, request: Request, wish: NewCloud, key: Key = None) -> Resp
 
 
 @router.patch("/{name}", response_model=CloudDetail)
-def change(office: Here, name: Annotated[Word, Path()], wish: CloudChange) -> Json:
+def change(
+    office: Here, name: Annotated[Word, Path()], wish: CloudChange, response: Response, if_match: IfMatch = None
+) -> Json:
     """Move it to another conductor group: a new cloud config, with one line changed."""
     refuse_new(wish.model_dump(exclude_unset=True))
-    cloud_wishes.move_cloud(office, name, wish.conductor_group)
-    return _shown(office, name)
+    agree = partial(require_match, if_match, what=f"cloud {name}")
+    cloud_wishes.move_cloud(office, name, wish.conductor_group, agree)
+    return _tagged(office, name, response)
 
 
 @router.get("/{name}", response_model=CloudDetail)
-def show(office: Here, name: Annotated[Word, Path()]) -> Json:
-    """With its capabilities and the latest facts, each dated."""
-    return _shown(office, name)
+def show(office: Here, name: Annotated[Word, Path()], response: Response) -> Json:
+    """With its capabilities and the latest facts, each dated. Its ETag is that of the cloud config it stands in."""
+    return _tagged(office, name, response)
 
 
 @router.post("/{name}/check", response_model=CloudDetail)
@@ -109,9 +114,9 @@ def check(office: Here, name: Annotated[Word, Path()]) -> Json:
 
 
 @router.post("/{name}/reseal", response_model=Resealed)
-def reseal(office: Here, name: Annotated[Word, Path()]) -> Json:
+def reseal(office: Here, request: Request, name: Annotated[Word, Path()], key: Key = None) -> Response:
     """Have a conductor of the cloud seal its properties anew, to the newest key that it holds."""
-    return {"name": name, "key": resealing.reseal(office, name)}
+    return once(office, request, key, None, lambda: (200, {"name": name, "key": resealing.reseal(office, name)}))
 
 
 @router.post("/{name}/grant", status_code=202, response_model=Accepted)
@@ -122,6 +127,13 @@ def grant(office: Here, request: Request, name: Annotated[Word, Path()], wish: G
         return 202, {"task_id": wishes.grant(office, name, wish.user, wish.groups)}
 
     return once(office, request, key, wish.model_dump(), work)
+
+
+def _tagged(office: Office, name: str, response: Response) -> Json:
+    with office.ledger.read() as tx:
+        config = in_force(tx)
+    response.headers["ETag"] = tag(config.id if config else 0)
+    return _shown(office, name)
 
 
 def _shown(office: Office, name: str) -> Json:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Header, Path, Query, Request
+from fastapi import Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import cleaning, document, wishes
-from coterie.director.access import teams
 from coterie.director.office import Here, Office
 from coterie.director.once import Key, once
-from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing, require_match, tag
+from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
 from coterie.director.routes.noun import noun
 from coterie.director.wish import DeployWish
 from coterie.errors import NotFound
+from coterie.ledger import ownerships
 from coterie.ledger.views import deployments
 
 router = noun("deployments", "/v1/deployments")
 Name = Annotated[Word, Path(description="name of the deployment")]
-IfMatch = Annotated[str | None, Header(max_length=1000, description="ETag of the deployment that was looked at")]
 
 
 class Deployment(Resource):
@@ -51,7 +50,7 @@ def index(office: Here, part: Part) -> Json:
 def show(office: Here, name: Name, response: Response) -> Json:
     with office.ledger.read() as tx:
         found = deployments.one(tx, name)
-    response.headers["ETag"] = tag(found["serial"])
+    response.headers["ETag"] = tag(_state(found))
     return found
 
 
@@ -59,8 +58,8 @@ def show(office: Here, name: Name, response: Response) -> Json:
 def manifest(office: Here, name: Name) -> Response:
     """The manifest as it was given, secret values hidden."""
     with office.ledger.read() as tx:
-        text, serial = deployments.manifest(tx, name)
-    return PlainTextResponse(document.shown(text), media_type="text/yaml", headers={"ETag": tag(serial)})
+        text, state = deployments.manifest(tx, name), _state(deployments.one(tx, name))
+    return PlainTextResponse(document.shown(text), media_type="text/yaml", headers={"ETag": tag(state)})
 
 
 @router.put("/{name}", status_code=202, response_model=Accepted)
@@ -70,7 +69,7 @@ def deploy(
     """Make it so. With `plan`, only if planning now gives the very plan that was confirmed (else 412)."""
 
     def work() -> tuple[int, Json]:
-        require_match(if_match, _serial(office, name), f"deployment {name}")
+        require_match(if_match, _present(office, name), f"deployment {name}")
         document.refuse_redacted(wish.manifest, wish.manifest_file)
         return 202, {"task_id": wishes.deploy(office, name, wish)}
 
@@ -78,13 +77,14 @@ def deploy(
 
 
 @router.patch("/{name}", response_model=Deployment)
-def change(office: Here, name: Name, wanted: DeploymentChange) -> Json:
+def change(office: Here, name: Name, wanted: DeploymentChange, response: Response, if_match: IfMatch = None) -> Json:
     """Give it to a team, whose members alone (and those who are not limited to teams) then see it."""
-    with office.ledger.read() as tx:
-        deployments.one(tx, name)
-    teams.assign(office.ledger, name, wanted.team)
-    with office.ledger.read() as tx:
-        return deployments.one(tx, name)
+    with office.ledger.write() as tx:
+        require_match(if_match, _state(deployments.one(tx, name)), f"deployment {name}")
+        ownerships.assign(tx, name, wanted.team)
+        found = deployments.one(tx, name)
+    response.headers["ETag"] = tag(_state(found))
+    return found
 
 
 @router.delete("/{name}", status_code=202, response_model=Accepted)
@@ -92,7 +92,7 @@ def delete(
     office: Here,
     request: Request,
     name: Name,
-    delete_disks: Annotated[bool, Query(description="delete its persistent disks too")] = False,
+    delete_disks: Annotated[bool, Query(description="delete its persistent disks, kept ones too")] = False,
     plan: Annotated[str | None, Query(max_length=255, description="id of the confirmed plan")] = None,
     key: Key = None,
     if_match: IfMatch = None,
@@ -100,22 +100,32 @@ def delete(
     """Delete its VMs and groups; disks are kept for the undo window unless told otherwise."""
 
     def work() -> tuple[int, Json]:
-        require_match(if_match, _serial(office, name), f"deployment {name}")
+        require_match(if_match, _present(office, name), f"deployment {name}")
         return 202, {"task_id": wishes.delete(office, name, delete_disks, plan)}
 
     return once(office, request, key, None, work)
 
 
 @router.post("/{name}/abandon", status_code=204)
-def abandon(office: Here, name: Name) -> Response:
+def abandon(office: Here, request: Request, name: Name, key: Key = None) -> Response:
     """Give it up without calling a cloud: its work ends, and what it has in clouds is left to cleanup."""
-    cleaning.abandon(office, name)
-    return Response(status_code=204)
+
+    def work() -> tuple[int, Json]:
+        cleaning.abandon(office, name)
+        return 204, {}
+
+    return once(office, request, key, None, work)
 
 
-def _serial(office: Office, name: str) -> int:
+def _present(office: Office, name: str) -> str:
     try:
         with office.ledger.read() as tx:
-            return int(deployments.one(tx, name)["serial"])
+            return _state(deployments.one(tx, name))
     except NotFound:
-        return 0
+        return "0"
+
+
+def _state(deployment: Json) -> str:
+    """What its tag says: the wish, and whose it is."""
+    team = deployment["team"]
+    return str(deployment["serial"]) if team is None else f"{deployment['serial']}-{team}"

@@ -7,10 +7,12 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 
 from coterie.director import wishes
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import DiskState
 from coterie.ledger.views import objects
 
 router = noun("disks", "/v1/disks")
@@ -35,11 +37,12 @@ def index(
     office: Here,
     part: Part,
     deployment: Word | None = None,
-    state: Word | None = None,
+    state: DiskState | None = None,
     cloud: Word | None = None,
 ) -> Json:
     with office.ledger.read() as tx:
-        return listing(objects.disks(tx, part, deployment=deployment, state=state, cloud=cloud))
+        found = objects.disks(tx, part, deployment=deployment, state=state, cloud=cloud)
+        return listing(require_names(tx, found, deployment=deployment, cloud=cloud))
 
 
 @router.get("/{intent}", response_model=Disk)

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 
 from coterie.director import questions, wishes
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import GroupState
 from coterie.ledger.views import groups
 
 router = noun("groups", "/v1/groups")
@@ -53,11 +55,12 @@ def index(
     deployment: Word | None = None,
     cloud: Word | None = None,
     name: Word | None = None,
-    state: Word | None = None,
+    state: GroupState | None = None,
 ) -> Json:
     """All that may be in a cloud; `state=gone` for those that were. `drifted`: not as it was made, `drift` says how."""
     with office.ledger.read() as tx:
-        return listing(groups.page(tx, part, deployment=deployment, cloud=cloud, name=name, state=state))
+        found = groups.page(tx, part, deployment=deployment, cloud=cloud, name=name, state=state)
+        return listing(require_names(tx, found, deployment=deployment, cloud=cloud))
 
 
 @router.get("/{cid}", response_model=GroupDetail)

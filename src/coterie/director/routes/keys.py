@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import resealing
+from coterie.director import once, resealing
 from coterie.director.office import Here
 from coterie.director.reply import Json, Listing, Resource
 from coterie.director.routes.noun import noun
@@ -47,13 +47,26 @@ def index(office: Here) -> Json:
 
 
 @router.post("", status_code=204)
-def publish(office: Here, key: Published) -> Response:
-    resealing.publish(office, key.conductor_group, key.public)
-    return Response(status_code=204)
+def publish(office: Here, request: Request, published: Published, once_key: once.Key = None) -> Response:
+    def work() -> tuple[int, Json]:
+        resealing.publish(office, published.conductor_group, published.public)
+        return 204, {}
+
+    return once.once(office, request, once_key, published.model_dump(), work)
 
 
 @router.post("/{key}/retire", status_code=204)
-def retire(office: Here, key: Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")], told: Retired) -> Response:
+def retire(
+    office: Here,
+    request: Request,
+    key: Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")],
+    told: Retired,
+    once_key: once.Key = None,
+) -> Response:
     """Forget a key that was replaced. Refused (409) while properties of a cloud are sealed to it."""
-    resealing.retire(office, told.conductor_group, key)
-    return Response(status_code=204)
+
+    def work() -> tuple[int, Json]:
+        resealing.retire(office, told.conductor_group, key)
+        return 204, {}
+
+    return once.once(office, request, once_key, told.model_dump(), work)

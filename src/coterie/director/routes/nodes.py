@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
@@ -9,16 +11,21 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import wishes
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
-from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
 from coterie.director.routes.noun import noun
 from coterie.director.spoken import refuse_new
+from coterie.director.states import NodeState
+from coterie.ledger.store import Tx
 from coterie.ledger.views import nodes
 from coterie.task.enroll import Enrollment
 
 router = noun("nodes", "/v1/nodes")
-Which = Annotated[Word, Path(description="uuid, deployment/group/index, or the name of an enrolled node")]
+Which = Annotated[
+    Word, Path(description="uuid, deployment/group/index (or group/index, if unique), or the name of an enrolled node")
+]
 
 
 class Node(Resource):
@@ -72,7 +79,7 @@ def index(
     deployment: Word | None = None,
     instance_group: Word | None = None,
     az: Word | None = None,
-    state: Word | None = None,
+    state: NodeState | None = None,
     cloud: Word | None = None,
     enrolled: bool | None = None,
 ) -> Json:
@@ -87,7 +94,8 @@ def index(
             cloud=cloud,
             enrolled=enrolled,
         )
-    return listing(found)
+        names = {"deployment": deployment, "instance_group": instance_group, "az": az, "cloud": cloud}
+        return listing(require_names(tx, found, **names))
 
 
 @router.post("", status_code=201, response_model=NodeDetail)
@@ -104,20 +112,25 @@ def enroll(office: Here, request: Request, wish: NewNode, key: Key = None) -> Re
 
 
 @router.get("/{which:path}", response_model=NodeDetail)
-def show(office: Here, which: Which) -> Json:
+def show(office: Here, which: Which, response: Response) -> Json:
     with office.ledger.read() as tx:
-        return nodes.one(tx, which)
+        found = nodes.one(tx, which)
+    response.headers["ETag"] = tag(_state(found))
+    return found
 
 
 @router.patch("/{which:path}", response_model=NodeDetail)
-def change(office: Here, which: Which, wish: NodeChange) -> Json:
+def change(office: Here, which: Which, wish: NodeChange, response: Response, if_match: IfMatch = None) -> Json:
     """Move a node to another conductor group; refused where no live conductor has its driver."""
     refuse_new(wish.model_dump(exclude_unset=True))
     with office.ledger.read() as tx:
         uuid = nodes.one(tx, which)["uuid"]
-    wishes.move_node(office, uuid, wish.conductor_group)
-    with office.ledger.read() as tx:
-        return nodes.one(tx, uuid)
+
+    def agree(tx: Tx) -> None:
+        require_match(if_match, _state(nodes.one(tx, uuid)), f"node {which}")
+
+    wishes.move_node(office, uuid, wish.conductor_group, agree)
+    return show(office, uuid, response)
 
 
 @router.delete("/{which:path}", status_code=204, responses={202: {"model": Accepted}})
@@ -135,3 +148,8 @@ def delete(
         return once(office, request, key, None, lambda: (202, {"task_id": wishes.destroy_node(office, uuid)}))
     wishes.forget_node(office, uuid)
     return Response(status_code=204)
+
+
+def _state(node: Json) -> str:
+    seen = [node[name] for name in ("uuid", "state", "vm_cid", "conductor_group", "runs_in_group", "updated_at")]
+    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:16]

@@ -8,10 +8,12 @@ from fastapi import Path, Request, Response
 from pydantic import BaseModel, Field
 
 from coterie.director import wishes
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import ObjectState
 from coterie.ledger.views import objects
 
 router = noun("objects", "/v1/objects")
@@ -46,12 +48,13 @@ def index(
     office: Here,
     part: Part,
     kind: Word | None = None,
-    state: Word | None = None,
+    state: ObjectState | None = None,
     cloud: Word | None = None,
     deployment: Word | None = None,
 ) -> Json:
     with office.ledger.read() as tx:
-        return listing(objects.page(tx, part, kind=kind, state=state, cloud=cloud, deployment=deployment))
+        found = objects.page(tx, part, kind=kind, state=state, cloud=cloud, deployment=deployment)
+        return listing(require_names(tx, found, deployment=deployment, cloud=cloud))
 
 
 @router.get("/{intent}", response_model=CloudObject)

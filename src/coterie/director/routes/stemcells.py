@@ -10,9 +10,10 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director import catalogue
-from coterie.director.intake import take_in
+from coterie.director.intake import Received, received, take_in
 from coterie.director.office import Here, Office
-from coterie.director.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.once import Key, once
+from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.director.sent import read_json
 from coterie.errors import UsageError
@@ -25,6 +26,7 @@ _TARBALL = ("application/gzip", "application/x-gzip", "application/x-tar", "appl
 class Stemcell(Resource):
     name: str
     version: str
+    os: str | None
     light: bool
     sha256: str | None
     cloud_properties: dict[str, Any]
@@ -39,6 +41,9 @@ class Light(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
     version: str = Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    os: Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")] | None = Field(
+        None, description="its operating system, for manifests that name that instead of a stemcell"
+    )
     cloud_properties: dict[str, Any] = Field(min_length=1, description="what names the image in the clouds")
     formats: list[Word] = Field(default_factory=list, max_length=100)
 
@@ -67,19 +72,18 @@ def show(office: Here, name: Annotated[Word, Path()], version: Annotated[Word, P
 
 
 @router.post("", status_code=201, response_model=Stemcell, openapi_extra=_BODIES)
-async def add(office: Here, request: Request) -> Response:
+async def add(office: Here, request: Request, key: Key = None) -> Response:
     """Upload a BOSH stemcell tarball (streamed), or describe a light stemcell as JSON. The same one again is fine."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         light = read_json(await request.body(), Light)
-        return await run_in_threadpool(_add_light, office, light)
+        return await run_in_threadpool(_add_light, office, request, key, light)
     if kind not in _TARBALL:
         raise UsageError(
             f"a body of type {kind or 'nothing'} is not understood", remedy="send application/gzip or JSON"
         )
-    taken = await take_in(request.stream(), office.home.stemcells)
-    await run_in_threadpool(catalogue.add, office, taken)
-    return await run_in_threadpool(_shown, office, taken.name, taken.version)
+    async with received(request.stream(), office.home.stemcells) as came:
+        return await run_in_threadpool(_add, office, request, key, came)
 
 
 @router.delete("/{name}/{version}", status_code=204)
@@ -89,11 +93,23 @@ def delete(office: Here, name: Annotated[Word, Path()], version: Annotated[Word,
     return Response(status_code=204)
 
 
-def _add_light(office: Office, light: Light) -> Response:
-    catalogue.add_light(office, light.name, light.version, light.cloud_properties, light.formats)
-    return _shown(office, light.name, light.version)
+def _add(office: Office, request: Request, key: str | None, came: Received) -> Response:
+    def work() -> tuple[int, Json]:
+        taken = take_in(came, office.home.stemcells)
+        catalogue.add(office, taken)
+        return 201, _shown(office, taken.name, taken.version)
+
+    return once(office, request, key, came.digest, work)
 
 
-def _shown(office: Office, name: str, version: str) -> Response:
+def _add_light(office: Office, request: Request, key: str | None, light: Light) -> Response:
+    def work() -> tuple[int, Json]:
+        catalogue.add_light(office, light.name, light.version, light.os, light.cloud_properties, light.formats)
+        return 201, _shown(office, light.name, light.version)
+
+    return once(office, request, key, light.model_dump(), work)
+
+
+def _shown(office: Office, name: str, version: str) -> Json:
     with office.ledger.read() as tx:
-        return SafeJson(stemcells.one(tx, name, version), 201)
+        return stemcells.one(tx, name, version)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
+from pydantic import Field
 
 from coterie.director import wishes
+from coterie.director.filters import require_names
 from coterie.director.office import Here
 from coterie.director.once import Key, once
 from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.states import StepState, TaskState
 from coterie.ledger.views import tasks, waiting
 
 router = noun("tasks", "/v1/tasks")
@@ -39,6 +42,7 @@ class Stage(Resource):
     n: int
     name: str
     state: str
+    max_in_flight: int | None = Field(description="how many of its steps run at once; null: all")
     total: int
     admitted: int
     ended: int
@@ -69,13 +73,14 @@ def index(
     office: Here,
     part: Part,
     deployment: Word | None = None,
-    state: Word | None = None,
+    state: TaskState | None = None,
     kind: Word | None = None,
     without: Annotated[Word | None, Query(description="a kind to leave out, e.g. look")] = None,
 ) -> Json:
     """Newest first."""
     with office.ledger.read() as tx:
-        return listing(tasks.page(tx, part, deployment=deployment, state=state, kind=kind, without=without))
+        found = tasks.page(tx, part, deployment=deployment, state=state, kind=kind, without=without)
+        return listing(require_names(tx, found, deployment=deployment))
 
 
 @router.get("/{task}", response_model=TaskDetail)
@@ -86,7 +91,7 @@ def show(office: Here, task: TaskId) -> Json:
 
 
 @router.get("/{task}/steps", response_model=Listing[Step])
-def steps(office: Here, task: TaskId, part: Part, state: Word | None = None) -> Json:
+def steps(office: Here, task: TaskId, part: Part, state: StepState | None = None) -> Json:
     with office.ledger.read() as tx:
         tasks.state(tx, task)
         return listing(tasks.step_page(tx, task, part, state))

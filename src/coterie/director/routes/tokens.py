@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import Path
+from fastapi import Path, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.access import caller
 from coterie.director.access.tokens import DAYS, LONGEST_DAYS, create
 from coterie.director.office import Here
+from coterie.director.once import Key, answered, first_time
 from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.ledger import tokens
@@ -68,11 +69,22 @@ def index(office: Here, part: Part) -> Json:
 
 
 @router.post("/tokens", status_code=201, response_model=Made)
-def make(office: Here, wanted: Wanted) -> Response:
-    """The only answer that ever holds the token itself (`text`): it is not kept, only its hash."""
+def make(office: Here, request: Request, wanted: Wanted, key: Key = None) -> Response:
+    """The only answer that ever holds the token itself (`text`): it is not kept, only its hash. So a request that is
+    repeated with its Idempotency-Key makes no second one, and is told (409) which one it made."""
     with office.ledger.write() as tx:
+        first_time(tx, request, key, wanted.model_dump())
         made = create(tx, wanted.name, wanted.role, wanted.teams, caller.present().name, wanted.days)
         shown = tokens.one(tx, made.id)
+        answered(
+            tx,
+            key,
+            201,
+            what=f"token {made.id} was made by this request before",
+            why="its text was in that answer only, and is kept nowhere",
+            remedy=f"if that answer was lost, revoke it (coterie tokens revoke {made.id}) and make another one, "
+            "with a fresh Idempotency-Key",
+        )
     headers = {"Location": f"/v1/tokens/{made.id}", "Cache-Control": "no-store"}
     return JSONResponse({**shown, "text": made.text}, 201, headers)
 

@@ -33,17 +33,17 @@ def one(tx: Tx, name: str) -> Row:
     return _shown(tx, [dict(row)])[0]
 
 
-def manifest(tx: Tx, name: str) -> tuple[str, int]:
-    """The text as it was given, and the serial that it belongs to."""
+def manifest(tx: Tx, name: str) -> str:
+    """The text as it was given."""
     mine = sa.and_(deployments.c.name == name, visible(deployments.c.name))
-    row = tx.execute(sa.select(deployments.c.manifest, deployments.c.serial).where(mine)).first()
+    row = tx.execute(sa.select(deployments.c.manifest).where(mine)).first()
     if row is None:
         raise _unknown(name)
-    return row.manifest, row.serial
+    return str(row.manifest)
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"no deployment {name!r}", remedy="list them with GET /v1/deployments or `coterie nodes`")
+    return NotFound(f"no deployment {name!r}", remedy="list them with `coterie deployments`")
 
 
 def _shown(tx: Tx, rows: list[Row]) -> list[Row]:

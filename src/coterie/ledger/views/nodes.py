@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.errors import NotFound
+from coterie.errors import NotFound, UsageError
 from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import clouds, nodes, objects, server_groups
@@ -15,7 +16,7 @@ from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
 from coterie.ledger.views.ring import GROUP
 
 _KEYS = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
-_SLOT = re.compile(r"([^/]+)/([^/]+)/(\d{1,9})")
+_SLOT = re.compile(r"(?:([^/]+)/)?([^/]+)/(\d{1,9})")
 
 
 def page(tx: Tx, part: Slice, **wanted: str | bool | None) -> Page:
@@ -25,20 +26,29 @@ def page(tx: Tx, part: Slice, **wanted: str | bool | None) -> Page:
 
 
 def one(tx: Tx, which: str) -> Row:
-    """A node by uuid, deployment/group/index or, enrolled, by name; with how its VM was made and what belongs to it."""
-    slot = _SLOT.fullmatch(which)
-    mine = nodes.c.uuid == which
-    if slot:
-        deployment, group, index = slot.groups()
-        mine = sa.and_(
-            nodes.c.deployment == deployment, nodes.c.instance_group == group, nodes.c["index"] == int(index)
-        )
-    else:
-        mine = sa.or_(mine, sa.and_(nodes.c.enrolled.is_(sa.true()), nodes.c.instance_group == which))
-    row = tx.execute(_brief().add_columns(nodes.c.spec).where(mine)).mappings().first()
-    if row is None:
+    """A node by uuid, deployment/group/index or, enrolled, by name; with how its VM was made and what belongs to it.
+
+    group/index will do where only one deployment has such a node.
+    """
+    found = [row for meant in _meanings(which) for row in tx.execute(_brief().add_columns(nodes.c.spec).where(meant))]
+    if not found:
         raise NotFound(f"no node {which!r}", remedy="list them with `coterie nodes`")
-    return {**_shown(dict(row)), "spec": row["spec"], "objects": _objects(tx, row["uuid"])}
+    if len(found) > 1:
+        names = sorted(f"{row.deployment}/{row.instance_group}/{row.index}" for row in found)
+        raise UsageError(f"several nodes are named {which!r}", remedy=f"say which: {', '.join(names)}")
+    row = found[0]._mapping
+    return {**_shown({**row}), "spec": row["spec"], "objects": _objects(tx, row["uuid"])}
+
+
+def _meanings(which: str) -> Iterator[sa.ColumnElement[bool]]:
+    """What a name may mean; a node of a deployment is no enrolled one."""
+    slot = _SLOT.fullmatch(which)
+    if slot is None or slot[1] is None:
+        yield sa.or_(nodes.c.uuid == which, sa.and_(nodes.c.enrolled.is_(sa.true()), nodes.c.instance_group == which))
+    if slot is not None:
+        ours = sa.and_(nodes.c.enrolled.is_(sa.false()), nodes.c.instance_group == slot[2])
+        within = sa.true() if slot[1] is None else nodes.c.deployment == slot[1]
+        yield sa.and_(ours, nodes.c["index"] == int(slot[3]), within)
 
 
 def _brief() -> sa.Select[Any]:

@@ -32,6 +32,7 @@ def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
         {
             "name": row["name"],
             "version": row["version"],
+            "os": row["os"],
             "light": row["image"] is None,
             "sha256": row["sha256"],
             "cloud_properties": row["cloud_properties"] or {},

@@ -12,6 +12,7 @@ from coterie.ledger.sight import visible_task
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import stages, steps, tasks
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+from coterie.plan.stages import UNLIMITED
 
 UNFINISHED = ("running", "cancelling")
 _BRIEF = tuple(
@@ -75,4 +76,9 @@ def _progress(tx: Tx, ids: Sequence[int]) -> dict[int, dict[str, int]]:
 
 def _stages(tx: Tx, task: int) -> list[Row]:
     query = sa.select(*_STAGE).where(stages.c.task == task).order_by(stages.c.n)
-    return [dict(row._mapping) for row in tx.execute(query)]
+    return [{**row._mapping, "max_in_flight": _bound(row.max_in_flight)} for row in tx.execute(query)]
+
+
+def _bound(max_in_flight: int) -> int | None:
+    """How many at once; None: all."""
+    return None if max_in_flight >= UNLIMITED else max_in_flight
