@@ -77,6 +77,10 @@ def repair(
     office: Here, request: Request, cid: Annotated[Word, Path(description="CID or intent")], key: Key = None
 ) -> Response:
     """Have the cloud make again what it lost of the group, for the VMs that belong to it."""
-    with office.ledger.read() as tx:
-        intent = groups.one(tx, cid)["intent"]
-    return once(office, request, key, None, lambda: (202, {"task_id": wishes.repair_group(office, intent)}))
+
+    def work() -> tuple[int, Json]:
+        with office.ledger.read() as tx:
+            intent = groups.one(tx, cid)["intent"]
+        return 202, {"task_id": wishes.repair_group(office, intent)}
+
+    return once(office, request, key, None, work)

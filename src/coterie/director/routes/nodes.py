@@ -142,12 +142,16 @@ def delete(
     key: Key = None,
 ) -> Response:
     """Forget an enrolled node; its machine stays, unless `destroy` asks for its end (then 202 and a task)."""
-    with office.ledger.read() as tx:
-        uuid = nodes.one(tx, which)["uuid"]
-    if destroy:
-        return once(office, request, key, None, lambda: (202, {"task_id": wishes.destroy_node(office, uuid)}))
-    wishes.forget_node(office, uuid)
-    return Response(status_code=204)
+
+    def work() -> tuple[int, Json]:
+        with office.ledger.read() as tx:
+            uuid = nodes.one(tx, which)["uuid"]
+        if destroy:
+            return 202, {"task_id": wishes.destroy_node(office, uuid)}
+        wishes.forget_node(office, uuid)
+        return 204, {}
+
+    return once(office, request, key, None, work)
 
 
 def _state(node: Json) -> str:
