@@ -10,11 +10,13 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
 	@examples/demo $(BIN)
 
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal
+
 test: packages $(VENV)/.tested lint ## everything that decides whether a change lands
-	$(BIN)/pytest -n 3 --dist worksteal -m "not full and not openstack"
+	$(PYTEST) -m "not full and not openstack"
 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
-	$(BIN)/pytest -n 3 --dist worksteal -m "not openstack"
+	$(PYTEST) -m "not openstack"
 
 OPENSTACK := tests/cpi/openstack tests/cpi/test_conformance.py
 

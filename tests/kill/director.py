@@ -71,9 +71,7 @@ class Director:
                 stemcells.add(tx, name, version, "image", f"sha-{version}", {}, ["sandbox"])
         start.set_cloud_config(self.ledger, order.cloud_config, CONFIG_FILE)
         self.conductor = conductor(self.ledger, order)
-        home = Home(Path(order.folder))
-        settings = load({"state": order.folder}, {"HOME": order.folder})
-        self._client = Client(build(Office(self.ledger, known, settings, home, local=True)))
+        self._client = front_door(self.ledger, known, order.folder)
         self._answered: set[str] = set()
 
     def carry_out(self, phase: Phase) -> dict[str, Any]:
@@ -148,6 +146,11 @@ class Director:
             return []
         plan = _patiently(lambda: start.plan(self.ledger, self.request(phase)))
         return [f"{change.action} {change.kind} {change.subject}: {change.reason}" for change in plan.changes]
+
+
+def front_door(ledger: Ledger, known: identity.Identity, folder: str) -> Client:
+    settings = load({"state": folder}, {"HOME": folder})
+    return Client(build(Office(ledger, known, settings, Home(Path(folder)), local=True)))
 
 
 class Orderly(Conductor):
