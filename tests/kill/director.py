@@ -52,6 +52,8 @@ def run(order: Order) -> dict[str, Any]:
     tracer = Tracer(order.trace, order.target)
     interception.install(tracer)
     once._BUSY_S = _BUSY_S
+    if order.action == "cancel":
+        tracer.act = lambda: None  # while it is being set up there is nothing to cancel
     director = Director(order)
     tracer.act = {"kill": die, "stop": stop, "cancel": director.cancel}[order.action]
     try:
