@@ -11,7 +11,7 @@ from coterie.conductor.returns import Returns
 from coterie.conductor.watchdog import Watchdog
 from coterie.errors import LeaseLost
 from coterie.ledger.steps import Claim, Outcome
-from coterie.ledger.store import Ledger
+from coterie.ledger.store import Ledger, is_outage
 from coterie.task.committer import Committer
 from coterie.task.runner import Runner
 from coterie.task.turn import TURN
@@ -56,8 +56,8 @@ class Workers:
                 outcome = self._runner.run(claim)
             except LeaseLost as lost:
                 self._lost(claim, lost)
-            except BaseException:  # whatever a driver's libraries raise, the worker goes on
-                log.exception("step %s of task %s broke; it goes back to the queue", claim.id, claim.task)
+            except BaseException as error:  # whatever a driver's libraries raise, the worker goes on
+                _log_return(claim, error)
             abandoned = self.watchdog.leave(claim)
             self._at_work.pop(claim.key, None)
             if outcome is not None and not abandoned and self._inbox.commit(claim):
@@ -109,3 +109,10 @@ class Workers:
         thread = threading.Thread(target=self._work, name="work", daemon=True)
         self._threads.add(thread)
         thread.start()
+
+
+def _log_return(claim: Claim, error: BaseException) -> None:
+    if is_outage(error):
+        log.warning("the database did not answer: step %s of task %s goes back to the queue", claim.id, claim.task)
+    else:
+        log.error("step %s of task %s broke; it goes back to the queue", claim.id, claim.task, exc_info=error)

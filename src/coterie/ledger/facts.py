@@ -64,23 +64,30 @@ def _forget_old(tx: Tx, cloud: str, what: str) -> None:
 
 
 def claim(tx: Tx, holder: str, lease_s: float, share: Share, *, besides: Iterable[str] = ()) -> Wanted | None:
-    """Take the oldest unanswered question that the ring gives to this conductor, about no cloud of `besides`."""
+    """Take the oldest unanswered question that the ring gives to this conductor, about no cloud of `besides`.
+
+    Read without a lock: a conductor that locked questions of others would hide them from their owners.
+    """
     waiting = sa.select(facts.c.cloud, facts.c.what, facts.c.conductor_group, facts.c.driver)
     open_now = waiting.where(_OPEN, share.reach(facts), facts.c.cloud.not_in(sorted(besides)))
-    for row in tx.execute(open_now.order_by(facts.c.wanted_at).with_for_update(skip_locked=True)):
+    for row in tx.execute(open_now.order_by(facts.c.wanted_at)).all():
         if share.whole or share.holds(row.conductor_group, row.driver, row.cloud):
-            return _take(tx, holder, lease_s, row.cloud, row.what)
+            wanted = _take(tx, holder, lease_s, row.cloud, row.what)
+            if wanted is not None:
+                return wanted
     return None
 
 
-def _take(tx: Tx, holder: str, lease_s: float, cloud: str, what: str) -> Wanted:
-    taken = (
+def _take(tx: Tx, holder: str, lease_s: float, cloud: str, what: str) -> Wanted | None:
+    """None if another conductor took the question after we read it, as can happen while the ring changes."""
+    take = (
         facts.update()
-        .where(facts.c.cloud == cloud, facts.c.what == what)
+        .where(facts.c.cloud == cloud, facts.c.what == what, _OPEN)
         .values(holder=holder, held_until=now() + lease_s)
         .returning(facts.c.cloud, facts.c.what, facts.c.question, facts.c.driver, facts.c.properties)
     )
-    return Wanted(*tx.execute(taken).one())
+    row = tx.execute(take).first()
+    return Wanted(*row) if row else None
 
 
 def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, error: dict[str, Any] | None) -> None:

@@ -59,6 +59,13 @@ def time(tx: Tx) -> float:
     return tx.execute(_NOW).scalar_one()
 
 
+def is_outage(error: BaseException) -> bool:
+    """Whether the database did not answer (restarted, unreachable, cut off): the same can be tried again."""
+    if isinstance(error, sa.exc.TimeoutError | sa.exc.OperationalError | sa.exc.InterfaceError):
+        return True
+    return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
+
+
 class Ledger:
     """A database and its two kinds of transaction. Nothing slow may happen inside either."""
 

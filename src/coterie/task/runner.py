@@ -10,6 +10,7 @@ from collections.abc import Callable
 from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.events import Event
 from coterie.ledger.steps import Claim, Outcome
+from coterie.ledger.store import is_outage
 from coterie.task.flow import Done, Fail, Flow, Flows, Move, Next, Skip, Wait, Work
 from coterie.task.retry import Retry
 from coterie.telemetry import trace
@@ -29,7 +30,8 @@ class Runner:
         self._told: set[tuple[int, str | None]] = set()  # tasks that know of a missing key, and whose it is
 
     def run(self, claim: Claim) -> Outcome:
-        """Raises nothing but LeaseLost, and what is wrong with the flow itself."""
+        """Raises LeaseLost, an outage of the database (the step then goes back to the queue), and what is wrong with
+        the flow itself."""
         flow, work = self._flows[claim.flow], None
         try:
             work = self._open_work(claim)
@@ -45,6 +47,8 @@ class Runner:
         except CoterieError as error:
             return self._failure(flow, claim, work, error)
         except Exception as error:
+            if is_outage(error):
+                raise
             log.exception("step %s of task %s broke in %s.%s", claim.id, claim.task, claim.flow, claim.label)
             unexpected = CoterieError(
                 f"{claim.flow} broke at {claim.label}",
