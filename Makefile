@@ -18,7 +18,7 @@ test: packages $(VENV)/.tested lint ## everything that decides whether a change 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
 	$(PYTEST) -m "not openstack"
 
-OPENSTACK := tests/cpi/openstack tests/cpi/test_conformance.py
+OPENSTACK := tests/cpi/drivers/openstack tests/cpi/test_conformance.py
 
 test-openstack: $(VENV)/.tested ## against a real OpenStack: brings it up (Debian), runs the tests, takes it down
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and not full" $(OPENSTACK)

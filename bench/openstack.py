@@ -21,7 +21,7 @@ from typing import Any
 from keystoneauth1.identity.v3 import Password
 from keystoneauth1.session import Session
 from peers.openstack_bed import OpenstackBed
-from tests.cpi.openstack.place import Place, clear_images, config
+from tests.cpi.drivers.openstack.place import Place, clear_images, config
 from tests.peers.openstack.layout import PASSWORD
 from tests.peers.openstack.plane import plane
 from tests.task.site import group, manifest, site

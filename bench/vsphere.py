@@ -17,9 +17,9 @@ from peers.vsphere_operator import VsphereOperator
 from tests.peers.vcenter import Vcenter, vcenter
 
 from coterie.cpi.contract import GroupMetadata, Mark, Runtime
-from coterie.cpi.vsphere import sdk
-from coterie.cpi.vsphere.driver import VsphereCpi
-from coterie.cpi.vsphere.listing import VM
+from coterie.cpi.drivers.vsphere import sdk
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.cpi.drivers.vsphere.listing import VM
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
 from coterie.task.coordinator import LedgerCoordinator

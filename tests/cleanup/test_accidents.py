@@ -17,8 +17,8 @@ from coterie.cleanup import start
 from coterie.cleanup.options import Options
 from coterie.cleanup.survey import NOBODY
 from coterie.cpi.contract import CpiError, SurveyPage
-from coterie.cpi.sandbox.driver import SandboxCpi
-from coterie.cpi.sandbox.marking import DIRECTOR, GROUP
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
+from coterie.cpi.drivers.sandbox.marking import DIRECTOR, GROUP
 from coterie.errors import Conflict, UsageError
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import domains

@@ -14,7 +14,7 @@ from peers.sandbox_bed import SandboxBed
 from coterie.cpi.conformance.kit import TESTS
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, CpiError, Expected, GroupInUse, Mark, NameTaken, NotSupported, Reason
-from coterie.cpi.sandbox.driver import SandboxCpi
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.ids import Ids
 
 Mutant = Callable[..., Any]

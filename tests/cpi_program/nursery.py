@@ -74,7 +74,7 @@ def _warm_up() -> None:
 
     for name in (
         "tests.kill.interception",
-        "coterie.cpi.cloudstack.driver",
+        "coterie.cpi.drivers.cloudstack.driver",
         "sqlalchemy.dialects.postgresql.psycopg",
         "psycopg",
     ):
@@ -115,7 +115,7 @@ def _live(order: Order) -> None:
 
 def _around_api(tracer: Tracer) -> None:
     """Calls that change a CloudStack cloud; the others leave it as it is, and how often a job is asked after varies."""
-    from coterie.cpi.cloudstack.api import Api
+    from coterie.cpi.drivers.cloudstack.api import Api
 
     original = Api._once
 

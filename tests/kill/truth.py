@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.cpi.sandbox.marking import DIRECTOR, INTENT, of_director
+from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT, of_director
 from coterie.ledger import identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import addresses, events, nodes, objects, server_groups, stages, steps, tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.cpi.sandbox.driver import SandboxCpi
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import clouds
 from coterie.task import start

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.cpi.contract import Mark, SurveyPage
-from coterie.cpi.sandbox.driver import SandboxCpi
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.errors import Conflict, NotFound, Refused, StalePlan, Unreachable, UsageError
 from coterie.ledger import objects
 from coterie.ledger.clouds import CloudRow

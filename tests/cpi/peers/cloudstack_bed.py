@@ -11,10 +11,10 @@ import requests
 from cs import CloudStack, CloudStackApiException
 from tests.peers.cloudstack_witness import Witness
 
-from coterie.cpi.cloudstack.driver import CloudstackCpi
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Operator
 from coterie.cpi.contract import Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
+from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
 from coterie.sandbox import images
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter

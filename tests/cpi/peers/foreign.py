@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.cpi.conformance.bed import TestBed
 from coterie.cpi.contract import Json, Networks, Reason, Runtime
-from coterie.cpi.exec.driver import ExecCpi
+from coterie.cpi.drivers.exec.driver import ExecCpi
 
 HERE = Path(__file__).parent
 

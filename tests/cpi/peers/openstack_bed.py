@@ -19,7 +19,7 @@ from tests.peers.openstack.services import Services
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
 from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
-from coterie.cpi.openstack.driver import OpenstackCpi
+from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 from coterie.task.coordinator import LedgerCoordinator
 from peers.foreign import SmallBed
 from peers.openstack_operator import OpenstackOperator

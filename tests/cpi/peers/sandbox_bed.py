@@ -15,8 +15,8 @@ import pytest
 
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.contract import Cpi, Runtime
-from coterie.cpi.sandbox.driver import SandboxCpi
-from coterie.cpi.sandbox.machines import SELF
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
+from coterie.cpi.drivers.sandbox.machines import SELF
 from coterie.ledger.store import Ledger
 from coterie.sandbox import disks, images, labels, networks, security_groups, server_groups, snapshots, vm_shape
 from coterie.sandbox.accounts import open_account

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     sys.path.insert(0, sys.argv[1])
 
 from coterie.cpi.contract import Cpi, Json, Mark, Runtime
-from coterie.cpi.sandbox.driver import SandboxCpi
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.cpi.wire import answer
 from coterie.ids import Ids
 

@@ -15,7 +15,7 @@ from tests.peers.vcenter import Vcenter, vcenter
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
 from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
-from coterie.cpi.vsphere.driver import VsphereCpi
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.task.coordinator import LedgerCoordinator
 from peers.foreign import SmallBed
 from peers.sandbox_bed import _ledger

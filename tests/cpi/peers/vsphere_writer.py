@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from coterie.cpi.contract import CpiError, Mark, Runtime
-from coterie.cpi.vsphere.driver import VsphereCpi
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
 from coterie.task.coordinator import LedgerCoordinator

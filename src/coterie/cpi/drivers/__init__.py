@@ -1,0 +1,1 @@
+"""Drivers, one folder each, found by entry point. Nothing outside a folder imports it by name."""

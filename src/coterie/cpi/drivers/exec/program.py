@@ -1,0 +1,106 @@
+"""A foreign CPI program as something to ask: negotiates the version with `info`, then one process per question."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NotImplementedHere, NotSupported
+from coterie.cpi.drivers.exec.process import Finished, Limits, run
+from coterie.cpi.drivers.exec.settings import Settings
+from coterie.cpi.wire import HIGHEST, Method, Redactor, broken_answer, read_response, write_request
+from coterie.cpi.wire.envelope import MAX_RESPONSE
+from coterie.cpi.wire.table import INFO
+
+T = TypeVar("T")
+MAX_STDERR = 64 * 1024
+_log = logging.getLogger(__name__)
+
+
+class Program:
+    def __init__(self, cloud: str, settings: Settings, director_uuid: str) -> None:
+        self._cloud = cloud
+        self._settings = settings
+        self._context = settings.context(director_uuid)
+        self._info: Json | None = None
+
+    def ask(self, method: Method[T], *arguments: Any, mark: Mark | None = None) -> T:
+        version = self.info()["api_version"]
+        return self._ask(method, arguments, version, mark)
+
+    def info(self) -> Json:
+        """What the program said of itself; `api_version` is the one that we speak with it. Asked once."""
+        # Two threads may both ask first: the answers are equal, so no lock.
+        if self._info is None:
+            self._info = self._negotiate(self._introduced())
+        return self._info
+
+    def _introduced(self) -> Json:
+        try:
+            return self._ask(INFO, (), None, None)
+        except NotImplementedHere:
+            return {"api_version": 1}
+
+    def _negotiate(self, said: Json) -> Json:
+        highest = said["api_version"]
+        if highest < 2:
+            raise NotSupported(
+                f"the CPI program of cloud {self._cloud!r} speaks api_version {highest} only",
+                why="version 1 needs the registry, which stemcells no longer read",
+                remedy=f"install a release of the CPI at {self._settings.path} whose `info` reports api_version 2 or 3",
+            )
+        return {**said, "api_version": min(highest, HIGHEST)}
+
+    def _ask(self, method: Method[T], arguments: tuple[Any, ...], version: int | None, mark: Mark | None) -> T:
+        request = write_request(method, arguments, self._context, version, mark)
+        redactor = Redactor(json.loads(request))
+        finished = self._run(request)
+        self._note(method, "stderr", finished.stderr.decode("utf-8", "replace"), redactor)
+        try:
+            if finished.trouble:
+                raise broken_answer(method, finished.trouble)
+            return read_response(
+                method, finished.stdout, version or 1, lambda log: self._note(method, "log", log, redactor)
+            )
+        except CpiError as error:
+            told = self._told(error, redactor)
+        # Outside the handler, so that the unredacted error does not travel along as its context.
+        raise told
+
+    def _run(self, request: bytes) -> Finished:
+        limits = Limits(self._settings.timeout_s, MAX_RESPONSE, MAX_STDERR)
+        try:
+            return run(self._settings.path, request, self._settings.environment(), limits)
+        except OSError as error:
+            raise InvalidCall(
+                f"the CPI program of cloud {self._cloud!r} cannot be started",
+                why=f"{self._settings.path}: {error.strerror}",
+                remedy="correct the property `path`, or make the file executable",
+            ) from None
+
+    def _note(self, method: Method[Any], source: str, text: str, redactor: Redactor) -> None:
+        for line in redactor.hide(text[-MAX_STDERR:]).splitlines():
+            _log.info("%s: %s %s: %s", self._cloud, method.name, source, line)
+
+    def _told(self, error: CpiError, redactor: Redactor) -> CpiError:
+        """The same error without secrets, and never without a remedy."""
+        return type(error)(
+            redactor.hide(error.what),
+            why=redactor.hide(error.why),
+            remedy=redactor.hide(error.remedy) or _remedy(error),
+            retryable=error.retryable,
+            details=_hidden(error.details, redactor),
+        )
+
+
+def _remedy(error: CpiError) -> str:
+    if isinstance(error, NotImplementedHere):
+        return "add the method to the property `lacks` of the cloud, so that plans do without it"
+    return "look up the message in the documentation of the CPI program; its log is in ours"
+
+
+def _hidden(details: Mapping[str, Any], redactor: Redactor) -> Mapping[str, Any]:
+    hidden: Mapping[str, Any] = redactor.hide_all(details)
+    return hidden

@@ -1,0 +1,470 @@
+"""Deployments on the simulated vCenter through planner, ledger and conductor: groups made, moved, lost and repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from peers.vsphere_bed import CLUSTERS, shared
+from peers.vsphere_image import write_image
+from peers.vsphere_operator import VsphereOperator
+from pyVmomi import vim
+from tests.peers.vcenter import Vcenter, vcenter
+from tests.task.site import Site, group, manifest, site
+
+from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.errors import CoterieError
+from coterie.ids import Ids
+from coterie.ledger.store import Ledger
+from coterie.ledger.tables import events, nodes, server_groups
+from coterie.task import errands, start
+from coterie.task.coordinator import LedgerCoordinator
+from coterie.task.enroll import Enrollment, enroll
+from coterie.task.let_go import destroy
+from coterie.task.resurrection import resurrect
+
+CONFIG = """
+clouds:
+- name: lab
+  driver: vsphere
+  properties:
+    url: URL
+    user: root
+    password: secret
+    datacenter: DC0
+    zones: {z1: {cluster: DC0_C0}, z2: {cluster: DC0_C1}}
+    datastores: [LocalDS_0]
+    network: VM Network
+    settle_s: 1
+    agent_settings: guestinfo
+azs:
+- {name: z1, cloud: lab, cloud_properties: {zone: z1}}
+- {name: z2, cloud: lab, cloud_properties: {zone: z2}}
+vm_types:
+- {name: small, cloud_properties: {cpu: 1, ram: 512}}
+networks:
+- name: net
+  subnets:
+  - {range: 127.20.0.0/16, gateway: 127.20.0.1, azs: [z1]}
+  - {range: 127.21.0.0/16, gateway: 127.21.0.1, azs: [z2]}
+"""
+HOSTS = "placement: {policy: host-affinity, vm_group: licensed}"
+
+
+class Place(Site):
+    """A site whose cloud is the vCenter."""
+
+    operator: VsphereOperator
+    server: Vcenter
+
+    def vcenter(self) -> VsphereCpi:
+        properties: dict[str, Any] = {
+            "url": self.server.url,
+            "user": "root",
+            "password": "secret",
+            "datacenter": "DC0",
+            "zones": {zone: {"cluster": cluster} for zone, cluster in CLUSTERS.items()},
+        }
+        return VsphereCpi("lab", properties, Runtime(self.director.uuid, LedgerCoordinator(self.ledger, "test")))
+
+    def cpi(self, cloud: str = "lab", properties: Any = None, director: str | None = None) -> Cpi:
+        return self.vcenter()
+
+    def drs(self, az: str = "z1") -> dict[str, int]:
+        groups = self.operator.get(self.operator.cluster(az), "configurationEx.group") or ()
+        return {one.name: len(one.vm) for one in groups if isinstance(one, vim.cluster.VmGroup)}
+
+    def vms(self) -> dict[str, str | None]:
+        return {name: node.vm_cid for name, node in self.nodes().items()}
+
+    def group(self) -> Any:
+        query = sa.select(server_groups).where(server_groups.c.state != "gone")
+        with self.ledger.read() as tx:
+            return tx.execute(query).one()
+
+    def look(self) -> None:
+        task = start.look(self.ledger)
+        assert task is not None
+        self.wait(task)
+
+    def told(self, kind: str) -> list[str]:
+        with self.ledger.read() as tx:
+            return list(tx.execute(sa.select(events.c.body).where(events.c.kind == kind)).scalars())
+
+
+@contextmanager
+def placed(folder: Path, server: Vcenter, database: str | None = None) -> Iterator[Place]:
+    """At the end everything is deleted, and nothing may be left."""
+    ledger = Ledger.open(database or f"sqlite:///{folder / 'ledger.db'}")
+    before = server.inventory()
+    with site(ledger, folder) as made:
+        made.__class__ = Place
+        assert isinstance(made, Place)
+        made.server = server
+        made.config = CONFIG.replace("URL", server.url)
+        made.operator = VsphereOperator(server, CLUSTERS)
+        write_image(folder / "stemcells" / "image")
+        yield made
+        if made.nodes():
+            made.delete()
+        for image in made.held("image"):
+            made.vcenter().delete_stemcell(image.cid)
+    ledger.close()
+    left = {one for one in server.inventory() - before if not one[1].endswith(" coterie")}
+    assert left == set()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with placed(tmp_path, shared()) as made:
+        yield made
+
+
+def test_a_deployment_is_made_in_its_group_scaled_and_deleted(place: Place) -> None:
+    place.deploy(manifest(group("db", 3, HOSTS)))
+    assert (place.drs("z1"), place.drs("z2")) == ({"licensed": 2}, {"licensed": 1})
+    place.deploy(manifest(group("db", 1, HOSTS)))
+    assert (place.drs("z1"), place.drs("z2")) == ({"licensed": 1}, {})
+    place.delete()
+    assert place.drs("z1") == {}
+
+
+def test_groups_are_turned_on_renamed_and_off_without_making_a_vm_anew(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    vms = place.vms()
+    assert place.drs() == {}
+    plan = place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert {change.action for change in plan.changes if change.kind == "node"} == {"update"}
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert (place.drs(), place.vms()) == ({"licensed": 2}, vms)
+    renamed = HOSTS.replace("licensed", "renamed")
+    place.deploy(manifest(group("db", 2, renamed, azs="z1")))
+    assert (place.drs(), place.vms()) == ({"renamed": 2}, vms)
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    assert (place.drs(), place.vms()) == ({}, vms)
+
+
+def test_turning_groups_on_that_fails_half_way_says_what_is_left_and_goes_on(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    vms = place.vms()
+    fault = '<object type="ClusterComputeResource">c</object><privilegeId>Host.Inventory.EditCluster</privilegeId>'
+    shared().bend("ReconfigureComputeResource_Task", "fault", fault="NoPermission", detail=fault, times=9)
+    task = place.deploy(manifest(group("db", 2, HOSTS, azs="z1")), "failed")
+    assert "Host.Inventory.EditCluster" in place.story(task)
+    assert (place.drs(), place.vms()) == ({}, vms)
+    shared().straighten()
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert place.drs() == {"licensed": 2}
+
+
+HOST_GROUPS = ("licensed-hosts", "other-hosts")
+
+
+@pytest.fixture
+def hosted(place: Place) -> Iterator[Place]:
+    """A place whose administrator made two host groups, of the first and of the second host."""
+    cluster = place.operator.cluster("z1")
+    hosts = place.operator.get(cluster, "host")
+    infos = [vim.cluster.HostGroup(name=name, host=[host]) for name, host in zip(HOST_GROUPS, hosts, strict=False)]
+    spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="add", info=info) for info in infos])
+    place.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
+    yield place
+    if place.nodes():
+        place.delete()
+    for name in HOST_GROUPS:
+        place.operator.remove(f"DC0_C0/{name}")
+
+
+def tied(host_group: str | None, *, rule: str = "must", affine: bool = True, named: bool = True) -> str:
+    options = f", host_group: {host_group}, rule: {rule}, affine: {str(affine).lower()}" if host_group else ""
+    name = ", vm_group: licensed" if named else ""
+    return manifest(group("db", 2, f"placement: {{policy: host-affinity{name}{options}}}", azs="z1"))
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["a name of the user's", "an automatic name"])
+def test_what_a_group_is_tied_to_changes_in_place_by_a_plan(hosted: Place, named: bool) -> None:
+    first, second = HOST_GROUPS
+    hosted.deploy(tied(first, named=named))
+    vms, groups = hosted.vms(), hosted.drs()
+    for wish, told in (
+        (tied(first, rule="should", named=named), (False, first, None)),
+        (tied(second, rule="should", named=named), (False, second, None)),
+        (tied(second, rule="should", affine=False, named=named), (False, None, second)),
+        (tied(None, named=named), None),
+        (tied(first, named=named), (True, first, None)),
+    ):
+        plan = hosted.plan(wish)
+        assert [(change.kind, change.action) for change in plan.changes] == [("group", "update")]
+        hosted.deploy(wish)
+        rules = [
+            (bool(one.mandatory), one.affineHostGroupName or None, one.antiAffineHostGroupName or None)
+            for one in hosted.operator.rules("z1").values()
+        ]
+        assert rules == ([told] if told else [])
+        assert (hosted.vms(), hosted.drs()) == (vms, groups)
+        assert hosted.plan(wish).changes == ()
+
+
+def test_tying_a_group_to_hosts_later_does_not_take_an_administrators_rule(hosted: Place) -> None:
+    hosted.deploy(tied(None))
+    info = vim.cluster.VmHostRuleInfo(
+        name="licensed.hosts", enabled=True, vmGroupName="licensed", affineHostGroupName=HOST_GROUPS[1]
+    )
+    spec = vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=info)])
+    hosted.operator.run(hosted.operator.cluster("z1").ReconfigureComputeResource_Task(spec, True))
+    with pytest.raises(CoterieError) as caught:
+        hosted.plan(tied(HOST_GROUPS[0]))
+    assert "licensed.hosts" in f"{caught.value} {caught.value.details}"
+    assert hosted.operator.rules("z1")["licensed.hosts"].affineHostGroupName == HOST_GROUPS[1]
+    hosted.operator.remove_rule("z1", "licensed.hosts")
+
+
+def test_another_policy_under_the_same_name_is_refused_by_the_plan_and_works_under_another(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    vms, apart = place.vms(), HOSTS.replace("host-affinity", "anti-affinity")
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 2, apart, azs="z1")))
+    assert "another placement.vm_group" in f"{caught.value} {caught.value.details}"
+    place.deploy(manifest(group("db", 2, apart.replace("licensed", "apart"), azs="z1")))
+    assert (place.drs(), place.vms()) == ({"apart": 2}, vms)
+
+
+def test_a_groups_name_that_is_somebody_elses_is_refused_by_the_plan(place: Place) -> None:
+    theirs = place.operator.create_group("licensed", "host-affinity", "z2")
+    before = shared().inventory()
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert "DRS group 'licensed' that is not ours" in f"{caught.value} {caught.value.details}"
+    assert shared().inventory() == before
+    place.operator.delete("server_group", theirs)
+
+
+@pytest.mark.parametrize("name", ["licensed", "licensed.hosts"])
+def test_a_rules_name_that_is_somebody_elses_is_refused_by_the_plan(place: Place, name: str) -> None:
+    theirs = place.operator.create_group("neighbours", "host-affinity", "z1")
+    members = list(place.operator.group(theirs).vm)
+    info = vim.cluster.AntiAffinityRuleSpec(name=name, enabled=True, vm=members)
+    spec = vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=info)])
+    place.operator.run(place.operator.cluster("z1").ReconfigureComputeResource_Task(spec, True))
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert f"DRS rule {name!r} that is not ours" in f"{caught.value} {caught.value.details}"
+    place.operator.remove_rule("z1", name)
+    place.operator.delete("server_group", theirs)
+
+
+def test_a_name_that_two_of_our_groups_want_is_refused_by_the_plan(place: Place) -> None:
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 1, HOSTS, azs="z1"), group("web", 1, HOSTS, azs="z1")))
+    assert "vm_group 'licensed' already" in f"{caught.value} {caught.value.details}"
+
+
+def test_a_group_removed_behind_our_back_is_made_again_by_the_next_deploy(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    vms = place.vms()
+    place.operator.remove("DC0_C0/licensed")
+    place.deploy(manifest(group("db", 3, HOSTS, azs="z1")))
+    assert place.drs() == {"licensed": 3}
+    assert vms.items() <= place.vms().items()
+    assert place.group().state == "live"
+
+
+def test_a_group_removed_behind_our_back_is_noticed_refuses_vms_and_is_repaired(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    place.operator.remove("DC0_C0/licensed")
+    place.look()
+    place.look()
+    assert place.group().state == "missing"
+    assert len(place.told("group.missing")) == 1
+    vms = place.vms()
+    place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
+    assert (place.group().state, place.drs(), place.vms()) == ("live", {"licensed": 2}, vms)
+
+
+def test_what_changed_behind_our_back_is_told_once_per_change_and_when_it_is_over(place: Place) -> None:
+    place.deploy(manifest(group("db", 3, "placement: {policy: soft-anti-affinity}", azs="z1")))
+    (rule,) = place.operator.rules("z1")
+    place.look()
+    place.look()
+    assert (place.told("group.drifted"), place.group().drift) == ([], None)
+    place.operator.remove_rule("z1", rule)
+    place.look()
+    place.look()
+    (told,) = place.told("group.drifted")
+    assert (rule in told, "repair" in told) == (True, True)
+    place.operator.switch_drs("z1", False)
+    place.look()
+    place.look()
+    assert len(place.told("group.drifted")) == 2
+    assert "DRS is off" in place.told("group.drifted")[1]
+    place.operator.switch_drs("z1", True)
+    place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
+    assert (place.group().drift, set(place.operator.rules("z1"))) == (None, {rule})
+    place.operator.rejoin(f"DC0_C0/{rule}", drop=[place.operator.machine(str(place.vms()["db/1"]))])
+    place.look()
+    assert str(place.vms()["db/1"]) in place.told("group.drifted")[2]
+    place.operator.rejoin(f"DC0_C0/{rule}", add=[place.operator.machine(str(place.vms()["db/1"]))])
+    place.look()
+    assert (place.group().drift, "as it was made" in place.told("group.live")[-1]) == (None, True)
+
+
+def test_a_look_in_the_midst_of_a_move_calls_nothing_drifted(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    place.operator.rejoin("DC0_C0/licensed", drop=[place.operator.machine(str(place.vms()["db/1"]))])
+    with place.ledger.write() as tx:
+        tx.execute(nodes.update().where(nodes.c["index"] == 0).values(state="changing"))
+    place.look()
+    assert place.told("group.drifted") == []
+    with place.ledger.write() as tx:
+        tx.execute(nodes.update().values(state="up"))
+    place.look()
+    assert len(place.told("group.drifted")) == 1
+
+
+def test_a_vm_made_anew_into_a_missing_group_fails_with_the_remedy_and_leaves_nothing(place: Place) -> None:
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    place.operator.remove("DC0_C0/licensed")
+    place.operator.delete("vm", str(place.vms()["db/0"]))
+    place.look()
+    before = shared().inventory()
+    task = resurrect(place.ledger, "dep")
+    assert task is not None
+    place.wait(task, "failed")
+    problem = place.nodes()["db/0"].problem or {}
+    assert (problem["code"], "groups repair" in problem["remedy"]) == ("group_missing", True)
+    assert shared().inventory() == before
+    place.wait(errands.repair_group(place.ledger, place.group().intent, "test"))
+    place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert place.drs() == {"licensed": 2}
+
+
+def test_a_deployment_whose_group_is_missing_can_still_be_deleted(place: Place) -> None:
+    place.deploy(manifest(group("db", 1, HOSTS, azs="z1")))
+    place.operator.remove("DC0_C0/licensed")
+    place.delete()
+    assert place.nodes() == {}
+
+
+@pytest.mark.parametrize(
+    ("placement", "word"),
+    [
+        ("placement: {policy: host-affinity, host_group: nobody-has-this}", "nobody-has-this"),
+        ("placement: {policy: host-affinity, vm_group: nobody-has-this, adopt: true}", "to adopt"),
+        ("placement: {policy: anti-affinity}", "different hosts"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_the_plan_and_nothing_is_made(place: Place, placement: str, word: str) -> None:
+    before = shared().inventory()
+    with pytest.raises(CoterieError) as caught:
+        place.plan(manifest(group("db", 4, placement, azs="z1")))
+    assert word in f"{caught.value} {caught.value.details}"
+    assert shared().inventory() == before
+
+
+def test_a_host_group_of_another_cluster_is_refused_by_the_plan(place: Place) -> None:
+    cluster = place.operator.cluster("z2")
+    hosts = vim.cluster.HostGroup(name="elsewhere", host=place.operator.get(cluster, "host")[:1])
+    spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="add", info=hosts)])
+    place.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
+    try:
+        with pytest.raises(CoterieError) as caught:
+            place.plan(manifest(group("db", 1, "placement: {policy: host-affinity, host_group: elsewhere}", azs="z1")))
+        assert "DC0_C1" in f"{caught.value} {caught.value.details}"
+    finally:
+        place.operator.remove("DC0_C1/elsewhere")
+
+
+def test_drs_that_is_off_is_refused_by_the_plan(place: Place) -> None:
+    place.operator.switch_drs("z1", False)
+    try:
+        with pytest.raises(CoterieError) as caught:
+            place.plan(manifest(group("db", 1, "placement: {policy: anti-affinity}", azs="z1")))
+        assert "DRS is off" in f"{caught.value} {caught.value.details}"
+    finally:
+        place.operator.switch_drs("z1", True)
+
+
+def test_a_deployment_without_groups_asks_for_no_privilege_of_the_cluster(place: Place) -> None:
+    shared().forget_calls()
+    place.deploy(manifest(group("db", 2, azs="z1")))
+    place.deploy(manifest(group("db", 3, azs="z1")))
+    assert "ReconfigureComputeResource_Task" not in shared().methods()
+
+
+def test_rights_are_granted_by_a_task(place: Place) -> None:
+    place.deploy(manifest(group("db", 1, azs="z1")))
+    place.wait(errands.grant(place.ledger, "lab", "ops", True, "test"))
+    assert any("coterie-groups" in line for line in place.told("cloud.granted"))
+
+
+STRANGER = "4c8b51d7-1f0e-4a55-9a3b-6f1d20b7f0aa"
+
+
+def test_a_machine_of_another_director_is_not_enrolled_and_not_destroyed(place: Place) -> None:
+    """However it is told: by the folder it lies in, by its name, or by the group that is written on it."""
+    place.deploy(manifest(group("db", 1, azs="z1")))
+    runtime = Runtime(STRANGER, LedgerCoordinator(place.ledger, "stranger"))
+    other = VsphereCpi("lab", place.vcenter().properties | {"network": "VM Network"}, runtime)
+    image = other.create_stemcell(str(place.folder / "stemcells" / "image"), {}, mark=Mark(STRANGER, Ids().intent()))
+    metadata = GroupMetadata({"name": "other", "uuid": STRANGER}, "d", "g", policy="host-affinity")
+    cid = other.create_server_group(metadata, mark=Mark(STRANGER, Ids().intent()))
+    env, size = {"bosh": {"server_group_cid": cid}}, {"cpu": 1, "ram": 512, "zone": "z1"}
+    vm = other.create_vm("a", image, size, {}, [], env, mark=Mark(STRANGER, Ids().intent())).cid
+    machine = place.operator.machine(vm)
+    acts: list[tuple[str, Callable[[], Any]]] = [
+        (STRANGER, lambda: place.operator.find("DC0/vm").MoveIntoFolder_Task([machine])),
+        (STRANGER[:8], lambda: machine.Rename_Task("renamed")),
+        (STRANGER[:8], lambda: machine.PowerOffVM_Task()),
+    ]
+    for told, hide in acts:
+        with pytest.raises(CoterieError, match=f"mark of the Director {told}"):
+            enroll(place.ledger, Enrollment("lab", vm), "test")
+        place.operator.run(hide())
+    with pytest.raises(CoterieError, match="is node dep/db/0 already"):
+        enroll(place.ledger, Enrollment("lab", str(place.vms()["db/0"])), "test")
+
+    theirs = place.operator.create_vm("neighbour", "z1")
+    uuid = enroll(place.ledger, Enrollment("lab", theirs, "neighbour"), "test")
+    place.operator.run(place.operator.machine(theirs).Rename_Task(Mark(STRANGER, Ids().intent()).name()))
+    task = destroy(place.ledger, uuid, "test")
+    place.wait(task, "failed")
+    assert "carries the mark of the Director" in place.story(task)
+    assert place.operator.exists("vm", theirs)
+    place.operator.run(place.operator.machine(theirs).Rename_Task("neighbour"))
+    place.wait(destroy(place.ledger, uuid, "test"))
+    assert not place.operator.exists("vm", theirs)
+    for end, what in ((other.delete_vm, vm), (other.delete_server_group, cid), (other.delete_stemcell, image)):
+        end(what)
+
+
+@pytest.mark.parametrize("scrub", [True, False])
+def test_a_vm_destroyed_behind_our_back_comes_back_into_its_group(tmp_path: Path, scrub: bool) -> None:
+    with vcenter(*(["-scrub"] if scrub else [])) as server, placed(tmp_path, server) as place:
+        text = manifest(group("db", 2, "placement: {policy: anti-affinity}", azs="z1"))
+        place.deploy(text)
+        gone = place.vms()["db/0"]
+        place.operator.delete("vm", str(gone))
+        place.look()
+        place.deploy(text)
+        assert list(place.drs().values()) == [2]
+        assert len(set(place.vms().values()) - {gone}) == 2
+
+
+def test_an_operations_user_without_the_clusters_privilege(tmp_path: Path) -> None:
+    """What had no groups goes on; a manifest with groups is refused before anything is made, naming the privilege."""
+    with vcenter() as server, placed(tmp_path, server) as place:
+        server.enforce_roles()
+        place.vcenter().grant("ops", groups=False)
+        place.config = place.config.replace("user: root", "user: ops")
+        place.deploy(manifest(group("db", 2, azs="z1")))
+        before = server.inventory()
+        with pytest.raises(CoterieError) as caught:
+            place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+        assert "Host.Inventory.EditCluster" in f"{caught.value} {caught.value.details}"
+        assert server.inventory() == before
+        place.deploy(manifest(group("db", 3, azs="z1")))

@@ -1,0 +1,189 @@
+"""Killed after any of its calls and repeated by another process, a method ends as if it had never been interrupted.
+
+The points are discovered: a method is run again and again, and dies one call later each time, until it lives.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peers.vsphere_bed import VsphereBed
+from pyVmomi import vim
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import Cpi, GroupMetadata, Runtime
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.cpi.drivers.vsphere.link import Link
+from coterie.ids import Ids
+from coterie.ledger import domains
+from coterie.ledger.store import Ledger
+from coterie.task.coordinator import LedgerCoordinator
+
+LEASE_S = 0.5
+
+
+class Killed(BaseException):
+    """Nothing in the driver may catch it, as nothing catches SIGKILL."""
+
+
+class Nursery:
+    """Opens a driver as a new process would: under another name, on the same ledger."""
+
+    def __init__(self, bed: VsphereBed, ledger: Ledger) -> None:
+        self._bed = bed
+        self._ledger = ledger
+
+    def born(self) -> VsphereCpi:
+        coordinator = LedgerCoordinator(self._ledger, Ids().uuid(), lease_s=LEASE_S)
+        return VsphereCpi("lab", self._bed.properties(), Runtime(self._bed.director_uuid, coordinator))
+
+    def every_point(self, act: Callable[[Cpi], Any], after: Callable[[int], None]) -> int:
+        """How many points there were. After each, `act` is repeated by another, and then `after` looks."""
+        for calls in itertools.count(1):
+            try:
+                with pytest.MonkeyPatch.context() as patch:
+                    act(dying_after(self.born(), calls, patch))
+                after(calls)
+                return calls
+            except Killed:
+                act(self.born())
+                after(calls)
+        raise AssertionError("unreachable")
+
+
+@pytest.fixture
+def nursery(bed: VsphereBed, tmp_path: Path) -> Iterator[Nursery]:
+    bed.more = {"agent_settings": "guestinfo"}
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/kills.db")
+    yield Nursery(bed, ledger)
+    ledger.close()
+
+
+def dying_after(cpi: VsphereCpi, calls: int, patch: pytest.MonkeyPatch) -> VsphereCpi:
+    """The process dies when this many calls were answered; what it submitted stays submitted."""
+    once, left = Link._call, itertools.count(calls, -1)
+
+    def counted(self: Link, *arguments: Any) -> Any:
+        answer = once(self, *arguments)
+        if self is cpi.link and next(left) == 1:
+            patch.setattr(domains, "withdraw", lambda tx, number: None)
+            raise Killed
+        return answer
+
+    patch.setattr(Link, "_call", counted)
+    return cpi
+
+
+def members(lab: Lab, cid: str) -> set[str]:
+    view = lab.cpi.inspect_server_group(cid)
+    assert view.state in ("live", "reserved"), view
+    return {one.vm_cid for one in view.members}
+
+
+def test_a_vm_that_changes_its_group_is_never_in_none(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+    first, second = lab.group("host-affinity"), lab.group("anti-affinity")
+    vm, neighbour = lab.vm(group=first), lab.vm(group=second)
+    way = itertools.cycle([(second, first), (first, second)])
+
+    def act(cpi: Cpi) -> None:
+        try:
+            cpi.change_server_group(vm, goal[0])
+        except Killed:
+            found = [lab.cpi.inspect_server_group(cid).members for cid in goal]
+            assert vm in {one.vm_cid for some in found for one in some}
+            raise
+
+    def after(calls: int) -> None:
+        nonlocal goal
+        target, origin = goal
+        assert vm in members(lab, target), f"killed after call {calls}"
+        assert vm not in members(lab, origin), f"killed after call {calls}"
+        assert neighbour in members(lab, second)
+        goal = next(way)
+
+    goal = next(way)
+    assert nursery.every_point(act, after) > 10
+
+
+@pytest.mark.parametrize("options", [{}, {"vm_group": "licensed"}], ids=["an automatic name", "the user's name"])
+def test_a_vm_joins_and_leaves_while_it_runs(lab: Lab, nursery: Nursery, options: dict[str, str]) -> None:
+    cid = lab.group("host-affinity", options=options)
+    vm = lab.vm()
+    way = itertools.cycle([cid, None])
+
+    def after(calls: int) -> None:
+        nonlocal goal
+        assert members(lab, cid) == ({vm} if goal else set()), f"killed after call {calls}"
+        goal = next(way)
+
+    goal = next(way)
+    assert nursery.every_point(lambda cpi: cpi.change_server_group(vm, goal), after) > 8
+
+
+def test_a_group_is_tied_to_other_hosts_and_to_none(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+    cluster = bed.operator.cluster("z1")
+    for name, host in zip(("one", "two"), bed.operator.get(cluster, "host"), strict=False):
+        change = vim.cluster.GroupSpec(operation="add", info=vim.cluster.HostGroup(name=name, host=[host]))
+        spec = vim.cluster.ConfigSpecEx(groupSpec=[change])
+        bed.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
+        lab.undo(bed.operator.remove, f"DC0_C0/{name}")
+    wishes: list[dict[str, Any]] = [
+        {"host_group": "two", "rule": "should", "affine": False},
+        {},
+        {"host_group": "one", "rule": "must", "affine": True},
+    ]
+    way = itertools.cycle(wishes)
+    cid = lab.group("host-affinity", options={"vm_group": "licensed", **wishes[-1]})
+    lab.vm(group=cid)
+
+    def metadata() -> GroupMetadata:
+        return lab.metadata("host-affinity", options={"vm_group": "licensed", **goal})
+
+    def after(calls: int) -> None:
+        nonlocal goal
+        rules = [
+            (one.name, one.affineHostGroupName or one.antiAffineHostGroupName, bool(one.mandatory))
+            for one in bed.operator.rules("z1").values()
+        ]
+        told = [("licensed.hosts", goal["host_group"], goal["rule"] == "must")] if goal else []
+        assert rules == told, f"killed after call {calls}"
+        assert len(members(lab, cid)) == 1
+        goal = next(way)
+
+    goal = next(way)
+    assert nursery.every_point(lambda cpi: cpi.update_server_group(cid, metadata()), after) > 10
+
+
+def test_a_vm_is_made_in_its_group_once_and_goes_whole(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+    cid, image = lab.group("anti-affinity"), lab.image()
+    lab.vm(group=cid)
+    before, order = bed.inventory(), lab.vm_arguments(group=cid, stemcell_cid=image)
+
+    def act(cpi: Cpi) -> None:
+        cpi.delete_vm(cpi.create_vm(**order).cid)
+
+    def after(calls: int) -> None:
+        nonlocal order
+        assert bed.inventory() == before, f"killed after call {calls}"
+        assert len(members(lab, cid)) == 1
+        order = lab.vm_arguments(group=cid, stemcell_cid=image)
+
+    assert nursery.every_point(act, after) > 30
+
+
+def test_a_group_is_made_and_deleted(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+    before, mark = bed.inventory(), lab.mark()
+
+    def act(cpi: Cpi) -> None:
+        cpi.delete_server_group(cpi.create_server_group(lab.metadata("affinity"), mark=mark))
+
+    def after(calls: int) -> None:
+        nonlocal mark
+        assert bed.inventory() == before, f"killed after call {calls}"
+        mark = lab.mark()
+
+    assert nursery.every_point(act, after) > 10

@@ -1,0 +1,85 @@
+"""Privileges, enforced by the vCenter as they were really written to it: what is missing is named before anything is
+made, and `grant` gives exactly what is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peers.vsphere_bed import VsphereBed
+from tests.peers.vcenter import vcenter
+
+from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import Needs, PrivilegeMissing
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+
+PLAIN = Needs(kinds=("vm", "image"), azs=("z1",))
+GROUPED = Needs(kinds=("vm", "image", "server_group"), policies=("anti-affinity",), azs=("z1",))
+
+
+@pytest.fixture
+def ops(tmp_path: Path) -> Iterator[VsphereBed]:
+    """A bed whose driver is the operations user `ops`, in a vCenter that enforces roles."""
+    with vcenter() as server:
+        made = VsphereBed(tmp_path, server)
+        made.more = {"user": "ops"}
+        server.enforce_roles()
+        yield made
+        made.close()
+
+
+def grant(bed: VsphereBed, groups: bool) -> list[str]:
+    """As the administrator does it."""
+    bed.more = {"user": "root"}
+    told = driver(bed).grant("ops", groups=groups)
+    bed.more = {"user": "ops"}
+    return told
+
+
+def driver(bed: VsphereBed) -> VsphereCpi:
+    opened = bed.open()
+    assert isinstance(opened, VsphereCpi)
+    return opened
+
+
+def lacking(bed: VsphereBed, needs: Needs) -> dict[str, str]:
+    return {item.what: item.detail for item in bed.open().check(needs) if not item.ok}
+
+
+def test_without_any_role_everything_is_named_and_nothing_is_made(ops: VsphereBed) -> None:
+    before = ops.server.inventory()
+    found = lacking(ops, GROUPED)
+    assert "Global.ManageCustomFields" in found["privileges on the vCenter"]
+    assert "VirtualMachine.Interact.PowerOn" in found["privileges on datacenter DC0"]
+    assert "Host.Inventory.EditCluster" in found["privileges on cluster DC0_C0"]
+    assert ops.server.inventory() == before
+
+
+def test_the_granted_role_is_enough_for_vms_and_not_for_groups(ops: VsphereBed) -> None:
+    assert any("coterie" in line for line in grant(ops, groups=False))
+    assert lacking(ops, PLAIN) == {}
+    assert list(lacking(ops, GROUPED)) == ["privileges on cluster DC0_C0"]
+    lab = Lab(ops)
+    lab.cpi.delete_vm(lab.vm())
+    error = refused(PrivilegeMissing, lambda: lab.vm(group=lab.group()))
+    assert "Host.Inventory.EditCluster" in error.what
+    lab.close()
+
+
+def test_the_role_for_groups_is_enough_for_groups_and_is_given_anew(ops: VsphereBed) -> None:
+    grant(ops, groups=False)
+    grant(ops, groups=True)
+    assert lacking(ops, GROUPED) == {}
+    lab = Lab(ops)
+    cid = lab.group("anti-affinity")
+    members = {lab.vm(group=cid), lab.vm(group=cid)}
+    assert {one.vm_cid for one in lab.cpi.inspect_server_group(cid).members} == members
+    lab.close()
+
+
+def test_a_user_without_the_right_to_grant_cannot(ops: VsphereBed) -> None:
+    error: Any = refused(PrivilegeMissing, lambda: driver(ops).grant("ops", groups=True))
+    assert "Authorization." in error.what

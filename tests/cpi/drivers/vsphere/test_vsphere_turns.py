@@ -1,0 +1,74 @@
+"""A writer that was paused between its look and its write finds that its turn is over, and writes nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from peers.vsphere_bed import VsphereBed
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import Runtime
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.ledger.store import Ledger
+from coterie.task.coordinator import LedgerCoordinator
+
+RECONFIGURE = "ReconfigureComputeResource_Task"
+LEASE_S = 1.0
+
+
+class Sleeper(VsphereCpi):
+    """Falls asleep once, when it has looked and is about to write."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.asleep, self.wake = threading.Event(), threading.Event()
+
+    def _looks(self, *arguments: Any) -> Any:
+        found = super()._looks(*arguments)
+        if not self.asleep.is_set():
+            self.asleep.set()
+            self.wake.wait(60)
+        return found
+
+
+def test_a_writer_whose_turn_is_over_sends_nothing_and_loses_nothing(bed: VsphereBed, lab: Lab, tmp_path: Path) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/turns.db")
+    slow = LedgerCoordinator(ledger, "slow", lease_s=LEASE_S)
+    sleeper = Sleeper("lab", bed.properties(), Runtime(bed.director_uuid, slow))
+    quick = VsphereCpi("lab", bed.properties(), Runtime(bed.director_uuid, LedgerCoordinator(ledger, "quick")))
+    cid = lab.group("host-affinity")
+    first, second = lab.vm_arguments(group=cid), lab.vm_arguments(group=cid)
+    made: list[str] = []
+    paused = threading.Thread(target=lambda: made.append(sleeper.create_vm(**first).cid))
+    paused.start()
+    assert sleeper.asleep.wait(60)
+    time.sleep(LEASE_S * 1.5)
+    made.append(quick.create_vm(**second).cid)  # it has the turn now, and does what waits
+    bed.server.forget_calls()
+    sleeper.wake.set()
+    paused.join()
+    sent = bed.server.methods()
+    for vm in made:
+        lab.undo(lab.cpi.delete_vm, vm)
+    assert RECONFIGURE not in sent
+    assert {one.vm_cid for one in lab.cpi.inspect_server_group(cid).members} == set(made)
+    assert len(made) == 2
+    ledger.close()
+
+
+def test_a_slow_look_does_not_cost_the_turn_while_nobody_else_wants_it(
+    bed: VsphereBed, lab: Lab, tmp_path: Path
+) -> None:
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/turns.db")
+    coordinator = LedgerCoordinator(ledger, "slow", lease_s=LEASE_S)
+    sleeper = Sleeper("lab", bed.properties(), Runtime(bed.director_uuid, coordinator))
+    cid = lab.group("host-affinity")
+    threading.Timer(LEASE_S * 3, sleeper.wake.set).start()
+    vm = sleeper.create_vm(**lab.vm_arguments(group=cid)).cid
+    lab.undo(lab.cpi.delete_vm, vm)
+    assert bed.server.methods().count(RECONFIGURE) == 1
+    assert [one.vm_cid for one in lab.cpi.inspect_server_group(cid).members] == [vm]
+    ledger.close()
