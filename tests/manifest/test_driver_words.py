@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coterie.cpi.contract import Form, Forms
-from coterie.cpi.contract.readers import size, text
+from coterie.cpi.kit.readers import size, text
 from coterie.cpi.load import driver_names, forms_of
 from tests.manifest.documents import CONFIG, DEPLOYMENT, edited, line_of, mistakes_of_both, mistakes_of_config
 

@@ -26,7 +26,7 @@ from coterie.cpi.contract.errors import (
     VMNotFound,
     revive,
 )
-from coterie.cpi.contract.forms import Form, Forms, Place, Slip
+from coterie.cpi.contract.forms import Form, Forms, Place, Reader, Slip
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime
 from coterie.cpi.contract.types import (
@@ -95,6 +95,7 @@ __all__ = [
     "Place",
     "PrivilegeMissing",
     "QuotaExceeded",
+    "Reader",
     "Reason",
     "Runtime",
     "SecurityGroup",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from coterie.cpi.contract.errors import InvalidCall
-from coterie.cpi.contract.readers import Reader
 
+Reader = Callable[[Any], Any]  # gives the value, or raises a ValueError that says how to write it
 Place = Literal["cloud", "vm", "disk", "network"]  # a cloud's properties; the cloud_properties of the others
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from coterie.cpi.contract import GroupMetadata, GroupView, InvalidCall, Needs, Runtime
-from coterie.cpi.contract.check_items import group_items
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
+from coterie.cpi.kit.check_items import group_items
 
 DIRECTOR = "0f8fad5b-d9cb-469f-a165-70867728950e"
 ROWS = [

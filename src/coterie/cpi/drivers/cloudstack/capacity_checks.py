@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.contract.check_items import quota_item
 from coterie.cpi.drivers.cloudstack.api import Row
 from coterie.cpi.drivers.cloudstack.cloud import CloudstackCloud
 from coterie.cpi.drivers.cloudstack.refusals import cloud_call
+from coterie.cpi.kit.check_items import quota_item
 
 # name of the quota, as the planner knows it → the account's words for it
 _QUOTAS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.contract.check_items import group_items, kind_items, policy_items, tried
 from coterie.cpi.drivers.cloudstack.abilities import Abilities
 from coterie.cpi.drivers.cloudstack.adoption import Adoption
 from coterie.cpi.drivers.cloudstack.affinity import POLICIES
@@ -12,6 +11,7 @@ from coterie.cpi.drivers.cloudstack.inspection import Inspection
 from coterie.cpi.drivers.cloudstack.refusals import cloud_call
 from coterie.cpi.drivers.cloudstack.removal import Removal
 from coterie.cpi.drivers.cloudstack.template_checks import TemplateChecks
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, tried
 
 
 class Checks(Abilities, CapacityChecks, TemplateChecks, Removal, Inspection, Adoption):

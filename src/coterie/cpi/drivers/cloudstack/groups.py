@@ -15,12 +15,12 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     is_adopted,
 )
-from coterie.cpi.contract.checks import mark_of_group, refuse_guards, require_group_wish
 from coterie.cpi.drivers.cloudstack.adoption import OPTIONS, Adoption
 from coterie.cpi.drivers.cloudstack.affinity import group_missing, policy_of
 from coterie.cpi.drivers.cloudstack.api import Row
 from coterie.cpi.drivers.cloudstack.marking import GROUP
 from coterie.cpi.drivers.cloudstack.refusals import Refusal, cloud_call, translate
+from coterie.cpi.kit.checks import mark_of_group, refuse_guards, require_group_wish
 
 _SOON_S = 2.0
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import Form, InvalidCall, Json, Networks
-from coterie.cpi.contract.readers import text
 from coterie.cpi.drivers.cloudstack.api import Row
+from coterie.cpi.kit.readers import text
 
 _TYPES = ("manual", "dynamic", "vip")
 

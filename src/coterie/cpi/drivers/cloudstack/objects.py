@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
-from coterie.cpi.contract.checks import require_same
 from coterie.cpi.drivers.cloudstack.api import Row
 from coterie.cpi.drivers.cloudstack.disk_changes import DiskChanges
 from coterie.cpi.drivers.cloudstack.groups import Groups
@@ -13,6 +12,7 @@ from coterie.cpi.drivers.cloudstack.kinds import LISTINGS, created_at, is_gone, 
 from coterie.cpi.drivers.cloudstack.marking import DIRECTOR, group_mark_of, group_prefix, mark_of, name_prefix, tags_of
 from coterie.cpi.drivers.cloudstack.refusals import cloud_call
 from coterie.cpi.drivers.cloudstack.stemcells import Stemcells
+from coterie.cpi.kit.checks import require_same
 
 _INTENT = "coterie-intent"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import Form, Slip
-from coterie.cpi.contract.readers import pairs, size, text, texts
+from coterie.cpi.kit.readers import pairs, size, text, texts
 
 MIB_PER_GIB = 1024
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import Form, Slip, readers
-from coterie.cpi.contract.readers import Reader
+from coterie.cpi.contract import Form, Reader, Slip
+from coterie.cpi.kit import readers
 
 GROUP_TYPES = {  # in the order of the contract's policies
     "anti-affinity": "host anti-affinity",

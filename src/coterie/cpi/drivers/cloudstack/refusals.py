@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
-from coterie.cpi.contract.calls import contract_errors
+from coterie.cpi.kit.calls import contract_errors
 
 PARAMETER, INTERNAL, CAPACITY, IN_USE, CONFLICT = 431, 530, 533, 536, 537
 _CLASSES: dict[int, type[CpiError]] = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coterie.cpi.contract import ADOPTED_PREFIX, GroupMetadata, GroupMissing, InvalidCall, NameTaken
-from coterie.cpi.contract.checks import refuse_guards, require_group_wish
 from coterie.cpi.drivers.openstack.group_rows import policy_of
 from coterie.cpi.drivers.openstack.members import Members
+from coterie.cpi.kit.checks import refuse_guards, require_group_wish
 
 OPTIONS = ("name", "adopt")
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.contract.check_items import quota_item
 from coterie.cpi.drivers.openstack.api import Row
 from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.refusals import DENIED, MISSING, Refusal, cloud_call
+from coterie.cpi.kit.check_items import quota_item
 
 Quotas = dict[str, dict[str, int | None]]
 # name of the quota, as the planner knows it → Nova's and Cinder's words for limit and use

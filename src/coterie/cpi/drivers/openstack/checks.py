@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.contract.check_items import group_items, kind_items, policy_items, tried
 from coterie.cpi.drivers.openstack.abilities import Abilities
 from coterie.cpi.drivers.openstack.adoption import Adoption
 from coterie.cpi.drivers.openstack.capacity_checks import CapacityChecks
 from coterie.cpi.drivers.openstack.inspection import Inspection
 from coterie.cpi.drivers.openstack.refusals import cloud_call
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, tried
 
 
 class Checks(Abilities, CapacityChecks, Inspection, Adoption):

@@ -14,11 +14,11 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     is_adopted,
 )
-from coterie.cpi.contract.checks import mark_of_group, refuse_guards, require_group_wish
 from coterie.cpi.drivers.openstack.adoption import OPTIONS, Adoption
 from coterie.cpi.drivers.openstack.api import Row
 from coterie.cpi.drivers.openstack.group_rows import group_missing, policy_of
 from coterie.cpi.drivers.openstack.refusals import MISSING, Refusal, cloud_call, translate
+from coterie.cpi.kit.checks import mark_of_group, refuse_guards, require_group_wish
 
 
 class Groups(Adoption):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
-from coterie.cpi.contract.checks import require_kind, require_same
 from coterie.cpi.drivers.openstack.api import Row
 from coterie.cpi.drivers.openstack.disk_changes import DiskChanges
 from coterie.cpi.drivers.openstack.disks import users_of
@@ -12,6 +11,7 @@ from coterie.cpi.drivers.openstack.kinds import FILTERED, LISTINGS, created_at, 
 from coterie.cpi.drivers.openstack.marking import director_tag, mark_of_name
 from coterie.cpi.drivers.openstack.refusals import cloud_call
 from coterie.cpi.drivers.openstack.stemcells import Stemcells
+from coterie.cpi.kit.checks import require_kind, require_same
 
 _BARE = "bare"  # the page after the last of Nova's: server groups that have no policy, so that Nova has none
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import POLICIES, Form, Slip, readers
-from coterie.cpi.contract.readers import Reader
+from coterie.cpi.contract import POLICIES, Form, Reader, Slip
+from coterie.cpi.kit import readers
 
 GROUP_POLICIES = tuple(policy for policy in POLICIES if policy != "host-affinity")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
-from coterie.cpi.contract.calls import contract_errors
+from coterie.cpi.kit.calls import contract_errors
 
 BAD, DENIED, MISSING, CONFLICT, TOO_LARGE, THROTTLED = 400, 403, 404, 409, 413, 429
 BROKEN, BAD_GATEWAY, UNAVAILABLE, GATEWAY_TIMEOUT = 500, 502, 503, 504

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.contract import Form, InvalidCall, Json, Networks
-from coterie.cpi.contract.readers import text
+from coterie.cpi.kit.readers import text
 from coterie.sandbox.nics import NicWish
 from coterie.sandbox.vm_shape import Vm
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coterie.cpi.contract import ADOPTED_PREFIX, GroupMissing, InvalidCall, NameTaken
-from coterie.cpi.contract.checks import refuse_guards
 from coterie.cpi.drivers.sandbox.group_tags import GroupWish
 from coterie.cpi.drivers.sandbox.holders import Holders
+from coterie.cpi.kit.checks import refuse_guards
 
 
 class Adoption(Holders):

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, GroupMetadata, Needs
-from coterie.cpi.contract.check_items import group_items, kind_items, policy_items, quota_item
 from coterie.cpi.drivers.sandbox.abilities import Abilities
 from coterie.cpi.drivers.sandbox.adoption import Adoption
 from coterie.cpi.drivers.sandbox.group_tags import read_wish
 from coterie.cpi.drivers.sandbox.inspection import Inspection
 from coterie.cpi.drivers.sandbox.refusals import cloud_call, translate
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item
 from coterie.sandbox.errors import SandboxError
 from coterie.sandbox.hosts import HostView, list_hosts
 from coterie.sandbox.quotas import Quota, get_quotas

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.contract import DiskHint, Form, Json, Mark, NotSupported
-from coterie.cpi.contract.readers import text
 from coterie.cpi.drivers.sandbox.cloud import SandboxCloud
 from coterie.cpi.drivers.sandbox.marking import mark_tags, users_tags
 from coterie.cpi.drivers.sandbox.refusals import cloud_call
+from coterie.cpi.kit.readers import text
 from coterie.sandbox import disks, snapshots
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.tags import set_tags

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import GroupMetadata, InvalidCall, Mark, SecurityGroup
-from coterie.cpi.contract.checks import require_group_wish
 from coterie.cpi.drivers.sandbox.marking import GROUP, mark_tags
+from coterie.cpi.kit.checks import require_group_wish
 
 POLICY = "coterie-policy"
 GUARDS = "coterie-security-groups"

@@ -15,7 +15,6 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     is_adopted,
 )
-from coterie.cpi.contract.checks import refuse_guards
 from coterie.cpi.drivers.sandbox.adoption import Adoption
 from coterie.cpi.drivers.sandbox.cloud import every
 from coterie.cpi.drivers.sandbox.group_tags import (
@@ -34,6 +33,7 @@ from coterie.cpi.drivers.sandbox.guards import Guards
 from coterie.cpi.drivers.sandbox.joining import Joining
 from coterie.cpi.drivers.sandbox.marking import INTENT, OWN_GUARDS, of_group, read_mark
 from coterie.cpi.drivers.sandbox.refusals import cloud_call, translate
+from coterie.cpi.kit.checks import refuse_guards
 from coterie.sandbox.errors import NoSuch, RevisionDiffers, SandboxError
 from coterie.sandbox.records import Record
 from coterie.sandbox.server_groups import list_members

@@ -12,11 +12,11 @@ from coterie.cpi.contract import (
     NotSupported,
     SurveyPage,
 )
-from coterie.cpi.contract.checks import require_kind, require_same
 from coterie.cpi.drivers.sandbox.desks import DESKS, view
 from coterie.cpi.drivers.sandbox.group_objects import GroupObjects
 from coterie.cpi.drivers.sandbox.marking import of_director, with_mark
 from coterie.cpi.drivers.sandbox.refusals import cloud_call
+from coterie.cpi.kit.checks import require_kind, require_same
 from coterie.sandbox.errors import NoSuch
 
 

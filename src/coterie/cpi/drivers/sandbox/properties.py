@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coterie.cpi.contract import POLICIES, Form, InvalidCall
-from coterie.cpi.contract.readers import Reader, flag, one_of, seconds, some_of, text, whole
+from coterie.cpi.contract import POLICIES, Form, InvalidCall, Reader
+from coterie.cpi.kit.readers import flag, one_of, seconds, some_of, text, whole
 from coterie.sandbox.accounts import MODELS
 from coterie.sandbox.errors import BadRequest
 from coterie.sandbox.layout import read_layout

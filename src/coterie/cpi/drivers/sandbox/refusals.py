@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
-from coterie.cpi.contract.calls import contract_errors
+from coterie.cpi.kit.calls import contract_errors
 from coterie.sandbox import errors as cloud
 from coterie.sandbox.errors import SandboxError
 

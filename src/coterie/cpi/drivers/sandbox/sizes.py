@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import Form, Json, NoPlacement
-from coterie.cpi.contract.readers import one_of, size, text, texts, whole
+from coterie.cpi.kit.readers import one_of, size, text, texts, whole
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.hosts import HostView
 

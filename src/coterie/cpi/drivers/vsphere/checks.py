@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, Needs
-from coterie.cpi.contract.check_items import kind_items, policy_items
 from coterie.cpi.drivers.vsphere.abilities import Abilities
 from coterie.cpi.drivers.vsphere.group_checks import GroupChecks
 from coterie.cpi.drivers.vsphere.group_spec import POLICIES
@@ -15,6 +14,7 @@ from coterie.cpi.drivers.vsphere.properties import Settings
 from coterie.cpi.drivers.vsphere.reading import Row
 from coterie.cpi.drivers.vsphere.refusals import Refusal, cloud_call, told
 from coterie.cpi.drivers.vsphere.rights import Rights
+from coterie.cpi.kit.check_items import kind_items, policy_items
 
 _STRICT = "anti-affinity:"
 

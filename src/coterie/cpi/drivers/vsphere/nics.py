@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import Form, InvalidCall, Json, NetworkNotFound, Networks
-from coterie.cpi.contract.readers import text
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.places import Places
+from coterie.cpi.kit.readers import text
 
 _TYPES = ("manual", "dynamic", "vip")
 _FIRST_KEY = -100

@@ -10,13 +10,13 @@ from coterie.cpi.contract import (
     NotSupported,
     SurveyPage,
 )
-from coterie.cpi.contract.checks import require_kind, require_same
 from coterie.cpi.drivers.vsphere.disk_files import Shelf
 from coterie.cpi.drivers.vsphere.listing import VM, Listing, by_mark
 from coterie.cpi.drivers.vsphere.machines import Machines
 from coterie.cpi.drivers.vsphere.marking import instance_uuid
 from coterie.cpi.drivers.vsphere.refusals import cloud_call
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells
+from coterie.cpi.kit.checks import require_kind, require_same
 
 
 class Objects(Listing, Machines, Stemcells):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import Form
-from coterie.cpi.contract.readers import one_of, pairs, size, text, whole
 from coterie.cpi.drivers.vsphere.properties import patterns
+from coterie.cpi.kit.readers import one_of, pairs, size, text, whole
 
 
 @dataclass(frozen=True, slots=True)

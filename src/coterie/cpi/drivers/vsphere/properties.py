@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Any
 
-from coterie.cpi.contract import Form
-from coterie.cpi.contract.readers import Reader, flag, mapping, one_of, seconds, size, text, url_parts
+from coterie.cpi.contract import Form, Reader
+from coterie.cpi.kit.readers import flag, mapping, one_of, seconds, size, text, url_parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from xml.parsers.expat import ExpatError
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
-from coterie.cpi.contract.calls import contract_errors
+from coterie.cpi.kit.calls import contract_errors
 from coterie.errors import CoterieError
 
 _NO_PLACE = (

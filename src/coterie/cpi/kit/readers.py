@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-Reader = Callable[[Any], Any]
-
 
 def text(value: Any) -> str:
     if isinstance(value, str) and value:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from coterie.cpi.contract import Changed, CloudObject, Expected, Mark
-from coterie.cpi.contract.checks import require_same
+from coterie.cpi.kit.checks import require_same
 
 MARK = Mark("00000000-0000-4000-8000-000000000000", "0" * 26)
 THING = CloudObject(kind="disk", cid="d1", name="n", created_at=1.0, etag="e", mark=MARK)
