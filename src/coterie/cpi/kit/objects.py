@@ -1,0 +1,150 @@
+"""The object table: a driver says, for each kind, how its cloud lists, reads, describes and deletes objects; `find`,
+`survey`, `delete_object` and `vm_owner` of the contract follow from that.
+
+    objects = ObjectTable(runtime.director_uuid, {
+        "vm": ObjectKind(search=vms.with_mark, page=vms.page, read=vms.read, describe=vms.describe, delete=vms.delete,
+                         owner=vms.owner),
+        "network": ObjectKind(search=..., page=..., read=..., describe=...),   # no `delete`: listed, never deleted
+    }, count_calls=lambda: client.calls)
+
+A row is what the cloud answers for one object. A driver that describes many rows at once may use `CloudObject` itself
+as its row, with `describe=described`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from coterie.cpi.contract import (
+    CloudObject,
+    Expected,
+    Kind,
+    Mark,
+    Marking,
+    NotSupported,
+    SurveyPage,
+    VMNotFound,
+)
+from coterie.cpi.kit.checks import require_kind, require_same
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class RowPage(Generic[R]):
+    """One page of a listing. `complete` False: the cloud may have left something out, so the page proves no absence."""
+
+    rows: Sequence[R]
+    next: str | None = None
+    complete: bool = True
+
+
+def never(row: object) -> bool:
+    return False
+
+
+def described(found: CloudObject, director_uuid: str) -> CloudObject:
+    """`describe` of a kind whose rows are described already."""
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKind(Generic[R]):
+    """How objects of one kind are handled.
+
+    `search`: rows that may carry the mark; the table compares marks. `page`: one page of what may be a Director's,
+    after a cursor. `read`: the row behind a CID of this Director's, or None.
+    `describe`: the row as an object, with the mark that this Director has on it, its users and its creation time.
+    `delete`: by CID and row, after everything was compared; gone meanwhile is fine. None: never deleted.
+    `owner`: whose mark is on the row, for VMs. `is_gone`: the row shows something on its way out.
+    `marking` and `filtered` are declared in the capabilities.
+    """
+
+    search: Callable[[Mark], Iterable[R]]
+    page: Callable[[str, str | None], RowPage[R]]
+    read: Callable[[str, str], R | None]
+    describe: Callable[[R, str], CloudObject]
+    delete: Callable[[str, R], None] | None = None
+    owner: Callable[[R], str | None] | None = None
+    is_gone: Callable[[R], bool] = never
+    marking: Marking = "atomic"
+    filtered: bool = True
+
+
+class ObjectTable:
+    """`count_calls`: how many calls the client has made so far; without it a page counts as one."""
+
+    def __init__(
+        self, director_uuid: str, kinds: Mapping[Kind, ObjectKind[Any]], count_calls: Callable[[], int] | None = None
+    ) -> None:
+        self._director = director_uuid
+        self._kinds = kinds
+        self._count_calls = count_calls
+
+    @property
+    def markings(self) -> dict[str, Marking]:
+        """`Capabilities.kinds`."""
+        return {kind: calls.marking for kind, calls in self._kinds.items()}
+
+    @property
+    def filtered(self) -> frozenset[str]:
+        """`Capabilities.filtered`."""
+        return frozenset(kind for kind, calls in self._kinds.items() if calls.filtered)
+
+    def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
+        """The object with exactly this mark."""
+        calls = self._calls_of(kind)
+        if calls is None:
+            return None
+        for row in calls.search(mark):
+            if not calls.is_gone(row) and (found := calls.describe(row, mark.director)).mark == mark:
+                return found
+        return None
+
+    def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
+        """One page; a kind that this cloud does not know has no objects."""
+        calls = self._calls_of(kind)
+        if calls is None:
+            return SurveyPage((), None, complete=True, calls=0)
+        before = self._count()
+        page = calls.page(director_uuid, cursor)
+        objects = tuple(calls.describe(row, director_uuid) for row in page.rows if not calls.is_gone(row))
+        return SurveyPage(objects, page.next, page.complete, calls=max(1, self._count() - before))
+
+    def read(self, kind: Kind, cid: str, director_uuid: str | None = None) -> CloudObject | None:
+        """What is behind this CID now."""
+        calls = self._calls_of(kind)
+        if calls is None:
+            return None
+        owner = director_uuid or self._director
+        row = calls.read(cid, owner)
+        return None if row is None or calls.is_gone(row) else calls.describe(row, owner)
+
+    def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
+        """Delete it if it is still the expected one."""
+        calls = self._calls_of(kind)
+        if calls is None or calls.delete is None:
+            raise NotSupported(f"objects of kind {kind} are listed, never deleted", remedy="leave it")
+        owner = expected.mark.director if expected.mark else self._director
+        row = calls.read(cid, owner)
+        if row is None or calls.is_gone(row):
+            return
+        require_same(calls.describe(row, owner), expected)
+        calls.delete(cid, row)
+
+    def vm_owner(self, vm_cid: str) -> str | None:
+        """Whose mark this VM carries."""
+        calls = self._kinds["vm"]
+        row = calls.read(vm_cid, self._director)
+        if row is None or calls.is_gone(row):
+            raise VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")
+        return calls.owner(row) if calls.owner else None
+
+    def _calls_of(self, kind: Kind) -> ObjectKind[Any] | None:
+        require_kind(kind)
+        return self._kinds.get(kind)
+
+    def _count(self) -> int:
+        return self._count_calls() if self._count_calls else 0
