@@ -1,0 +1,240 @@
+"""HTTP to a cloud's API: one connection per thread and host, TLS, proxy, time-outs, retries of questions.
+
+`Http.request` ends in one of three ways: an `Answer`, whatever its status; `NotTaken`, when no connection could be
+opened, so that the request certainly did nothing; `AnswerLost`, when it was sent and perhaps taken, but no answer came.
+`unanswered` turns the two errors into errors of the contract. `ask_patiently` repeats a question, never a change.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import select
+import ssl
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
+
+T = TypeVar("T")
+Body = bytes | Iterable[bytes] | None
+_FRESH_S = 5.0  # an idle connection older than this may have been closed by the other side without notice
+_LONGEST_REST_S = 30.0
+_REDIRECTS = (301, 302, 307, 308)
+_REDIRECT_LIMIT = 5
+_PORTS = {"http": 80, "https": 443}
+
+
+class NotTaken(Exception):
+    """No connection could be opened: the cloud certainly did not take the request."""
+
+
+class AnswerLost(Exception):
+    """The request was sent and no answer came: the cloud perhaps took it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """`ca_cert`: a PEM text, or the path of a file. `proxy_url` may hold a user and a password. `tunnel_plain`: ask the
+    proxy for a tunnel for http:// too. `environment_proxy`: without a `proxy_url`, use that of HTTP_PROXY and friends.
+    """
+
+    connect_timeout: float = 10.0
+    request_timeout: float = 60.0
+    ca_cert: str | None = None
+    insecure: bool = False
+    proxy_url: str | None = field(default=None, repr=False)
+    tunnel_plain: bool = False
+    environment_proxy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`headers` has lower-case names."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds that the cloud asks to wait."""
+        given = self.headers.get("retry-after", "")
+        if given.isdecimal():
+            return float(given)
+        try:
+            return max(parsedate_to_datetime(given).timestamp() - time.time(), 0.0)
+        except (ValueError, TypeError):
+            return None
+
+
+class Http:
+    """Usable from any number of threads; opens nothing before the first request."""
+
+    def __init__(self, options: HttpOptions) -> None:
+        self._options = options
+        self._own = threading.local()
+        self._tls: ssl.SSLContext | None = None
+
+    def request(self, method: str, url: str, headers: Mapping[str, str] | None = None, body: Body = None) -> Answer:
+        """The answer, whatever its status. A redirection is followed only on the same host."""
+        for _ in range(_REDIRECT_LIMIT):
+            answer = self._send(method, urlsplit(url), headers or {}, body)
+            target = urljoin(url, answer.headers.get("location", ""))
+            if answer.status not in _REDIRECTS or urlsplit(target).hostname != urlsplit(url).hostname:
+                return answer
+            url = target
+        return answer
+
+    def close(self) -> None:
+        """Close the connections of this thread."""
+        for key in list(self._kept()):
+            self._drop(key)
+
+    def _send(self, method: str, where: SplitResult, headers: Mapping[str, str], body: Body) -> Answer:
+        proxy = self._proxy(where)
+        key = (where.scheme, where.netloc)
+        connection = self._connection(key, where, proxy)
+        target = where._replace(scheme="", netloc="").geturl() or "/"
+        if proxy and not self._tunnels(where):
+            target, headers = where.geturl(), {**headers, **_proxy_headers(proxy)}
+        try:
+            with suppress(BrokenPipeError):  # the cloud may refuse a long body before it has it all, and say so
+                connection.request(method, target, body, dict(headers))
+            found = connection.getresponse()
+            raw = found.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._drop(key)
+            raise AnswerLost(_words(error)) from error
+        self._kept()[key] = connection, time.monotonic()
+        return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, raw)
+
+    def _connection(
+        self, key: tuple[str, str], where: SplitResult, proxy: SplitResult | None
+    ) -> http.client.HTTPConnection:
+        kept, used_at = self._kept().get(key, (None, 0.0))
+        if kept is not None and time.monotonic() - used_at < _FRESH_S and _is_open(kept):
+            return kept
+        self._drop(key)
+        made = self._new_connection(where, proxy)
+        try:
+            made.connect()
+        except (OSError, http.client.HTTPException) as error:
+            made.close()
+            raise NotTaken(_words(error)) from error
+        made.sock.settimeout(self._options.request_timeout)
+        self._kept()[key] = made, time.monotonic()
+        return made
+
+    def _new_connection(self, where: SplitResult, proxy: SplitResult | None) -> http.client.HTTPConnection:
+        host, port = str(where.hostname), where.port or _PORTS[where.scheme]
+        first = (str(proxy.hostname), proxy.port or _PORTS[proxy.scheme]) if proxy else (host, port)
+        timeout = self._options.connect_timeout
+        made: http.client.HTTPConnection
+        if where.scheme == "https":
+            made = http.client.HTTPSConnection(*first, timeout=timeout, context=self._trust())
+        else:
+            made = http.client.HTTPConnection(*first, timeout=timeout)
+        if proxy and self._tunnels(where):
+            made.set_tunnel(host, port, _proxy_headers(proxy))
+        return made
+
+    def _tunnels(self, where: SplitResult) -> bool:
+        return where.scheme == "https" or self._options.tunnel_plain
+
+    def _proxy(self, where: SplitResult) -> SplitResult | None:
+        if self._options.proxy_url:
+            return urlsplit(self._options.proxy_url)
+        if not self._options.environment_proxy or urllib.request.proxy_bypass(where.netloc):
+            return None
+        found = urllib.request.getproxies().get(where.scheme)
+        return urlsplit(found if "://" in found else f"http://{found}") if found else None
+
+    def _trust(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = trust(self._options.ca_cert, insecure=self._options.insecure)
+        return self._tls
+
+    def _kept(self) -> dict[tuple[str, str], tuple[http.client.HTTPConnection, float]]:
+        if not hasattr(self._own, "kept"):
+            self._own.kept = {}
+        kept: dict[tuple[str, str], tuple[http.client.HTTPConnection, float]] = self._own.kept
+        return kept
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        connection, _ = self._kept().pop(key, (None, 0.0))
+        if connection is not None:
+            connection.close()
+
+
+def trust(ca_cert: str | None, *, insecure: bool = False) -> ssl.SSLContext:
+    """Which certificates are believed: those of this CA, or of the machine's; any if `insecure`."""
+    try:
+        if ca_cert and "-----BEGIN" in ca_cert:
+            made = ssl.create_default_context(cadata=ca_cert)
+        else:
+            made = ssl.create_default_context(cafile=ca_cert or None)
+    except (OSError, ssl.SSLError) as error:
+        raise CpiError("properties.ca_cert cannot be read", why=str(error), remedy="give a PEM text or file") from error
+    if insecure:
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    return made
+
+
+def unanswered(
+    error: Exception, *, what: str, cloud: str, changes: bool, remedy: str = "check the URL, the network and the proxy"
+) -> CpiError:
+    """`NotTaken`, `AnswerLost` or a library's own error in words of the contract. `changes`: whether the request could
+    change something, so that a lost answer leaves its outcome unknown."""
+    why = _words(error)
+    if isinstance(error, NotTaken):
+        return Unavailable(f"{cloud} cannot be reached to {what}", why=why, remedy=remedy)
+    if not changes:
+        return Unavailable(f"the answer to {what} was lost", why=why, remedy="repeat")
+    return OutcomeUnknown(
+        f"the answer to {what} was lost", why=why, remedy="look for what it may have made before repeating it"
+    )
+
+
+def ask_patiently(
+    ask: Callable[[], T], *, retries: int, first_rest_s: float, rest_after: Callable[[Exception, float], float | None]
+) -> T:
+    """The answer to a question, repeated with longer and longer rests. `rest_after(error, usual)`: how long to rest
+    after this error, e.g. what Retry-After says, or `usual`; None: the error is final."""
+    for attempt in range(retries):
+        try:
+            return ask()
+        except Exception as error:
+            rest = rest_after(error, min(first_rest_s * 2**attempt, _LONGEST_REST_S))
+            if rest is None:
+                raise
+            time.sleep(min(rest, _LONGEST_REST_S))
+    return ask()
+
+
+def _is_open(connection: http.client.HTTPConnection) -> bool:
+    """Whether an idle connection can be used: one that has something to read was closed by the other side."""
+    if connection.sock is None:
+        return False
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return not poll.poll(0)
+
+
+def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
+    if not proxy.username:
+        return {}
+    user, password = unquote(proxy.username), unquote(proxy.password or "")
+    return {"Proxy-Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

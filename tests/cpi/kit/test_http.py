@@ -1,0 +1,169 @@
+"""The ways in which a request ends: an answer, certainly not taken, perhaps taken."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from coterie.cpi.contract import OutcomeUnknown, Throttled, Unavailable
+from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, unanswered
+
+
+class Peer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.seen: list[tuple[str, str, bytes]] = []
+        self.headers: list[dict[str, str]] = []
+        self.connections: set[Any] = set()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Peer
+    protocol_version = "HTTP/1.1"
+
+    def _serve(self) -> None:
+        self.server.connections.add(self.client_address)
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        self.server.seen.append((self.command, self.path, self._body()))
+        if self.path == "/lost":
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self.send_response(302 if self.path == "/moved" else 200)
+        if self.path == "/moved":
+            self.send_header("Location", "/there")
+        if self.path == "/last":
+            self.send_header("Connection", "close")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    do_GET = do_POST = do_PUT = _serve
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            return b"".join(iter(self._chunk, b""))
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _chunk(self) -> bytes:
+        data = self.rfile.read(int(self.rfile.readline(), 16))
+        self.rfile.readline()
+        return data
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    made = Peer()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def test_a_thread_uses_one_connection_as_long_as_it_is_open(peer: Peer) -> None:
+    http = Http(HttpOptions())
+    assert http.request("GET", f"{peer.url}/a?b=c").body == b"ok"
+    assert http.request("POST", f"{peer.url}/a", {"X": "y"}, b"body").status == 200
+    assert len(peer.connections) == 1
+    http.request("GET", f"{peer.url}/last")
+    http.request("GET", f"{peer.url}/a")
+    assert len(peer.connections) == 2
+    assert peer.seen[:2] == [("GET", "/a?b=c", b""), ("POST", "/a", b"body")]
+
+
+def test_a_body_can_come_in_pieces(peer: Peer) -> None:
+    Http(HttpOptions()).request("PUT", f"{peer.url}/file", body=iter([b"one", b"two"]))
+    assert peer.seen == [("PUT", "/file", b"onetwo")]
+
+
+def test_no_connection_is_certainly_not_taken() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/"
+    with pytest.raises(NotTaken) as caught:
+        Http(HttpOptions()).request("POST", url)
+    assert type(unanswered(caught.value, what="make it", cloud="X", changes=True)) is Unavailable
+
+
+def test_an_answer_that_does_not_come_is_perhaps_taken(peer: Peer) -> None:
+    with pytest.raises(AnswerLost) as caught:
+        Http(HttpOptions()).request("POST", f"{peer.url}/lost")
+    assert type(unanswered(caught.value, what="make it", cloud="X", changes=True)) is OutcomeUnknown
+    assert type(unanswered(caught.value, what="look", cloud="X", changes=False)) is Unavailable
+
+
+def test_a_connection_that_the_other_side_closed_is_not_used_again(peer: Peer) -> None:
+    http = Http(HttpOptions())
+    with suppress(AnswerLost):
+        http.request("GET", f"{peer.url}/lost")
+    assert http.request("GET", f"{peer.url}/a").status == 200
+
+
+def test_a_time_out_after_the_request_was_sent_is_perhaps_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        with pytest.raises(AnswerLost, match="timed out"):
+            Http(HttpOptions(request_timeout=0.1)).request("POST", url)
+
+
+def test_a_redirection_is_followed_on_the_same_host(peer: Peer) -> None:
+    Http(HttpOptions()).request("POST", f"{peer.url}/moved", body=b"x")
+    assert [(verb, path) for verb, path, _ in peer.seen] == [("POST", "/moved"), ("POST", "/there")]
+
+
+def test_a_proxy_gets_the_whole_url_and_its_own_password(peer: Peer) -> None:
+    options = HttpOptions(proxy_url=peer.url.replace("//", "//us:w%40rd@"))
+    Http(options).request("GET", "http://cloud.invalid/v3/x?y=z")
+    assert peer.seen == [("GET", "http://cloud.invalid/v3/x?y=z", b"")]
+    assert peer.headers[0]["proxy-authorization"] == "Basic dXM6d0ByZA=="
+    assert "w%40rd" not in repr(options)
+
+
+def test_the_environments_proxy_is_used_only_if_that_is_wanted(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", peer.url)
+    monkeypatch.setenv("no_proxy", "direct.invalid")
+    Http(HttpOptions(environment_proxy=True)).request("GET", "http://cloud.invalid/")
+    assert len(peer.seen) == 1
+    for options, host in ((HttpOptions(environment_proxy=True), "direct"), (HttpOptions(), "cloud")):
+        with pytest.raises(NotTaken):
+            Http(options).request("GET", f"http://{host}.invalid/")
+    assert len(peer.seen) == 1
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("7", 7.0), ("", None), ("soon", None), (formatdate(0), 0.0)])
+def test_retry_after_is_read_in_both_forms(given: str, seconds: float | None) -> None:
+    assert Answer(429, {"retry-after": given}, b"").retry_after == seconds
+
+
+def test_a_question_is_repeated_while_the_error_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr("coterie.cpi.kit.http.time.sleep", rests.append)
+    errors: list[Exception] = [Unavailable("away", remedy="wait"), Throttled("busy", remedy="wait")]
+
+    def ask() -> str:
+        if errors:
+            raise errors.pop(0)
+        return "answer"
+
+    def rest_after(error: Exception, usual: float) -> float | None:
+        return 9.0 if isinstance(error, Throttled) else usual
+
+    assert ask_patiently(ask, retries=5, first_rest_s=0.5, rest_after=rest_after) == "answer"
+    assert rests == [0.5, 9.0]
+    errors.append(ValueError("final"))
+    with pytest.raises(ValueError, match="final"):
+        ask_patiently(ask, retries=5, first_rest_s=0.5, rest_after=lambda error, usual: None)
