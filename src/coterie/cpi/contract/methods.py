@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from coterie.cpi.contract.capabilities import Capabilities
@@ -48,10 +49,12 @@ class Coordinator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What surrounds a driver: who it works for, and the coordinator of its single-writer domains."""
+    """What surrounds a driver: the Director that it works for, the coordinator of its single-writer domains, and a
+    folder of this machine where it may keep state of its own (None: there is none)."""
 
     director_uuid: str
     coordinator: Coordinator
+    state_folder: Path | None = None
 
 
 class Cpi(ABC):

@@ -1,4 +1,4 @@
-"""Lets nothing but errors of the contract out of a driver's method."""
+"""Lets nothing but errors of the contract out of a driver."""
 
 from __future__ import annotations
 
@@ -6,21 +6,38 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from coterie.cpi.contract import Cpi
 from coterie.cpi.contract.errors import CpiError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 E = TypeVar("E", bound=Exception)
+C = TypeVar("C", bound=Cpi)
 
 _REMEDY = "check the file or disk it names, then repeat"
+
+
+def translate_errors(refusal: type[E], translate: Callable[[E], CpiError]) -> Callable[[type[C]], type[C]]:
+    """A decorator for the class of a driver: whatever its contract methods raise leaves in the contract's words.
+
+    `refusal` is what the cloud answers; the driver's parts raise and catch it freely.
+    """
+    wrap = contract_errors(refusal, translate)
+
+    def decorate(driver: type[C]) -> type[C]:
+        for name, method in list(vars(driver).items()):
+            if callable(method) and not name.startswith("_") and hasattr(Cpi, name):
+                setattr(driver, name, wrap(method))
+        return driver
+
+    return decorate
 
 
 def contract_errors(
     refusal: type[E], translate: Callable[[E], CpiError]
 ) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
-    """A decorator for the methods of one driver: `refusal` is what its cloud answers, `translate` says the same in the
-    contract's words."""
+    """The same for a single method."""
 
     def cloud_call(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
         @wraps(method)

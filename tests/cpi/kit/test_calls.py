@@ -1,0 +1,52 @@
+"""Errors of a driver leave it in the contract's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from coterie.cpi.contract import Cpi, CpiError, InvalidCall
+from coterie.cpi.kit.calls import translate_errors
+
+
+class Refusal(Exception):
+    pass
+
+
+@translate_errors(Refusal, lambda error: InvalidCall(str(error), remedy="mend it"))
+class HalfCpi(Cpi):
+    def ping(self) -> str:
+        raise Refusal("no")
+
+    def has_vm(self, vm_cid: str) -> bool:
+        raise OSError("disk full")
+
+    def has_disk(self, disk_cid: str) -> bool:
+        return self._look(disk_cid)
+
+    def _look(self, disk_cid: str) -> bool:
+        raise Refusal("inside")
+
+
+HalfCpi.__abstractmethods__ = frozenset()
+
+
+@pytest.fixture
+def cpi() -> HalfCpi:
+    return HalfCpi("c", {}, None)  # type: ignore[abstract, arg-type] # half a driver, which needs no runtime
+
+
+def test_a_refusal_leaves_translated(cpi: HalfCpi) -> None:
+    with pytest.raises(InvalidCall, match="no"):
+        cpi.ping()
+    with pytest.raises(InvalidCall, match="inside"):
+        cpi.has_disk("d")
+
+
+def test_an_error_of_this_machine_names_the_method(cpi: HalfCpi) -> None:
+    with pytest.raises(CpiError, match="has_vm failed on this machine"):
+        cpi.has_vm("v")
+
+
+def test_what_is_not_of_the_contract_is_left_alone(cpi: HalfCpi) -> None:
+    with pytest.raises(Refusal):
+        cpi._look("d")
