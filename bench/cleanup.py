@@ -22,12 +22,12 @@ from coterie.cleanup import start
 from coterie.cleanup.options import Options
 from coterie.conductor.process import Conductor
 from coterie.ids import Ids
-from coterie.ledger import cleanups, identity
+from coterie.ledger.rows import cleanups, identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import deployments, nodes, objects, tasks
+from coterie.requests.start import set_cloud_config
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
-from coterie.task.start import set_cloud_config
 
 COUNTS = (1_000, 10_000, 100_000)
 ORPHANS = 100  # one in so many

@@ -26,16 +26,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.peers import postgres
 
-from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
+from coterie.conductor.role import Post
 from coterie.ids import Ids
-from coterie.ledger import clouds, identity, tasks
-from coterie.ledger.clouds import CloudRow
+from coterie.ledger.rows import clouds, identity
+from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as database_time
 from coterie.ledger.tables import conductors, steps
 from coterie.ledger.tables import tasks as tasks_table
-from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work import tasks
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 
 GROUP = "bench"
 

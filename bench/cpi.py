@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from coterie.cpi_program.launcher import program
+from coterie.bosh.launcher import program
 
 ROUNDS = 15
 SCRUBBED = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -65,7 +65,7 @@ def _installed(folder: Path) -> str:
 
 @contextmanager
 def _core(folder: Path) -> Iterator[None]:
-    words = [sys.executable, "-m", "coterie.cpi_program.main", "serve", "--config", str(folder / "cpi.json")]
+    words = [sys.executable, "-m", "coterie.bosh.main", "serve", "--config", str(folder / "cpi.json")]
     core = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     while not (folder / "cpi.sock").exists():
         time.sleep(0.02)

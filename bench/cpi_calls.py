@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from coterie.cpi_program.launcher import program
+from coterie.bosh.launcher import program
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.fronts.cloudstack.server import Server
 
@@ -110,7 +110,7 @@ def _installed(folder: Path, properties: dict[str, Any]) -> str:
 
 @contextmanager
 def _core(folder: Path) -> Iterator[None]:
-    words = [sys.executable, "-m", "coterie.cpi_program.main", "serve", "--config", str(folder / "cpi.json")]
+    words = [sys.executable, "-m", "coterie.bosh.main", "serve", "--config", str(folder / "cpi.json")]
     core = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     while not (folder / "cpi.sock").exists():
         time.sleep(0.02)

@@ -25,12 +25,12 @@ import sqlalchemy as sa
 from coterie.conductor.process import Conductor
 from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
 from coterie.cpi.load import open_cloud
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
-from coterie.ledger import identity, stemcells
+from coterie.ledger.rows import identity, stemcells
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata, tasks
-from coterie.task import start
-from coterie.task.coordinator import LedgerCoordinator
+from coterie.requests import start
 
 LAYOUT = {
     "zones": [{"name": "z1", "racks": 10, "hosts_per_rack": 20, "cpu": 512, "ram_mb": 1 << 20, "disk_mb": 1 << 26}]

@@ -24,7 +24,7 @@ from peers.openstack_bed import OpenstackBed
 from tests.cpi.drivers.openstack.place import Place, clear_images, config
 from tests.peers.openstack.layout import PASSWORD
 from tests.peers.openstack.plane import plane
-from tests.task.site import group, manifest, site
+from tests.requests.site import group, manifest, site
 
 from coterie.conductor.process import Conductor
 from coterie.ledger.store import Ledger

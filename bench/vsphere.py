@@ -20,9 +20,9 @@ from coterie.cpi.contract import GroupMetadata, Mark, Runtime
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.cpi.drivers.vsphere.listing import VM
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
-from coterie.task.coordinator import LedgerCoordinator
 
 DIRECTOR = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
 RECONFIGURE = "ReconfigureComputeResource_Task"

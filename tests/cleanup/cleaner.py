@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from coterie.cleanup import start
 from coterie.cleanup.options import Options
 from coterie.conductor.process import Conductor
+from coterie.engine.retry import Retry
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import tasks
-from coterie.ledger.tasks import unfinished
-from coterie.task.retry import Retry
+from coterie.ledger.work.tasks import unfinished
 from tests.cleanup.leaks import wait
 from tests.cleanup.yard import AT_ONCE
 from tests.kill import interception

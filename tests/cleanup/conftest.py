@@ -8,7 +8,7 @@ import pytest
 from coterie.ledger.store import Ledger
 from tests.cleanup.yard import Yard
 from tests.ledger.blank import sqlite_ledger
-from tests.task.site import site
+from tests.requests.site import site
 
 
 @pytest.fixture

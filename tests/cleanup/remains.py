@@ -16,14 +16,15 @@ import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
 from coterie.ids import Ids
-from coterie.ledger import groups, identity, nodes, objects, stemcells, writes
+from coterie.ledger import writes
+from coterie.ledger.rows import groups, identity, nodes, objects, stemcells
 from coterie.ledger.store import Ledger, time
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.ledger.tables import server_groups
-from coterie.task import start as work
-from coterie.task.abandon import abandon
-from coterie.task.request import PlanRequest
+from coterie.requests import start as work
+from coterie.requests.abandon import abandon
+from coterie.requests.request import PlanRequest
 from tests.cleanup.leaks import wait
 from tests.cleanup.yard import plant
 from tests.kill.nursery import Nursery

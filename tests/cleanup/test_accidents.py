@@ -22,12 +22,12 @@ from coterie.cpi.drivers.sandbox.marking import DIRECTOR, GROUP
 from coterie.errors import Conflict, UsageError
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import domains
+from coterie.requests import start as work
 from coterie.sandbox import disks, faults, server_groups
 from coterie.sandbox.pages import Filter
 from coterie.sandbox.tags import set_tags
-from coterie.task import start as work
 from tests.cleanup.yard import AT_ONCE, WEB, Yard
-from tests.task.site import group, manifest
+from tests.requests.site import group, manifest
 
 Bend = Callable[[Any, str, str, str | None, Callable[..., SurveyPage]], SurveyPage]
 

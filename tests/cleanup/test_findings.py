@@ -9,7 +9,7 @@ import pytest
 
 from coterie.cleanup.findings import judge, judge_absent
 from coterie.cpi.contract import CloudObject, Mark
-from coterie.ledger.record import Record
+from coterie.ledger.rows.mark_record import Record
 
 DIRECTOR = "0f8fad5b-d9cb-469f-a165-70867728950e"
 INTENT = "a" * 26

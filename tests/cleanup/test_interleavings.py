@@ -20,14 +20,14 @@ from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT
 from coterie.errors import CoterieError
 from coterie.ledger.tables import deployments, server_groups
 from coterie.ledger.tables import objects as objects_table
+from coterie.requests import start as work
+from coterie.requests.abandon import abandon
 from coterie.sandbox import disks, faults, images, security_groups, vm_shape, vms
 from coterie.sandbox import server_groups as cloud_groups
 from coterie.sandbox.fit import Demand
-from coterie.task import start as work
-from coterie.task.abandon import abandon
 from tests.cleanup.yard import KINDS, Yard
 from tests.ledger.blank import sqlite_ledger
-from tests.task.site import Site, group, manifest
+from tests.requests.site import Site, group, manifest
 
 NAMES = st.sampled_from(["red", "blue"])
 SHAPES = st.sampled_from(

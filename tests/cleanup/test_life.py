@@ -9,16 +9,17 @@ import sqlalchemy as sa
 
 from coterie.cleanup import start
 from coterie.errors import Conflict, NotFound, StalePlan
-from coterie.ledger import objects, writes
+from coterie.ledger import writes
+from coterie.ledger.rows import objects
 from coterie.ledger.store import time
 from coterie.ledger.tables import addresses, suspects, tasks
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
+from coterie.requests.abandon import abandon
 from coterie.sandbox import disks, faults, vms
 from coterie.sandbox.tags import set_tags
-from coterie.task.abandon import abandon
 from tests.cleanup.yard import Yard
-from tests.task.site import group, manifest
+from tests.requests.site import group, manifest
 
 DAY = 86_400.0
 

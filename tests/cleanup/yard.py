@@ -10,14 +10,14 @@ from coterie.cleanup import start
 from coterie.cleanup.options import Options
 from coterie.cleanup.proposal import Proposal
 from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT
-from coterie.ledger import cleanups
+from coterie.ledger.rows import cleanups
 from coterie.ledger.tables import findings, objects
+from coterie.requests.abandon import abandon
 from coterie.sandbox import disks, faults, images, security_groups, server_groups, vm_shape, vms
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
 from coterie.sandbox.fit import Demand
-from coterie.task.abandon import abandon
-from tests.task.site import Site, group, manifest
+from tests.requests.site import Site, group, manifest
 
 KINDS = ("vm", "disk", "image", "server_group", "security_group", "snapshot")
 # Everything goes at once: no grace, no undo window, no cap, no spared stemcell, no pace.

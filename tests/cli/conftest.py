@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from coterie.director.home import Home
-from coterie.director.lock import holder
+from coterie.director.process.home import Home
+from coterie.director.process.lock import holder
 
 PROGRAM = [sys.executable, "-c", "from coterie.cli.main import main; main()"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.conftest import CLOUD, Machine
-from tests.task.strangers import exists, stranger
+from tests.requests.strangers import exists, stranger
 
 
 def test_a_machine_that_somebody_else_made(machine: Machine) -> None:

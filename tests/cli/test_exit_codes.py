@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coterie.cli.link.problems import exit_code
-from coterie.director.home import Home
+from coterie.director.process.home import Home
 from tests.cli.conftest import CLOUD, MANIFEST, Machine, finish
 
 

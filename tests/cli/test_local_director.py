@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from coterie.cli.link import spawn
-from coterie.director.lock import Lock, holder
+from coterie.director.process.lock import Lock, holder
 from tests.cli.conftest import MANIFEST, Machine, finish
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from coterie.cli.link.api import SPEAKS
 from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
-from coterie.task.clouds import with_defaults
+from coterie.engine.clouds import with_defaults
 from tests.peers.postgres import Server
 from tests.telemetry.exposition import read
 

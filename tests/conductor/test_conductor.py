@@ -12,17 +12,17 @@ import sqlalchemy as sa
 
 from coterie.conductor.answers import answer
 from coterie.conductor.process import Conductor
+from coterie.engine.fence import Lease
 from coterie.errors import LeaseLost, Unreachable
-from coterie.ledger import conductors
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import steps
+from coterie.ledger.work import conductors
+from coterie.requests import start
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
-from coterie.task import start
-from coterie.task.fence import Lease
 from tests.ledger.blank import sqlite_ledger
-from tests.task.site import group, manifest, site
-from tests.task.test_groups import TWO
+from tests.requests.site import group, manifest, site
+from tests.requests.test_groups import TWO
 
 
 def until(reached: object) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from coterie.conductor.inbox import Inbox
-from coterie.ledger.steps import Claim
-from coterie.task.turn import Turn
+from coterie.engine.compute_slot import Turn
+from coterie.ledger.work.steps import Claim
 from tests.cluster.fleet import until
 
 

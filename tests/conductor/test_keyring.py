@@ -8,7 +8,7 @@ import pytest
 
 from coterie.conductor.keyring import key_file
 from coterie.errors import Refused
-from coterie.ledger import keys
+from coterie.ledger.rows import keys
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings, load
 

@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
+from coterie.conductor.hand_back import Returns
 from coterie.conductor.inbox import Inbox
-from coterie.conductor.returns import Returns
 from coterie.conductor.workers import Workers
+from coterie.engine.runner import Runner
 from coterie.errors import LeaseLost
-from coterie.ledger import steps
-from coterie.ledger.steps import Claim, Outcome
 from coterie.ledger.store import Ledger
-from coterie.ledger.tasks import NewStage, NewStep, NewTask, create
-from coterie.task.runner import Runner
+from coterie.ledger.work import steps
+from coterie.ledger.work.steps import Claim, Outcome
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask, create
 from tests.cluster.fleet import until
 from tests.ledger import alone
 

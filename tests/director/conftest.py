@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from coterie.director.app import build
-from coterie.director.home import Home
-from coterie.director.office import Office
+from coterie.director.context import Office
+from coterie.director.process.home import Home
 from coterie.ids import Ids
-from coterie.ledger import keys
-from coterie.ledger.identity import ensure_director
+from coterie.ledger.rows import keys
+from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.seal.keys import KeyFile
 from coterie.settings import load

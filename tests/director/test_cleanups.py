@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from coterie.conductor.process import Conductor
-from coterie.director.housekeeper import Housekeeper
-from coterie.director.office import Office
+from coterie.director.context import Office
+from coterie.director.services.scheduled_cleanup import Housekeeper
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings, load
 from tests.director.asgi import Client

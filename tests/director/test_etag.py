@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.director.office import Office
+from coterie.director.context import Office
 from tests.director.asgi import Client
 from tests.ledger.views import rows
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from coterie import __version__
-from coterie.director import listen
-from coterie.director.home import Home, reachable
-from coterie.director.lock import Lock, holder
+from coterie.director.process import listen
+from coterie.director.process.home import Home, reachable
+from coterie.director.process.lock import Lock, holder
 from coterie.errors import UsageError
 
 
@@ -57,7 +57,7 @@ def test_a_lock_has_one_holder_who_signs_it(tmp_path: Path) -> None:
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     program = (
-        "import sys, time; from pathlib import Path; from coterie.director.lock import Lock\n"
+        "import sys, time; from pathlib import Path; from coterie.director.process.lock import Lock\n"
         "lock = Lock(Path(sys.argv[1])); assert lock.take(); lock.sign(); print('held', flush=True); time.sleep(600)"
     )
     child = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.director.office import Office
-from coterie.ledger import steps
+from coterie.director.context import Office
 from coterie.ledger.store import Ledger
+from coterie.ledger.work import steps
+from coterie.requests import start
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
-from coterie.task import start
 from coterie.telemetry import process
 from tests.cluster.fleet import until
 from tests.director.asgi import Client
 from tests.ledger.views import rows
-from tests.task.site import group, manifest, site
+from tests.requests.site import group, manifest, site
 from tests.telemetry.exposition import read
 
 

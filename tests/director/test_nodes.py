@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
-from coterie.director.office import Office
+from coterie.conductor.role import Post
+from coterie.director.context import Office
 from coterie.ledger.store import Ledger
 from tests.cli.conftest import CLOUD
 from tests.director.asgi import Client, Reply
 from tests.director.test_work import ended
 from tests.ledger.views import rows
-from tests.task.strangers import exists, stranger
+from tests.requests.strangers import exists, stranger
 
 
 @pytest.fixture

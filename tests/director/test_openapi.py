@@ -18,10 +18,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from coterie.director.app import build
-from coterie.director.home import Home
-from coterie.director.office import Office
+from coterie.director.context import Office
+from coterie.director.process.home import Home
 from coterie.ids import Ids
-from coterie.ledger.identity import ensure_director
+from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.settings import load
 from tests.ledger.views import rows

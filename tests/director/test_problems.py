@@ -8,7 +8,7 @@ import pytest
 
 from coterie import __version__
 from coterie.director.app import build
-from coterie.director.office import Office
+from coterie.director.context import Office
 from coterie.errors import CoterieError
 from tests.director.asgi import Client, Reply
 from tests.ledger.views import rows

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
-from coterie.director.office import Office
+from coterie.conductor.role import Post
+from coterie.director.context import Office
+from coterie.engine.clouds import Clouds
+from coterie.engine.fence import Lease
 from coterie.errors import Refused
-from coterie.ledger import clouds, keys
+from coterie.ledger.rows import clouds, keys
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import address
-from coterie.task.clouds import Clouds
-from coterie.task.fence import Lease
 from tests.director.asgi import Client
 from tests.director.conftest import publish_key
 from tests.ledger.views import rows

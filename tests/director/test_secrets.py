@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.director import document
-from coterie.director.office import Office
-from coterie.director.redact import looks_secret, redact
+from coterie.director.context import Office
+from coterie.director.http import document
+from coterie.director.http.redact import looks_secret, redact
 from coterie.errors import InvalidDocument
 from tests.director.asgi import Client
 from tests.ledger.views import rows

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coterie.director.office import Office
+from coterie.director.context import Office
 from tests.director.asgi import Client
 from tests.ledger.views import rows
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from coterie.director import stream
-from coterie.director.office import Office
+from coterie.director.context import Office
+from coterie.director.http import stream
 from coterie.ledger.store import Ledger
 from tests.director.asgi import Client
 from tests.ledger.views import rows

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.director.tls import Tls, tls_of
+from coterie.director.process.tls import Tls, tls_of
 from coterie.errors import CoterieError, Refused, UsageError
 from coterie.settings import Settings, load
 from tests.peers.certificates import Authority

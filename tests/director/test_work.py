@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from coterie.conductor.process import Conductor
-from coterie.director.office import Office
-from coterie.director.patrol import Patrol
+from coterie.director.context import Office
+from coterie.director.services.periodic_look import Patrol
 from tests.cli.conftest import CLOUD, MANIFEST
 from tests.director.asgi import Client
 

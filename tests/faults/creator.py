@@ -9,9 +9,9 @@ from typing import Any
 
 from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
 from coterie.cpi.load import open_cloud
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
-from coterie.task.coordinator import LedgerCoordinator
 from tests.kill.order import Order
 from tests.kill.scenario import CLOUD
 

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from coterie.conductor.watchdog import Watchdog
+from coterie.engine.committer import Committer
 from coterie.errors import Conflict
 from coterie.ids import Ids
-from coterie.ledger import clouds, conductors, facts, objects, steps, tasks, writes
-from coterie.ledger.clouds import CloudRow
-from coterie.ledger.steps import Claim, Outcome
+from coterie.ledger import writes
+from coterie.ledger.rows import clouds, facts, objects
+from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as moment
-from coterie.ledger.tasks import NewStage, NewStep, NewTask
-from coterie.task import start
-from coterie.task.committer import Committer
+from coterie.ledger.work import conductors, steps, tasks
+from coterie.ledger.work.steps import Claim, Outcome
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
+from coterie.requests import start
 from tests.ledger import alone
 
 LAB = CloudRow("lab", "sandbox", {"account": "a"}, "")

@@ -15,21 +15,21 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
-from coterie.director import once
 from coterie.director.app import build
-from coterie.director.home import Home
-from coterie.director.office import Office
+from coterie.director.context import Office
+from coterie.director.http import idempotency as once
+from coterie.director.process.home import Home
+from coterie.engine.retry import Retry
 from coterie.errors import CoterieError, StalePlan
 from coterie.ids import Ids
-from coterie.ledger import identity, stemcells
+from coterie.ledger.rows import identity, stemcells
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import conductors, objects, tasks
-from coterie.ledger.tasks import unfinished
+from coterie.ledger.work.tasks import unfinished
+from coterie.requests import start
+from coterie.requests.request import PlanRequest
+from coterie.requests.resurrection import resurrect
 from coterie.settings import load
-from coterie.task import start
-from coterie.task.request import PlanRequest
-from coterie.task.resurrection import resurrect
-from coterie.task.retry import Retry
 from tests.director.asgi import Client, Reply
 from tests.kill import interception
 from tests.kill.order import Order

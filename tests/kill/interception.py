@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from coterie.ledger import schema, steps, tasks
+from coterie.engine.fence import FencedCpi
+from coterie.ledger import schema
 from coterie.ledger.store import Ledger
+from coterie.ledger.work import steps, tasks
 from coterie.sandbox.store import Transaction
-from coterie.task.fence import FencedCpi
 from tests.kill.points import Tracer
 
 _UNHEARD = {"capabilities", "info", "ping"}  # answered by the driver alone: no cloud is called

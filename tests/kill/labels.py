@@ -6,8 +6,8 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping
 
-from coterie.task.flow import Flow
-from coterie.task.flows import FLOWS
+from coterie.engine.flow import Flow
+from coterie.flows import FLOWS
 
 _COMMITTED = re.compile(r"([a-z.]+)\.([a-z_]+)→")
 

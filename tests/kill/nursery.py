@@ -21,8 +21,8 @@ from typing import Any
 
 from coterie.cpi.load import driver_class, driver_names
 from coterie.ids import Ids
-from coterie.ledger import identity
-from coterie.task import request, start
+from coterie.ledger.rows import identity
+from coterie.requests import request, start
 from tests.kill import scenario
 from tests.kill.director import CONFIG_FILE, front_door
 from tests.kill.order import Order

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT, of_director
-from coterie.ledger import identity
+from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import addresses, events, nodes, objects, server_groups, stages, steps, tasks
 from coterie.sandbox import disks, images, security_groups, vm_shape

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from coterie.ledger.claims import Claims
-from coterie.ledger.share import Share
-from coterie.ledger.steps import Claim
 from coterie.ledger.store import Tx
+from coterie.ledger.work.claims import Claims
+from coterie.ledger.work.share import Share
+from coterie.ledger.work.steps import Claim
 from coterie.ring.members import Member
 from coterie.ring.owner import Fleet
 

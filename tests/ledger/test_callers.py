@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-from coterie.ledger import bosh_groups, intents, leases
-from coterie.ledger.bosh_groups import Key
+from coterie.ledger.rows import bosh_groups, bosh_objects
+from coterie.ledger.rows.bosh_groups import Key
 from coterie.ledger.store import Ledger
+from coterie.ledger.work import leases
 
 KEY = Key("lab", "d", "web")
 INTENT = "0123456789abcdefghjkmnpqrs"
@@ -84,32 +85,32 @@ def test_a_group_that_is_being_deleted_cannot_be_joined(ledger: Ledger) -> None:
 
 def test_members_are_counted_while_they_may_be_in_the_cloud(ledger: Ledger) -> None:
     with ledger.write() as tx:
-        intents.intend(tx, INTENT, "vm", "lab", "d", ref="agent", server_group="cg-x")
-        assert intents.members(tx, "cg-x") == 1
-        intents.landed(tx, INTENT, "i-1", {"answer": ["i-1", {}]})
-        intents.deleting(tx, INTENT, "i-1")
-        assert intents.members(tx, "cg-x") == 1
-        intents.gone(tx, INTENT)
-        assert intents.members(tx, "cg-x") == 0
+        bosh_objects.intend(tx, INTENT, "vm", "lab", "d", ref="agent", server_group="cg-x")
+        assert bosh_objects.members(tx, "cg-x") == 1
+        bosh_objects.landed(tx, INTENT, "i-1", {"answer": ["i-1", {}]})
+        bosh_objects.deleting(tx, INTENT, "i-1")
+        assert bosh_objects.members(tx, "cg-x") == 1
+        bosh_objects.gone(tx, INTENT)
+        assert bosh_objects.members(tx, "cg-x") == 0
 
 
 def test_the_first_doubt_counts(ledger: Ledger) -> None:
     with ledger.write() as tx:
-        intents.intend(tx, INTENT, "disk", "lab", "d")
-        intents.doubted(tx, INTENT)
-        first = intents.of_caller(tx, "lab", "d")[0].doubt_since
+        bosh_objects.intend(tx, INTENT, "disk", "lab", "d")
+        bosh_objects.doubted(tx, INTENT)
+        first = bosh_objects.of_caller(tx, "lab", "d")[0].doubt_since
     time.sleep(0.02)
     with ledger.write() as tx:
-        intents.doubted(tx, INTENT)
-        assert intents.of_caller(tx, "lab", "d")[0].doubt_since == first is not None
+        bosh_objects.doubted(tx, INTENT)
+        assert bosh_objects.of_caller(tx, "lab", "d")[0].doubt_since == first is not None
 
 
 def test_an_object_is_found_by_its_owner_only(ledger: Ledger) -> None:
     with ledger.write() as tx:
-        intents.intend(tx, INTENT, "disk", "lab", "d")
-        intents.landed(tx, INTENT, "vol-1")
-        assert intents.by_cid(tx, "disk", "lab", "d", "vol-1")
+        bosh_objects.intend(tx, INTENT, "disk", "lab", "d")
+        bosh_objects.landed(tx, INTENT, "vol-1")
+        assert bosh_objects.by_cid(tx, "disk", "lab", "d", "vol-1")
         for kind, cloud, director in (("vm", "lab", "d"), ("disk", "other", "d"), ("disk", "lab", "e")):
-            assert intents.by_cid(tx, kind, cloud, director, "vol-1") is None  # type: ignore[arg-type] # a kind
-        intents.gone(tx, INTENT)
-        assert intents.by_cid(tx, "disk", "lab", "d", "vol-1") is None
+            assert bosh_objects.by_cid(tx, kind, cloud, director, "vol-1") is None  # type: ignore[arg-type] # a kind
+        bosh_objects.gone(tx, INTENT)
+        assert bosh_objects.by_cid(tx, "disk", "lab", "d", "vol-1") is None

@@ -8,13 +8,14 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.ids import Ids
-from coterie.ledger import clouds, conductors, facts, tasks
-from coterie.ledger.claims import Claims
-from coterie.ledger.clouds import CloudRow
-from coterie.ledger.share import Share
+from coterie.ledger.rows import clouds, facts
+from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.tables import steps as steps_table
-from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work import conductors, tasks
+from coterie.ledger.work.claims import Claims
+from coterie.ledger.work.share import Share
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 
 FLOWS = ("flow",)
 
@@ -179,7 +180,7 @@ def test_steps_of_a_cloud_that_has_its_fill_are_left_in_the_queue(ledger: Ledger
 
 
 def test_a_cloud_that_moves_takes_its_waiting_steps_along(ledger: Ledger) -> None:
-    from coterie.task.regroup import move_clouds
+    from coterie.requests.regroup import move_clouds
 
     join(ledger, "b", "rack2")
     with ledger.write() as tx:

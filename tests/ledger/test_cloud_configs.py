@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from coterie.ledger import clouds
-from coterie.ledger.clouds import CloudRow
+from coterie.ledger.rows import clouds
+from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import cloud_configs
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from coterie.ledger import deployments
-from coterie.ledger.deployments import DeploymentRow
+from coterie.ledger.rows import deployments
+from coterie.ledger.rows.deployments import DeploymentRow
 from coterie.ledger.store import Ledger
 
 _HEAD_START_S = 0.3  # whoever does not wait has looked by then; whoever waits passes however long it is

@@ -10,19 +10,20 @@ import pytest
 
 from coterie.conductor.connect import connect
 from coterie.conductor.keyring import key_file
-from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
+from coterie.conductor.role import Post
 from coterie.errors import Refused, UsageError
 from coterie.ids import Ids
-from coterie.ledger import keys, stemcells, tasks
 from coterie.ledger.grants import statements
-from coterie.ledger.identity import ensure_director
+from coterie.ledger.rows import keys, stemcells
+from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.ledger.views import tasks as view
+from coterie.ledger.work import tasks
+from coterie.requests import start
+from coterie.requests.request import PlanRequest
 from coterie.settings import load
-from coterie.task import start
-from coterie.task.request import PlanRequest
 from tests.cli.conftest import CLOUD, MANIFEST
 from tests.peers.postgres import conductor_role
 

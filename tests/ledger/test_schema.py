@@ -16,9 +16,11 @@ from alembic.script import ScriptDirectory
 import coterie.ledger
 from coterie.errors import LedgerTooNew, LedgerUnusable
 from coterie.ids import Ids
-from coterie.ledger import conductors, identity, nodes, schema
+from coterie.ledger import schema
+from coterie.ledger.rows import identity, nodes
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
+from coterie.ledger.work import conductors
 from tests.ledger.views import rows
 
 SCRIPTS = Path(coterie.ledger.__file__).parent / "migrations"

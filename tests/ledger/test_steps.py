@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from coterie.ledger import conductors, objects, steps, tasks
-from coterie.ledger.steps import Claim, Outcome
+from coterie.ledger.rows import objects
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events as events_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.ledger.tables import stages as stages_table
 from coterie.ledger.tables import steps as steps_table
 from coterie.ledger.tables import tasks as tasks_table
-from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work import conductors, steps, tasks
+from coterie.ledger.work.steps import Claim, Outcome
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 from tests.ledger import alone
 
 
@@ -187,7 +188,7 @@ def test_cancel_is_seen_by_a_step_that_was_handed_over(ledger: Ledger) -> None:
 
 
 def test_events_are_numbered_without_gaps_in_commit_order(ledger: Ledger) -> None:
-    from coterie.ledger.events import Event
+    from coterie.ledger.rows.events import Event
 
     task = create(ledger, NewStage("s", new_steps(20)))
     claims = claim(ledger)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from coterie.sandbox.fronts.cloudstack.bending import Reply
+from coterie.sandbox.fronts.cloudstack.faults import Reply
 from coterie.sandbox.fronts.cloudstack.server import Server
 
 UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")

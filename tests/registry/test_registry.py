@@ -14,7 +14,7 @@ import pytest
 from coterie.ledger.store import Ledger
 from coterie.registry import document
 from coterie.registry.server import RegistryServer, registry_server
-from tests.cpi_program.shop import Shop, result
+from tests.bosh.program import Shop, result
 
 AUTH = {"Authorization": "Basic " + base64.b64encode(b"agent:pw").decode()}
 PATH = "/instances/i-1/settings"

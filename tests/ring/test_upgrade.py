@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from coterie.ledger import conductors
 from coterie.ledger.store import Ledger
+from coterie.ledger.work import conductors
 from coterie.ring.members import Member
 from coterie.ring.owner import Fleet
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from coterie.director.app import build
-from coterie.director.home import Home
-from coterie.director.office import Office
+from coterie.director.context import Office
+from coterie.director.process.home import Home
 from coterie.errors import UsageError
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
@@ -19,7 +19,7 @@ from coterie.settings import load
 from coterie.telemetry import trace
 from tests.director.asgi import Client
 from tests.ledger.blank import sqlite_ledger
-from tests.task.site import Site, group, manifest, site
+from tests.requests.site import Site, group, manifest, site
 from tests.telemetry.collector import Collector, collecting
 
 

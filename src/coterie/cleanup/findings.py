@@ -7,7 +7,7 @@ from typing import Literal
 
 from coterie.cleanup.optout import opted_out
 from coterie.cpi.contract import CloudObject
-from coterie.ledger.record import Record
+from coterie.ledger.rows.mark_record import Record
 
 # in_use           the ledger says who needs it
 # orphan           mark, Director and ledger agree: we made it, and nothing of ours uses it

@@ -10,9 +10,10 @@ from coterie.cleanup.options import Options
 from coterie.cleanup.scope import Row
 from coterie.cleanup.sweep import ORDER
 from coterie.errors import Conflict
-from coterie.ledger import clouds, deployments, steps, tasks
+from coterie.ledger.rows import clouds, deployments
 from coterie.ledger.store import Tx
-from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work import steps, tasks
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 
 _AT_ONCE = 8
 _FLOWS = {

@@ -10,10 +10,11 @@ from coterie.cleanup.proposal import Proposal, propose
 from coterie.cleanup.stages import reclaims, sweep_stages
 from coterie.cleanup.sweep import ORDER
 from coterie.errors import Conflict, NotFound, StalePlan
-from coterie.ledger import cleanups, clouds, identity, objects, suspects, tasks
-from coterie.ledger.cleanups import CleanupRow
+from coterie.ledger.rows import cleanups, clouds, deletion_candidates, identity, objects
+from coterie.ledger.rows.cleanups import CleanupRow
 from coterie.ledger.store import Ledger, Tx, time
-from coterie.ledger.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work import tasks
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 
 _REMEMBERED = 50  # runs
 
@@ -84,7 +85,7 @@ def undo(ledger: Ledger, names: Sequence[str]) -> list[dict[str, Any]]:
                 remedy="see `coterie cleanup status` and `coterie disks --state kept`",
             )
         for row in chosen:
-            suspects.pin(tx, row.cloud, row.kind, row.cid or "", intent=row.intent)
+            deletion_candidates.pin(tx, row.cloud, row.kind, row.cid or "", intent=row.intent)
         return [{"intent": row.intent, "cid": row.cid, "kind": row.kind, "cloud": row.cloud} for row in chosen]
 
 
@@ -108,7 +109,7 @@ def _proposal(tx: Tx, row: CleanupRow) -> Proposal:
             remedy=f"wait for it: coterie tasks watch {row.survey_task}",
             retryable=True,
         )
-    pinned = frozenset((s["cloud"], s["kind"], s["cid"]) for s in suspects.listed(tx) if s["pinned"])
+    pinned = frozenset((s["cloud"], s["kind"], s["cid"]) for s in deletion_candidates.listed(tx) if s["pinned"])
     found, surveys = cleanups.all_findings(tx, row.id), cleanups.all_surveys(tx, row.id)
     director = identity.director(tx).uuid
     return propose(row.id, director, at, Options.of_wire(row.options), found, surveys, pinned)

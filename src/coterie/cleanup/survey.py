@@ -9,10 +9,10 @@ from typing import ClassVar, cast
 
 from coterie.cleanup.weigh import BATCH, weigh, weigh_absent, where
 from coterie.cpi.contract import CpiError, Kind, SurveyPage
+from coterie.engine.flow import Done, Flow, Move, Next, Work
 from coterie.errors import CoterieError
-from coterie.ledger import cleanups, evidence, suspects
+from coterie.ledger.rows import cleanups, deletion_candidates, evidence
 from coterie.ledger.writes import delete
-from coterie.task.flow import Done, Flow, Move, Next, Work
 
 NOBODY = "ffffffff-ffff-4fff-bfff-ffffffffffff"  # no Director has it: a filter that works answers nothing
 
@@ -53,13 +53,13 @@ class Survey(Flow):
         cleanup, kind, cloud = where(work)
         with work.ledger.read() as tx:
             rows = evidence.unseen(tx, cleanup, cloud, kind, work.data["started"], work.data["after"], BATCH)
-            outdated = suspects.outdated(tx, cloud, kind, cleanup)
+            outdated = deletion_candidates.outdated(tx, cloud, kind, cleanup)
         for record in rows:
             weigh_absent(work, record)
         if len(rows) == BATCH:
             work.data["after"] = rows[-1].intent
             return Next("absent")
-        work.write(*[suspects.clear(cloud, kind, cid) for cid in outdated])
+        work.write(*[deletion_candidates.clear(cloud, kind, cid) for cid in outdated])
         return _end(work, "done")
 
     def failed(self, work: Work, error: CoterieError) -> None:

@@ -7,11 +7,11 @@ from typing import cast
 
 from coterie.cleanup.findings import Finding, judge, judge_absent
 from coterie.cpi.contract import CloudObject, Kind, Mark
-from coterie.ledger import enrolled, evidence, suspects
-from coterie.ledger.objects import OPEN
-from coterie.ledger.record import Record, Suspect
+from coterie.engine.flow import Work
+from coterie.ledger.rows import deletion_candidates, enrolled, evidence
+from coterie.ledger.rows.mark_record import Record, Suspect
+from coterie.ledger.rows.objects import OPEN
 from coterie.ledger.writes import insert
-from coterie.task.flow import Work
 
 BATCH = 500
 _CONFIRMED = 100  # missing objects that are asked for one by one
@@ -28,7 +28,7 @@ def weigh(work: Work, found: Sequence[CloudObject]) -> None:
         intents = [thing.mark.intent for thing in batch if thing.mark]
         with work.ledger.read() as tx:
             records = evidence.records(tx, cloud, intents)
-            marked = suspects.of_page(tx, cloud, kind, [thing.cid for thing in batch])
+            marked = deletion_candidates.of_page(tx, cloud, kind, [thing.cid for thing in batch])
             seen = evidence.sighted(tx, cleanup, cloud, kind, intents)
             kept = enrolled.among(tx, cloud, [thing.cid for thing in batch]) if kind == "vm" else {}
         now = work.moment
@@ -62,18 +62,18 @@ def _mark(work: Work, thing: CloudObject, finding: Finding, mark: Suspect | None
     cleanup, kind, cloud = where(work)
     if finding.action != "delete":
         if mark and mark.pinned:
-            work.write(suspects.seen(cloud, kind, thing.cid, cleanup))
+            work.write(deletion_candidates.seen(cloud, kind, thing.cid, cleanup))
         return None
     if mark is None:
         intent = thing.mark.intent if thing.mark else ""
         values = {"intent": intent, "created_at": thing.created_at, "cleanup": cleanup}
-        work.write(suspects.mark(cloud, kind, thing.cid, **values))  # type: ignore[arg-type]  # one dict for three
+        work.write(deletion_candidates.mark(cloud, kind, thing.cid, **values))  # type: ignore[arg-type]  # one dict for three
         work.say("cleanup.marked", f"{kind} {thing.cid}: {finding.reason}", cid=thing.cid)
         return now
     if mark.created_at is not None and mark.created_at != thing.created_at:
-        work.write(suspects.restart(cloud, kind, thing.cid, created_at=thing.created_at, cleanup=cleanup))
+        work.write(deletion_candidates.restart(cloud, kind, thing.cid, created_at=thing.created_at, cleanup=cleanup))
         return now
-    work.write(suspects.seen(cloud, kind, thing.cid, cleanup))
+    work.write(deletion_candidates.seen(cloud, kind, thing.cid, cleanup))
     return mark.since
 
 

@@ -13,7 +13,7 @@ from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import started
-from coterie.director.states import GroupState
+from coterie.director.services.states import GroupState
 from coterie.errors import NotFound
 
 

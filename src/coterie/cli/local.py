@@ -8,7 +8,7 @@ from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields
-from coterie.director.home import Home
+from coterie.director.process.home import Home
 
 
 @noun("local")
@@ -45,7 +45,7 @@ def _status(session: Session) -> None:
 def look(home: Home) -> dict[str, Any]:
     """What can be said of it without starting it."""
     from coterie.cli.link.local import info
-    from coterie.director.lock import holder
+    from coterie.director.process.lock import holder
 
     who = holder(home.lock)
     found: dict[str, Any] = {"running": who is not None, "folder": str(home.folder)}

@@ -13,7 +13,7 @@ from coterie.cli.show.table import table
 from coterie.cli.show.times import ago, took
 from coterie.cli.watch import task as watching
 from coterie.cli.watch.report import report
-from coterie.director.states import TaskState
+from coterie.director.services.states import TaskState
 
 _MOST = 50
 

@@ -13,7 +13,7 @@ from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
-from coterie.director.home import Home
+from coterie.director.process.home import Home
 from coterie.settings import load
 
 

@@ -6,8 +6,8 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from coterie.ledger.steps import Claim
-from coterie.task.turn import TURN, Turn
+from coterie.engine.compute_slot import TURN, Turn
+from coterie.ledger.work.steps import Claim
 
 
 class Inbox:

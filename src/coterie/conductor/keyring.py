@@ -7,7 +7,7 @@ import logging
 from sqlalchemy.exc import ProgrammingError
 
 from coterie.errors import Refused
-from coterie.ledger import keys
+from coterie.ledger.rows import keys
 from coterie.ledger.store import Ledger
 from coterie.seal.keys import KeyFile
 from coterie.settings import Settings

@@ -13,29 +13,30 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from coterie import __version__
 from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
-from coterie.conductor.heart import Heart
+from coterie.conductor.hand_back import Returns
+from coterie.conductor.heartbeat import Heart
 from coterie.conductor.inbox import Inbox
-from coterie.conductor.post import Post
 from coterie.conductor.questions import Questions
-from coterie.conductor.returns import Returns
-from coterie.conductor.standing import Standing
+from coterie.conductor.ring_view import Standing
+from coterie.conductor.role import Post
 from coterie.conductor.workers import Workers
 from coterie.cpi.contract import Cpi
 from coterie.cpi.load import driver_names
+from coterie.engine.clouds import Clouds
+from coterie.engine.coordinator import LedgerCoordinator
+from coterie.engine.fence import Lease, Observer
+from coterie.engine.flow import Work
+from coterie.engine.retry import Retry
+from coterie.engine.runner import Runner
+from coterie.engine.unopened import Unopened
 from coterie.errors import KeyMissing
+from coterie.flows import FLOWS as TASK_FLOWS
 from coterie.ids import Ids
-from coterie.ledger import conductors, identity, tasks
-from coterie.ledger.steps import Claim
+from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
+from coterie.ledger.work import conductors, tasks
+from coterie.ledger.work.steps import Claim
 from coterie.seal.keys import KeyFile
-from coterie.task.clouds import Clouds
-from coterie.task.coordinator import LedgerCoordinator
-from coterie.task.fence import Lease, Observer
-from coterie.task.flow import Work
-from coterie.task.flows import FLOWS as TASK_FLOWS
-from coterie.task.retry import Retry
-from coterie.task.runner import Runner
-from coterie.task.unopened import Unopened
 from coterie.telemetry.process import LOSSES
 
 log = logging.getLogger(__name__)

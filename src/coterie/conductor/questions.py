@@ -8,13 +8,13 @@ from time import monotonic
 from typing import Any
 
 from coterie.conductor.answers import answer
-from coterie.conductor.standing import Standing
+from coterie.conductor.ring_view import Standing
 from coterie.cpi.contract import Cpi
+from coterie.engine.clouds import Clouds
 from coterie.errors import CoterieError, LeaseLost, NotFound
-from coterie.ledger import clouds, facts
-from coterie.ledger.clouds import CloudRow
+from coterie.ledger.rows import clouds, facts
+from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, time
-from coterie.task.clouds import Clouds
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from coterie.conductor.connect import check_clock, connect
 from coterie.conductor.keyring import key_file
-from coterie.conductor.post import Post
 from coterie.conductor.process import Conductor
+from coterie.conductor.role import Post
 from coterie.cpi.load import driver_names
 from coterie.errors import LeaseLost, Unreachable, UsageError
-from coterie.ledger import identity
+from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings
 from coterie.telemetry import process, trace

@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from coterie.ledger import steps
-from coterie.ledger.steps import Claim
 from coterie.ledger.store import Ledger
+from coterie.ledger.work import steps
+from coterie.ledger.work.steps import Claim
 
 log = logging.getLogger(__name__)
 

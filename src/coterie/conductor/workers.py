@@ -6,15 +6,15 @@ import logging
 import threading
 import time
 
+from coterie.conductor.hand_back import Returns
 from coterie.conductor.inbox import Inbox
-from coterie.conductor.returns import Returns
 from coterie.conductor.watchdog import Watchdog
+from coterie.engine.committer import Committer
+from coterie.engine.compute_slot import TURN
+from coterie.engine.runner import Runner
 from coterie.errors import LeaseLost
-from coterie.ledger.steps import Claim, Outcome
 from coterie.ledger.store import Ledger, is_outage
-from coterie.task.committer import Committer
-from coterie.task.runner import Runner
-from coterie.task.turn import TURN
+from coterie.ledger.work.steps import Claim, Outcome
 from coterie.telemetry.process import LOSSES, STEPS
 
 log = logging.getLogger(__name__)

@@ -1,48 +1,5 @@
-"""The thin client: hands a request to the core process and its answer back. It imports next to nothing, because a BOSH
-Director starts it twice for every operation; what it cannot hand over is done by `alone`."""
+"""What launchers written by release 0.1.0 import. New ones import `coterie.bosh.client.client`."""
 
-import sys
-from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # the plain module costs half a start of the interpreter
+from coterie.bosh.client.client import main
 
-_CHUNK = 1 << 16
-
-
-def main(config: str, core: str | None, folders: tuple[str, ...] = ()) -> None:
-    """Answer the one request on stdin. `folders` join sys.path only when this process must do the work itself."""
-    request = sys.stdin.buffer.read()
-    sent, answer = _ask(core, request) if core else (False, b"")
-    if not _whole(answer):
-        sys.path.extend(folder for folder in folders if folder not in sys.path)
-        from coterie.cpi_program.alone import respond
-
-        answer = respond(request, config, sent)
-    sys.stdout.buffer.write(answer)
-    sys.stdout.buffer.flush()
-
-
-def _ask(core: str, request: bytes) -> tuple[bool, bytes]:
-    """Whether the core may have begun to work on it, and what it answered."""
-    link = socket(AF_UNIX, SOCK_STREAM)
-    sent = False
-    try:
-        link.connect(core)
-        sent = True
-        link.sendall(request)
-        link.shutdown(SHUT_WR)
-        return True, _read(link)
-    except OSError:
-        return sent, b""
-    finally:
-        link.close()
-
-
-def _read(link: socket) -> bytes:
-    parts = []
-    while part := link.recv(_CHUNK):
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _whole(answer: bytes) -> bool:
-    # The core ends each answer with a line feed: one that was cut off by its death is none.
-    return answer.endswith(b"}\n")
+__all__ = ["main"]

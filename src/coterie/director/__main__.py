@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from coterie.director.local import run
+from coterie.director.process.local import run
 
 
 def main() -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from coterie import __version__
-from coterie.director import problem, routes
+from coterie.director import routes
 from coterie.director.access.gate import Gate
-from coterie.director.guard import Guard
-from coterie.director.office import Office
-from coterie.director.reply import SafeJson
-from coterie.director.spoken import Spoken
-from coterie.director.traced import Traced
+from coterie.director.context import Office
+from coterie.director.http import problem
+from coterie.director.http.reply import SafeJson
+from coterie.director.middleware.api_version import Spoken
+from coterie.director.middleware.request_limits import Guard
+from coterie.director.middleware.tracing import Traced
 
 
 def build(office: Office) -> FastAPI:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-from coterie.ledger import registry
+from coterie.ledger.rows import registry
 from coterie.ledger.store import Ledger
 
 _PATH = re.compile(r"/instances/([^/]{1,255})/settings\Z")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import requests
 from cs import CloudStack, CloudStackApiException
 from tests.peers.cloudstack_witness import Witness
 
+import requests
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Operator
 from coterie.cpi.contract import Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime

@@ -20,7 +20,7 @@ from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
 from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
-from coterie.task.coordinator import LedgerCoordinator
+from coterie.engine.coordinator import LedgerCoordinator
 from peers.foreign import SmallBed
 from peers.openstack_operator import OpenstackOperator
 from peers.sandbox_bed import _ledger

@@ -19,9 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+from coterie.bosh.launcher import program
 from coterie.cpi.contract import Cpi, Forms, Reason
 from coterie.cpi.wire import METHODS, read_response, write_request
-from coterie.cpi_program.launcher import program
 from peers.cloudstack_bed import CloudstackBed
 from peers.sandbox_bed import ACCOUNT, SandboxBed
 from peers.vsphere_bed import VsphereBed
@@ -70,7 +70,7 @@ def served() -> str:
     config.write_text(json.dumps({"driver": "sandbox", **names}))
     path.write_text(program(str(config), names["socket"]))
     path.chmod(0o755)
-    words = [sys.executable, "-m", "coterie.cpi_program.main", "serve", "--config", str(config)]
+    words = [sys.executable, "-m", "coterie.bosh.main", "serve", "--config", str(config)]
     core = subprocess.Popen(words, env={"PYTHONPATH": _SOURCE}, stderr=subprocess.DEVNULL)
     atexit.register(core.wait)
     atexit.register(core.terminate)

@@ -17,13 +17,13 @@ from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.cpi.drivers.sandbox.machines import SELF
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ledger.store import Ledger
 from coterie.sandbox import disks, images, labels, networks, security_groups, server_groups, snapshots, vm_shape
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.layout import SIZES
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT
-from coterie.task.coordinator import LedgerCoordinator
 from peers.foreign import SmallBed, exec_cpi, launcher
 from peers.sandbox_cpi import respond
 from peers.sandbox_operator import SandboxFaults, SandboxOperator

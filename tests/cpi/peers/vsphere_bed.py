@@ -16,7 +16,7 @@ from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
 from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
-from coterie.task.coordinator import LedgerCoordinator
+from coterie.engine.coordinator import LedgerCoordinator
 from peers.foreign import SmallBed
 from peers.sandbox_bed import _ledger
 from peers.vsphere_image import write_image

@@ -8,9 +8,9 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, Mark, Runtime
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
-from coterie.task.coordinator import LedgerCoordinator
 
 
 def main(order: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from coterie.director.access.tokens import create
 from coterie.director.app import build
-from coterie.director.office import Office
+from coterie.director.context import Office
 from tests.director.asgi import Client, Reply
 
 Make = Callable[..., "Person"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coterie.director.app import build
-from coterie.director.office import Office
-from coterie.ledger import tokens
+from coterie.director.context import Office
+from coterie.ledger.rows import tokens
 from coterie.ledger.tables import events
 from coterie.ledger.tables import tokens as table
 from tests.director.access.conftest import Make

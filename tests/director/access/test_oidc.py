@@ -17,7 +17,7 @@ from coterie.director.access.configured import issuer_of
 from coterie.director.access.jwks import Jwks
 from coterie.director.access.oidc import Oidc
 from coterie.director.app import build
-from coterie.director.office import Office
+from coterie.director.context import Office
 from coterie.errors import Forbidden, Unreachable, UsageError
 from coterie.settings import load
 from tests.director.asgi import Client

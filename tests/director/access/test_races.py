@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from coterie.conductor.process import Conductor
-from coterie.director.office import Office
-from coterie.ledger import ownerships
-from coterie.ledger.deployments import get
-from coterie.task import draft, start
+from coterie.director.context import Office
+from coterie.ledger.rows import ownerships
+from coterie.ledger.rows.deployments import get
+from coterie.requests import draft, start
 from tests.cli.conftest import CLOUD, MANIFEST
 from tests.director.access.conftest import Make
 from tests.ledger.views import rows

@@ -7,7 +7,7 @@ from typing import cast
 
 from coterie.director.access.rules import RULES, rule_of
 from coterie.director.app import build
-from coterie.director.office import Office
+from coterie.director.context import Office
 from tests.director.access.conftest import Make
 
 ADMINS = {

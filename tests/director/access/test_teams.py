@@ -7,8 +7,8 @@ import re
 import pytest
 
 from coterie.director.app import build
-from coterie.director.office import Office
-from coterie.ledger import ownerships
+from coterie.director.context import Office
+from coterie.ledger.rows import ownerships
 from coterie.ledger.store import Ledger
 from tests.director.access.conftest import Make, Person
 from tests.ledger.views import rows

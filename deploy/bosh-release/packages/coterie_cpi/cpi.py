@@ -5,10 +5,10 @@ import sys
 sys.path.insert(0, __file__.rpartition("/")[0] + "/site")
 words = sys.argv[1:]
 if len(words) == 2 and words[0].startswith("/"):
-    from coterie.cpi_program.client import main
+    from coterie.bosh.client.client import main
 
     main(words[0], words[1])
 else:
-    from coterie.cpi_program.verbs import run
+    from coterie.bosh.verbs import run
 
     sys.exit(run(words))

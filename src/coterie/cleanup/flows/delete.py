@@ -16,10 +16,10 @@ from coterie.cpi.contract import (
     Throttled,
     VMNotFound,
 )
-from coterie.ledger import cleanups, evidence, objects, suspects
+from coterie.engine.create_once import Landed, Lost, clear, create_once
+from coterie.engine.flow import Done, Move, Next, Wait, Work
+from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects
 from coterie.ledger.writes import update
-from coterie.task.create import Landed, Lost, clear, create_once
-from coterie.task.flow import Done, Move, Next, Wait, Work
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, GroupMissing)
 _LONGEST_REST_S = 30.0
@@ -96,7 +96,9 @@ class DeleteObject(Target):
             record = evidence.records(tx, cloud, [data["intent"]]).get(data["intent"])
         if record is not None:
             work.write(*row_becomes(work, record, "gone"))
-        work.write(cleanups.became(data["finding"], "deleted"), suspects.clear(cloud, data["kind"], data["cid"]))
+        work.write(
+            cleanups.became(data["finding"], "deleted"), deletion_candidates.clear(cloud, data["kind"], data["cid"])
+        )
         work.say("cleanup.deleted", f"{data['kind']} {data['cid']}: {data['reason']}", cid=data["cid"])
         return Done()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from coterie.cleanup.flows.target import Target, enter, inspect
-from coterie.ledger import cleanups, suspects
+from coterie.engine.flow import Done, Move, Work
+from coterie.ledger.rows import cleanups, deletion_candidates
 from coterie.ledger.writes import update
-from coterie.task.flow import Done, Move, Work
 
 
 class RetireDisk(Target):
@@ -25,7 +25,7 @@ class RetireDisk(Target):
         thing, record = found
         kept = {"state": "kept", "node": None, "cid": thing.cid, "tombstone": False, "ended_at": None}
         work.write(update("objects", {"intent": record.intent}, **kept))
-        work.write(suspects.doom(work.claim.cloud or "", thing.kind, thing.cid))
+        work.write(deletion_candidates.doom(work.claim.cloud or "", thing.kind, thing.cid))
         work.write(cleanups.became(work.data["finding"], "retired"))
         work.say("cleanup.retired", f"disk {thing.cid} is kept for undo: coterie cleanup undo", cid=thing.cid)
         return Done()

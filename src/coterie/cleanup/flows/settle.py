@@ -6,10 +6,10 @@ from typing import ClassVar, cast
 
 from coterie.cleanup.flows.target import Target, enter, freed, group_becomes, skip
 from coterie.cpi.contract import Kind, Mark
-from coterie.ledger import cleanups, evidence, groups, nodes, objects
-from coterie.ledger.record import Record
-from coterie.task.create import Landed, Lost, settle
-from coterie.task.flow import Done, Move, Next, Work
+from coterie.engine.create_once import Landed, Lost, settle
+from coterie.engine.flow import Done, Move, Next, Work
+from coterie.ledger.rows import cleanups, evidence, groups, nodes, objects
+from coterie.ledger.rows.mark_record import Record
 
 _UNSETTLED = ("intended", "unknown")
 

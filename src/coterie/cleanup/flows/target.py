@@ -7,11 +7,11 @@ from typing import Any, cast
 from coterie.cleanup.findings import judge
 from coterie.cleanup.options import within
 from coterie.cpi.contract import CloudObject, Cpi, Kind, Mark
+from coterie.engine.flow import Done, Flow, Move, Wait, Work
 from coterie.errors import CoterieError
-from coterie.ledger import cleanups, enrolled, evidence, groups, holds, objects, suspects
-from coterie.ledger.record import Record
+from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence, groups, holds, objects
+from coterie.ledger.rows.mark_record import Record
 from coterie.ledger.writes import Write, delete, update
-from coterie.task.flow import Done, Flow, Move, Wait, Work
 
 HOLD_S = 900.0  # longer than any call may take
 _PATIENCE = 12
@@ -53,7 +53,7 @@ def inspect(work: Work) -> tuple[CloudObject, Record] | Move:
     cloud = work.claim.cloud or ""
     with work.ledger.read() as tx:
         record = evidence.records(tx, cloud, [mark.intent]).get(mark.intent)
-        marked = suspects.get(tx, cloud, data["kind"], data["cid"])
+        marked = deletion_candidates.get(tx, cloud, data["kind"], data["cid"])
         kept = enrolled.among(tx, cloud, [data["cid"]]) if data["kind"] == "vm" else {}
     if found is None:
         return _vanished(work, record)
@@ -130,7 +130,9 @@ def _vanished(work: Work, record: Record | None) -> Move:
     elif record is not None and record.user is None and record.kind == kind:
         # Where it was not being deleted, the next survey finds its row without an object, and closes it.
         work.write(*group_becomes(work, "gone" if record.state == "deleting" else "deleting"))
-    work.write(cleanups.became(work.data["finding"], "gone"), suspects.clear(work.claim.cloud or "", kind, cid))
+    work.write(
+        cleanups.became(work.data["finding"], "gone"), deletion_candidates.clear(work.claim.cloud or "", kind, cid)
+    )
     work.say("cleanup.gone", f"nothing carries the mark of {kind} {cid} any more", cid=cid)
     return Done()
 

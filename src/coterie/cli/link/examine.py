@@ -10,7 +10,7 @@ from coterie.cli.link.api import Api
 from coterie.cli.link.bundle import bundle, unserved, waiting
 from coterie.cli.link.route import Route, UnixRoute, route_to
 from coterie.cli.local import look
-from coterie.director.home import Home
+from coterie.director.process.home import Home
 from coterie.errors import CoterieError
 from coterie.settings import Settings
 

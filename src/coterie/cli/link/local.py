@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from coterie import __version__
 from coterie.cli.link.route import Say, connect_unix
-from coterie.director.home import Home
-from coterie.director.lock import Lock, holder
+from coterie.director.process.home import Home
+from coterie.director.process.lock import Lock, holder
 from coterie.errors import Unreachable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from coterie.director.home import Home, reachable
+from coterie.director.process.home import Home, reachable
 from coterie.errors import Unreachable, UsageError
 from coterie.settings import Settings
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from coterie.cli.link.route import connect_unix
-from coterie.director.home import Home
-from coterie.director.lock import holder
+from coterie.director.process.home import Home
+from coterie.director.process.lock import holder
 from coterie.errors import CoterieError, Unreachable
 
 _STOP_S = 40.0

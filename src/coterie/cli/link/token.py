@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from coterie.director.home import Home
+from coterie.director.process.home import Home
 from coterie.errors import Refused, UsageError
 from coterie.settings import Settings
 

@@ -12,7 +12,7 @@ from coterie.cli.link.api import part
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
 from coterie.cli.show.times import ago
-from coterie.director.states import NodeState
+from coterie.director.services.states import NodeState
 from coterie.errors import UsageError
 
 

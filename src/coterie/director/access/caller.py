@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from coterie.errors import Forbidden
-from coterie.ledger.sight import Sight, limited_to
+from coterie.ledger.visibility import Sight, limited_to
 
 ROLES = ("viewer", "operator", "admin")  # each may do what those before it may
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from coterie.director.access.oidc import Mapped, Oidc
 from coterie.director.access.tokens import create
 from coterie.errors import UsageError
-from coterie.ledger import tokens
+from coterie.ledger.rows import tokens
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings
 

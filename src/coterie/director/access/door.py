@@ -7,7 +7,7 @@ import hmac
 
 from coterie.director.access import tokens
 from coterie.director.access.caller import Caller
-from coterie.director.office import Office
+from coterie.director.context import Office
 from coterie.errors import Unauthenticated
 
 

@@ -9,11 +9,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coterie.director import problem
 from coterie.director.access import door, record, rules
 from coterie.director.access.attempts import Attempts
 from coterie.director.access.caller import Caller, acting, of_socket
-from coterie.director.office import Office
+from coterie.director.context import Office
+from coterie.director.http import problem
 from coterie.errors import CoterieError, TooManyAttempts, Unauthenticated, Unreachable
 
 _OPEN_PATHS = ("/livez",)

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from coterie.director.access.caller import Caller
-from coterie.ledger import events
-from coterie.ledger.events import Event
+from coterie.ledger.rows import events
+from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Ledger, time
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coterie.director.access.caller import Caller, present, require
 from coterie.errors import Forbidden, UsageError
-from coterie.ledger import ownerships
+from coterie.ledger.rows import ownerships
 from coterie.ledger.store import Ledger, Tx
 
 

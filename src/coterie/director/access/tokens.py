@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from coterie.director.access.caller import Caller
 from coterie.ids import base32
-from coterie.ledger import tokens
+from coterie.ledger.rows import tokens
+from coterie.ledger.rows.tokens import TokenRow
 from coterie.ledger.store import Ledger, Tx
-from coterie.ledger.tokens import TokenRow
 
 DAY_S = 86400.0
 DAYS = 90

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import cleaning
-from coterie.director.office import Here
-from coterie.director.once import Key, once
-from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.context import Here
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
+from coterie.director.services import cleanups as cleaning
 from coterie.ledger.views import cleanups
 
 router = noun("cleanups", "/v1/cleanups")

@@ -8,12 +8,13 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
-from coterie.director import cloud_wishes, document
-from coterie.director.office import Here, Office
-from coterie.director.once import Key, once
-from coterie.director.reply import IfMatch, Json, Resource, require_match, tag
+from coterie.director.context import Here, Office
+from coterie.director.http import document
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import IfMatch, Json, Resource, require_match, tag
+from coterie.director.http.request_body import Body, read_document
 from coterie.director.routes.noun import noun
-from coterie.director.sent import Body, read_document
+from coterie.director.services import clouds as cloud_wishes
 from coterie.errors import NotFound
 from coterie.ledger.views import clouds
 

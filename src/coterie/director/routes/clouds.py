@@ -9,14 +9,26 @@ from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import cloud_wishes, questions, resealing, wishes
-from coterie.director.office import Here, Office
-from coterie.director.once import Key, once
-from coterie.director.redact import redact
-from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
+from coterie.director.context import Here, Office
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.redact import redact
+from coterie.director.http.reply import (
+    Accepted,
+    IfMatch,
+    Json,
+    Listing,
+    Part,
+    Resource,
+    Word,
+    listing,
+    require_match,
+    tag,
+)
+from coterie.director.middleware.api_version import refuse_new
 from coterie.director.routes.noun import noun
-from coterie.director.spoken import refuse_new
-from coterie.ledger.clouds import config as in_force
+from coterie.director.services import cloud_questions, deployments, resealing
+from coterie.director.services import clouds as cloud_wishes
+from coterie.ledger.rows.clouds import config as in_force
 from coterie.ledger.views import clouds
 
 router = noun("clouds", "/v1/clouds")
@@ -109,7 +121,7 @@ def show(office: Here, name: Annotated[Word, Path()], response: Response) -> Jso
 @router.post("/{name}/check", response_model=CloudDetail)
 def check(office: Here, name: Annotated[Word, Path()]) -> Json:
     """Have a conductor ask the cloud now: credentials, privileges, quotas, hosts."""
-    questions.check_cloud(office, name)
+    cloud_questions.check_cloud(office, name)
     return _shown(office, name)
 
 
@@ -124,7 +136,7 @@ def grant(office: Here, request: Request, name: Annotated[Word, Path()], wish: G
     """Make or renew the driver's role in the cloud and give it to a user, with the cloud's configured credentials."""
 
     def work() -> tuple[int, Json]:
-        return 202, {"task_id": wishes.grant(office, name, wish.user, wish.groups)}
+        return 202, {"task_id": deployments.grant(office, name, wish.user, wish.groups)}
 
     return once(office, request, key, wish.model_dump(), work)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from coterie.director.office import Here
-from coterie.director.reply import Json, Listing, Part, Resource, listing
+from coterie.director.context import Here
+from coterie.director.http.reply import Json, Listing, Part, Resource, listing
+from coterie.director.middleware.api_version import SINCE_GROUPS
 from coterie.director.routes.noun import noun
-from coterie.director.spoken import SINCE_GROUPS
 from coterie.ledger.views import conductor_groups, conductors
 
 router = noun("conductors", "/v1/conductors")

@@ -8,14 +8,27 @@ from fastapi import Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import cleaning, document, wishes
-from coterie.director.office import Here, Office
-from coterie.director.once import Key, once
-from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
+from coterie.director.context import Here, Office
+from coterie.director.http import document
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import (
+    Accepted,
+    IfMatch,
+    Json,
+    Listing,
+    Part,
+    Resource,
+    Word,
+    listing,
+    require_match,
+    tag,
+)
 from coterie.director.routes.noun import noun
-from coterie.director.wish import DeployWish
+from coterie.director.services import cleanups
+from coterie.director.services import deployments as wishes
+from coterie.director.services.request_models import DeployWish
 from coterie.errors import NotFound
-from coterie.ledger import ownerships
+from coterie.ledger.rows import ownerships
 from coterie.ledger.views import deployments
 
 router = noun("deployments", "/v1/deployments")
@@ -111,7 +124,7 @@ def abandon(office: Here, request: Request, name: Name, key: Key = None) -> Resp
     """Give it up without calling a cloud: its work ends, and what it has in clouds is left to cleanup."""
 
     def work() -> tuple[int, Json]:
-        cleaning.abandon(office, name)
+        cleanups.abandon(office, name)
         return 204, {}
 
     return once(office, request, key, None, work)

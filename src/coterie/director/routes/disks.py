@@ -6,13 +6,13 @@ from typing import Annotated
 
 from fastapi import Path, Request, Response
 
-from coterie.director import wishes
-from coterie.director.filters import require_names
-from coterie.director.office import Here
-from coterie.director.once import Key, once
-from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.context import Here
+from coterie.director.http.filters import require_names
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
-from coterie.director.states import DiskState
+from coterie.director.services import deployments
+from coterie.director.services.states import DiskState
 from coterie.ledger.views import objects
 
 router = noun("disks", "/v1/disks")
@@ -54,4 +54,4 @@ def show(office: Here, intent: Annotated[Word, Path()]) -> Json:
 @router.delete("/{intent}", status_code=202, response_model=Accepted)
 def delete(office: Here, request: Request, intent: Annotated[Word, Path()], key: Key = None) -> Response:
     """Delete a kept disk and its data. One that a node uses is refused (409)."""
-    return once(office, request, key, None, lambda: (202, {"task_id": wishes.delete_disk(office, intent)}))
+    return once(office, request, key, None, lambda: (202, {"task_id": deployments.delete_disk(office, intent)}))

@@ -8,9 +8,9 @@ from fastapi import Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response, StreamingResponse
 
-from coterie.director import stream
-from coterie.director.office import Here, Office
-from coterie.director.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
+from coterie.director.context import Here, Office
+from coterie.director.http import stream
+from coterie.director.http.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.director.routes.tasks import TaskId
 from coterie.ledger.views import events, tasks

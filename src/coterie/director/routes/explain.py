@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Path
 
-from coterie.director.reply import Json, Resource
+from coterie.director.http.reply import Json, Resource
 from coterie.director.routes.noun import noun
 from coterie.manifest.explain import explain
 

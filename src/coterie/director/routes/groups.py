@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import Path, Request, Response
 
-from coterie.director import questions, wishes
-from coterie.director.filters import require_names
-from coterie.director.office import Here
-from coterie.director.once import Key, once
-from coterie.director.reply import Accepted, Json, Listing, Part, Resource, Word, listing
+from coterie.director.context import Here
+from coterie.director.http.filters import require_names
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
-from coterie.director.states import GroupState
+from coterie.director.services import cloud_questions, deployments
+from coterie.director.services.states import GroupState
 from coterie.ledger.views import groups
 
 router = noun("groups", "/v1/groups")
@@ -68,8 +68,8 @@ def show(office: Here, cid: Annotated[Word, Path(description="CID or intent")]) 
     """With its members, and a fresh look through a conductor of its cloud."""
     with office.ledger.read() as tx:
         found = groups.one(tx, cid)
-    live = questions.inspect_group(office, found)
-    return {**found, "remedy": questions.advice(office, found, live), "live": live}
+    live = cloud_questions.inspect_group(office, found)
+    return {**found, "remedy": cloud_questions.advice(office, found, live), "live": live}
 
 
 @router.post("/{cid}/repair", status_code=202, response_model=Accepted)
@@ -81,6 +81,6 @@ def repair(
     def work() -> tuple[int, Json]:
         with office.ledger.read() as tx:
             intent = groups.one(tx, cid)["intent"]
-        return 202, {"task_id": wishes.repair_group(office, intent)}
+        return 202, {"task_id": deployments.repair_group(office, intent)}
 
     return once(office, request, key, None, work)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi.responses import PlainTextResponse
 
-from coterie.director import metrics
-from coterie.director.office import Here
+from coterie.director.context import Here
 from coterie.director.routes.noun import noun
+from coterie.director.services import metrics
 from coterie.errors import Unreachable
-from coterie.ledger import identity
+from coterie.ledger.rows import identity
 
 router = noun("health")
 

@@ -8,11 +8,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from coterie import __version__
-from coterie.director.office import Here
-from coterie.director.reply import Json, Resource
+from coterie.director.context import Here
+from coterie.director.http.reply import Json, Resource
 from coterie.director.routes.noun import noun
-from coterie.ledger.sight import limited
 from coterie.ledger.views import tasks
+from coterie.ledger.visibility import limited
 
 router = noun("director", "/v1")
 

@@ -8,11 +8,12 @@ from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import once, resealing
-from coterie.director.office import Here
-from coterie.director.reply import Json, Listing, Resource
+from coterie.director.context import Here
+from coterie.director.http import idempotency
+from coterie.director.http.reply import Json, Listing, Resource
 from coterie.director.routes.noun import noun
-from coterie.ledger import keys
+from coterie.director.services import resealing
+from coterie.ledger.rows import keys
 
 router = noun("keys", "/v1/keys")
 _GROUP = r"^(\*|[A-Za-z0-9_.-]*)$"
@@ -47,12 +48,12 @@ def index(office: Here) -> Json:
 
 
 @router.post("", status_code=204)
-def publish(office: Here, request: Request, published: Published, once_key: once.Key = None) -> Response:
+def publish(office: Here, request: Request, published: Published, once_key: idempotency.Key = None) -> Response:
     def work() -> tuple[int, Json]:
         resealing.publish(office, published.conductor_group, published.public)
         return 204, {}
 
-    return once.once(office, request, once_key, published.model_dump(), work)
+    return idempotency.once(office, request, once_key, published.model_dump(), work)
 
 
 @router.post("/{key}/retire", status_code=204)
@@ -61,7 +62,7 @@ def retire(
     request: Request,
     key: Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")],
     told: Retired,
-    once_key: once.Key = None,
+    once_key: idempotency.Key = None,
 ) -> Response:
     """Forget a key that was replaced. Refused (409) while properties of a cloud are sealed to it."""
 
@@ -69,4 +70,4 @@ def retire(
         resealing.retire(office, told.conductor_group, key)
         return 204, {}
 
-    return once.once(office, request, once_key, told.model_dump(), work)
+    return idempotency.once(office, request, once_key, told.model_dump(), work)

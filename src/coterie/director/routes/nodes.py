@@ -10,17 +10,28 @@ from fastapi import Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import wishes
-from coterie.director.filters import require_names
-from coterie.director.office import Here
-from coterie.director.once import Key, once
-from coterie.director.reply import Accepted, IfMatch, Json, Listing, Part, Resource, Word, listing, require_match, tag
+from coterie.director.context import Here
+from coterie.director.http.filters import require_names
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import (
+    Accepted,
+    IfMatch,
+    Json,
+    Listing,
+    Part,
+    Resource,
+    Word,
+    listing,
+    require_match,
+    tag,
+)
+from coterie.director.middleware.api_version import refuse_new
 from coterie.director.routes.noun import noun
-from coterie.director.spoken import refuse_new
-from coterie.director.states import NodeState
+from coterie.director.services import deployments as wishes
+from coterie.director.services.states import NodeState
 from coterie.ledger.store import Tx
 from coterie.ledger.views import nodes
-from coterie.task.enroll import Enrollment
+from coterie.requests.enroll import Enrollment
 
 router = noun("nodes", "/v1/nodes")
 Which = Annotated[

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends
 from fastapi.params import Depends as Dependency
 from fastapi.security import HTTPBearer
 
-from coterie.director.reply import PROBLEMS, SafeJson
-from coterie.director.spoken import DOCUMENTED
+from coterie.director.http.reply import PROBLEMS, SafeJson
+from coterie.director.middleware.api_version import DOCUMENTED
 
 # For the document only: the gate decides, before any route is looked for.
 _BEARER = Depends(HTTPBearer(auto_error=False, description="An API token, or a JSON web token"))

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 from pydantic import BaseModel, Field
 
-from coterie.director import wishes
-from coterie.director.filters import require_names
-from coterie.director.office import Here
-from coterie.director.once import Key, once
-from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.context import Here
+from coterie.director.http.filters import require_names
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
-from coterie.director.states import ObjectState
+from coterie.director.services import deployments
+from coterie.director.services.states import ObjectState
 from coterie.ledger.views import objects
 
 router = noun("objects", "/v1/objects")
@@ -70,7 +70,7 @@ def settle(
     """Say what became of an object in doubt, where its cloud can not be asked."""
 
     def work() -> tuple[int, Json]:
-        wishes.settle(office, intent, verdict.cid)
+        deployments.settle(office, intent, verdict.cid)
         with office.ledger.read() as tx:
             return 200, objects.one(tx, intent)
 

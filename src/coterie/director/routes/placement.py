@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from coterie.director import wishes
-from coterie.director.office import Here
-from coterie.director.reply import Json, Resource, Word
+from coterie.director.context import Here
+from coterie.director.http.reply import Json, Resource, Word
 from coterie.director.routes.noun import noun
+from coterie.director.services import deployments
 
 router = noun("placement", "/v1/placement")
 
@@ -17,4 +17,4 @@ class Placement(Resource):
 @router.get("", response_model=Placement)
 def audit(office: Here, deployment: Word | None = None) -> Json:
     """Per server group: the promise, the hosts, whether it holds, what a host or rack failure would take down."""
-    return wishes.audit(office, deployment)
+    return deployments.audit(office, deployment)

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from fastapi import Query
 from fastapi.responses import PlainTextResponse, Response
 
-from coterie.director import wishes
-from coterie.director.office import Here
-from coterie.director.reply import Json, Resource, SafeJson, tag
+from coterie.director.context import Here
+from coterie.director.http.reply import Json, Resource, SafeJson, tag
 from coterie.director.routes.noun import noun
-from coterie.director.wish import PlanWish
+from coterie.director.services import deployments
+from coterie.director.services.request_models import PlanWish
 
 router = noun("plans", "/v1/plans")
 
@@ -39,11 +39,11 @@ def make(
     ] = "none",
 ) -> Response:
     """Refresh the facts, then plan. The ETag is the plan's id: a deploy that names it is refused once it is stale."""
-    plan = wishes.plan(office, wish)
+    plan = deployments.plan(office, wish)
     headers = {"ETag": tag(plan.id)}
     if format == "text":
-        return PlainTextResponse(wishes.rendered(plan, text == "detail"), headers=headers)
+        return PlainTextResponse(deployments.rendered(plan, text == "detail"), headers=headers)
     body: Json = plan.to_json()
     if text != "none":
-        body = {**body, "text": wishes.rendered(plan, text == "detail")}
+        body = {**body, "text": deployments.rendered(plan, text == "detail")}
     return SafeJson(body, headers=headers)

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query
 
-from coterie.director import rings
-from coterie.director.office import Here
-from coterie.director.reply import Json, Resource, Word
+from coterie.director.context import Here
+from coterie.director.http.reply import Json, Resource, Word
+from coterie.director.middleware.api_version import SINCE_GROUPS
 from coterie.director.routes.noun import noun
-from coterie.director.spoken import SINCE_GROUPS
+from coterie.director.services import rings
 
 router = noun("ring", "/v1/ring", SINCE_GROUPS)
 

@@ -9,13 +9,13 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director import catalogue
-from coterie.director.intake import Received, received, take_in
-from coterie.director.office import Here, Office
-from coterie.director.once import Key, once
-from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.context import Here, Office
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.http.request_body import read_json
 from coterie.director.routes.noun import noun
-from coterie.director.sent import read_json
+from coterie.director.services import stemcells as catalogue
+from coterie.director.services.stemcell_upload import Received, received, take_in
 from coterie.errors import UsageError
 from coterie.ledger.views import stemcells
 

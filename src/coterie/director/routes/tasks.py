@@ -7,13 +7,13 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from coterie.director import wishes
-from coterie.director.filters import require_names
-from coterie.director.office import Here
-from coterie.director.once import Key, once
-from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.context import Here
+from coterie.director.http.filters import require_names
+from coterie.director.http.idempotency import Key, once
+from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
-from coterie.director.states import StepState, TaskState
+from coterie.director.services import deployments
+from coterie.director.services.states import StepState, TaskState
 from coterie.ledger.views import tasks, waiting
 
 router = noun("tasks", "/v1/tasks")
@@ -102,7 +102,7 @@ def cancel(office: Here, request: Request, task: TaskId, key: Key = None) -> Res
     """Start no new step; what runs ends at its next rest. A task that has ended is left as it is (409)."""
 
     def work() -> tuple[int, Json]:
-        wishes.cancel(office, task)
+        deployments.cancel(office, task)
         with office.ledger.read() as tx:
             return 202, tasks.one(tx, task)
 

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.access import caller
 from coterie.director.access.tokens import DAYS, LONGEST_DAYS, create
-from coterie.director.office import Here
-from coterie.director.once import Key, answered, first_time
-from coterie.director.reply import Json, Listing, Part, Resource, Word, listing
+from coterie.director.context import Here
+from coterie.director.http.idempotency import Key, answered, first_time
+from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
-from coterie.ledger import tokens
+from coterie.ledger.rows import tokens
 
 router = noun("tokens", "/v1")
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.@-]+$")]

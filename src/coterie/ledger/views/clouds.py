@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
-from coterie.ledger.sight import limited
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import cloud_configs, clouds, facts, nodes
 from coterie.ledger.views.page import Page, Row, Slice, fetch, when
+from coterie.ledger.visibility import limited
 
 
 def page(tx: Tx, part: Slice) -> Page:

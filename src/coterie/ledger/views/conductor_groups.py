@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from coterie.ledger import clouds, conductors
+from coterie.ledger.rows import clouds
 from coterie.ledger.store import Tx
 from coterie.ledger.views.ring import placed
+from coterie.ledger.work import conductors
 from coterie.ring.members import Member, fold
 
 

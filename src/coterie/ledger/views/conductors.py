@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from coterie.ledger.conductors import owner
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import conductors, steps
 from coterie.ledger.views.page import Page, Slice, fetch, when
+from coterie.ledger.work.conductors import owner
 
 
 def page(tx: Tx, part: Slice) -> Page:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
-from coterie.ledger import ownerships
-from coterie.ledger.sight import visible
+from coterie.ledger.rows import ownerships
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import deployments, nodes, tasks
 from coterie.ledger.views.page import Page, Row, Slice, fetch, when
+from coterie.ledger.visibility import visible
 
 _COLUMNS = tuple(
     deployments.c[name] for name in ("name", "serial", "config_id", "resurrection", "created_at", "updated_at")

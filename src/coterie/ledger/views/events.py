@@ -6,10 +6,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.ledger.sight import visible_event
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import events
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+from coterie.ledger.visibility import visible_event
 
 # No transaction stays open for longer: an event that is older than this can not come in before a newer one.
 _LATEST_COMMIT_S = 30.0

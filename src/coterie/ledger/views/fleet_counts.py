@@ -6,11 +6,11 @@ from collections import Counter
 
 import sqlalchemy as sa
 
-from coterie.ledger import conductors as fleet_rows
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import conductors, steps
 from coterie.ledger.views import conductor_groups
 from coterie.ledger.views.counts import Counts
+from coterie.ledger.work import conductors as fleet_rows
 from coterie.ring.members import fold
 
 

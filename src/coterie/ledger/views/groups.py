@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from coterie.errors import NotFound
 from coterie.group.remedy import remedy
-from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import facts, instance_groups, nodes, server_group_users, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+from coterie.ledger.visibility import visible
 
 _COLUMNS = ("intent", "cid", "name", "deployment", "cloud", "policy", "adopted", "drift", "metadata")
 _KEYS = tuple(server_groups.c[name] for name in ("deployment", "name", "cloud", "intent"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import clouds, deployments, instance_groups, nodes, objects, server_groups, tasks
+from coterie.ledger.visibility import visible
 
 # Deployments that are gone are still known by their tasks and by what they left.
 _DEPLOYMENTS = (deployments.c.name, *[table.c.deployment for table in (nodes, server_groups, objects, tasks)])

@@ -9,11 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import NotFound, UsageError
-from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import clouds, nodes, objects, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
 from coterie.ledger.views.ring import GROUP
+from coterie.ledger.visibility import visible
 
 _KEYS = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
 _SLOT = re.compile(r"(?:([^/]+)/)?([^/]+)/(\d{1,9})")

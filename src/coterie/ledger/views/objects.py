@@ -7,10 +7,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
-from coterie.ledger.sight import visible
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import nodes, objects
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+from coterie.ledger.visibility import visible
 
 
 def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
-from coterie.ledger.sight import visible_task
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import stages, steps, tasks
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
+from coterie.ledger.visibility import visible_task
 from coterie.plan.stages import UNLIMITED
 
 UNFINISHED = ("running", "cancelling")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from coterie.ledger import conductors
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import steps
+from coterie.ledger.work import conductors
 
 _MOST = 20
 

@@ -19,7 +19,7 @@ from peers.openstack_operator import until
 
 from coterie.cpi.contract import Cpi, Expected, Mark
 from coterie.cpi.drivers.openstack.api import Api
-from coterie.ledger import domains
+from coterie.ledger.work import domains
 
 SWEPT = ("vm", "ip", "port", "disk", "snapshot", "disk", "image", "server_group", "security_group", "keypair")
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f-]{20,}|c(ot|g)-[0-9a-z-]+|coterie-leaves-.*")

@@ -10,13 +10,13 @@ from typing import Any
 
 import sqlalchemy as sa
 from peers.openstack_bed import OpenstackBed
-from tests.task.site import Site, site
+from tests.requests.site import Site, site
 
 from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events
-from coterie.task.coordinator import LedgerCoordinator
 
 RANGE = "10.20.0.0/16"
 RESERVED = ["10.20.128.0 - 10.20.255.255"]  # what Neutron gives away by itself

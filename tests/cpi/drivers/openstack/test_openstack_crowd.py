@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from peers.openstack_bed import OpenstackBed
 from tests.cpi.drivers.openstack.place import placed
-from tests.task.site import group, manifest
+from tests.requests.site import group, manifest
 
 NODES = 50
 

@@ -17,10 +17,10 @@ from tests.cpi.drivers.openstack.place import (
     openstack_subnet,
     placed,
 )
-from tests.task.site import group, manifest
+from tests.requests.site import group, manifest
 
-from coterie.task import start
-from coterie.task.abandon import abandon
+from coterie.requests import start
+from coterie.requests.abandon import abandon
 
 TOY = {"range": "127.21.0.0/16", "gateway": "127.21.0.1", "azs": ["z2"]}
 SPREAD = "persistent_disk: 1024, placement: {policy: anti-affinity}"

@@ -10,13 +10,13 @@ import pytest
 from peers.openstack_bed import OpenstackBed
 from tests.cpi.drivers.openstack.killing import Killed, dying_after
 from tests.cpi.drivers.openstack.place import Place, config, placed
-from tests.task.site import group, manifest
+from tests.requests.site import group, manifest
 
 from coterie.cpi.conformance.expect import refused, together
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import GroupMissing, NoPlacement
 from coterie.errors import CoterieError
-from coterie.task.audit import placement_audit
+from coterie.requests.audit import placement_audit
 
 SOFT = "placement: {policy: soft-anti-affinity}"
 STRICT = "placement: {policy: anti-affinity}"

@@ -15,12 +15,12 @@ from tests.cleanup.yard import Yard
 from tests.cpi.drivers.openstack.killing import Deed, every_call, every_kind, killed_at, points_of, settled, sweep
 from tests.cpi.drivers.openstack.place import Place, placed
 from tests.cpi.drivers.openstack.test_openstack_leaks import KEY
-from tests.task.site import group, manifest
+from tests.requests.site import group, manifest
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, Mark, SecurityGroup
 from coterie.ids import Ids
-from coterie.ledger import objects
+from coterie.ledger.rows import objects
 from coterie.ledger.store import time
 from coterie.ledger.writes import apply
 

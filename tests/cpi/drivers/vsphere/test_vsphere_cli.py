@@ -17,7 +17,7 @@ from peers.vsphere_operator import VsphereOperator
 from tests.cli.conftest import Machine
 from tests.peers.vcenter import Vcenter, vcenter
 
-from coterie.director.lock import holder
+from coterie.director.process.lock import holder
 
 CLOUD = {
     "clouds": [

@@ -18,10 +18,10 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, GroupMetadata, Runtime
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.cpi.drivers.vsphere.link import Link
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
-from coterie.ledger import domains
 from coterie.ledger.store import Ledger
-from coterie.task.coordinator import LedgerCoordinator
+from coterie.ledger.work import domains
 
 LEASE_S = 0.5
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from peers.vsphere_bed import shared
 from tests.peers.postgres import conductor_role
-from tests.task.site import group, manifest
+from tests.requests.site import group, manifest
 
 from coterie.conductor.connect import connect
 from coterie.conductor.process import Conductor
-from coterie.ledger import clouds
-from coterie.task import errands
-from coterie.task.enroll import Enrollment, enroll
-from coterie.task.let_go import destroy
-from coterie.task.refresh import ask
-from coterie.task.retry import Retry
+from coterie.engine.retry import Retry
+from coterie.ledger.rows import clouds
+from coterie.requests import single_step
+from coterie.requests.ask_clouds import ask
+from coterie.requests.enroll import Enrollment, enroll
+from coterie.requests.unenroll import destroy
 from vsphere.test_vsphere_deploy import HOSTS, Place, placed
 
 
@@ -51,9 +51,9 @@ def test_groups_errands_and_enrolled_machines(limited: Place) -> None:
     limited.operator.remove("DC0_C0/licensed")
     limited.look()
     assert limited.group().state == "missing"
-    limited.wait(errands.repair_group(limited.ledger, limited.group().intent, "test"))
+    limited.wait(single_step.repair_group(limited.ledger, limited.group().intent, "test"))
     assert (limited.group().state, limited.drs()) == ("live", {"licensed": 3})
-    limited.wait(errands.grant(limited.ledger, "lab", "ops", True, "test"))
+    limited.wait(single_step.grant(limited.ledger, "lab", "ops", True, "test"))
 
     theirs = limited.operator.create_vm("neighbour", "z1")
     uuid = enroll(limited.ledger, Enrollment("lab", theirs), "test")

@@ -12,8 +12,8 @@ from peers.vsphere_bed import VsphereBed
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Runtime
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ledger.store import Ledger
-from coterie.task.coordinator import LedgerCoordinator
 
 RECONFIGURE = "ReconfigureComputeResource_Task"
 LEASE_S = 1.0

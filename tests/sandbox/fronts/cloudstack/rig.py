@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from cs import CloudStack, CloudStackApiException
 
+import requests
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.fronts.cloudstack.server import Server
 from tests.peers.cloudstack_witness import Witness

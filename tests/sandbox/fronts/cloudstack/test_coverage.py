@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from coterie.sandbox.fronts.cloudstack.bending import Reply
+from coterie.sandbox.fronts.cloudstack.command_table import DESKS
 from coterie.sandbox.fronts.cloudstack.definition import commands
-from coterie.sandbox.fronts.cloudstack.desk import DESKS
+from coterie.sandbox.fronts.cloudstack.faults import Reply
 from tests.peers.cloudstack_witness import Witness
 from tests.sandbox.fronts.cloudstack.rig import Rig
 from tests.sandbox.fronts.cloudstack.test_wire import raw

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-import requests
 from cs import CloudStack
 
+import requests
 from tests.sandbox.fronts.cloudstack.rig import Rig, eventually, refused
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import requests
 
+import requests
 from coterie.sandbox import disks, faults
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.fronts.cloudstack.shape import UnknownField, shaped

@@ -13,10 +13,10 @@ from coterie.sandbox.fronts.cloudstack import (
     commands as _published,  # noqa: F401 # importing it publishes the commands
 )
 from coterie.sandbox.fronts.cloudstack import configuration, downloads, entities, jobs, parameters, reply, signature
-from coterie.sandbox.fronts.cloudstack.bending import Reply, bent
 from coterie.sandbox.fronts.cloudstack.call import Call, Caller
+from coterie.sandbox.fronts.cloudstack.command_table import DESKS, Desk
 from coterie.sandbox.fronts.cloudstack.definition import Command, commands
-from coterie.sandbox.fronts.cloudstack.desk import DESKS, Desk
+from coterie.sandbox.fronts.cloudstack.faults import Reply, bent
 from coterie.sandbox.fronts.cloudstack.furnish import Keys, furnish
 from coterie.sandbox.fronts.cloudstack.refusals import (
     INTERNAL,

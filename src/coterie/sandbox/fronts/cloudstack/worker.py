@@ -12,8 +12,8 @@ from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.errors import SandboxError
 from coterie.sandbox.fronts.cloudstack import configuration, entities, expunge, jobs
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import DESKS
 from coterie.sandbox.fronts.cloudstack.definition import commands
-from coterie.sandbox.fronts.cloudstack.desk import DESKS
 from coterie.sandbox.fronts.cloudstack.jobs import Job
 from coterie.sandbox.fronts.cloudstack.refusals import INTERNAL, ApiError, translate
 from coterie.sandbox.fronts.cloudstack.reply import job_result

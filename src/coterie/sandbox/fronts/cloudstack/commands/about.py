@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import configuration, places
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import DESKS, answers
 from coterie.sandbox.fronts.cloudstack.definition import commands, version
-from coterie.sandbox.fronts.cloudstack.desk import DESKS, answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, sifted
 from coterie.sandbox.quotas import get_quotas
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coterie.sandbox import records
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
+from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, sifted, time_words
 from coterie.sandbox.fronts.cloudstack.nat import mapped_to

@@ -8,7 +8,7 @@ from coterie.sandbox import records, server_groups
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
+from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
 from coterie.sandbox.fronts.cloudstack.policies import ADMINS_ONLY, POLICIES, TYPES

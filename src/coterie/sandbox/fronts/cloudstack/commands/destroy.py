@@ -7,8 +7,8 @@ from coterie.sandbox.api import work_of
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.commands.power import fetch, stop
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.expunge import expunge, find_vm
 from coterie.sandbox.fronts.cloudstack.listing import Row

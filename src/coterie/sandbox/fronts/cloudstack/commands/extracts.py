@@ -5,7 +5,7 @@ from __future__ import annotations
 from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import job
+from coterie.sandbox.fronts.cloudstack.command_table import job
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
 from coterie.sandbox.fronts.cloudstack.template_rows import usable_in

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import places
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, sifted
 from coterie.sandbox.hosts import HostView, list_hosts
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coterie.sandbox.fronts.cloudstack import jobs
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.jobs import Job
 from coterie.sandbox.fronts.cloudstack.listing import Row, time_words
 from coterie.sandbox.fronts.cloudstack.refusals import INTERNAL, refuse

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, sifted
 from coterie.sandbox.fronts.cloudstack.places import owner_words
 from coterie.sandbox.fronts.cloudstack.refusals import refuse

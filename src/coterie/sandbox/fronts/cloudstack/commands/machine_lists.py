@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coterie.sandbox import records
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.entities import inner_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
 from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row, nic_rows

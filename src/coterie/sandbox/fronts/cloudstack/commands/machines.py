@@ -12,15 +12,15 @@ from coterie.sandbox.api import work_of
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.fronts.cloudstack import configuration, places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import job
 from coterie.sandbox.fronts.cloudstack.commands.power import start
 from coterie.sandbox.fronts.cloudstack.commands.volumes import add_volume
-from coterie.sandbox.fronts.cloudstack.desk import job
+from coterie.sandbox.fronts.cloudstack.deploy_request import groups, guards, nics, offering, size_of
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row
 from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
 from coterie.sandbox.fronts.cloudstack.template_rows import usable_in
-from coterie.sandbox.fronts.cloudstack.wishes import groups, guards, nics, offering, size_of
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, sifted, time_words
 from coterie.sandbox.fronts.cloudstack.network_rows import ROUTER, services
 from coterie.sandbox.fronts.cloudstack.places import named_id

@@ -7,12 +7,12 @@ from coterie.sandbox.api import work_of
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
+from coterie.sandbox.fronts.cloudstack.command_table import answers, job
+from coterie.sandbox.fronts.cloudstack.deploy_request import groups, guards
 from coterie.sandbox.fronts.cloudstack.entities import inner_id
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row, state_of
 from coterie.sandbox.fronts.cloudstack.refusals import CAPACITY, INTERNAL, ApiError, refuse
-from coterie.sandbox.fronts.cloudstack.wishes import groups, guards
 from coterie.sandbox.security_groups import protect, unprotect
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm

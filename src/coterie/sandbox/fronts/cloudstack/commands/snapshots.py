@@ -8,8 +8,8 @@ from coterie.sandbox import records, snapshots
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.commands.volumes import fetch
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted, tag_rows, time_words
 from coterie.sandbox.fronts.cloudstack.refusals import refuse

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coterie.sandbox.fronts.cloudstack import configuration, places
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
 from coterie.sandbox.fronts.cloudstack.network_rows import network_row, router_address, shown
 from coterie.sandbox.networks import SHAPE

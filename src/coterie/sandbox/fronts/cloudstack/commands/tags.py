@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from coterie.sandbox import tags as tagging
 from coterie.sandbox.fronts.cloudstack import entities, places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
+from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.refusals import INTERNAL, ApiError, refuse
 from coterie.sandbox.twist import Tx

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
 from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
 from coterie.sandbox.fronts.cloudstack.template_rows import public_rows, template_rows

@@ -9,7 +9,7 @@ from coterie.sandbox import images, records
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import downloads, places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.desk import answers, job
+from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.refusals import refuse

@@ -13,8 +13,8 @@ from typing import Protocol
 from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.fronts.cloudstack import downloads, places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.commands.templates import add
-from coterie.sandbox.fronts.cloudstack.desk import answers
 from coterie.sandbox.fronts.cloudstack.entities import outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, time_words
 from coterie.sandbox.fronts.cloudstack.refusals import UNAUTHORIZED, ApiError, refuse

@@ -6,8 +6,8 @@ from coterie.sandbox import disks, records
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import job
 from coterie.sandbox.fronts.cloudstack.commands.volumes import fetch, volume_row
-from coterie.sandbox.fronts.cloudstack.desk import job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.machine_rows import state_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
+from coterie.sandbox.fronts.cloudstack.command_table import job
 from coterie.sandbox.fronts.cloudstack.commands.volumes import fetch, volume_row
-from coterie.sandbox.fronts.cloudstack.desk import job
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.refusals import refuse
 from coterie.sandbox.hosts import list_hosts

@@ -1,0 +1,125 @@
+"""The configuration file of `coterie-cpi`: JSON or YAML; the program's own keys, and all others for the driver.
+
+A value may be `{from_file: PATH}` or `{from_env: NAME}`, so that no secret has to stand in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from coterie.bosh.sections import Groups, Publish, Registry, mistake, read_section
+
+LEDGER = "/var/vcap/store/coterie_cpi/ledger.db"
+SOCKET = "/var/vcap/sys/run/coterie_cpi/cpi.sock"
+OWN = ("driver", "cloud", "ledger", "socket", "stemcell_formats", "lease_s", "groups", "publish_server", "registry")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`properties` go to the driver as they are; what else a driver needs, it reads from there."""
+
+    path: str
+    driver: str
+    cloud: str
+    ledger: str = LEDGER
+    socket: str = SOCKET
+    stemcell_formats: list[str] | None = None
+    lease_s: float = 30.0
+    groups: Groups = field(default_factory=Groups)
+    publish_server: Publish | None = None
+    registry: Registry | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+def load(path: str) -> Config:
+    """The configuration in this file; every mistake names the file, the field and what to write there."""
+    document = _document(path)
+    own = {key: _resolved(path, key, document[key]) for key in OWN if document.get(key) is not None}
+    rest = {key: value for key, value in document.items() if key not in (*OWN, "properties")}
+    nested = document.get("properties") or {}
+    if not isinstance(nested, dict):
+        raise mistake(path, "properties", "must be a mapping", "write the driver's properties below it")
+    properties = {key: _resolved(path, key, value) for key, value in {**rest, **nested}.items()}
+    return Config(path=path, properties=properties, **_own(path, own))
+
+
+def _document(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123  # pathlib would cost every call its import
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise mistake(path, "", f"cannot be read ({error})", "name a readable file with --config FILE") from None
+    document = _parse(path, text)
+    if not isinstance(document, dict):
+        raise mistake(path, "", "must be a mapping", "begin with `driver: cloudstack`")
+    return document
+
+
+def _parse(path: str, text: str) -> Any:
+    if text.lstrip().startswith("{"):
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise mistake(path, "", f"is no JSON: {error}", "mend that place, or write YAML") from None
+    from ruamel.yaml import YAML  # only those who write YAML pay for the parser
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        raise mistake(path, "", f"is no YAML: {where}{problem}", "mend that place") from None
+
+
+def _own(path: str, own: dict[str, Any]) -> dict[str, Any]:
+    for key in ("driver", "cloud", "ledger", "socket"):
+        if key in own and (not isinstance(own[key], str) or not own[key]):
+            raise mistake(path, key, "must be a text that is not empty", f"write `{key}: …`")
+    if "driver" not in own:
+        raise mistake(path, "driver", "is missing", "name the cloud's driver, for example `driver: cloudstack`")
+    own.setdefault("cloud", own["driver"])
+    _check_formats(path, own.get("stemcell_formats"))
+    lease = own.get("lease_s", 30.0)
+    if isinstance(lease, bool) or not isinstance(lease, int | float) or not 0.2 <= lease <= 3600:
+        raise mistake(path, "lease_s", "must be a number of seconds from 0.2 to 3600", "leave it out for 30")
+    for key, section in (("groups", Groups), ("publish_server", Publish), ("registry", Registry)):
+        if key in own:
+            own[key] = read_section(path, key, section, own[key])
+    return own
+
+
+def _check_formats(path: str, formats: Any) -> None:
+    texts = isinstance(formats, list) and formats and all(isinstance(one, str) and one for one in formats)
+    if formats is not None and not texts:
+        raise mistake(path, "stemcell_formats", "must be a list of texts", "leave it out to ask the driver")
+
+
+def _resolved(path: str, key: str, value: Any) -> Any:
+    """The value with every `{from_file}` and `{from_env}` in it replaced by what it names."""
+    if isinstance(value, list):
+        return [_resolved(path, key, one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"from_file"}:
+        return _secret_file(path, key, value["from_file"])
+    if value.keys() == {"from_env"}:
+        name = value["from_env"]
+        if not isinstance(name, str) or name not in os.environ:
+            remedy = "set it, or use from_file: a BOSH Director passes no environment on"
+            raise mistake(path, key, f"names the variable {name!r}, which is not set", remedy)
+        return os.environ[name]
+    return {name: _resolved(path, f"{key}.{name}", one) for name, one in value.items()}
+
+
+def _secret_file(path: str, key: str, file: Any) -> str:
+    try:
+        with open(file, encoding="utf-8") as opened:  # noqa: PTH123  # as above
+            return opened.read().rstrip("\n")
+    except (OSError, TypeError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text file"
+        raise mistake(path, key, f"names the file {file!r}: {reason}", "let this user read it") from None

@@ -1,0 +1,1 @@
+"""The core process: configuration, drivers and the local ledger, kept open behind a unix socket."""

@@ -1,0 +1,124 @@
+"""The local ledger of this program: opened on first need, shared by many processes.
+
+No import at the top is heavy: a call that changes nothing must not pay for a database.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from coterie.cpi.contract import Cpi, CpiError, Json
+
+if TYPE_CHECKING:
+    from coterie.ledger.store import Ledger
+
+
+class Book:
+    """Nothing is opened before somebody asks for `ledger`."""
+
+    def __init__(self, place: str, lease_s: float) -> None:
+        self.place = place
+        self.lease_s = lease_s
+        self.coordinator = _LazyCoordinator(self)
+        self._ledger: Ledger | None = None
+        self._turn = threading.Lock()
+
+    @property
+    def ledger(self) -> Ledger:
+        with self._turn:
+            if self._ledger is None:
+                self._ledger = _open(self.place)
+            return self._ledger
+
+    def existing(self) -> Ledger:
+        """The ledger, if one was begun before: who only looks must not begin one."""
+        if not self.place.startswith("postgresql"):
+            _require_file(self.place.removeprefix("sqlite:///"))
+        return self.ledger
+
+    def close(self) -> None:
+        if self._ledger is not None:
+            self._ledger.close()
+
+
+class _LazyCoordinator:
+    """The coordinator of single-writer domains; most drivers never ask for it."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._turn = threading.Lock()
+        self._real: Any = None
+
+    def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
+        from coterie.bosh.core.call_context import new_holder
+        from coterie.engine.coordinator import LedgerCoordinator
+
+        with self._turn:
+            if self._real is None:
+                self._real = LedgerCoordinator(self._book.ledger, new_holder(), lease_s=self._book.lease_s)
+        outcome: Json = self._real.submit(cpi, domain, change)
+        return outcome
+
+    def hold(self, domain: str) -> None:
+        self._real.hold(domain)  # a driver writes only when a change was submitted
+
+
+def _open(place: str) -> Ledger:
+    from sqlalchemy.exc import DBAPIError
+
+    from coterie.ledger.store import Ledger
+
+    try:
+        if place.startswith("postgresql"):
+            return Ledger.open(place)
+        return _open_file(place.removeprefix("sqlite:///"))
+    except (OSError, DBAPIError) as error:
+        raise _unusable(place, error) from None
+
+
+def _require_file(path: str) -> None:
+    from pathlib import Path
+
+    if not Path(path).exists():
+        raise CpiError(
+            f"there is no ledger {path}",
+            why="nothing can prove that what is in the cloud is unused",
+            remedy="name with `ledger:` the one that this Director's calls have written; nothing was deleted",
+        )
+
+
+def _open_file(path: str) -> Ledger:
+    import fcntl
+    from pathlib import Path
+
+    from coterie.ledger.store import Ledger
+
+    file = Path(path)
+    _make_folder(file.parent)
+    if file.exists() and file.stat().st_size:
+        return Ledger.open(f"sqlite:///{file}")
+    # The first opening changes the journal's mode, which SQLite refuses while another process does the same.
+    with file.with_name(file.name + ".new").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ledger = Ledger.open(f"sqlite:///{file}")
+        file.chmod(0o600)
+        return ledger
+
+
+def _make_folder(folder: Any) -> None:
+    # Only the last step of the path: a store that is not mounted must not be mistaken for an empty one.
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _unusable(place: str, error: Exception) -> CpiError:
+    from coterie.settings.values import veiled
+
+    reason = error.strerror if isinstance(error, OSError) else str(getattr(error, "orig", "") or "it cannot be opened")
+    return CpiError(
+        f"the ledger {veiled(place)} cannot be used",
+        why=veiled(str(reason)).splitlines()[0],
+        remedy="set `ledger:` in the configuration of coterie-cpi to a file in a folder that exists and that this"
+        " user may write, or to a postgresql:// URL; nothing was done in the cloud",
+    )

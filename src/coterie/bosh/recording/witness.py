@@ -1,0 +1,81 @@
+"""The local ledger as a witness: what it never heard of stays, and what a cloud does not tell it may know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from coterie.cleanup.known import Finding
+from coterie.cpi.contract import CloudObject
+from coterie.ledger.rows.bosh_objects import Intent
+
+_UNKNOWN = "this ledger never heard of it: was the ledger lost, or restored from an old backup?"
+_USED_BY_NOBODY = ("vm", "snapshot", "keypair")  # but by their caller
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerWitness:
+    """`under_way`: intents that a living call works on. `needed`: intents of what the ledger says is in use."""
+
+    rows: Sequence[Intent]
+    under_way: Collection[str]
+    needed: Collection[str]
+    _by_intent: dict[str, Intent] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_intent", {row.intent: row for row in self.rows})
+
+    def completed(self, found: CloudObject) -> CloudObject:
+        row = self._row(found)
+        if row is None:
+            return found
+        age = row.created_at if found.created_at is None else found.created_at
+        users = self._users(found, row) if found.in_use_by is None else found.in_use_by
+        return replace(found, created_at=age, in_use_by=users)
+
+    def overruled(self, finding: Finding) -> Finding:
+        found, row = finding.object, self._row(finding.object)
+        if row and self._is_needed(found, row):
+            return Finding(found, "in_use", "the ledger knows it")
+        if finding.verdict not in ("orphan", "young"):
+            return finding
+        if row is None:
+            return Finding(found, "keep", _UNKNOWN)
+        if row.intent in self.under_way:
+            return Finding(found, "keep", "a call is working on it now")
+        return Finding(found, "orphan", _why(found, row)) if finding.verdict == "orphan" else finding
+
+    def _row(self, found: CloudObject) -> Intent | None:
+        return self._by_intent.get(found.mark.intent) if found.mark else None
+
+    def _is_needed(self, found: CloudObject, row: Intent) -> bool:
+        if found.kind == row.kind:
+            return row.intent in self.needed and row.cid == found.cid
+        # What was made along with a machine or a group, and serves it.
+        return row.intent in self.needed and bool(found.in_use_by)
+
+    def _users(self, found: CloudObject, row: Intent) -> tuple[str, ...] | None:
+        if found.kind != row.kind:
+            return (row.cid or row.intent,) if row.open else ()
+        if found.kind in _USED_BY_NOBODY:
+            return ()
+        if found.kind != "image":
+            return None  # a disk may be attached and a group may have members that this ledger never heard of
+        machines = (one for one in self.rows if one.kind == "vm" and one.open)
+        return tuple(one.cid or one.intent for one in machines if (one.properties or {}).get("stemcell") == found.cid)
+
+
+def _why(found: CloudObject, row: Intent) -> str:
+    """In the words of the ledger; that it is marked as ours and unused in the cloud is proven by now."""
+    if found.kind != row.kind:
+        return f"it was made along with {row.kind} {row.cid or row.intent}, which nobody needs"
+    if row.kind == "server_group" and "compilation-" in (row.ref or ""):
+        return "a compilation machine left this group behind, and nothing is in it"
+    if row.kind == "server_group" and row.state == "live":
+        return f"no machine of {row.ref or 'this group'} is left"
+    return {
+        "gone": "it came after its creation had been given up",
+        "deleting": "its deletion was begun and never finished",
+        "live": "the caller does not know it",
+        "kept": "the caller does not know it",
+    }.get(row.state, "its creation was never finished, and nobody waits for it")

@@ -1,0 +1,64 @@
+"""What the routes work with: the ledger, who we are, how we were configured, and whether the process is ending."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Depends, Request
+
+from coterie.director.process.home import Home
+from coterie.director.services.ring_moves import RingMoves
+from coterie.ledger.rows.identity import Identity
+from coterie.ledger.store import Ledger
+from coterie.settings import Settings
+
+if TYPE_CHECKING:
+    from coterie.director.access.oidc import Oidc
+
+
+@dataclass(slots=True)
+class Activity:
+    """Requests in flight, and when the last one ended; touched by the event loop only."""
+
+    open: int = 0
+    last: float = field(default_factory=time.monotonic)
+
+    def begin(self) -> None:
+        self.open += 1
+
+    def end(self) -> None:
+        self.open -= 1
+        self.last = time.monotonic()
+
+    def idle_for(self) -> float:
+        return 0.0 if self.open else time.monotonic() - self.last
+
+
+@dataclass(slots=True)
+class Office:
+    ledger: Ledger
+    identity: Identity
+    settings: Settings
+    home: Home
+    token: str | None = None  # told by the operator: always an admin's, besides those in the ledger
+    oidc: Oidc | None = None
+    guarded: bool = False  # False, and no token: the socket's permissions decide who comes in
+    local: bool = False
+    resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that this start goes on with
+    activity: Activity = field(default_factory=Activity)
+    ending: bool = False
+    ring_moves: RingMoves = field(default_factory=RingMoves)
+
+    @property
+    def locked(self) -> bool:
+        return self.guarded or self.token is not None
+
+
+def _office(request: Request) -> Office:
+    found: Office = request.app.state.office
+    return found
+
+
+Here = Annotated[Office, Depends(_office)]

@@ -1,0 +1,1 @@
+"""Requests and answers: bodies, problems, pages, streams, redaction, repeated requests."""

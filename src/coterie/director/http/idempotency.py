@@ -1,0 +1,117 @@
+"""Idempotency-Key: a repeated request is answered with the first one's reply instead of being done again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Header, Request
+from fastapi.responses import Response
+from sqlalchemy.exc import IntegrityError
+
+from coterie.director.access import caller
+from coterie.director.context import Office
+from coterie.director.http.reply import SafeJson
+from coterie.errors import Conflict, UsageError
+from coterie.ledger import writes
+from coterie.ledger.store import Tx, time
+from coterie.ledger.views import replies
+
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]+$")]
+_WITH_CREDENTIALS = ("/v1/cloud-config", "/v1/clouds")
+_KEEP_S = 24 * 3600.0
+# A reservation whose maker died is taken over after this; all work behind keys is refused or empty when repeated.
+_BUSY_S = 120.0
+
+
+def once(
+    office: Office, request: Request, key: str | None, body: Any, work: Callable[[], tuple[int, dict[str, Any]]]
+) -> Response:
+    """Do `work` (a status and a JSON body), or answer as it was answered before under this key."""
+    if key is None:
+        return _response(*work())
+    earlier = _reserve(office, key, _fingerprint(request, key, body))
+    if earlier is not None:
+        return _response(earlier.status, earlier.body, replayed=True)
+    try:
+        status, answer = work()
+    except BaseException:
+        # An error is no reply to keep: the caller may mend its cause and repeat with the same key.
+        with office.ledger.write() as tx:
+            _apply(tx, writes.delete("replies", {"key": key}))
+        raise
+    with office.ledger.write() as tx:
+        _apply(tx, writes.update("replies", {"key": key}, status=status, body=answer))
+    return _response(status, answer)
+
+
+def first_time(tx: Tx, request: Request, key: str | None, body: Any) -> None:
+    """For an answer that must not be given twice: inside the transaction of the work, so that neither is without the
+    other. Raises what was answered before as a conflict."""
+    if key is None:
+        return
+    try:
+        earlier = _reserve_in(tx, key, _fingerprint(request, key, body))
+    except IntegrityError as error:  # another Director on this database was faster
+        raise _busy() from error
+    if earlier is not None:
+        raise Conflict(**earlier.body)
+
+
+def answered(tx: Tx, key: str | None, status: int, **conflict: str) -> None:
+    """What a repetition will be told."""
+    if key is not None:
+        _apply(tx, writes.update("replies", {"key": key}, status=status, body=conflict))
+
+
+def _fingerprint(request: Request, key: str, body: Any) -> str:
+    # Who asks counts: a key that somebody else has used must not give their reply away.
+    text = json.dumps(
+        [caller.present().name, request.method, request.url.path, request.url.query, body], sort_keys=True, default=str
+    )
+    if isinstance(body, dict) and (body.get("cloud_config") or request.url.path in _WITH_CREDENTIALS):
+        # There are credentials in it, and the ledger keeps the hash: guessing them from it must be dear.
+        return hashlib.scrypt(text.encode(), salt=key.encode(), n=2**14, r=8, p=1, dklen=32).hex()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _reserve(office: Office, key: str, request: str) -> replies.Reply | None:
+    try:
+        with office.ledger.write() as tx:
+            return _reserve_in(tx, key, request)
+    except IntegrityError as error:  # another Director on this database was faster
+        raise _busy() from error
+
+
+def _reserve_in(tx: Tx, key: str, request: str) -> replies.Reply | None:
+    _apply(tx, *[writes.delete("replies", {"key": old}) for old in replies.outdated(tx, _KEEP_S, _BUSY_S)])
+    earlier = replies.get(tx, key)
+    if earlier is None:
+        _apply(tx, writes.insert("replies", key=key, request=request, status=0, created_at=writes.NOW))
+        return None
+    if earlier.request != request:
+        raise UsageError(
+            "this Idempotency-Key belongs to another request", remedy="use a fresh key for every new request"
+        )
+    if earlier.status == 0:
+        raise _busy()
+    return earlier
+
+
+def _apply(tx: Tx, *changes: writes.Write) -> None:
+    writes.apply(tx, changes, time(tx))
+
+
+def _busy() -> Conflict:
+    return Conflict(
+        "the same request is being worked on right now", remedy="wait a second and repeat it", retryable=True
+    )
+
+
+def _response(status: int, body: dict[str, Any], *, replayed: bool = False) -> Response:
+    headers = {"Idempotency-Replayed": "true"} if replayed else {}
+    if "task_id" in body:
+        headers["Location"] = f"/v1/tasks/{body['task_id']}"
+    return Response(status_code=status, headers=headers) if status == 204 else SafeJson(body, status, headers=headers)

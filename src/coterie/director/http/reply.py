@@ -1,0 +1,83 @@
+"""Forms of an answer: JSON without secrets, pages, entity tags, and the 202 that names a task."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Depends, Header, Query
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from coterie.director.http.problem import MEDIA_TYPE, Problem
+from coterie.director.http.redact import redact
+from coterie.director.middleware.api_version import fit
+from coterie.errors import StalePlan
+from coterie.ledger.views.page import Page, Slice
+
+T = TypeVar("T")
+Json = dict[str, Any]
+# What names and filters may be made of: anything else can not be in the ledger, and need not be looked for.
+Word = Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9_.:/@+~#, -]*$")]
+
+
+class SafeJson(JSONResponse):
+    """Every answer goes through here, so no route can forget to hide a secret, or what the caller cannot know."""
+
+    def render(self, content: Any) -> bytes:
+        return super().render(fit(redact(content)))
+
+
+class Resource(BaseModel):
+    """The root of what the API shows: known fields are described, unknown ones pass."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Listing(BaseModel, Generic[T]):
+    """One page. `next` is the cursor of the following one, null on the last."""
+
+    items: list[T]
+    next: str | None = None
+
+
+class Accepted(BaseModel):
+    """Work was started; follow it at `Location`."""
+
+    task_id: int
+
+
+def _slice(
+    limit: Annotated[int, Query(ge=1, le=1000, description="rows on a page")] = 100,
+    cursor: Annotated[str | None, Query(max_length=2000, description="`next` of the page before")] = None,
+) -> Slice:
+    return Slice(limit, cursor)
+
+
+Part = Annotated[Slice, Depends(_slice)]
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "default": {"description": "A problem (RFC 9457)", "model": Problem, "content": {MEDIA_TYPE: {}}}
+}
+
+
+def listing(page: Page) -> Json:
+    return {"items": page.items, "next": page.next}
+
+
+IfMatch = Annotated[str | None, Header(max_length=1000, description="ETag of what was looked at; another now → 412")]
+
+
+def tag(value: int | str) -> str:
+    return f'"{value}"'
+
+
+def require_match(if_match: str | None, value: int | str, what: str) -> None:
+    """Refuse a change that was made up against another state than the present one."""
+    if if_match is None or if_match.strip() == "*":
+        return
+    offered = [one.strip().removeprefix("W/") for one in if_match.split(",")]
+    if tag(value) not in offered:
+        raise StalePlan(
+            f"{what} has changed since it was read",
+            why=f"its tag is {tag(value)} now, not {if_match}",
+            remedy="read it again, look at what changed, and repeat",
+        )

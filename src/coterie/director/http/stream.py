@@ -1,0 +1,77 @@
+"""Server-sent events read from the ledger. A follower that was cut off goes on after its Last-Event-ID."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi.concurrency import run_in_threadpool
+
+from coterie.director.context import Office
+from coterie.director.http.redact import redact
+from coterie.director.middleware.api_version import fit
+from coterie.ledger.views import events, tasks
+
+Source = AsyncIterator[str]
+_BATCH = 500
+_LOOK_S = 0.15
+_HEARTBEAT_S = 10.0
+
+
+async def of_task(office: Office, task: int, last: int) -> Source:
+    """All events of a task after the `last`-th, then `end` with the task as it ended."""
+    quiet = 0.0
+    while not office.ending:
+        rows, ended = await run_in_threadpool(_read_task, office, task, last)
+        for row in rows:
+            yield _message(row["n"], row["kind"], row)
+            last = row["n"]
+        if ended is not None and len(rows) < _BATCH:
+            yield _message(None, "end", ended)
+            return
+        quiet = 0.0 if rows else quiet + _LOOK_S
+        if quiet > _HEARTBEAT_S:
+            yield ": still here\n\n"
+            quiet = 0.0
+        await asyncio.sleep(0 if rows else _LOOK_S)
+
+
+async def of_all(office: Office, last: int | None) -> Source:
+    """Every event from now on, or from after `last`."""
+    tail = await run_in_threadpool(_tail, office, last)
+    yield ": following\n\n"
+    quiet = 0.0
+    while not office.ending:
+        rows = await run_in_threadpool(_read_tail, office, tail)
+        for row in rows:
+            yield _message(row["id"], row["kind"], row)
+        quiet = 0.0 if rows else quiet + _LOOK_S
+        if quiet > _HEARTBEAT_S:
+            yield ": still here\n\n"
+            quiet = 0.0
+        await asyncio.sleep(0 if rows else _LOOK_S)
+
+
+def _read_task(office: Office, task: int, last: int) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    with office.ledger.read() as tx:
+        # The state is read before the events: whatever a task said before it ended is then among them.
+        state = tasks.state(tx, task)
+        rows = events.after(tx, task, last, _BATCH)
+        return rows, tasks.one(tx, task) if state not in tasks.UNFINISHED else None
+
+
+def _tail(office: Office, last: int | None) -> events.Tail:
+    with office.ledger.read() as tx:
+        return events.Tail(events.newest(tx) if last is None else last)
+
+
+def _read_tail(office: Office, tail: events.Tail) -> list[dict[str, Any]]:
+    with office.ledger.read() as tx:
+        return tail.more(tx, _BATCH)
+
+
+def _message(number: int | None, kind: str, data: dict[str, Any]) -> str:
+    head = "" if number is None else f"id: {number}\n"
+    return f"{head}event: {kind}\ndata: {json.dumps(fit(redact(data)), separators=(',', ':'))}\n\n"

@@ -1,0 +1,1 @@
+"""What every request passes before the routes: limits, API version, tracing."""

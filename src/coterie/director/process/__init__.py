@@ -1,0 +1,1 @@
+"""The process that serves the API: sockets, state folder, start and end."""

@@ -1,0 +1,62 @@
+"""The sockets that a Director listens on. A unix socket is for its owner only; a dead Director's is swept away."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from coterie.director.process.home import reachable
+from coterie.errors import UsageError
+
+_BACKLOG = 512
+
+
+def unix(path: Path) -> socket.socket:
+    """Call it only while holding the folder's lock: whatever lies at `path` is taken for a leftover."""
+    path.unlink(missing_ok=True)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        with reachable(path) as name:
+            door.bind(name)
+    finally:
+        os.umask(before)
+    door.listen(_BACKLOG)
+    return door
+
+
+def tcp(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        family, kind, proto, _, where = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
+        door = socket.socket(family, kind, proto)
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind(where)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {address}",
+            why=error.strerror or str(error),
+            remedy="choose another HOST:PORT with --listen or COTERIE_LISTEN",
+        ) from error
+    door.listen(_BACKLOG)
+    return door
+
+
+def loopback(address: str) -> bool:
+    """Whether nobody but this machine can reach it."""
+    host = address.rpartition(":")[0].strip("[]")
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def answers(path: Path) -> bool:
+    """Whether a process listens behind the unix socket."""
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    probe.settimeout(2)
+    try:
+        with probe, reachable(path) as name:
+            probe.connect(name)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""What callers may wish of cleanup: thin, for the deciding is done in `cleanup`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.cleanup import start
+from coterie.cleanup.options import DAY_S, Options
+from coterie.director.access import caller, teams
+from coterie.director.context import Office
+from coterie.errors import Conflict
+from coterie.ledger.rows import cleanups
+from coterie.ledger.store import Ledger
+from coterie.ledger.views import cleanups as view
+from coterie.ledger.views.page import Page, Slice, when
+from coterie.requests.abandon import abandon as give_up
+from coterie.settings import Settings
+
+
+def options(settings: Settings, given: dict[str, Any]) -> Options:
+    """What the caller says, else what this Director is configured with."""
+    configured = {
+        "grace_s": settings["cleanup_grace_hours"] * 3600.0,
+        "undo_s": settings["cleanup_undo_days"] * DAY_S,
+        "disks": settings["cleanup_disks"],
+        "keep_stemcells": settings["cleanup_keep_stemcells"],
+        "cap": settings["cleanup_cap"],
+        "cap_percent": settings["cleanup_cap_percent"],
+        "rate": settings["cleanup_rate"],
+        "hours": settings["cleanup_hours"] or "",
+    }
+    return Options.of_wire({**configured, **{name: value for name, value in given.items() if value is not None}})
+
+
+def survey(office: Office, given: dict[str, Any]) -> dict[str, int]:
+    number, task = start.survey(office.ledger, options(office.settings, given), caller.present().name)
+    return {"cleanup": number, "task_id": task}
+
+
+def apply(office: Office, cleanup: int, plan: str) -> int:
+    return start.apply(office.ledger, cleanup, plan, caller.present().name)
+
+
+def undo(office: Office, names: list[str]) -> list[dict[str, Any]]:
+    return start.undo(office.ledger, names)
+
+
+def abandon(office: Office, name: str) -> None:
+    teams.require_own(office.ledger, name)
+    give_up(office.ledger, name)
+
+
+def show(ledger: Ledger, cleanup: int) -> dict[str, Any]:
+    """The run and, once its survey has ended, its plan."""
+    with ledger.read() as tx:
+        cleanups.get(tx, cleanup)
+        run = view.one(tx, cleanup)
+    return {**run, "plan": _plan(ledger, cleanup)}
+
+
+def findings(ledger: Ledger, cleanup: int, part: Slice, **wanted: str | None) -> Page:
+    """Each with what the plan says of it: the action, or why there is none."""
+    with ledger.read() as tx:
+        cleanups.get(tx, cleanup)
+        found = view.finding_page(tx, cleanup, part, **wanted)
+    try:
+        made = start.proposal(ledger, cleanup)
+    except Conflict:
+        return found
+    said = {row["finding"]: (row["action"], row["reason"]) for row in (*made.items, *made.rest)}
+    rows = [{**row, "action": said[row["id"]][0], "reason": said[row["id"]][1]} for row in found.items]
+    return Page(rows, found.next)
+
+
+def _plan(ledger: Ledger, cleanup: int) -> dict[str, Any] | None:
+    try:
+        made = start.proposal(ledger, cleanup).wire()
+    except Conflict:
+        return None
+    return {**made, "made_at": when(made["made_at"]), "expires_at": when(made["expires_at"])}

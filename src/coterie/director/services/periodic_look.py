@@ -1,0 +1,75 @@
+"""The periodic look: asks for a look at every cloud's VMs, and for the resurrection of what was found dead; and forgets
+what is too old to be of use."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from coterie.errors import CoterieError
+from coterie.ledger.rows import deployments, events
+from coterie.ledger.store import Ledger, time
+from coterie.ledger.work import tasks
+from coterie.requests import start
+from coterie.requests.resurrection import resurrect
+
+log = logging.getLogger(__name__)
+_DAY_S = 86400.0
+_FORGOTTEN_AT_ONCE = 100  # short transactions: others write too
+
+
+class Patrol:
+    """One thread. `every_s` 0: no patrol; `keep_days` 0: nothing is forgotten."""
+
+    def __init__(self, ledger: Ledger, every_s: float, keep_days: float = 0.0) -> None:
+        self._ledger = ledger
+        self._every_s = every_s
+        self._keep_s = keep_days * _DAY_S
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._walk, name="patrol", daemon=True)
+
+    def start(self) -> None:
+        if self._every_s:
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def _walk(self) -> None:
+        while not self._over.wait(self._every_s):
+            try:
+                self.round()
+            except Exception:
+                log.exception("the periodic look failed; trying again in %.0f s", self._every_s)
+
+    def round(self) -> None:
+        """What the last look found dead is made anew, then the next look is asked for."""
+        with self._ledger.read() as tx:
+            waiting = deployments.resurrecting(tx)
+        for name in waiting:
+            self._resurrect(name)
+        start.look(self._ledger)
+        if self._keep_s:
+            self._forget()
+
+    def _forget(self) -> None:
+        for forget in (tasks.forget_before, events.forget_before):
+            dropped = _FORGOTTEN_AT_ONCE
+            while dropped == _FORGOTTEN_AT_ONCE and not self._over.is_set():
+                with self._ledger.write() as tx:
+                    dropped = forget(tx, time(tx) - self._keep_s, _FORGOTTEN_AT_ONCE)
+
+    def _resurrect(self, name: str) -> None:
+        try:
+            task = resurrect(self._ledger, name)
+        except CoterieError as error:
+            log.warning("cannot resurrect nodes of %s now: %s", name, error)
+            return
+        except Exception:
+            # One deployment that cannot be helped must not cost the others their help, nor anybody the next look.
+            log.exception("could not resurrect nodes of %s", name)
+            return
+        if task is not None:
+            log.info("task %s makes dead nodes of %s anew", task, name)

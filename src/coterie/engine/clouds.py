@@ -1,0 +1,111 @@
+"""Opens the drivers of configured clouds, once each, with what surrounds them: our mark and the coordinator."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from coterie.cpi.contract import Coordinator, Cpi, Runtime
+from coterie.cpi.load import open_cloud
+from coterie.engine.fence import FencedCpi, Lease, Observer
+from coterie.engine.measure import measured
+from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
+from coterie.ledger.rows import clouds
+from coterie.ledger.rows.clouds import CloudRow
+from coterie.ledger.store import Ledger
+from coterie.seal.key import Key
+from coterie.seal.keys import KeyFile
+from coterie.seal.sealed import Purpose, address, seal, unseal
+
+
+class Clouds:
+    """Drivers by cloud name; a changed configuration opens a new driver."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        director_uuid: str,
+        coordinator: Coordinator,
+        lease: Lease,
+        *,
+        state_folder: Path,
+        keys: KeyFile | None = None,
+        observe: Observer | None = None,
+    ) -> None:
+        self._keys = keys
+        self._ledger = ledger
+        self._runtime = Runtime(director_uuid, coordinator)
+        self._lease = lease
+        self._state_folder = state_folder
+        self._observe = observe
+        self._open: dict[str, tuple[CloudRow, Cpi]] = {}
+        self._turn = threading.Lock()
+
+    def get(self, name: str) -> Cpi:
+        """The driver of this cloud, behind the fence. The configuration is read anew by `refresh` only."""
+        with self._turn:
+            if name not in self._open:
+                self._open[name] = self._make(name)
+            return self._open[name][1]
+
+    def refresh(self) -> None:
+        """Drop drivers whose configuration has changed."""
+        with self._ledger.read() as tx:
+            present = clouds.all_clouds(tx)
+        with self._turn:
+            self._open = {name: kept for name, kept in self._open.items() if present.get(name) == kept[0]}
+
+    def _make(self, name: str) -> tuple[CloudRow, Cpi]:
+        with self._ledger.read() as tx:
+            row = clouds.get(tx, name)
+        if row is None:
+            raise NotFound(
+                f"cloud {name!r} is no longer configured",
+                remedy="put it back into the cloud config: coterie clouds set FILE",
+            )
+        return row, self.open(name, row.driver, row.properties)
+
+    def open(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
+        """A driver for these very properties, which need not be configured yet."""
+        opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
+        complete = with_defaults(driver, opened_up, self._state_folder)
+        opened = open_cloud(driver, name, complete, self._runtime)
+        about = {"coterie.cloud": name, "coterie.driver": driver}
+        return cast(Cpi, FencedCpi(opened, self._lease, measured(driver, self._observe), about))
+
+    def resealed(self, cloud: CloudRow) -> dict[str, str]:
+        """The same properties sealed to our newest key. Whoever asks has no say in which key that is."""
+        newest = self._keys.newest() if self._keys else None
+        if newest is None or address(cloud.properties) is None:
+            raise UsageError(f"cloud {cloud.name} has no sealed properties", remedy="there is nothing to seal anew")
+        plain = unseal(self._key(cloud.name, cloud.properties), cloud.name, cloud.driver, cloud.properties)
+        return seal(newest.public, Purpose(cloud.name, cloud.driver, cloud.conductor_group), plain)
+
+    def _key(self, name: str, properties: Mapping[str, Any]) -> Key:
+        where = address(properties)
+        try:
+            found = self._keys.find(where.key_id) if self._keys and where else None
+        except CoterieError as unreadable:  # a file that can be mended is as good as one that can be copied
+            raise KeyMissing(_cannot_open(name), why=str(unreadable), remedy=unreadable.remedy) from unreadable
+        if found is None:
+            raise KeyMissing(
+                _cannot_open(name),
+                why=f"they are sealed to key {where.key_id if where else '-'} of another group, or of a key file that "
+                "was not copied here",
+                remedy="copy the key file from a conductor of its group, or set its properties in plain again: "
+                "coterie clouds set FILE",
+            )
+        return found
+
+
+def _cannot_open(cloud: str) -> str:
+    return f"this conductor cannot open the properties of cloud {cloud}"
+
+
+def with_defaults(driver: str, properties: Mapping[str, Any], state_folder: Path) -> dict[str, Any]:
+    """The sandbox keeps its datacenter beside our own state unless it is told otherwise."""
+    if driver == "sandbox" and "state" not in properties:
+        return {**properties, "state": str(state_folder / "sandbox.db")}
+    return dict(properties)

@@ -1,0 +1,90 @@
+"""Group commit: outcomes of many steps, which arrive while one transaction runs, share the next one."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+from coterie.engine.compute_slot import TURN
+from coterie.ledger.store import Ledger
+from coterie.ledger.work import steps
+from coterie.ledger.work.steps import Outcome
+
+log = logging.getLogger(__name__)
+
+_LARGEST = 200
+_LINGER_S = 0.02  # how long a commit waits for company at most; much less than any cloud call takes
+_SLICE_S = 0.004
+
+Settled = Callable[[Outcome, bool, BaseException | None], None]
+
+
+class Committer:
+    """One thread that commits, and tells of each outcome whether it was applied (its claim may be lost), or what broke.
+
+    `under_way` counts the steps whose outcomes may come soon: nobody is waited for who cannot come.
+    """
+
+    def __init__(self, ledger: Ledger, settled: Settled, under_way: Callable[[], int]) -> None:
+        self._ledger = ledger
+        self._settled = settled
+        self._under_way = under_way
+        self._queue: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
+        self._thread.start()
+
+    def submit(self, outcome: Outcome) -> None:
+        self._queue.put(outcome)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Commit what was submitted, and end."""
+        self._queue.put(None)
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while batch := self._gather():
+            self._apply(batch)
+
+    def _apply(self, batch: list[Outcome]) -> None:
+        try:
+            with TURN.taken(), self._ledger.write() as tx:
+                applied = steps.commit(tx, batch)
+                TURN.give_up()  # the rest is the disk's
+        except BaseException as error:  # it must be told, whatever it is
+            if len(batch) > 1:  # one that cannot be committed must not take the others with it
+                for one in batch:
+                    self._apply([one])
+                return
+            self._tell(batch[0], False, error)
+            return
+        for outcome in batch:
+            self._tell(outcome, outcome.claim.key in applied, None)
+
+    def _tell(self, outcome: Outcome, applied: bool, problem: BaseException | None) -> None:
+        try:
+            self._settled(outcome, applied, problem)
+        except Exception:
+            log.exception("step %s of task %s is lost to this process", outcome.claim.id, outcome.claim.task)
+
+    def _gather(self) -> list[Outcome]:
+        first = self._queue.get()
+        if first is None:
+            return []
+        self._await_company()
+        batch = [first]
+        while len(batch) < _LARGEST and not self._queue.empty():
+            more = self._queue.get()
+            if more is None:
+                self._queue.put(None)
+                break
+            batch.append(more)
+        return batch
+
+    def _await_company(self) -> None:
+        # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever.
+        give_up = time.monotonic() + _LINGER_S
+        while self._under_way() and time.monotonic() < give_up:
+            time.sleep(_SLICE_S)

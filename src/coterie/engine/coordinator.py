@@ -1,0 +1,106 @@
+"""The coordinator of single-writer domains: waiting changes are collected and applied by one holder at a time.
+
+A lease cannot stop a process that was paused between its check and its call; so every driver re-reads what it wrote,
+and a holder acknowledges only what is visible, and only while the domain is still its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown, Unavailable
+from coterie.ledger.store import Ledger
+from coterie.ledger.work import domains
+
+log = logging.getLogger(__name__)
+
+_HOLDS = 5  # how often a slow database is asked for the turn
+
+
+class LedgerCoordinator:
+    """Leases in the ledger's database; safe for many threads and many processes."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        holder: str,
+        *,
+        lease_s: float = 30.0,
+        patience_s: float = 300.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._ledger = ledger
+        self._holder = holder
+        self._lease_s = lease_s
+        self._patience_s = patience_s
+        self._sleep = sleep
+        self._turn = threading.local()  # the epoch in which this thread applies; another thread's is not ours
+
+    def submit(self, cpi: Cpi, domain: str, change: dict[str, Any]) -> dict[str, Any]:
+        with self._ledger.write() as tx:
+            number = domains.submit(tx, domain, change)
+        try:
+            return self._wait(cpi, domain, number)
+        finally:
+            with self._ledger.write() as tx:
+                domains.withdraw(tx, number)
+
+    def hold(self, domain: str) -> None:
+        """Asked of the database, which decides; an answer that took half the lease is asked for again."""
+        epoch = getattr(self._turn, "epoch", 0)
+        for _ in range(_HOLDS):
+            began = time.monotonic()
+            with self._ledger.write() as tx:
+                mine = domains.renew(tx, domain, self._holder, epoch, self._lease_s)
+            if not mine:
+                break
+            if time.monotonic() - began < self._lease_s / 2:
+                return
+        raise Unavailable(
+            f"the turn to write {domain} has ended",
+            why="this process or its database was slower than the lease",
+            remedy="it is tried again by whoever has the turn",
+        )
+
+    def _wait(self, cpi: Cpi, domain: str, number: int) -> dict[str, Any]:
+        give_up, pause = time.monotonic() + self._patience_s, 0.002
+        while time.monotonic() < give_up:
+            with self._ledger.read() as tx:
+                answer = domains.outcome(tx, number)
+            if answer is not None:
+                return answer
+            if not self._serve(cpi, domain):
+                self._sleep(pause)
+                pause = min(pause * 1.5, 0.1)
+        raise OutcomeUnknown(
+            f"the change in {domain} was not acknowledged within {self._patience_s:.0f} s",
+            why="another process holds the domain, or the cloud is slow",
+            remedy="it is tried again; if it repeats, see which conductor holds the domain",
+        )
+
+    def _serve(self, cpi: Cpi, domain: str) -> bool:
+        """Become the writer if nobody is, and apply everything that waits. True if something was applied."""
+        with self._ledger.write() as tx:
+            epoch = domains.take(tx, domain, self._holder, self._lease_s)
+            batch = domains.waiting(tx, domain, self._patience_s) if epoch is not None else []
+        if epoch is None:
+            return False
+        self._turn.epoch = epoch
+        outcomes = _apply(cpi, domain, [body for _, body in batch]) if batch else []
+        numbered = [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
+        with self._ledger.write() as tx:
+            if not domains.acknowledge(tx, domain, self._holder, epoch, numbered):
+                log.warning("lost the domain %s while writing it; its next holder reconciles", domain)
+                return False
+        return bool(batch)
+
+
+def _apply(cpi: Cpi, domain: str, changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return cpi.apply(domain, changes)
+    except CpiError as error:
+        return [{"ok": False, "error": error.facts()} for _ in changes]

@@ -1,0 +1,101 @@
+"""The second layer of the fence: no call leaves for a cloud once our lease may have ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from coterie.cpi.contract import Capabilities
+from coterie.engine.compute_slot import TURN, Pace
+from coterie.errors import LeaseLost
+from coterie.telemetry import trace
+
+Observer = Callable[[str, float, BaseException | None], None]
+
+
+def _running_on() -> float:
+    """Goes on while the machine sleeps, where the system has such a clock."""
+    return time.clock_gettime(_CLOCK)
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class Lease:
+    """Our right to work, by this machine's monotonic clock; renewed by each accepted heartbeat.
+
+    The clock is read *before* the heartbeat is sent, so that the lease here ends no later than in the database.
+    """
+
+    def __init__(self, ttl_s: float, clock: Callable[[], float] = _running_on) -> None:
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._until = clock() + ttl_s
+        self._lost = False
+
+    def moment(self) -> float:
+        return self._clock()
+
+    def renew(self, since: float) -> None:
+        self._until = since + self._ttl_s
+
+    def lose(self) -> None:
+        self._lost = True
+
+    @property
+    def held(self) -> bool:
+        return not self._lost and self._clock() < self._until
+
+    def require(self) -> None:
+        if not self.held:
+            raise LeaseLost("this process no longer holds its lease", why="its heartbeat is too old or was refused")
+
+
+class FencedCpi:
+    """A driver behind the fence; every call is checked, timed and told to the observer."""
+
+    def __init__(
+        self, cpi: Any, lease: Lease, observe: Observer | None = None, about: Mapping[str, str] | None = None
+    ) -> None:
+        self._cpi = cpi
+        self._lease = lease
+        self._observe = observe
+        self._about = dict(about or {})
+        self._pace = Pace()
+
+    @cached_property
+    def capabilities(self) -> Callable[[], Capabilities]:
+        """Static facts, asked for once."""
+        known: Capabilities = self._cpi.capabilities()
+        return lambda: known
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._cpi, name)
+        if not callable(method):
+            return method
+        guarded = self._guard(name, method)
+        self.__dict__[name] = guarded
+        return guarded
+
+    def _guard(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            self._lease.require()
+            if self._pace.waits(name):
+                TURN.give_up()
+            started = time.monotonic()
+            problem: BaseException | None = None
+            try:
+                with trace.span(f"cpi {name}", self._about):
+                    return method(*arguments, **keywords)
+            except BaseException as error:
+                problem = error
+                raise
+            finally:
+                took_s = time.monotonic() - started
+                self._pace.note(name, took_s)
+                if self._observe is not None:
+                    self._observe(name, took_s, problem)
+
+        return call

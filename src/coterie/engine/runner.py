@@ -1,0 +1,141 @@
+"""Runs one label of a claimed step."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from coterie.engine.flow import Done, Fail, Flow, Flows, Move, Next, Skip, Wait, Work
+from coterie.engine.retry import Retry
+from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
+from coterie.ledger.rows.events import Event
+from coterie.ledger.store import is_outage
+from coterie.ledger.work.steps import Claim, Outcome
+from coterie.telemetry import trace
+from coterie.telemetry.process import RETRIES
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Turns what labels return or raise into outcomes."""
+
+    def __init__(self, flows: Flows, open_work: Callable[[Claim], Work], retry: Retry) -> None:
+        self._flows = flows
+        self._open_work = open_work
+        self._retry = retry
+        self._chance = random.Random()
+        self._told: set[tuple[int, str | None]] = set()  # tasks that know of a missing key, and whose it is
+
+    def run(self, claim: Claim) -> Outcome:
+        """Raises LeaseLost, an outage of the database (the step then goes back to the queue), and what is wrong with
+        the flow itself."""
+        flow, work = self._flows[claim.flow], None
+        try:
+            work = self._open_work(claim)
+            _check_deadline(claim)
+            with trace.span(f"step {claim.flow}.{claim.label}", _about(claim), task=_task(work)) as said:
+                made = _outcome(work, flow, flow.label(claim.label)(work))
+                said["coterie.move"] = made.move
+            return made
+        except LeaseLost:
+            raise
+        except KeyMissing as missing:
+            return self._keyless(claim, missing)
+        except CoterieError as error:
+            return self._failure(flow, claim, work, error)
+        except Exception as error:
+            if is_outage(error):
+                raise
+            log.exception("step %s of task %s broke in %s.%s", claim.id, claim.task, claim.flow, claim.label)
+            unexpected = CoterieError(
+                f"{claim.flow} broke at {claim.label}",
+                why=f"unexpected {type(error).__name__}",
+                remedy="this is a defect of Coterie or of the driver: see the log, and report it with `coterie doctor`",
+            )
+            return self._failure(flow, claim, work, unexpected)
+
+    def _keyless(self, claim: Claim, missing: KeyMissing) -> Outcome:
+        """To fail would end the whole share of a conductor that lacks one file, with its nodes half-way."""
+        rest = self._retry.keyless_s
+        outcome = Outcome(
+            claim, "wait", claim.label, claim.data, attempt=claim.attempt, delay_s=rest, error=missing.facts()
+        )
+        if (claim.task, claim.cloud) not in self._told:  # it may last for hours, and each of many steps comes here
+            self._told.add((claim.task, claim.cloud))
+            _say(outcome, "step.keyless", f"{missing}; looking again every {rest:.0f} s", missing)
+        return outcome
+
+    def _failure(self, flow: Flow, claim: Claim, work: Work | None, error: CoterieError) -> Outcome:
+        attempt = claim.attempt + 1
+        delay = self._retry.delay(error, attempt, self._chance)
+        if delay is not None:
+            data = work.data if work else claim.data
+            outcome = Outcome(claim, "wait", claim.label, data, attempt=attempt, delay_s=delay, error=error.facts())
+            RETRIES.add(claim.flow, error.code)
+            _say(outcome, "step.retry", f"{error}; trying again in {delay:.1f} s", error)
+            return outcome
+        if work is None:
+            return _failed(claim, claim.data, error)
+        work.writes.clear()  # what the label meant to write once its call had succeeded
+        work.events.clear()
+        flow.failed(work, error)
+        outcome = _failed(claim, work.data, error)
+        outcome.writes, outcome.events = work.writes, work.events + outcome.events
+        return outcome
+
+
+def _check_deadline(claim: Claim) -> None:
+    if claim.time_left is not None and time.monotonic() - claim.claimed_at > claim.time_left:
+        raise DeadlineExceeded(
+            f"{claim.subject} did not get ready in time",
+            why=f"its deadline passed while it was at {claim.label}",
+            remedy="see the events of the task for what it waited for; deploy again to go on",
+        )
+
+
+def _task(work: Work) -> str:
+    return f"{work.director_uuid}:{work.claim.task}"
+
+
+def _about(claim: Claim) -> dict[str, str | int]:
+    return {
+        "coterie.task": claim.task,
+        "coterie.step": claim.id,
+        "coterie.epoch": claim.epoch,
+        "coterie.attempt": claim.attempt,
+        "coterie.subject": claim.subject,
+    }
+
+
+def _outcome(work: Work, flow: Flow, move: Move) -> Outcome:
+    claim = work.claim
+    match move:
+        case Next(label):
+            outcome = Outcome(claim, "next", label, work.data)
+        case Wait(seconds, why, label):
+            outcome = Outcome(
+                claim, "wait", label or claim.label, work.data, delay_s=seconds, error={"code": "waiting", "why": why}
+            )
+        case Done():
+            outcome = Outcome(claim, "done", claim.label, work.data)
+        case Skip():
+            outcome = Outcome(claim, "skip", claim.label, work.data)
+        case Fail(error):
+            flow.failed(work, error)
+            outcome = _failed(claim, work.data, error)
+    outcome.writes = work.writes
+    outcome.events = work.events + outcome.events
+    return outcome
+
+
+def _failed(claim: Claim, data: dict[str, object], error: CoterieError) -> Outcome:
+    outcome = Outcome(claim, "fail", claim.label, data, error=error.facts())
+    _say(outcome, "step.failed", str(error), error)
+    return outcome
+
+
+def _say(outcome: Outcome, kind: str, body: str, error: CoterieError) -> None:
+    outcome.events.append(Event(outcome.claim.task, kind, outcome.claim.subject, body, error.facts()))

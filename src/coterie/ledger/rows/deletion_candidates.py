@@ -1,0 +1,73 @@
+"""The mark before the sweep: since when each object has been seen unused. By the database's clock, not the cloud's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger.rows.mark_record import Suspect
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import suspects
+from coterie.ledger.writes import NOW, Write, delete, insert, update
+
+_ROW = tuple(suspects.c[name] for name in Suspect.__slots__)
+
+
+def of_page(tx: Tx, cloud: str, kind: str, cids: Sequence[str]) -> dict[str, Suspect]:
+    query = sa.select(*_ROW).where(suspects.c.cloud == cloud, suspects.c.kind == kind, suspects.c.cid.in_(cids))
+    return {row.cid: Suspect(*row) for row in tx.execute(query)}
+
+
+def get(tx: Tx, cloud: str, kind: str, cid: str) -> Suspect | None:
+    return of_page(tx, cloud, kind, [cid]).get(cid)
+
+
+def listed(tx: Tx) -> list[dict[str, Any]]:
+    query = sa.select(suspects).order_by(suspects.c.since, suspects.c.cloud, suspects.c.kind, suspects.c.cid)
+    return [dict(row._mapping) for row in tx.execute(query)]
+
+
+def mark(cloud: str, kind: str, cid: str, *, intent: str, created_at: float | None, cleanup: int) -> Write:
+    """The first time that it is seen unused."""
+    values = {"intent": intent, "created_at": created_at, "since": NOW, "cleanup": cleanup}
+    return insert("suspects", cloud=cloud, kind=kind, cid=cid, **values)
+
+
+def restart(cloud: str, kind: str, cid: str, *, created_at: float | None, cleanup: int) -> Write:
+    """The same id, but another object: its time begins anew."""
+    return update("suspects", _key(cloud, kind, cid), since=NOW, created_at=created_at, doomed=False, cleanup=cleanup)
+
+
+def seen(cloud: str, kind: str, cid: str, cleanup: int) -> Write:
+    return update("suspects", _key(cloud, kind, cid), cleanup=cleanup)
+
+
+def doom(cloud: str, kind: str, cid: str) -> Write:
+    """Its undo window begins."""
+    return update("suspects", _key(cloud, kind, cid), doomed=True, since=NOW)
+
+
+def clear(cloud: str, kind: str, cid: str) -> Write:
+    return delete("suspects", _key(cloud, kind, cid))
+
+
+def outdated(tx: Tx, cloud: str, kind: str, cleanup: int) -> list[str]:
+    """Marked ones that the survey of this run did not find unused again."""
+    query = sa.select(suspects.c.cid).where(
+        suspects.c.cloud == cloud, suspects.c.kind == kind, suspects.c.cleanup != cleanup
+    )
+    return list(tx.execute(query).scalars())
+
+
+def pin(tx: Tx, cloud: str, kind: str, cid: str, *, intent: str) -> None:
+    """Never to be deleted by a cleanup."""
+    here = [suspects.c[name] == value for name, value in _key(cloud, kind, cid).items()]
+    if tx.execute(suspects.update().where(*here).values(pinned=True)).rowcount == 0:
+        values = {"intent": intent, "since": 0.0, "pinned": True, "cleanup": 0}
+        tx.execute(suspects.insert().values(**_key(cloud, kind, cid), **values))
+
+
+def _key(cloud: str, kind: str, cid: str) -> dict[str, str]:
+    return {"cloud": cloud, "kind": kind, "cid": cid}

@@ -1,0 +1,193 @@
+"""Deployments: the wish in force, and the rows that a new wish brings with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.errors import Conflict
+from coterie.ledger.rows import holds
+from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import (
+    addresses,
+    deployments,
+    instance_groups,
+    nodes,
+    objects,
+    server_group_users,
+    steps,
+    tasks,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentRow:
+    name: str
+    manifest: str
+    config_id: int
+    serial: int
+    resurrection: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewNode:
+    uuid: str
+    instance_group: str
+    index: int
+    az: str
+    cloud: str
+    addresses: dict[str, str]
+
+
+_LOCK = 0x636F7464  # with the hash of a name; no other lock has this first half
+_ROW = tuple(deployments.c[name] for name in DeploymentRow.__slots__)
+
+
+def get(tx: Tx, name: str) -> DeploymentRow | None:
+    row = tx.execute(sa.select(*_ROW).where(deployments.c.name == name)).first()
+    return DeploymentRow(*row) if row else None
+
+
+def resurrecting(tx: Tx) -> list[str]:
+    """Deployments with a dead or missing node that want it back and have no task under way."""
+    busy = sa.select(tasks.c.deployment).where(
+        tasks.c.state.in_(("running", "cancelling")), tasks.c.deployment.is_not(None)
+    )
+    query = (
+        sa.select(deployments.c.name)
+        .join(nodes, nodes.c.deployment == deployments.c.name)
+        .where(
+            deployments.c.resurrection.is_(sa.true()),
+            nodes.c.state.in_(("dead", "missing")),
+            deployments.c.name.not_in(busy),
+        )
+        .distinct()
+    )
+    return list(tx.execute(query).scalars())
+
+
+def lock(tx: Tx, name: str) -> DeploymentRow | None:
+    """Hold the deployment for this transaction and make sure that no task works on it."""
+    row = _held(tx, name)
+    query = sa.select(tasks.c.id).where(tasks.c.deployment == name, tasks.c.state.in_(("running", "cancelling")))
+    running = tx.execute(query).scalar()
+    if running is not None:
+        raise Conflict(
+            f"task {running} is working on deployment {name}",
+            remedy=f"wait for it (coterie tasks watch {running}) or cancel it (coterie tasks cancel {running})",
+            details={"task_id": running},
+        )
+    holds.refuse_held(tx, holds.of_deployment(name))
+    holds.refuse_held(tx, holds.STEMCELLS)
+    return row
+
+
+def _held(tx: Tx, name: str) -> DeploymentRow | None:
+    """A name that has no row yet is held as well: of two who want it, the second sees what the first made of it."""
+    if tx.dialect.name == "postgresql":
+        tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK, sa.func.hashtext(name))))
+    row = tx.execute(sa.select(*_ROW).where(deployments.c.name == name).with_for_update()).first()
+    return DeploymentRow(*row) if row else None
+
+
+def save(tx: Tx, name: str, *, manifest: str, config_id: int, resurrection: bool) -> None:
+    """Store the wish. Two first deployments of one name at once: the key lets one of them win."""
+    values: dict[str, Any] = {"manifest": manifest, "config_id": config_id, "resurrection": resurrection}
+    changed = (
+        deployments.update()
+        .where(deployments.c.name == name)
+        .values(**values, serial=deployments.c.serial + 1, updated_at=now())
+    )
+    if tx.execute(changed).rowcount:
+        return
+    try:
+        tx.execute(deployments.insert().values(name=name, **values, created_at=now(), updated_at=now()))
+    except sa.exc.IntegrityError as taken:
+        raise Conflict(f"deployment {name} was made by another request meanwhile", remedy="plan again") from taken
+
+
+def stop_resurrection(tx: Tx, name: str) -> None:
+    """A deployment on its way out must not be brought back to life."""
+    tx.execute(deployments.update().where(deployments.c.name == name).values(resurrection=False))
+
+
+def forget_if_empty(tx: Tx, name: str) -> bool:
+    """Drop the wish of a deployment whose nodes are all gone."""
+    if tx.execute(sa.select(nodes.c.uuid).where(nodes.c.deployment == name).limit(1)).first() is not None:
+        return False
+    ids = sa.select(instance_groups.c.id).where(instance_groups.c.deployment == name)
+    tx.execute(server_group_users.delete().where(server_group_users.c.instance_group.in_(ids)))
+    tx.execute(instance_groups.delete().where(instance_groups.c.deployment == name))
+    return tx.execute(deployments.delete().where(deployments.c.name == name)).rowcount == 1
+
+
+def add_nodes(tx: Tx, deployment: str, new: Sequence[NewNode]) -> None:
+    if not new:
+        return
+    at = time(tx)
+    rows = [
+        {
+            "uuid": node.uuid,
+            "deployment": deployment,
+            "instance_group": node.instance_group,
+            "index": node.index,
+            "az": node.az,
+            "cloud": node.cloud,
+            "state": "planned",
+            "addresses": node.addresses,
+            "created_at": at,
+            "updated_at": at,
+        }
+        for node in new
+    ]
+    tx.execute(nodes.insert(), rows)
+    reserve(tx, deployment, [(node.uuid, node.addresses) for node in new])
+
+
+def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]]) -> None:
+    """Give addresses to nodes; the key (network, ip) makes sure that none is given twice."""
+    rows = [
+        {"network": network, "ip": ip, "node": node, "deployment": deployment}
+        for node, given in wanted
+        for network, ip in given.items()
+    ]
+    if not rows:
+        return
+    try:
+        tx.execute(addresses.insert(), rows)
+    except sa.exc.IntegrityError as taken:
+        raise Conflict(
+            f"an address for deployment {deployment} was given to another one meanwhile", remedy="plan again"
+        ) from taken
+
+
+def abandon(tx: Tx, name: str) -> None:
+    """Forget the wish, its nodes and its unfinished work; what clouds hold of it stays in the ledger, needed by nobody.
+
+    Its steps end under a new epoch, so that a conductor that still runs one has its result refused.
+    """
+    mine = sa.select(tasks.c.id).where(tasks.c.deployment == name, tasks.c.state.in_(("running", "cancelling")))
+    open_steps = steps.c.state.in_(("queued", "ready", "running"))
+    ended = steps.update().where(steps.c.task.in_(mine), open_steps)
+    tx.execute(ended.values(state="cancelled", owner=None, epoch=steps.c.epoch + 1, ended_at=now()))
+    tx.execute(tasks.update().where(tasks.c.id.in_(mine)).values(state="cancelled", ended_at=now()))
+    tx.execute(nodes.delete().where(nodes.c.deployment == name))
+    _abandon_addresses(tx, name)
+    forget_if_empty(tx, name)
+
+
+def _abandon_addresses(tx: Tx, name: str) -> None:
+    """An address is given to nobody while a VM that was left behind may answer at it."""
+    manned = sa.select(objects.c.node).where(
+        objects.c.deployment == name, objects.c.kind == "vm", objects.c.state != "gone", objects.c.node.is_not(None)
+    )
+    mine = addresses.c.deployment == name
+    tx.execute(addresses.delete().where(mine, addresses.c.node.not_in(manned)))
+    tx.execute(addresses.update().where(mine).values(deployment=""))
+
+
+def names(tx: Tx) -> list[str]:
+    return list(tx.execute(sa.select(deployments.c.name).order_by(deployments.c.name)).scalars())

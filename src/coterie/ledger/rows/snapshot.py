@@ -1,0 +1,116 @@
+"""Reads what the planner needs, in one transaction and a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from coterie.ledger.rows import groups, identity, nodes, objects, stemcells
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import addresses, cloud_configs, deployments
+from coterie.ledger.tables import nodes as nodes_table
+from coterie.ledger.tables import objects as objects_table
+from coterie.plan.model import CloudNow, DiskNow, GroupNow, KeptDisk, NodeNow, Snapshot, StemcellNow
+
+
+def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
+    """`clouds`: what conductors answered for each."""
+    director = identity.director(tx)
+    disks = _disks(tx, deployment)
+    return Snapshot(
+        director={"name": director.name, "uuid": director.uuid},
+        deployment=deployment,
+        nodes=tuple(_node(row, disks.get(row.uuid)) for row in nodes.of_deployment(tx, deployment)),
+        groups=tuple(
+            GroupNow(row.intent, row.name, row.cloud, row.cid, row.state, row.metadata, row.adopted)
+            for row in groups.of_deployment(tx, deployment)
+        ),
+        clouds=clouds,
+        stemcells=tuple(StemcellNow(row.name, row.version, row.os) for row in stemcells.catalogue(tx)),
+        images=_images(tx),
+        images_left=_images_left(tx),
+        images_used_elsewhere=_images_used_elsewhere(tx, deployment),
+        taken=_taken(tx, deployment),
+        kept=tuple(
+            KeptDisk(row.intent, row.cid or "", row.ref or row.intent, row.cloud, row.az, row.size_mb)
+            for row in objects.kept_disks(tx, deployment)
+        ),
+    )
+
+
+def _node(row: nodes.NodeRow, disk: DiskNow | None) -> NodeNow:
+    return NodeNow(
+        uuid=row.uuid,
+        instance_group=row.instance_group,
+        index=row.index,
+        az=row.az,
+        cloud=row.cloud,
+        state=row.state,
+        spec=row.spec,
+        server_group=row.server_group,
+        addresses=row.addresses or {},
+        disk=disk,
+        has_vm=row.vm_intent is not None,
+        problem=str((row.problem or {}).get("what", "")),
+    )
+
+
+def _disks(tx: Tx, deployment: str) -> dict[str, DiskNow]:
+    query = sa.select(
+        objects_table.c.node, objects_table.c.intent, objects_table.c.size_mb, objects_table.c.properties
+    ).where(
+        objects_table.c.deployment == deployment,
+        objects_table.c.kind == "disk",
+        objects_table.c.state.in_(objects.OPEN),
+        objects_table.c.node.is_not(None),
+    )
+    return {row.node: DiskNow(row.intent, row.size_mb, row.properties or {}) for row in tx.execute(query)}
+
+
+def _images(tx: Tx) -> dict[tuple[str, str], str]:
+    """Those that are there, or that an unfinished task is bringing."""
+    found = objects.open_images(tx)
+    coming = objects.uploads_under_way(tx)
+    return {(row.cloud, row.ref or ""): row.intent for row in found if row.state == "live" or row.intent in coming}
+
+
+def _images_left(tx: Tx) -> dict[tuple[str, str], str]:
+    """Uploads that were begun and given up: the next one has to find out first what became of them."""
+    coming = objects.uploads_under_way(tx)
+    return {
+        (row.cloud, row.ref or ""): row.intent
+        for row in objects.open_images(tx)
+        if row.state in ("intended", "unknown") and row.intent not in coming
+    }
+
+
+def _images_used_elsewhere(tx: Tx, deployment: str) -> frozenset[tuple[str, str]]:
+    """By nodes of other deployments; where one is still being made, every image of its cloud counts as used."""
+    stemcell = nodes_table.c.spec["stemcell"].as_string()
+    others = nodes_table.c.deployment != deployment
+    settled = sa.select(nodes_table.c.cloud, stemcell).where(others, nodes_table.c.spec.is_not(None)).distinct()
+    moving = sa.select(nodes_table.c.cloud).where(others, nodes_table.c.state.in_(("planned", "changing"))).distinct()
+    used = {(cloud, ref) for cloud, ref in tx.execute(settled)}
+    busy = set(tx.execute(moving).scalars())
+    return frozenset(used | {image for image in _images(tx) if image[0] in busy})
+
+
+def _taken(tx: Tx, deployment: str) -> dict[str, frozenset[str]]:
+    query = sa.select(addresses.c.network, addresses.c.ip).where(addresses.c.deployment != deployment)
+    found: dict[str, set[str]] = defaultdict(set)
+    for network, ip in tx.execute(query):
+        found[network].add(ip)
+    return {network: frozenset(ips) for network, ips in found.items()}
+
+
+def fingerprint(tx: Tx, deployment: str) -> tuple[object, ...]:
+    """Equal if and only if nothing that a plan of this deployment was made from has changed."""
+    serial = tx.execute(sa.select(deployments.c.serial).where(deployments.c.name == deployment)).scalar()
+    seen = sa.select(sa.func.count(), sa.func.max(nodes_table.c.updated_at)).where(
+        nodes_table.c.deployment == deployment
+    )
+    held = [(group.intent, group.state) for group in groups.of_deployment(tx, deployment)]
+    config = tx.execute(sa.select(sa.func.max(cloud_configs.c.id))).scalar()
+    return serial, config, *tx.execute(seen).one(), tuple(held)

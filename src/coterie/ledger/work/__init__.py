@@ -1,0 +1,1 @@
+"""Tasks, stages and steps, their claims and leases, and the conductors that run them."""

@@ -1,0 +1,232 @@
+"""Steps: ended only by the claim that still holds. The most delicate statements of the ledger.
+
+Every write of a result requires id, owner, epoch and state `running`; a claim or a hand-over raises the epoch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from coterie.ledger import writes
+from coterie.ledger.rows import events
+from coterie.ledger.rows.events import Event
+from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import conductors, nodes, steps
+from coterie.ledger.work import stages, tasks
+from coterie.ledger.writes import NOW, After, Write
+
+
+@dataclass(slots=True)
+class Claim:
+    """A step that `owner` may run as long as its lease holds."""
+
+    id: int
+    task: int
+    stage: int
+    flow: str
+    label: str
+    subject: str
+    node: str | None
+    cloud: str | None
+    epoch: int
+    attempt: int
+    time_left: float | None  # seconds until the deadline, when it was claimed
+    data: dict[str, Any]
+    owner: str
+    claimed_at: float = field(default_factory=monotonic, compare=False)  # by this process's clock
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """No two claims have the same, not even of one step: every claim and every hand-over raises the epoch."""
+        return self.id, self.epoch
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one label of a step came to: the rows it changes, what happened, and how the step goes on."""
+
+    claim: Claim
+    move: Literal["next", "wait", "done", "skip", "fail"]
+    label: str
+    data: dict[str, Any]
+    attempt: int = 0
+    delay_s: float = 0.0
+    error: Any = None
+    writes: list[Write] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+
+DEADLINE_S = 4 * 3600.0  # from its first claim: what waits for its turn is not late
+
+CLAIMED = (  # what a claim is made of
+    steps.c.id,
+    steps.c.task,
+    steps.c.stage,
+    steps.c.flow,
+    steps.c.label,
+    steps.c.subject,
+    steps.c.node,
+    steps.c.cloud,
+    steps.c.epoch,
+    steps.c.attempt,
+    (steps.c.deadline - now()).label("time_left"),
+    steps.c.data,
+)
+
+
+_HELD = (
+    sa.select(steps.c.id, steps.c.owner, steps.c.epoch)
+    .where(steps.c.id.in_(sa.bindparam("b_ids", expanding=True)), steps.c.state == "running")
+    .order_by(steps.c.id)
+    .with_for_update()
+)
+
+
+def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
+    """Apply the outcomes whose claims still hold; the keys of those. The others leave no trace.
+
+    A late outcome may stand beside one of the claim that took its step over: only the latter counts.
+    """
+    stopping = tasks.hold(tx, {outcome.claim.task for outcome in outcomes})
+    held = _held(tx, outcomes)
+    valid = [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) in held]
+    if not valid:
+        return set()
+    at = time(tx)
+    changed: list[Write] = []
+    happened: list[Event] = []
+    for outcome in valid:
+        changed += outcome.writes
+        happened += outcome.events
+        changed.append(_step_write(outcome, stopping))
+    writes.apply(tx, changed, at)
+    events.append(tx, happened, at)
+    _advance(tx, valid, stopping)
+    return {outcome.claim.key for outcome in valid}
+
+
+def _held(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int, str]]:
+    """Who holds the steps of these outcomes now: id, epoch, owner."""
+    rows = tx.execute(_HELD, {"b_ids": sorted({outcome.claim.id for outcome in outcomes})})
+    return {(row.id, row.epoch, row.owner) for row in rows}
+
+
+def _step_write(outcome: Outcome, stopping: set[int]) -> Write:
+    key = {"id": outcome.claim.id}
+    if outcome.move == "next":
+        return writes.update("steps", key, label=outcome.label, data=outcome.data, attempt=0)
+    if outcome.move == "wait" and outcome.claim.task not in stopping:
+        return writes.update(
+            "steps",
+            key,
+            state="ready",
+            owner=None,
+            label=outcome.label,
+            data=outcome.data,
+            attempt=outcome.attempt,
+            not_before=After(outcome.delay_s),
+            error=outcome.error,
+        )
+    state = {"done": "done", "skip": "skipped", "fail": "failed", "wait": "cancelled"}[outcome.move]
+    return writes.update(
+        "steps", key, state=state, owner=None, label=outcome.label, data=outcome.data, error=outcome.error, ended_at=NOW
+    )
+
+
+def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
+    ended: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
+    for outcome in valid:
+        task, stage = outcome.claim.task, outcome.claim.stage
+        if outcome.move == "next" or (outcome.move == "wait" and task not in stopping):
+            continue
+        count, failed = ended[task].get(stage, (0, 0))
+        ended[task][stage] = (count + 1, failed + (outcome.move == "fail"))
+    for task in sorted(ended):
+        if stages.advance(tx, task, ended[task]):
+            tasks.end(tx, task)
+
+
+def last_wish(tx: Tx, node: str) -> dict[str, Any] | None:
+    """What the last step that made or changed this node was told; None when none is remembered."""
+    query = sa.select(steps.c.data).where(steps.c.node == node).order_by(steps.c.id.desc()).limit(20)
+    return next((data for data in tx.execute(query).scalars() if data and "wish" in data), None)
+
+
+def hand_back(tx: Tx, claim: Claim, rest_s: float = 0.0) -> bool:
+    """Return a running step to the queue under a new epoch, so that a late result of this claim is refused."""
+    returned = (
+        steps.update()
+        .where(
+            steps.c.id == claim.id,
+            steps.c.owner == claim.owner,
+            steps.c.epoch == claim.epoch,
+            steps.c.state == "running",
+        )
+        .values(state="ready", owner=None, epoch=steps.c.epoch + 1, not_before=now() + rest_s)
+    )
+    return tx.execute(returned).rowcount == 1
+
+
+def running(tx: Tx, owner: str) -> list[int]:
+    return list(tx.execute(sa.select(steps.c.id).where(steps.c.owner == owner, steps.c.state == "running")).scalars())
+
+
+def hand_back_one(tx: Tx, owner: str, step: int) -> None:
+    """Return a step that the owner holds without knowing it."""
+    _return(tx, sa.and_(steps.c.id == step, steps.c.owner == owner))
+
+
+def hand_back_all(tx: Tx, owner: str) -> list[int]:
+    """Return every running step of this owner; the tasks they belong to.
+
+    A task that is being cancelled takes them back too: what the owner left in doubt is settled first, and the step
+    ends as cancelled at its next rest.
+    """
+    return _return(tx, steps.c.owner == owner)
+
+
+def hand_back_orphans(tx: Tx) -> list[int]:
+    """Return every running step whose owner is no living conductor."""
+    return _return(tx, steps.c.owner.not_in(_ALIVE))
+
+
+def orphaned(tx: Tx) -> bool:
+    """Whether there is such a step: a cheap look before a write."""
+    lost = sa.select(steps.c.id).where(steps.c.state == "running", steps.c.owner.not_in(_ALIVE)).limit(1)
+    return tx.execute(lost).first() is not None
+
+
+_ALIVE = sa.select(conductors.c.name + "#" + conductors.c.incarnation)
+
+
+def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
+    returned = (
+        steps.update()
+        .where(steps.c.state == "running", condition)
+        .values(state="ready", owner=None, epoch=steps.c.epoch + 1)
+        .returning(steps.c.task)
+    )
+    return sorted(set(tx.execute(returned).scalars()))
+
+
+def regroup_node(tx: Tx, node: str, group: str) -> None:
+    """Send what waits for this node to another group; what runs is finished where it runs."""
+    waiting = sa.and_(steps.c.node == node, steps.c.state.in_(_WAITING))
+    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+
+
+def regroup_cloud(tx: Tx, cloud: str, group: str) -> None:
+    """The same for a cloud, except for nodes that have a group of their own."""
+    own = sa.select(nodes.c.uuid).where(nodes.c.cloud == cloud, nodes.c.conductor_group.is_not(None))
+    inherits = sa.or_(steps.c.node.is_(None), steps.c.node.not_in(own))
+    waiting = sa.and_(steps.c.cloud == cloud, steps.c.state.in_(_WAITING), inherits)
+    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+
+
+_WAITING = ("queued", "ready")

@@ -1,0 +1,216 @@
+"""Tasks: made with all their stages and steps in one transaction, cancelled by a flag, ended by their last stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger.rows import deployments, events
+from coterie.ledger.rows.events import Event
+from coterie.ledger.store import Tx, now, time
+from coterie.ledger.tables import cleanups, steps, tasks
+from coterie.ledger.tables import events as events_table
+from coterie.ledger.tables import stages as stages_table
+from coterie.ledger.work import stages
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    flow: str
+    label: str
+    subject: str
+    data: dict[str, Any]
+    node: str | None = None
+    cloud: str | None = None
+    driver: str | None = None
+    conductor_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewStage:
+    name: str
+    steps: Sequence[NewStep]
+    needs: Sequence[tuple[int, str]] = ()  # (stage, "done" | "ended")
+    max_in_flight: int = 1_000_000
+    stop_on_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    kind: str
+    deployment: str | None
+    stages: Sequence[NewStage]
+    plan: Any = None
+    requested_by: str | None = None
+    opening: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def create(tx: Tx, new: NewTask) -> int:
+    at = time(tx)
+    made = tasks.insert().values(
+        kind=new.kind,
+        deployment=new.deployment,
+        state="running",
+        plan=new.plan,
+        requested_by=new.requested_by,
+        created_at=at,
+    )
+    task: int = tx.execute(made.returning(tasks.c.id)).scalar_one()
+    for n, stage in enumerate(new.stages):
+        _create_stage(tx, task, n, stage, at)
+    events.append(tx, [Event(task, "task.started", new.deployment or new.kind, new.opening, new.details)], at)
+    if stages.settle(tx, task):
+        end(tx, task)
+    return task
+
+
+def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None:
+    tx.execute(
+        stages_table.insert().values(
+            task=task,
+            n=n,
+            name=stage.name,
+            state="blocked",
+            needs=[list(need) for need in stage.needs],
+            total=len(stage.steps),
+            max_in_flight=stage.max_in_flight,
+            stop_on_failure=stage.stop_on_failure,
+        )
+    )
+    if not stage.steps:
+        return
+    rows = [
+        {
+            "task": task,
+            "stage": n,
+            "flow": step.flow,
+            "label": step.label,
+            "subject": step.subject,
+            "node": step.node,
+            "cloud": step.cloud,
+            "driver": step.driver,
+            "conductor_group": step.conductor_group,
+            "state": "queued",
+            "not_before": at,
+            "data": step.data,
+        }
+        for step in stage.steps
+    ]
+    tx.execute(steps.insert(), rows)
+
+
+_HOLD = (
+    sa.select(tasks.c.id, tasks.c.state)
+    .where(tasks.c.id.in_(sa.bindparam("b_ids", expanding=True)))
+    .order_by(tasks.c.id)
+    .with_for_update()
+)
+
+
+def hold(tx: Tx, ids: set[int]) -> set[int]:
+    """Hold these tasks for the transaction; those that are being cancelled.
+
+    Whoever ends steps holds the task first: two commits that close different stages must see each other, or a stage
+    that waits for both would never open.
+    """
+    return {row.id for row in tx.execute(_HOLD, {"b_ids": sorted(ids)}) if row.state == "cancelling"}
+
+
+def cancel(tx: Tx, task: int) -> bool:
+    """No step of the task starts any more; what runs ends at its next rest. False if it had ended already."""
+    flagged = tasks.update().where(tasks.c.id == task, tasks.c.state == "running").values(state="cancelling")
+    if tx.execute(flagged).rowcount == 0:
+        return False
+    events.append(
+        tx, [Event(task, "task.cancelling", "", "cancel was asked for; running steps finish first")], time(tx)
+    )
+    ended: dict[int, tuple[int, int]] = {}
+    stopped = (
+        steps.update()
+        .where(steps.c.task == task, steps.c.state.in_(("queued", "ready")))
+        .values(state="cancelled", ended_at=now())
+        .returning(steps.c.stage)
+    )
+    for stage in tx.execute(stopped).scalars():
+        ended[stage] = (ended.get(stage, (0, 0))[0] + 1, 0)
+    if stages.advance(tx, task, ended):
+        end(tx, task)
+    return True
+
+
+def end(tx: Tx, task: int) -> None:
+    """Called when every stage has ended: sum up, and say it."""
+    row = tx.execute(sa.select(tasks).where(tasks.c.id == task).with_for_update()).one()
+    if row.state not in ("running", "cancelling"):
+        return
+    counted = sa.select(steps.c.state, sa.func.count()).where(steps.c.task == task).group_by(steps.c.state)
+    counts: dict[str, int] = dict(tx.execute(counted).all())
+    state = _end_state(row.state, counts)
+    if row.kind == "delete" and state == "done":
+        deployments.forget_if_empty(tx, row.deployment)
+    report = {"steps": counts, "failures": _failures(tx, task)}
+    tx.execute(tasks.update().where(tasks.c.id == task).values(state=state, ended_at=now(), report=report))
+    events.append(tx, [Event(task, f"task.{state}", row.deployment or row.kind, _sum_up(counts), report)], time(tx))
+
+
+def _end_state(state: str, counts: Mapping[str, int]) -> str:
+    if counts.keys() <= {"done"}:
+        return "done"  # a cancel that came too late has changed nothing
+    return "cancelled" if state == "cancelling" else "failed" if counts.get("failed") else "done"
+
+
+def unfinished(tx: Tx) -> list[int]:
+    query = sa.select(tasks.c.id).where(tasks.c.state.in_(("running", "cancelling"))).order_by(tasks.c.id)
+    return list(tx.execute(query).scalars())
+
+
+def _failures(tx: Tx, task: int) -> list[dict[str, Any]]:
+    failed = (
+        sa.select(steps.c.subject, steps.c.flow, steps.c.label, steps.c.error)
+        .where(steps.c.task == task, steps.c.state == "failed")
+        .order_by(steps.c.id)
+        .limit(100)
+    )
+    return [{"subject": s, "flow": f, "label": label, "error": e} for s, f, label, e in tx.execute(failed)]
+
+
+def _sum_up(counts: dict[str, int]) -> str:
+    order = ("done", "failed", "skipped", "cancelled")
+    return ", ".join(f"{counts[state]} {state}" for state in order if counts.get(state)) or "nothing to do"
+
+
+def exists(tx: Tx, task: int) -> bool:
+    return tx.execute(sa.select(tasks.c.id).where(tasks.c.id == task)).first() is not None
+
+
+def running(tx: Tx, kind: str) -> bool:
+    query = sa.select(tasks.c.id).where(tasks.c.kind == kind, tasks.c.state.in_(("running", "cancelling")))
+    return tx.execute(query.limit(1)).first() is not None
+
+
+_ENDED = tasks.c.state.in_(("done", "failed", "cancelled"))
+
+
+def forget_old(tx: Tx, kind: str, keep: int) -> None:
+    """Drop all but the newest ended tasks of a kind that repeats for ever, and all that belongs to them."""
+    old = sa.select(tasks.c.id).where(tasks.c.kind == kind, _ENDED).order_by(tasks.c.id.desc()).offset(keep)
+    _forget(tx, list(tx.execute(old).scalars()))
+
+
+def forget_before(tx: Tx, moment: float, most: int) -> int:
+    """Drop tasks that ended before this moment; how many. Those of a cleanup go with it, not before."""
+    kept = sa.exists().where(sa.or_(cleanups.c.survey_task == tasks.c.id, cleanups.c.sweep_task == tasks.c.id))
+    old = sa.select(tasks.c.id).where(_ENDED, tasks.c.ended_at < moment, ~kept).order_by(tasks.c.id).limit(most)
+    ids = list(tx.execute(old).scalars())
+    _forget(tx, ids)
+    return len(ids)
+
+
+def _forget(tx: Tx, ids: list[int]) -> None:
+    for table in (steps, stages_table, events_table):
+        tx.execute(table.delete().where(table.c.task.in_(ids)))
+    tx.execute(tasks.delete().where(tasks.c.id.in_(ids)))

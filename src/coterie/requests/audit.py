@@ -1,0 +1,135 @@
+"""Placement as it is now: asks the clouds where the VMs are and compares that with what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coterie.group.audit import Host, Member, audit
+from coterie.group.remedy import remedy
+from coterie.group.room import Room
+from coterie.ledger.rows import clouds, deployments, groups, identity, nodes
+from coterie.ledger.rows.clouds import CloudRow
+from coterie.ledger.rows.groups import GroupRow
+from coterie.ledger.rows.nodes import NodeRow
+from coterie.ledger.store import Ledger
+from coterie.requests.ask_clouds import ask
+
+
+def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
+    """{"nodes": where each one is, "groups": what was promised and whether it holds}; `deployment` None: all."""
+    with ledger.read() as tx:
+        director = identity.director(tx).uuid
+        names = [deployment] if deployment else deployments.names(tx)
+        found = [node for name in names for node in nodes.of_deployment(tx, name)]
+        rows = [group for name in names for group in groups.of_deployment(tx, name)]
+        configured = clouds.all_clouds(tx)
+    used = [
+        configured[name] for name in sorted({n.cloud for n in found} | {g.cloud for g in rows}) if name in configured
+    ]
+    world = _ask(ledger, used, rows, director)
+    return {
+        "nodes": [_node(node, world) for node in found],
+        "groups": [_group(group, found, world) for group in rows],
+    }
+
+
+class _World:
+    """What the clouds said."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, dict[str, Host]] = {}  # cloud → name → host
+        self.vms: dict[str, Mapping[str, Any]] = {}
+        self.views: dict[str, Mapping[str, Any]] = {}
+        self.movers: dict[str, bool] = {}  # cloud → whether living VMs can change their group
+
+    def down(self, node: NodeRow) -> str | None:
+        """What is wrong with its VM, as far as anybody knows."""
+        state = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("state")
+        if state is not None:
+            return None if state in ("running", "building", "unknown") else str(state)
+        return node.state if node.state in ("dead", "missing") else None
+
+    def host(self, node: NodeRow) -> Host | None:
+        name = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("host")
+        if name is None:
+            return None
+        return self.hosts.get(node.cloud, {}).get(name) or Host(name, node.az, None)
+
+
+def _ask(ledger: Ledger, used: Sequence[CloudRow], rows: Sequence[GroupRow], director: str) -> _World:
+    world = _World()
+    cids = {cloud.name: [g.cid for g in rows if g.cloud == cloud.name and g.cid] for cloud in used}
+    checks = ask(ledger, [(cloud, "check", {}) for cloud in used])
+    vms = ask(ledger, [(cloud, "vms", {"director": director}) for cloud in used])
+    views = ask(ledger, [(cloud, "groups", {"cids": cids[cloud.name]}) for cloud in used])
+    for cloud, check, seen, groups_seen in zip(used, checks, vms, views, strict=True):
+        world.movers[cloud.name] = bool(check["capabilities"]["moves_members"])
+        world.hosts[cloud.name] = {
+            host["name"]: Host(host["name"], host["az"], host.get("rack"), _room(host, "free_cpu", "free_ram_mb"))
+            for item in check["items"]
+            if item["what"] == "hosts" and item.get("facts")
+            for host in item["facts"]["hosts"]
+        }
+        world.vms[cloud.name] = seen
+        world.views.update(groups_seen)
+    return world
+
+
+def _room(said: Mapping[str, Any], cpu: str, *ram_mb: str) -> Room | None:
+    """Only where both are plain numbers; a flavor or an offering says nothing here."""
+    found = [said.get(cpu), next((said[word] for word in ram_mb if word in said), None)]
+    numbers = [float(one) for one in found if isinstance(one, int | float)]
+    return Room(*numbers) if len(numbers) == len(found) else None
+
+
+def _node(node: NodeRow, world: _World) -> dict[str, Any]:
+    host = world.host(node)
+    return {
+        "deployment": node.deployment,
+        "node": node.name,
+        "state": node.state,
+        "cloud": node.cloud,
+        "az": node.az,
+        "rack": host.rack if host else None,
+        "host": host.name if host else None,
+        "vm_cid": node.vm_cid,
+    }
+
+
+def _group(group: GroupRow, found: Sequence[NodeRow], world: _World) -> dict[str, Any]:
+    members = [_member(node, world) for node in found if node.server_group == group.intent]
+    view = world.views.get(group.cid or "", {})
+    state = view.get("state") or group.state
+    hosts = world.hosts.get(group.cloud, {})
+    zones = sorted({hosts[member.host].az for member in members if member.host in hosts})
+    judged = audit(group.policy, members, list(hosts.values()), zones, view.get("hosts"))
+    return {
+        "deployment": group.deployment,
+        "name": group.name,
+        "cloud": group.cloud,
+        "cid": group.cid,
+        "state": state,
+        "notes": list(view.get("notes", ())),
+        **judged,
+        **_broken(group, view, world.movers.get(group.cloud, False)),
+    }
+
+
+def _member(node: NodeRow, world: _World) -> Member:
+    host, size = world.host(node), (node.spec or {}).get("vm") or {}
+    return Member(node.name, host.name if host else None, _room(size, "cpu", "ram_mb", "ram"), world.down(node))
+
+
+def _broken(group: GroupRow, view: Mapping[str, Any], moves_members: bool) -> dict[str, Any]:
+    """Wherever the nodes are now: nobody keeps them there in a group that is gone or promises something else."""
+    state, other = view.get("state"), bool(view) and view["policy"] != group.policy
+    word = "drifted" if other and state != "missing" else str(state)
+    advice = remedy(word, moves_members=moves_members, adopted=group.adopted, other_policy=other)
+    advice = advice.replace("NAME", group.name)
+    if state == "missing":
+        return {"holds": False, "why": "the group was deleted behind our back", "mend": [], "remedy": advice}
+    if other:
+        why = f"the cloud's policy is {view['policy'] or 'none'}, promised was {group.policy or 'none'}"
+        return {"holds": False, "why": why, "mend": [], "remedy": advice}
+    return {"remedy": advice}

@@ -1,0 +1,70 @@
+"""What a plan asks a cloud beforehand, and what the answer says of our server groups. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from coterie.cpi.contract import Mark
+from coterie.ledger.rows.groups import GroupRow
+from coterie.manifest import GroupWish
+from coterie.plan.limits import zone
+
+Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
+
+
+def known_groups(present: Iterable[GroupRow], wishes: Iterable[GroupWish], director: str) -> Known:
+    """The CID is known before the cloud has answered, so a group that is half made is not taken for somebody else's.
+    Of several with one name, the one that is there and has the wished policy counts."""
+    policies = {wish.server_group.name: wish.server_group.policy for wish in wishes if wish.server_group}
+    worst_first = sorted(
+        (group for group in present if group.state != "deleting"),
+        key=lambda group: (group.policy == policies.get(group.name), group.state != "intended"),
+    )
+    return {(group.name, group.cloud): group.cid or Mark(director, group.intent).group_cid for group in worst_first}
+
+
+def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, object]:
+    """What the manifest asks of one cloud, as `Needs` on the wire."""
+    own = [wish for wish in wishes if any(az.cloud == cloud for az in wish.azs)]
+    kinds = {"vm", "image"} if own else set()
+    policies = {wish.server_group.policy for wish in own if wish.server_group and wish.server_group.policy}
+    if any(wish.disk for wish in own):
+        kinds.add("disk")
+    if any(wish.server_group for wish in own):
+        kinds.add("server_group")
+    if any(wish.security_groups for wish in own):
+        kinds.add("security_group")
+    zones = {zone(az) for wish in own for az in wish.azs if az.cloud == cloud}
+    asked = {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
+    return {**asked, "groups": [{**one, "cid": known.get((one["name"], cloud))} for one in _group_needs(own, cloud)]}
+
+
+def groups_seen(
+    able: Mapping[str, Any], seen: Mapping[str, Mapping[str, Any]]
+) -> tuple[frozenset[str], frozenset[str], dict[str, str | None]]:
+    """Groups that are missing, and those of them that can be made again: where living VMs can join, and the cloud
+    still knows what the group was. Of the others, what they promise now."""
+    missing = frozenset(cid for cid, view in seen.items() if view["state"] == "missing")
+    mendable = frozenset(cid for cid in missing if able["moves_members"] and seen[cid]["policy"] is not None)
+    return missing, mendable, {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
+
+
+def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]]:
+    """The server groups that the driver will be asked for, with the zones that their nodes go to."""
+    found: dict[str, dict[str, Any]] = {}
+    zones: dict[str, set[str]] = {}
+    guards: dict[str, set[str]] = {}
+    for wish in wishes:
+        group = wish.server_group
+        if group is None:
+            continue
+        zones.setdefault(group.name, set()).update(zone(az) for az in wish.azs if az.cloud == cloud)
+        options = {
+            **group.options,
+            **({"name": group.name} if group.named else {}),
+            **({"adopt": True} if group.adopt else {}),
+        }
+        found[group.name] = {"name": group.name, "policy": group.policy, "options": options}
+        guards.setdefault(group.name, set()).update(one.name for one in wish.security_groups)
+    return [{**one, "azs": sorted(zones[name]), "security_groups": sorted(guards[name])} for name, one in found.items()]

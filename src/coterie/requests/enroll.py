@@ -1,0 +1,99 @@
+"""Takes existing machines under management, if somebody serves their group and no Director has its mark on them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coterie.errors import Conflict, NotFound, UsageError
+from coterie.ids import Ids
+from coterie.ledger.rows import clouds, enrolled, events, identity
+from coterie.ledger.rows.clouds import CloudRow
+from coterie.ledger.rows.events import Event
+from coterie.ledger.store import Ledger, Tx, time
+from coterie.ledger.work import conductors
+from coterie.requests.ask_clouds import ask
+from coterie.ring.members import group_name
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Enrollment:
+    """`name` None: made of the CID. `conductor_group` None: its cloud's."""
+
+    cloud: str
+    cid: str
+    name: str | None = None
+    conductor_group: str | None = None
+
+
+def enroll(ledger: Ledger, wish: Enrollment, by: str | None, ids: Ids | None = None) -> str:
+    """The uuid of the new node. The cloud is asked first; a refusal leaves nothing written."""
+    name = _name(wish)
+    own_group = None if wish.conductor_group is None else group_name(wish.conductor_group)
+    with ledger.read() as tx:
+        cloud = _admit(tx, wish, name, own_group)
+        director = identity.director(tx).uuid
+    seen = ask(ledger, [(cloud, "machine", {"cid": wish.cid})], _PATIENCE_S)[0]
+    _refuse_absent_or_marked(wish, seen, director)
+    uuid = (ids or Ids()).uuid()
+    with ledger.write() as tx:
+        enrolled.hold(tx, wish.cloud)
+        _admit(tx, wish, name, own_group)
+        enrolled.add(tx, uuid, name, cloud=wish.cloud, cid=wish.cid, group=own_group)
+        body = f"VM {wish.cid} of cloud {wish.cloud}, conductor group {cloud.conductor_group!r}"
+        data = {"uuid": uuid, "cid": wish.cid, "conductor_group": own_group, "by": by}
+        events.append(tx, [Event(None, "node.enrolled", name, body, data)], time(tx))
+    return uuid
+
+
+def _name(wish: Enrollment) -> str:
+    made = re.sub(r"[^A-Za-z0-9_.-]+", "-", wish.cid).strip("-_.")[:255]
+    made = f"vm-{made[:252]}" if _UUID.fullmatch(made) else made  # nodes themselves are known by uuids
+    name = made if wish.name is None else wish.name
+    if not _NAME.fullmatch(name) or _UUID.fullmatch(name):
+        raise UsageError(
+            f"name: {name!r} cannot name a node",
+            why="it is a uuid, or has other characters than letters, digits, '_', '.' and '-'",
+            remedy="give another one: --name NAME, at most 255 characters",
+        )
+    return name
+
+
+def _admit(tx: Tx, wish: Enrollment, name: str, own_group: str | None) -> CloudRow:
+    """The cloud, with the group that the node will have; or why the machine cannot be enrolled."""
+    cloud = clouds.get(tx, wish.cloud)
+    if cloud is None:
+        raise unknown_cloud(wish.cloud)
+    if own_group is not None:
+        cloud = replace(cloud, conductor_group=own_group)
+    conductors.living(tx).require(cloud.conductor_group, cloud.driver)
+    user = enrolled.user_of(tx, wish.cloud, wish.cid)
+    if user is not None:
+        raise Conflict(f"VM {wish.cid} of cloud {wish.cloud} is {user} already", remedy="see `coterie nodes`")
+    if enrolled.named(tx, name):
+        raise enrolled.name_taken(name)
+    return cloud
+
+
+def _refuse_absent_or_marked(wish: Enrollment, seen: dict[str, Any], director: str) -> None:
+    if not seen["there"]:
+        raise NotFound(
+            f"cloud {wish.cloud} has no VM {wish.cid}", remedy="give its id as the cloud writes it: --cid CID"
+        )
+    if seen["owner"] is None:
+        return
+    who = "this Director" if seen["owner"] == director else f"the Director {seen['owner']}"
+    raise Conflict(
+        f"VM {wish.cid} carries the mark of {who}",
+        why="who made a machine may also clean it up; an enrolled one must be safe from that",
+        remedy="leave it to the Director that made it, or remove its mark in the cloud first",
+    )
+
+
+def unknown_cloud(name: str) -> NotFound:
+    return NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`; set them with `clouds set FILE`")

@@ -1,0 +1,133 @@
+"""What a user asks for: a deployment as the manifest says, or its end. Turned into wishes, with every mistake named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from coterie.cpi.contract import Capabilities
+from coterie.cpi.load import driver_names, forms_of
+from coterie.errors import CoterieError, InvalidDocument, NotFound, UsageError
+from coterie.ledger.rows import clouds, deployments
+from coterie.ledger.rows.clouds import CloudRow
+from coterie.ledger.store import Ledger
+from coterie.manifest import (
+    CloudConfig,
+    Deployment,
+    GroupWish,
+    Loaded,
+    check,
+    invalid,
+    load_both,
+    load_cloud_config,
+    load_deployment,
+    resolve,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """`manifest` None: the one in force. `cloud_config` None: the one in force. `nodes`: make these anew."""
+
+    deployment: str | None = None
+    manifest: str | None = None
+    manifest_file: str = "manifest"
+    cloud_config: str | None = None
+    config_file: str = "cloud config"
+    delete: bool = False
+    delete_disks: bool = False
+    recreate: bool = False
+    nodes: tuple[str, ...] = ()
+    auto_anti_affinity: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request that makes sense. `deployment` None: the deployment shall end."""
+
+    name: str
+    manifest: str
+    config_text: str
+    config: Loaded[CloudConfig]
+    deployment: Loaded[Deployment] | None
+    auto_anti_affinity: bool
+
+    @property
+    def clouds(self) -> dict[str, CloudRow]:
+        return configured(self.config.value)
+
+    def groups(self) -> list[GroupWish]:
+        if self.deployment is None:
+            return []
+        return resolve(self.deployment.value, self.config.value, auto_anti_affinity=self.auto_anti_affinity)
+
+    def check(self, capabilities: Mapping[str, Capabilities]) -> None:
+        """Refuse policies that the clouds cannot keep, with their lines in the manifest."""
+        if self.deployment is None:
+            return
+        mistakes = check(self.deployment, self.config, capabilities, auto_anti_affinity=self.auto_anti_affinity)
+        if mistakes:
+            raise invalid(mistakes)
+
+
+def read(ledger: Ledger, request: PlanRequest) -> Wish:
+    with ledger.read() as tx:
+        in_force = clouds.config(tx)
+        present = deployments.get(tx, request.deployment) if request.deployment else None
+    config_text = request.cloud_config if request.cloud_config is not None else in_force.body if in_force else None
+    if config_text is None:
+        raise _unconfigured(request)
+    if request.delete:
+        return _end(request, present, config_text)
+    manifest = request.manifest if request.manifest is not None else present.manifest if present else None
+    if manifest is None:
+        raise NotFound(f"there is no deployment {request.deployment}", remedy="see `coterie deployments`")
+    return _read_both(request, manifest, config_text)
+
+
+def _unconfigured(request: PlanRequest) -> CoterieError:
+    """A cloud config is missing; what is wrong with the manifest by itself is told too."""
+    what, remedy = (
+        "no cloud config is set",
+        "give one with --cloud-config FILE, or set it first: coterie clouds set FILE",
+    )
+    try:
+        if request.manifest is not None:
+            load_deployment(request.manifest, request.manifest_file)
+    except InvalidDocument as error:
+        missing = {"file": None, "line": None, "column": None, "field": "", "what": what, "remedy": remedy}
+        mistakes = [*error.details["mistakes"], missing]
+        return InvalidDocument(f"{error.what}, and {what}", remedy=error.remedy, details={"mistakes": mistakes})
+    return UsageError(what, remedy=remedy)
+
+
+def configured(config: CloudConfig) -> dict[str, CloudRow]:
+    return {
+        cloud.name: CloudRow(cloud.name, cloud.driver, dict(cloud.properties), cloud.conductor_group.lower())
+        for cloud in config.clouds
+    }
+
+
+def _end(request: PlanRequest, present: deployments.DeploymentRow | None, config_text: str) -> Wish:
+    if present is None:
+        raise NotFound(f"there is no deployment {request.deployment}", remedy="see `coterie deployments`")
+    config = load_cloud_config(config_text, request.config_file, drivers=driver_names())
+    return Wish(present.name, present.manifest, config_text, config, None, request.auto_anti_affinity)
+
+
+def _read_both(request: PlanRequest, manifest: str, config_text: str) -> Wish:
+    deployment, config = load_both(
+        (manifest, request.manifest_file),
+        (config_text, request.config_file),
+        drivers=driver_names(),
+        forms_of=forms_of,
+        in_force=request.cloud_config is None,
+        auto_anti_affinity=request.auto_anti_affinity,
+    )
+    name = deployment.value.name
+    if request.deployment and request.deployment != name:
+        raise UsageError(
+            f"the manifest is of deployment {name}, not {request.deployment}",
+            remedy="name the deployment that the manifest names",
+        )
+    return Wish(name, manifest, config_text, config, deployment, request.auto_anti_affinity)

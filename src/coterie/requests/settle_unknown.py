@@ -1,0 +1,53 @@
+"""An object of which nobody knows whether the cloud holds it: what a person found is checked and written down."""
+
+from __future__ import annotations
+
+from coterie.errors import Conflict, NotFound
+from coterie.ledger import writes
+from coterie.ledger.rows import clouds, enrolled, identity, objects
+from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.store import Ledger, Tx, time
+from coterie.requests.ask_clouds import ask
+
+
+def settle(ledger: Ledger, intent: str, cid: str | None) -> None:
+    """A person has looked: the object is there as `cid`, or (None) it is not. Where the cloud can be asked, it is."""
+    if cid is not None:
+        _refuse_unmarked(ledger, intent, cid)
+    with ledger.write() as tx:
+        row = objects.get(tx, intent)
+        if row is None:
+            raise NotFound(f"the ledger has no object {intent}", remedy="see `coterie nodes show NODE`")
+        if row.state not in ("unknown", "intended"):
+            raise Conflict(f"object {intent} is {row.state}, so there is nothing to settle")
+        if cid is not None:
+            _refuse_another_s(tx, row, cid)
+        change = objects.gone(intent, tombstone=True) if cid is None else objects.landed(intent, cid)
+        writes.apply(tx, [change], time(tx))
+
+
+def _refuse_unmarked(ledger: Ledger, intent: str, cid: str) -> None:
+    with ledger.read() as tx:
+        row = objects.get(tx, intent)
+        cloud = clouds.get(tx, row.cloud) if row else None
+        director = identity.director(tx).uuid
+    if row is None or cloud is None or row.state not in ("unknown", "intended"):
+        return
+    (found,) = ask(ledger, [(cloud, "marked", {"kind": row.kind, "director": director, "intent": intent})])
+    if found["able"] and found["cid"] != cid:
+        shown = f"{row.kind} {found['cid']}" if found["cid"] else f"no {row.kind}"
+        raise Conflict(
+            f"{row.kind} {cid} does not carry the mark {intent}",
+            why=f"under that mark the cloud shows {shown}",
+            remedy="give the id that the cloud shows; without one, say that it is gone",
+        )
+
+
+def _refuse_another_s(tx: Tx, row: ObjectRow, cid: str) -> None:
+    """What is settled is deleted one day: it must be nobody else's."""
+    user = enrolled.user_of(tx, row.cloud, cid) if row.kind == "vm" else objects.holder_of(tx, row.cloud, row.kind, cid)
+    if user is not None:
+        raise Conflict(
+            f"{row.kind} {cid} of cloud {row.cloud} belongs to {user}",
+            remedy="give the id of the object that carries the mark of this intent",
+        )

@@ -1,0 +1,104 @@
+"""Starts work: plans on refreshed facts, and turns an accepted plan into a task in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coterie.cpi.load import driver_names
+from coterie.errors import Conflict, NotFound, StalePlan
+from coterie.ledger import writes
+from coterie.ledger.rows import clouds, objects
+from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.store import Ledger, Tx, time
+from coterie.ledger.work import tasks
+from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
+from coterie.manifest import load_cloud_config
+from coterie.plan.model import Plan
+from coterie.requests.draft import Draft, Permit, store_config
+from coterie.requests.request import PlanRequest, configured
+
+
+def plan(ledger: Ledger, request: PlanRequest) -> Plan:
+    """What would be done. Changes no cloud, no wish and no record; the only rows it writes are dated facts."""
+    return Draft(ledger, request).plan
+
+
+def deploy(
+    ledger: Ledger,
+    request: PlanRequest,
+    expect: str | None,
+    by: str | None,
+    *,
+    kind: str = "deploy",
+    permit: Permit | None = None,
+) -> int:
+    """Accept a plan: the task that carries it out. `expect`: the plan that was confirmed; another one → StalePlan.
+
+    `permit` is asked inside the accepting transaction, with the deployment held: it raises, or notes whose it is.
+    """
+    draft = Draft(ledger, request)
+    if expect is not None and draft.plan.id != expect:
+        raise StalePlan(
+            f"plan {expect} is out of date",
+            why=f"the same request now gives plan {draft.plan.id}",
+            remedy="look at the new plan and confirm that one",
+        )
+    return draft.accept(kind, by, permit)
+
+
+def look(ledger: Ledger) -> int | None:
+    """Look after the VMs of every cloud that has any."""
+    with ledger.write() as tx:
+        rows = clouds.all_clouds(tx)
+        steps = [
+            NewStep("look", "begin", name, {}, None, name, row.driver, row.conductor_group)
+            for name, row in sorted(rows.items())
+        ]
+        if not steps or tasks.running(tx, "look"):
+            return None
+        tasks.forget_old(tx, "look", keep=20)
+        return tasks.create(tx, NewTask("look", None, [NewStage("look", steps)], opening=f"{len(steps)} clouds"))
+
+
+def cancel(ledger: Ledger, task: int) -> bool:
+    """False when it had ended already."""
+    with ledger.write() as tx:
+        if not tasks.exists(tx, task):
+            raise NotFound(f"there is no task {task}", remedy="see `coterie tasks`")
+        return tasks.cancel(tx, task)
+
+
+def set_cloud_config(ledger: Ledger, text: str, file: str, expect: int | None = None) -> int:
+    """`expect`: the id of the config that this one was made from; another one now → StalePlan."""
+    config = load_cloud_config(text, file, drivers=driver_names()).value
+    with ledger.write() as tx:
+        present = clouds.config(tx)
+        if expect is not None and expect != (present.id if present else 0):
+            raise StalePlan("the cloud config has changed meanwhile", remedy="look at it, and repeat")
+        return store_config(tx, text, configured(config))
+
+
+def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
+    with ledger.write() as tx:
+        row = objects.get(tx, intent)
+        if row is None or row.kind != "disk":
+            raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
+        if row.cid is None or not (row.state == "kept" or _given_up(tx, row)):
+            raise Conflict(
+                f"disk {intent} is {row.state}, not kept",
+                why=f"it belongs to {row.ref}" if row.node else "",
+                remedy="only a disk that no node uses can be deleted",
+            )
+        cloud = clouds.get(tx, row.cloud)
+        if cloud is None:
+            raise NotFound(f"cloud {row.cloud} is not configured", remedy="put it back: coterie clouds set FILE")
+        writes.apply(tx, [objects.deleting(intent, row.cid)], time(tx))
+        data = {"intent": intent, "cid": row.cid}
+        step = NewStep("disk.delete", "begin", row.ref or intent, data, None, row.cloud, cloud.driver)
+        step = replace(step, conductor_group=cloud.conductor_group)
+        return tasks.create(tx, NewTask("delete-disk", None, [NewStage("disk", [step])], requested_by=by))
+
+
+def _given_up(tx: Tx, disk: ObjectRow) -> bool:
+    """Whether its deletion was asked for before, and cancelled or failed on the way."""
+    return disk.state == "deleting" and disk.node is None and not tasks.running(tx, "delete-disk")

@@ -1,0 +1,151 @@
+"""The method `cleanup` with the local ledger as witness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coterie.ids import Ids
+from coterie.ledger.rows import bosh_objects
+from coterie.ledger.work import leases
+from coterie.sandbox import disks, faults
+from coterie.sandbox.vm_shape import get_vm
+from tests.bosh.program import DIRECTOR, CpiFailure, Shop
+
+MARK = "0123456789abcdefghjkmnpqrs"
+
+
+def stray(shop: Shop, intent: str) -> str:
+    """A disk with our mark whose answer nobody ever got."""
+    tags = {"coterie-director": DIRECTOR, "coterie-intent": intent}
+    return disks.create_disk(shop.account, name="d", size_mb=1024, zone="z1", tags=tags).id
+
+
+def verdicts(report: Any, kind: str) -> dict[str, str]:
+    return {found["cid"]: found["verdict"] for found in report[kind]["found"]}
+
+
+def test_what_the_ledger_holds_is_kept(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    shop.create_vm("agent-1", stemcell, group="g-web")
+    shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    before = shop.inventory()
+    shop.cleanup()
+    assert shop.inventory() == before
+
+
+@pytest.mark.parametrize("known", [None, {"disk": []}, {"vm": []}])
+def test_what_the_ledger_never_heard_of_is_kept_whatever_the_caller_says(shop: Shop, known: Any) -> None:
+    shop.stemcell()
+    cid = stray(shop, MARK)
+    report = shop.cleanup(known)
+    assert verdicts(report, "disk") == {cid: "keep"}
+    assert "restored from an old backup" in report["disk"]["found"][0]["reason"]
+    assert shop.inventory()["disk"] == [cid]
+
+
+@pytest.mark.parametrize("known", [None, {"disk": [], "image": []}])
+@pytest.mark.parametrize("place", ["lost.db", "not-mounted/coterie_cpi/ledger.db"])
+def test_without_a_ledger_everything_is_listed_and_nothing_deleted(shop: Shop, known: Any, place: str) -> None:
+    stemcell, disk = shop.stemcell(), shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    shop.configure(ledger=str(shop.folder / place))
+    report = shop.cleanup(known)
+    assert (verdicts(report, "disk"), verdicts(report, "image")) == ({disk: "keep"}, {stemcell: "keep"})
+    assert "name with `ledger:`" in report["disk"]["stopped"]
+    assert report["vm"]["stopped"] is None
+    assert shop.inventory() == {"disk": [disk], "image": [stemcell]}
+    assert not (shop.folder / place).exists()
+
+
+def test_groups_that_compilation_machines_left_behind_go_and_used_ones_stay(shop: Shop) -> None:
+    shop.configure(groups={"compilation": True})
+    stemcell, jobs = shop.stemcell(), [f"compilation-{n}b5b4a9e-1111-2222-3333-444444444444" for n in range(3)]
+    cids = [shop.create_vm(job, stemcell, group=f"bosh-dep-{job}", job=job) for job in jobs]
+    for cid in cids[1:]:
+        shop.call("delete_vm", cid)
+    assert len(shop.inventory()["server_group"]) == 3
+    report = shop.cleanup()
+    assert len(report["server_group"]["deleted"]) == 2
+    (left,) = shop.inventory()["server_group"]
+    assert get_vm(shop.account, cids[0]).groups == (left,)
+    shop.call("delete_vm", cids[0])
+    shop.cleanup()
+    assert shop.inventory() == {"image": [stemcell]}
+
+
+def test_with_a_list_what_is_not_on_it_goes(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    kept = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    lost = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    report = shop.cleanup({"disk": [kept]})
+    assert report["disk"]["deleted"] == [lost]
+    assert shop.inventory() == {"image": [stemcell], "disk": [kept]}
+
+
+def test_a_kind_that_the_list_leaves_out_is_decided_by_the_ledger(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    report = shop.cleanup({"vm": []})
+    assert shop.inventory() == {"image": [stemcell]}
+    assert "named no image" in report["image"]["notes"][0]
+
+
+def test_what_a_living_call_works_on_is_spared(shop: Shop) -> None:
+    shop.stemcell()
+    intent = Ids().intent()
+    with shop.ledger() as ledger, ledger.write() as tx:
+        bosh_objects.intend(tx, intent, "disk", "lab", DIRECTOR)
+        leases.take(tx, f"intent/{intent}", "other", 60)
+    cid = stray(shop, intent)
+    assert verdicts(shop.cleanup({"disk": []}), "disk") == {cid: "keep"}
+    with shop.ledger() as ledger, ledger.write() as tx:
+        leases.release(tx, f"intent/{intent}", "other")
+    shop.cleanup({"disk": []})
+    assert "disk" not in shop.inventory()
+
+
+def test_a_tombstone_makes_a_late_arrival_an_orphan(shop: Shop) -> None:
+    shop.stemcell()
+    with shop.ledger() as ledger, ledger.write() as tx:
+        bosh_objects.intend(tx, MARK, "disk", "lab", DIRECTOR)
+        bosh_objects.gone(tx, MARK, tombstone=True)
+    cid = stray(shop, MARK)
+    assert shop.cleanup()["disk"]["deleted"] == [cid]
+
+
+def test_the_young_are_spared(shop: Shop) -> None:
+    shop.stemcell()
+    cid = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    assert verdicts(shop.cleanup({"disk": []}, grace_s=3600), "disk") == {cid: "young"}
+
+
+def test_a_dry_run_changes_nothing_and_is_the_default(shop: Shop) -> None:
+    cid = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    report = shop.call("cleanup", DIRECTOR, {"disk": []}, {"grace_s": 0})
+    assert verdicts(report, "disk") == {cid: "orphan"}
+    assert shop.inventory()["disk"] == [cid]
+
+
+def test_others_are_never_touched(shop: Shop) -> None:
+    shop.stemcell()
+    foreign = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1, director_uuid="another")
+    shop.cleanup({"vm": [], "disk": [], "image": []})
+    assert shop.inventory() == {"disk": [foreign]}
+
+
+def test_another_directors_objects_are_not_judged_by_our_marks(shop: Shop) -> None:
+    disk = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    with pytest.raises(CpiFailure, match="in the name of Director another"):
+        shop.call("cleanup", DIRECTOR, {"disk": []}, {"dry_run": False, "grace_s": 0}, director_uuid="another")
+    assert shop.inventory() == {"disk": [disk]}
+
+
+def test_groups_can_be_joined_again_after_a_sweep_that_failed(shop: Shop) -> None:
+    stemcell = shop.stemcell()
+    shop.call("delete_vm", shop.create_vm("agent-1", stemcell, group="bosh-dep-web"))
+    (group,) = shop.inventory()["server_group"]
+    faults.add(shop.account.datacenter.store, "list_vms", "error", times=1)
+    with pytest.raises(CpiFailure):
+        shop.cleanup()
+    cid = shop.create_vm("agent-2", stemcell, group="bosh-dep-web")
+    assert get_vm(shop.account, cid).groups == (group,)

@@ -1,0 +1,81 @@
+"""The verbs for people: cleanup, check, launcher, and what is said to a wrong word."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coterie.bosh.client.in_process import respond
+from tests.bosh.program import DIRECTOR, Shop
+
+
+def verb(shop: Shop, *words: str) -> subprocess.CompletedProcess[str]:
+    source = str(Path(respond.__code__.co_filename).parents[3])
+    return subprocess.run(
+        [sys.executable, "-m", "coterie.bosh.main", words[0], "--config", str(shop.config), *words[1:]],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+
+
+def test_the_verb_shows_first_and_deletes_when_told(shop: Shop) -> None:
+    cid = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
+    known = shop.folder / "known.json"
+    known.write_text(json.dumps({"disk": []}))
+    words = ("cleanup", "--director-uuid", DIRECTOR, "--known", str(known), "--grace", "0")
+    shown = verb(shop, *words)
+    assert (shown.returncode, cid in shown.stdout, "1 would be deleted with --apply" in shown.stdout) == (0, True, True)
+    assert shop.inventory() == {"disk": [cid]}
+    assert verb(shop, *words, "--apply").returncode == 0
+    assert shop.inventory() == {}
+
+
+def test_the_verb_names_a_list_that_cannot_be_read(shop: Shop) -> None:
+    told = verb(shop, "cleanup", "--director-uuid", DIRECTOR, "--known", str(shop.folder / "none"))
+    assert told.returncode == 2
+    assert "--known" in told.stderr
+
+
+def test_check_says_what_is_in_order_and_what_is_not(shop: Shop) -> None:
+    good = verb(shop, "check")
+    assert (good.returncode, "BAD" in good.stdout) == (0, False)
+    shop.config.chmod(0o644)
+    shop.configure(ledger="/nonexistent/folder/ledger.db")
+    shop.config.chmod(0o644)
+    bad = verb(shop, "check", "-o", "json")
+    assert bad.returncode == 1
+    failed = {item["what"]: item["remedy"] for item in json.loads(bad.stdout) if not item["ok"]}
+    assert failed.keys() == {"file permissions", "ledger"}
+    assert all(failed.values())
+
+
+def test_the_launcher_is_a_program_that_needs_no_environment(shop: Shop) -> None:
+    file = shop.folder / "bin-cpi"
+    assert verb(shop, "launcher", str(file)).returncode == 0
+    done = subprocess.run([str(file)], input=shop.request("has_vm", "i-1"), env={}, capture_output=True, timeout=150)
+    assert (done.returncode, json.loads(done.stdout)["result"]) == (0, False)
+
+
+def test_a_launcher_of_the_first_release_goes_on_working(shop: Shop) -> None:
+    file = shop.folder / "bin-cpi"
+    assert verb(shop, "launcher", str(file)).returncode == 0
+    text = file.read_text()
+    assert "coterie.bosh.client.client" in text
+    file.write_text(text.replace("coterie.bosh.client.client", "coterie.cpi_program.client"))
+    done = subprocess.run([str(file)], input=shop.request("has_vm", "i-1"), env={}, capture_output=True, timeout=150)
+    assert (done.returncode, json.loads(done.stdout)["result"]) == (0, False)
+
+
+@pytest.mark.parametrize("words", [["--frobnicate"], ["--config"], ["destroy"]])
+def test_a_wrong_word_is_a_usage_error_and_reads_no_request(words: list[str], shop: Shop) -> None:
+    source = str(Path(respond.__code__.co_filename).parents[3])
+    command = [sys.executable, "-m", "coterie.bosh.main", *words]
+    told = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=150)
+    assert (told.returncode, told.stdout) == (2, b"")

@@ -1,0 +1,42 @@
+"""Errands through the API: a group is repaired, rights are granted; both are tasks, and refusals say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from coterie.conductor.process import Conductor
+from coterie.director.context import Office
+from tests.director.asgi import Client
+from tests.director.test_work import WISH, deploy, ended
+
+
+@pytest.fixture
+def working(office: Office, client: Client) -> Iterator[Client]:
+    conductor = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=2)
+    conductor.start()
+    light = {"name": "debian-12", "version": "1.1", "cloud_properties": {"image": "x"}}
+    assert client.send("POST", "/v1/stemcells", light).status == 201
+    assert deploy(client, WISH)["state"] == "done"
+    yield client
+    conductor.drain(10)
+
+
+def test_a_group_is_repaired_by_a_task_that_may_be_repeated(working: Client) -> None:
+    (group,) = working.get("/v1/groups").json["items"]
+    for handle in (group["cid"], group["intent"]):
+        reply = working.send("POST", f"/v1/groups/{handle}/repair")
+        assert reply.status == 202
+        assert ended(working, reply.json["task_id"])["state"] == "done"
+    assert working.send("POST", "/v1/groups/nobody/repair").status == 404
+
+
+def test_rights_are_granted_where_the_driver_can(working: Client) -> None:
+    reply = working.send("POST", "/v1/clouds/lab/grant", {"user": "ops"})
+    assert reply.status == 202
+    done = ended(working, reply.json["task_id"])
+    assert done["state"] == "failed"
+    assert "grant" in str(working.get(f"/v1/tasks/{reply.json['task_id']}").json)
+    assert working.send("POST", "/v1/clouds/nobody/grant", {"user": "ops"}).status == 404
+    assert working.send("POST", "/v1/clouds/lab/grant", {}).status == 422

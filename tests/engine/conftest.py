@@ -1,0 +1,3 @@
+from tests.requests.conftest import here, local
+
+__all__ = ["here", "local"]
