@@ -1,0 +1,163 @@
+"""Creating a VM: the arguments, read once; the order of the work; and the undo of what a failed creation began.
+
+A driver writes one class with the steps of `VmCreation`, one object per call, and runs `create_vm(creation)`:
+
+    find_existing   a VM under this mark that an earlier call began or finished
+    resolve         look up all that the arguments name, and refuse all that can be refused; creates nothing
+    prepare         create what the VM needs before it boots: key pair, ports, addresses
+    boot            create the VM itself and wait until the cloud has placed it
+    finish          what comes after the boot: tags, public addresses. Repeatable, since it also completes a VM that an
+                    interrupted call left
+
+`prepare`, `boot` and `finish` add to the `Undo` how to take back what they create. After a failure all of it is taken
+back, newest first. A step that leaves something in doubt calls `undo.clear()` before it raises: then everything stays.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from coterie.cpi.contract import (
+    CpiError,
+    Form,
+    InvalidCall,
+    Json,
+    Mark,
+    Networks,
+    OutcomeUnknown,
+    VMCreationFailed,
+)
+
+Spec = TypeVar("Spec")  # a driver's reading of the VM's cloud_properties
+Resolved = TypeVar("Resolved")
+Vm = TypeVar("Vm")
+_TYPES = ("manual", "dynamic", "vip")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRequest:
+    """One entry of the networks argument. `ip` None: the cloud chooses. `properties`: its cloud_properties, read."""
+
+    label: str
+    type: str
+    ip: str | None
+    properties: Mapping[str, Any]
+    nic_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateVmArgs(Generic[Spec]):
+    """The arguments of create_vm, read. `requests`: the networks, that with the default gateway first."""
+
+    agent_id: str
+    stemcell_cid: str
+    spec: Spec
+    networks: Networks
+    requests: Sequence[NetworkRequest]
+    disk_cids: Sequence[str]
+    env: Json
+    mark: Mark
+
+    @property
+    def nics(self) -> list[NetworkRequest]:
+        return [one for one in self.requests if one.type != "vip"]
+
+    @property
+    def vips(self) -> list[NetworkRequest]:
+        return [one for one in self.requests if one.type == "vip"]
+
+
+class VmCreation(Protocol[Resolved, Vm]):
+    """The steps of one create_vm, in their order. They raise `CpiError`s only; a driver's refusal is one too."""
+
+    def find_existing(self) -> Vm | None: ...
+
+    def resolve(self) -> Resolved: ...
+
+    def prepare(self, resolved: Resolved, undo: Undo) -> None: ...
+
+    def boot(self, resolved: Resolved, undo: Undo) -> Vm: ...
+
+    def finish(self, vm: Vm, undo: Undo) -> Vm: ...
+
+
+def create_vm(creation: VmCreation[Resolved, Vm]) -> Vm:
+    """The VM of the creation's mark, whole; or an error, after which nothing is left unless the outcome is unknown."""
+    undo = Undo()
+    vm = creation.find_existing()
+    try:
+        if vm is None:
+            resolved = creation.resolve()
+            creation.prepare(resolved, undo)
+            vm = creation.boot(resolved, undo)
+        return creation.finish(vm, undo)
+    except CpiError as error:
+        raise undo.run(error) from error
+
+
+class Undo:
+    """How to take back what a creation began."""
+
+    def __init__(self) -> None:
+        self._steps: list[Callable[[], object]] = []
+
+    def add(self, step: Callable[[], object]) -> None:
+        self._steps.append(step)
+
+    def clear(self) -> None:
+        """Everything stays, whatever happens next."""
+        self._steps.clear()
+
+    def run(self, error: CpiError) -> CpiError:
+        """Take everything back, newest first; the error to raise. What was in doubt is certain once it is gone."""
+        if not self._steps:
+            return error
+        try:
+            while self._steps:
+                self._steps.pop()()
+        except CpiError as trouble:
+            return OutcomeUnknown(
+                "a VM failed and could not be removed",
+                why=f"{error}; then {trouble}",
+                remedy="look for it by its mark and delete it",
+            )
+        if isinstance(error, OutcomeUnknown):
+            return VMCreationFailed(error.what, why=error.why, remedy=error.remedy, retryable=True)
+        return error
+
+
+def read_networks(networks: Networks, form: Form) -> list[NetworkRequest]:
+    """In the order of the argument, but the network with the default gateway first. `form`: for the cloud_properties
+    of a network."""
+    requests = [_read_network(label, spec, form) for label, spec in networks.items()]
+    routed = {label for label, spec in networks.items() if "gateway" in (spec.get("default") or ())}
+    return sorted(requests, key=lambda request: request.label not in routed)
+
+
+def _read_network(label: str, spec: Mapping[str, Any], form: Form) -> NetworkRequest:
+    type_ = str(spec.get("type", "manual"))
+    if type_ not in _TYPES:
+        raise _mistake(label, "type", f"is {type_!r}", f"use one of: {', '.join(_TYPES)}")
+    return NetworkRequest(
+        label=label,
+        type=type_,
+        ip=None if type_ == "dynamic" else _address(label, type_, spec.get("ip")),
+        properties=form.read(spec.get("cloud_properties") or {}, f"networks.{label}.cloud_properties"),
+        nic_group=str(spec["nic_group"]) if spec.get("nic_group") else None,
+    )
+
+
+def _address(label: str, type_: str, ip: Any) -> str:
+    if not ip:
+        raise _mistake(label, "ip", "is missing", f"a {type_} network needs an address")
+    try:
+        return str(ipaddress.ip_address(str(ip)))
+    except ValueError:
+        raise _mistake(label, "ip", f"is {ip!r}", "write it like 10.1.0.7") from None
+
+
+def _mistake(label: str, field: str, what: str, remedy: str) -> InvalidCall:
+    return InvalidCall(f"networks.{label}.{field} {what}", remedy=remedy)

@@ -1,0 +1,97 @@
+"""Records of what a cloud cannot remember of a server group: its policy and its security groups.
+
+A driver keeps them where its cloud allows, for example as tags of the default security group, and says how through
+`RecordStore`. A change adds a record with a higher number before the older ones go, so that the newest counts and an
+unfinished change can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from coterie.cpi.contract import InvalidCall
+
+NO_POLICY = "none"  # how stored records write that a server group has no policy
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """`policy` None: the VMs of the server group share security groups only."""
+
+    cid: str
+    number: int
+    policy: str | None
+    security_groups: tuple[str, ...]
+
+
+class RecordStore(Protocol):
+    """Where a cloud keeps the records of all server groups."""
+
+    limit: int
+    """How many security groups one record holds."""
+
+    def list_records(self) -> list[GroupRecord]:
+        """All readable records, in any order."""
+
+    def require_room(self, cid: str) -> None:
+        """Raise where the cloud takes no record of another server group."""
+
+    def add_record(self, record: GroupRecord) -> None:
+        """Succeeds where the very same record exists already."""
+
+    def delete_records(self, records: Sequence[GroupRecord]) -> None:
+        """Records that are gone already are fine. Never called with an empty sequence."""
+
+
+class GroupRecords:
+    def __init__(self, store: RecordStore) -> None:
+        self._store = store
+
+    def newest(self) -> dict[str, GroupRecord]:
+        """The record that counts, of every server group by its CID."""
+        return {record.cid: record for record in sorted(self._store.list_records(), key=lambda one: one.number)}
+
+    def find(self, cid: str) -> GroupRecord | None:
+        return self.newest().get(cid)
+
+    def list_of(self, cid: str) -> list[GroupRecord]:
+        """Of one server group, the newest last; more than one only while a change is not finished."""
+        found = [record for record in self._store.list_records() if record.cid == cid]
+        return sorted(found, key=lambda record: record.number)
+
+    def security_groups(self) -> set[str]:
+        """Ids of all that some server group has."""
+        return {one for record in self.newest().values() for one in record.security_groups}
+
+    def holders(self, security_group: str) -> tuple[str, ...]:
+        """CIDs of the server groups whose VMs get this security group, whether or not they have a VM now."""
+        return tuple(sorted(one.cid for one in self.newest().values() if security_group in one.security_groups))
+
+    def require_room(self, cid: str, count: int) -> None:
+        """Refuse, before anything is created, what no record could hold."""
+        if count > self._store.limit:
+            raise InvalidCall(
+                f"server group {cid} has {count} security groups",
+                remedy=f"use at most {self._store.limit} for one group",
+            )
+        self._store.require_room(cid)
+
+    def write(self, cid: str, policy: str | None, security_groups: tuple[str, ...]) -> None:
+        """Add the record that counts from now on; a repeat changes nothing."""
+        old = self.find(cid)
+        if old and (old.policy, old.security_groups) == (policy, security_groups):
+            return
+        self._store.add_record(GroupRecord(cid, old.number + 1 if old else 1, policy, security_groups))
+
+    def delete(self, cid: str) -> None:
+        self._delete(self.list_of(cid))
+
+    def delete_older(self, cid: str) -> None:
+        """End a change: only the newest record stays."""
+        self._delete(self.list_of(cid)[:-1])
+
+    def _delete(self, records: Sequence[GroupRecord]) -> None:
+        if records:
+            self._store.delete_records(records)
