@@ -103,7 +103,7 @@ def test_a_strange_key_is_refused(client: Client, started: list[Any], key: str) 
 @pytest.mark.parametrize(
     ("method", "path", "function"),
     [
-        ("DELETE", "/v1/deployments/x?delete_disks=true", "deployments.deployments.delete"),
+        ("DELETE", "/v1/deployments/x?delete_disks=true", "deployments.wishes.delete"),
         ("DELETE", "/v1/disks/i1", "disks.deployments.delete_disk"),
     ],
 )
