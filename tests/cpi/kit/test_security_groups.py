@@ -6,6 +6,7 @@ import pytest
 from kit.group_cloud import MemoryCloud
 
 from coterie.cpi.contract import CpiError, InvalidCall, SecurityGroup
+from coterie.cpi.kit.security_groups import read_ports
 
 
 @pytest.fixture
@@ -70,3 +71,13 @@ def test_names_that_must_exist(cloud: MemoryCloud) -> None:
     assert cloud.security_groups.require_existing(["web", "web"]) == ["sg-1"]
     with pytest.raises(CpiError, match="no security group 'db'"):
         cloud.security_groups.require_existing(["db"])
+
+
+def test_ports_of_a_rule() -> None:
+    assert [read_ports(rule) for rule in ({"ports": 80}, {"ports": "8000-8080"}, {})] == [
+        (80, 80),
+        (8000, 8080),
+        (1, 65535),
+    ]
+    with pytest.raises(InvalidCall, match="ports 'http'"):
+        read_ports({"ports": "http"})

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from coterie.cpi.contract import CpiError, GroupInUse, Mark, SecurityGroup
+from coterie.cpi.contract import CpiError, GroupInUse, InvalidCall, Mark, SecurityGroup
 from coterie.cpi.kit.group_records import GroupRecords
 
 
@@ -139,3 +139,12 @@ class SecurityGroups:
         """Whether a call may have ended before the last rule: an earlier one under this very mark, or one of ours that
         did not get as far as its record. Any other security group keeps the rules that it has."""
         return found.mark is not None and (found.mark == mark or not self._records.holders(found.id))
+
+
+def read_ports(rule: Mapping[str, Any]) -> tuple[int, int]:
+    """The first and last port of a rule, written like 80 or 8000-8080; all of them where the rule names none."""
+    text = str(rule.get("ports") or "1-65535")
+    low, _, high = text.partition("-")
+    if not low.strip().isdecimal() or (high and not high.strip().isdecimal()):
+        raise InvalidCall(f"a security rule has ports {text!r}", remedy="write them like 80 or 8000-8080")
+    return int(low), int(high or low)

@@ -28,10 +28,16 @@ class Waits:
     remedy: str = "look at it in the cloud; raise properties.state_timeout if it only needs longer"
 
     def until(
-        self, what: str, look: Callable[[], T | None], limit_s: float | None = None, first_s: float = 0.0, why: str = ""
+        self,
+        what: str,
+        look: Callable[[], T | None],
+        limit_s: float | None = None,
+        first_s: float = 0.0,
+        why: str = "",
+        verb: str = "happen",
     ) -> T:
         """What `look` finds in the end. The first look is after `first_s`, the last one at the limit: `Overdue` then,
-        with `why`. An error of `look` ends the wait."""
+        which says that `what` did not `verb` in time, and `why`. An error of `look` ends the wait."""
         limit = self.timeout_s if limit_s is None else limit_s
         deadline, rest = time.monotonic() + limit, self.poll_s
         time.sleep(min(first_s, limit))
@@ -40,6 +46,6 @@ class Waits:
             if found is not None:
                 return found
             if time.monotonic() >= deadline:
-                raise Overdue(f"{what} did not happen within {limit:.0f} s", why=why, remedy=self.remedy)
+                raise Overdue(f"{what} did not {verb} within {limit:.0f} s", why=why, remedy=self.remedy)
             time.sleep(min(rest, max(deadline - time.monotonic(), 0.0)))
             rest = min(rest * self.growth, self.slowest_poll_s)
