@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from coterie.engine.committer import Committer
 from tests.cleanup.leaks import FOREIGN, Leaks
 from tests.kill.nursery import Nursery
-from tests.kill.points import Point
+from tests.kill.points import Point, commit_of
 
 # The moments at which something is in the cloud that the ledger does not know of, or the other way round.
-_DELICATE = ("call create", "cloud ", "commit task.committer")
+_DELICATE = ("call create", "cloud ", commit_of(Committer._apply))
 
 
 def _run(folder: Path, wanted: str) -> None:
@@ -20,6 +21,7 @@ def _run(folder: Path, wanted: str) -> None:
         assert len(leaks.foreign) >= FOREIGN
         points = [point for point in leaks.points() if wanted == "all" or _delicate(point)]
         assert len(points) > 20
+        assert {point.kind.split()[0] for point in points} == {"call", "cloud", "commit"}
         wrong = {str(point): found for point in points if (found := leaks.die_and_clean(point))}
     assert wrong == {}
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.kill.points import SIDES, Point
+from coterie.conductor.heartbeat import Heart
+from tests.kill.points import SIDES, Point, commit_of
 from tests.kill.scenario import Phase
 from tests.kill.truth import Book
 from tests.kill.world import World
 
-# Comes when it comes; the phase that waits for one is where it is killed.
-_HEARTBEAT = ("commit conductor.heart.Heart._beat", "look")
+# Comes at no fixed moment; the phase that waits for one is where the Director is killed.
+_HEARTBEAT = (commit_of(Heart._beat), "look")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,11 @@ from collections import Counter
 
 import pytest
 
+from coterie.conductor.heartbeat import Heart
+from coterie.conductor.process import Conductor
+from coterie.engine.committer import Committer
 from tests.kill.matrix import Matrix
-from tests.kill.points import SIDES, Point
+from tests.kill.points import SIDES, Point, commit_of
 from tests.kill.scenario import phases
 
 PHASES = [phase.name for phase in phases()]
@@ -49,5 +52,8 @@ def test_commits_calls_and_changes_of_the_cloud_are_all_seen(matrix: Matrix) -> 
     assert counted.keys() == {"commit", "call", "cloud"}
     for made in ("create_stemcell", "create_server_group", "create_vm", "create_disk"):
         assert f"call {made}" in kinds
-    assert "commit conductor.process.Conductor.start" in kinds
-    assert "commit task.draft.Draft.accept deploy" in kinds
+    assert commit_of(Conductor.start) in kinds
+    assert any(kind.startswith("commit requests.") and kind.endswith(" deploy") for kind in kinds)
+    assert any(kind.startswith(commit_of(Committer._apply)) for kind in kinds)
+    reached = {point.kind for points in matrix.recording.points.values() for point in points}
+    assert commit_of(Heart._beat) in reached
