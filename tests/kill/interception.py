@@ -32,7 +32,7 @@ def install(tracer: Tracer) -> None:
 
 
 def _around_ledger(tracer: Tracer) -> None:
-    for name in ("write", "write_unheard"):
+    for name in ("write", "write_silently"):
         setattr(Ledger, name, _watched(getattr(Ledger, name), tracer))
     steps.commit = _noting(steps.commit, lambda tx, outcomes: [_words_of(outcome) for outcome in outcomes])
     tasks.create = _noting(tasks.create, lambda tx, new: [new.kind])

@@ -55,7 +55,7 @@ def test_a_write_wakes_the_other_process(postgres_url: str) -> None:
 def test_an_unheard_write_and_a_read_wake_nobody(postgres_url: str) -> None:
     with two(postgres_url) as (one, other):
         seen = other.written.version
-        with one.write_unheard():
+        with one.write_silently():
             pass
         with one.read():
             pass
@@ -91,7 +91,7 @@ def test_a_question_wakes_those_who_answer_and_another_write_does_not(postgres_u
             pass
         other.written.wait(written, 20)
         assert other.asked.version == seen
-        one.ask()
+        one.notify_question()
         other.asked.wait(seen, 20)
         assert other.asked.version != seen
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
-
 from coterie.errors import CoterieError, Refused, Unreachable
+from coterie.ledger.errors import BadUrl, NotPermitted, Unavailable, reason
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as database_time
 from coterie.settings import veiled
@@ -24,17 +23,16 @@ class ClockOff(CoterieError):
 def connect(url: str) -> Ledger:
     try:
         return Ledger.open(url)
-    except (OperationalError, ArgumentError) as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    except (Unavailable, BadUrl) as error:
         raise Unreachable(
             f"cannot open the ledger {veiled(url)}",
-            why=veiled(reason),
+            why=veiled(reason(error)),
             remedy="check that the database runs, and its URL: --database or COTERIE_DATABASE",
         ) from error
-    except ProgrammingError as error:
+    except NotPermitted as error:
         raise Refused(
             f"this role may not bring the ledger {veiled(url)} up to date",
-            why=veiled(str(error.orig).strip().splitlines()[0]),
+            why=veiled(reason(error)),
             remedy="start the Director of this release first, then grant again: coterie conductors role NAME",
         ) from error
 

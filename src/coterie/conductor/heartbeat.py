@@ -6,9 +6,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from sqlalchemy.exc import DBAPIError
-
 from coterie.engine.fence import Lease
+from coterie.ledger.errors import DatabaseRefusal
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors
 from coterie.telemetry.process import BEATS
@@ -59,7 +58,7 @@ class Heart:
 
     def _beat(self) -> bool:
         since = self._lease.moment()
-        with self._ledger.write_unheard() as tx:
+        with self._ledger.write_silently() as tx:
             held = conductors.beat(tx, *self._me)
             silent = conductors.silent(tx)
         if not held:
@@ -74,6 +73,6 @@ class Heart:
         try:
             with self._ledger.write() as tx:
                 conductors.reap(tx)
-            self._ledger.asked.ring()  # their questions are open again
-        except DBAPIError as error:
+            self._ledger.asked.notify()  # their questions are open again
+        except DatabaseRefusal as error:
             log.info("silent conductors cannot be struck out yet: %s", type(error.orig).__name__)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from sqlalchemy.exc import ProgrammingError
-
 from coterie.errors import Refused
+from coterie.ledger.errors import NotPermitted
 from coterie.ledger.rows import keys
 from coterie.ledger.store import Ledger
 from coterie.seal.keys import KeyFile
@@ -43,7 +42,7 @@ def _publish(ledger: Ledger, group: str, file: KeyFile) -> list[keys.KeyRow]:
     try:
         with ledger.write() as tx:
             return keys.publish_first(tx, group, newest.public.id, newest.public.text, "conductor")
-    except ProgrammingError:
+    except NotPermitted:
         # The database role of a conductor need not have this right, and should not where sites distrust each other.
         log.warning(
             "the key of conductor group %r is not published yet; an admin can: coterie conductors keys publish %s "

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from coterie import __version__
 from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
 from coterie.conductor.hand_back import Returns
@@ -32,6 +30,7 @@ from coterie.engine.unopened import Unopened
 from coterie.errors import KeyMissing
 from coterie.flows import FLOWS as TASK_FLOWS
 from coterie.ids import Ids
+from coterie.ledger.errors import DatabaseError
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors, tasks
@@ -135,8 +134,8 @@ class Conductor:
         """Claim nothing more, let running labels end, hand the rest back, leave the fleet."""
         self._stopping.set()
         self._inbox.close()
-        self._ledger.written.ring()
-        self._ledger.asked.ring()
+        self._ledger.written.notify()
+        self._ledger.asked.notify()
         try:
             with self._ledger.write() as tx:  # at once: the others take over our share while we finish
                 conductors.drain(tx, self.name, self.incarnation)
@@ -145,7 +144,7 @@ class Conductor:
             self._lease.lose()  # a thread that outlasted the join must not call a cloud for a step that is another's
             with self._ledger.write() as tx:
                 conductors.leave(tx, self.name, self.incarnation)
-        except SQLAlchemyError:
+        except DatabaseError:
             log.exception("the database does not answer: this conductor leaves without a word, its lease will end")
         self._heart.stop()
 

@@ -64,7 +64,7 @@ class Questions:
             share = self._standing.now(tx).share
             if not facts.open_questions(tx, share):
                 return False
-        with self._ledger.write_unheard() as tx:
+        with self._ledger.write_silently() as tx:
             wanted = facts.claim(tx, self._owner, self._lease_s, share, besides=busy)
             asked_at = time(tx)
         if wanted is None:
@@ -87,7 +87,7 @@ class Questions:
         finally:
             if self._asking.get(wanted.cloud) == begun:
                 del self._asking[wanted.cloud]
-            self._ledger.asked.ring()  # another question about this cloud may wait for its turn
+            self._ledger.asked.notify()  # another question about this cloud may wait for its turn
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:

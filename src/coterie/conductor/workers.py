@@ -13,7 +13,8 @@ from coterie.engine.committer import Committer
 from coterie.engine.compute_slot import TURN
 from coterie.engine.runner import Runner
 from coterie.errors import LeaseLost
-from coterie.ledger.store import Ledger, is_outage
+from coterie.ledger.errors import is_outage
+from coterie.ledger.store import Ledger
 from coterie.ledger.work.steps import Claim, Outcome
 from coterie.telemetry.process import LOSSES, STEPS
 
@@ -95,7 +96,7 @@ class Workers:
 
     def _leave(self, claim: Claim) -> None:
         self._inbox.done(claim)
-        self._ledger.written.ring()  # there is room for another claim
+        self._ledger.written.notify()  # there is room for another claim
 
     def _replace(self, claim: Claim) -> None:
         """A call hangs: its thread is written off, and another takes its place."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from coterie.engine.flow import Done, Fail, Flow, Flows, Move, Next, Skip, Wait, Work
 from coterie.engine.retry import Retry
 from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
+from coterie.ledger.errors import is_outage
 from coterie.ledger.rows.events import Event
-from coterie.ledger.store import is_outage
 from coterie.ledger.work.steps import Claim, Outcome
 from coterie.telemetry import trace
 from coterie.telemetry.process import RETRIES

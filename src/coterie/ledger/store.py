@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,9 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from coterie.errors import LedgerUnusable, UsageError
 from coterie.ledger import schema
-from coterie.ledger.bell import Bell
 
 if TYPE_CHECKING:
-    from coterie.ledger.wakeups import Wakeups
+    from coterie.ledger.postgresql import Wakeups
 
 Tx = sa.Connection
 
@@ -31,7 +30,8 @@ _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c
 _KEEPALIVE = {"keepalives_idle": 20, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 45_000}
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _POLL_S = 1.0
-_TRUST_S = 10.0  # a wake-up that got lost costs no more than this
+QUESTION = "q"  # what a wake-up carries when there may be a question about a cloud
+_TRUST_S = 10.0  # a lost wake-up delays work by no more than this
 
 
 class now(FunctionElement[float]):
@@ -55,15 +55,48 @@ def _postgresql_now(element: now, compiler: Any, **kw: Any) -> str:
 
 
 def time(tx: Tx) -> float:
-    """The database's time now."""
+    """The database's time now, in seconds since 1970."""
     return tx.execute(_NOW).scalar_one()
 
 
-def is_outage(error: BaseException) -> bool:
-    """Whether the database did not answer (restarted, unreachable, cut off): the same can be tried again."""
-    if isinstance(error, sa.exc.TimeoutError | sa.exc.OperationalError | sa.exc.InterfaceError):
-        return True
-    return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
+def insert_or_update(tx: Tx, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """One statement, so that two writers cannot both insert."""
+    new = insert_into(tx, table).values(**key, **values)
+    tx.execute(new.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
+
+
+def insert_or_leave(tx: Tx, table: sa.Table, key: Mapping[str, Any]) -> None:
+    tx.execute(insert_into(tx, table).values(**key).on_conflict_do_nothing())
+
+
+def insert_into(tx: Tx, table: sa.Table) -> Any:
+    """An INSERT that knows ON CONFLICT: each dialect has its own, and only the one in use is imported."""
+    if tx.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]  # same shape, other dialect
+    return insert(table)
+
+
+class WakeUp:
+    """Threads of one process rest on it until one of them notifies it. A woken thread reads the tables itself.
+
+    `version` rises with every notification, so that one between a look and the rest that follows is not missed.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._changed = threading.Condition()
+
+    def notify(self) -> None:
+        with self._changed:
+            self.version += 1
+            self._changed.notify_all()
+
+    def wait(self, seen: int, timeout_s: float) -> None:
+        """Rest until it was notified after version `seen`, at most for `timeout_s`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.version != seen, timeout_s)
 
 
 class Ledger:
@@ -73,16 +106,16 @@ class Ledger:
         self._reader = reader
         self._writer = writer
         # SQLite's lock is not fair: writers of one process queue here instead of spinning there.
-        self._turn = threading.Lock() if writer.dialect.name == "sqlite" else None
-        self.written = Bell()  # rung by every write that this process makes or hears of
-        self.asked = Bell()  # rung when there may be a question about a cloud
+        self._write_lock = threading.Lock() if writer.dialect.name == "sqlite" else None
+        self.written = WakeUp()  # notified by every write of this process, and of others as far as we learn of it
+        self.asked = WakeUp()  # notified when there may be a question about a cloud
         self._wakeups: Wakeups | None = None
 
     @staticmethod
     def open(url: str) -> Ledger:
         """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew)."""
-        ledger = _connected(url)
-        with _readable(url):
+        ledger = _connect(url)
+        with _explain_sqlite_errors(url):
             schema.upgrade(ledger._writer)
         if ledger.dialect == "postgresql":
             ledger._listen(_plain(url))
@@ -91,9 +124,9 @@ class Ledger:
     @staticmethod
     def examine(url: str) -> None:
         """Raises what `open` would raise about the database; upgrades nothing."""
-        ledger = _connected(url)
+        ledger = _connect(url)
         try:
-            with _readable(url):
+            with _explain_sqlite_errors(url):
                 schema.require_known(ledger._reader)
         finally:
             ledger.close()
@@ -109,39 +142,39 @@ class Ledger:
 
     @contextmanager
     def write(self) -> Iterator[Tx]:
-        with self._turn or nullcontext(), self._writer.begin() as tx:
+        with self._write_lock or nullcontext(), self._writer.begin() as tx:
             yield tx
-        self.written.ring()
+        self.written.notify()
         if self._wakeups is not None:
-            self._wakeups.tell()
+            self._wakeups.send()
 
     @contextmanager
-    def write_unheard(self) -> Iterator[Tx]:
-        """For what nobody waits for: heartbeats wake nobody, or an idle fleet would never rest."""
-        with self._turn or nullcontext(), self._writer.begin() as tx:
+    def write_silently(self) -> Iterator[Tx]:
+        """Write without a wake-up: heartbeats must not wake idle conductors."""
+        with self._write_lock or nullcontext(), self._writer.begin() as tx:
             yield tx
 
-    def ask(self) -> None:
-        """Wake whoever answers questions about clouds, here and elsewhere."""
-        self.asked.ring()
+    def notify_question(self) -> None:
+        """Wake the threads that answer questions about clouds, in this process and in others."""
+        self.asked.notify()
         if self._wakeups is not None:
-            self._wakeups.tell("q")
+            self._wakeups.send(QUESTION)
 
     @property
     def poll_s(self) -> float:
-        """How long one may rest on being woken: long where other processes wake us, short where they cannot."""
+        """How long a thread may rest without a look: long where other processes send wake-ups, short where not."""
         return _TRUST_S if self._wakeups is not None and self._wakeups.listening else _POLL_S
 
     def _listen(self, url: str) -> None:
-        from coterie.ledger.wakeups import Wakeups  # SQLite needs no client library
+        from coterie.ledger.postgresql import Wakeups  # SQLite needs no client library
 
-        self._wakeups = Wakeups(url, self._heard)
+        self._wakeups = Wakeups(url, self._receive)
 
-    def _heard(self, asked: bool) -> None:
+    def _receive(self, asked: bool) -> None:
         """Another process has written; most writes are no questions."""
-        self.written.ring()
+        self.written.notify()
         if asked:
-            self.asked.ring()
+            self.asked.notify()
 
     def close(self) -> None:
         if self._wakeups is not None:
@@ -150,13 +183,13 @@ class Ledger:
         self._writer.dispose()
 
 
-def _connected(url: str) -> Ledger:
+def _connect(url: str) -> Ledger:
     return _sqlite(url) if url.startswith("sqlite") else _postgresql(url)
 
 
 @contextmanager
-def _readable(url: str) -> Iterator[None]:
-    """What SQLite says of its file is told with the file's name and what to do; a server's words pass."""
+def _explain_sqlite_errors(url: str) -> Iterator[None]:
+    """Errors of SQLite get the file's name and a remedy; those of a server pass unchanged."""
     try:
         yield
     except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
@@ -179,7 +212,7 @@ def _readable(url: str) -> Iterator[None]:
 
 
 def _sqlite(url: str) -> Ledger:
-    # isolation_level None: we say BEGIN ourselves, IMMEDIATE for writers, so that none fails half-way.
+    # isolation_level None: BEGIN is sent by our own listener, IMMEDIATE for writers, so that none fails half-way.
     options: dict[str, Any] = {
         "hide_parameters": True,  # manifests have secrets, and errors are logged
         "connect_args": {"isolation_level": None, "timeout": 60, "check_same_thread": False},
@@ -205,7 +238,7 @@ def _postgresql(url: str) -> Ledger:
             "the database URL names neither SQLite nor PostgreSQL",
             remedy="use sqlite:///PATH or postgresql://USER@HOST/NAME",
         )
-    from coterie.ledger.one_by_one import OneByOne  # SQLite needs no client library
+    from coterie.ledger.postgresql import OneByOne  # SQLite needs no client library
 
     engine = sa.create_engine(
         _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
@@ -215,18 +248,18 @@ def _postgresql(url: str) -> Ledger:
         hide_parameters=True,
         connect_args={"options": _SESSION, "cursor_factory": OneByOne, **_KEEPALIVE},
     )
-    _distrust_rested(engine)
+    _check_rested_connections(engine)
     return Ledger(engine, engine)
 
 
-def _distrust_rested(engine: sa.Engine) -> None:
-    """A connection that rested for long is asked whether it is still there. Asking each time would cost a round trip
-    for every transaction, and prove no more: whoever uses it hears of its end and tries again anyhow."""
+def _check_rested_connections(engine: sa.Engine) -> None:
+    """Ping a connection that rested for long before it is used again. A ping before every transaction would cost a
+    round trip each, and prove no more: a connection that breaks later is noticed and retried anyhow."""
 
-    def note_rest(connection: Any, record: Any) -> None:
+    def record_rest(connection: Any, record: Any) -> None:
         record.info["rests_since"] = monotonic()
 
-    def make_sure(connection: Any, record: Any, proxy: Any) -> None:
+    def ping_if_rested(connection: Any, record: Any, proxy: Any) -> None:
         if monotonic() - record.info.get("rests_since", monotonic()) < _TRUSTED_S:
             return
         try:
@@ -234,8 +267,8 @@ def _distrust_rested(engine: sa.Engine) -> None:
         except engine.dialect.loaded_dbapi.Error as error:
             raise sa.exc.InvalidatePoolError from error
 
-    sa.event.listen(engine, "checkin", note_rest)
-    sa.event.listen(engine, "checkout", make_sure)
+    sa.event.listen(engine, "checkin", record_rest)
+    sa.event.listen(engine, "checkout", ping_if_rested)
 
 
 def _plain(url: str) -> str:

@@ -26,7 +26,7 @@ def ask(ledger: Ledger, questions: Sequence[Question], timeout_s: float = 60.0) 
             key: facts.want(tx, cloud, key[1], question)
             for key, (cloud, _, question) in zip(keys, questions, strict=True)
         }
-    ledger.ask()
+    ledger.notify_question()
     answers: dict[tuple[str, str], Any] = {}
     give_up = time.monotonic() + timeout_s
     while True:

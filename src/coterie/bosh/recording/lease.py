@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import SQLAlchemyError
+from coterie.ledger.errors import DatabaseError
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def renewed(lease_s: float, renew: Callable[[], None]) -> Iterator[None]:
         while not done.wait(lease_s / 3):
             try:
                 renew()
-            except SQLAlchemyError:
+            except DatabaseError:
                 continue  # a database that is away for a moment: the next round may still be in time
 
     keeper = threading.Thread(target=keep, daemon=True)

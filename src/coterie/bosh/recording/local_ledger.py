@@ -65,15 +65,14 @@ class _LazyCoordinator:
 
 
 def _open(place: str) -> Ledger:
-    from sqlalchemy.exc import DBAPIError
-
+    from coterie.ledger.errors import DatabaseRefusal
     from coterie.ledger.store import Ledger
 
     try:
         if place.startswith("postgresql"):
             return Ledger.open(place)
         return _open_file(place.removeprefix("sqlite:///"))
-    except (OSError, DBAPIError) as error:
+    except (OSError, DatabaseRefusal) as error:
         raise _unusable(place, error) from None
 
 

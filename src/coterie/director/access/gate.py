@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from fastapi.concurrency import run_in_threadpool
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,6 +14,7 @@ from coterie.director.access.caller import Caller, acting, of_socket
 from coterie.director.context import Office
 from coterie.director.http import problem
 from coterie.errors import CoterieError, TooManyAttempts, Unauthenticated, Unreachable
+from coterie.ledger.errors import DatabaseError
 
 _OPEN_PATHS = ("/livez",)
 
@@ -52,7 +52,7 @@ class Gate:
         except Unauthenticated:
             self._attempts.failed(peer, credential)
             raise
-        except SQLAlchemyError as error:
+        except DatabaseError as error:
             raise Unreachable("the ledger does not answer", remedy="try again in a moment") from error
         self._attempts.succeeded(credential)
         return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from coterie.director.access.caller import Caller
+from coterie.ledger.errors import DatabaseError
 from coterie.ledger.rows import events
 from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Ledger, time
@@ -36,9 +35,9 @@ def write(
     }
     body = f"{who}: {method} {_outcome(status)} ({status})" + (f", {made}" if made else "")
     try:
-        with ledger.write_unheard() as tx:
+        with ledger.write_silently() as tx:
             events.append(tx, [Event(None, KIND, where, body, data)], time(tx))
-    except SQLAlchemyError:
+    except DatabaseError:
         log.exception("could not record that %s asked for %s %s (%s)", who, method, where, status)
 
 

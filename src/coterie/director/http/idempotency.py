@@ -9,15 +9,14 @@ from typing import Annotated, Any
 
 from fastapi import Header, Request
 from fastapi.responses import Response
-from sqlalchemy.exc import IntegrityError
 
 from coterie.director.access import caller
 from coterie.director.context import Office
 from coterie.director.http.reply import SafeJson
 from coterie.errors import Conflict, UsageError
-from coterie.ledger import writes
-from coterie.ledger.store import Tx, time
-from coterie.ledger.views import replies
+from coterie.ledger.errors import KeyTaken
+from coterie.ledger.rows import replies
+from coterie.ledger.store import Tx
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]+$")]
 _WITH_CREDENTIALS = ("/v1/cloud-config", "/v1/clouds")
@@ -40,10 +39,10 @@ def once(
     except BaseException:
         # An error is no reply to keep: the caller may mend its cause and repeat with the same key.
         with office.ledger.write() as tx:
-            _apply(tx, writes.delete("replies", {"key": key}))
+            replies.release(tx, key)
         raise
     with office.ledger.write() as tx:
-        _apply(tx, writes.update("replies", {"key": key}, status=status, body=answer))
+        replies.record(tx, key, status, answer)
     return _response(status, answer)
 
 
@@ -54,7 +53,7 @@ def first_time(tx: Tx, request: Request, key: str | None, body: Any) -> None:
         return
     try:
         earlier = _reserve_in(tx, key, _fingerprint(request, key, body))
-    except IntegrityError as error:  # another Director on this database was faster
+    except KeyTaken as error:  # another Director on this database was faster
         raise _busy() from error
     if earlier is not None:
         raise Conflict(**earlier.body)
@@ -63,7 +62,7 @@ def first_time(tx: Tx, request: Request, key: str | None, body: Any) -> None:
 def answered(tx: Tx, key: str | None, status: int, **conflict: str) -> None:
     """What a repetition will be told."""
     if key is not None:
-        _apply(tx, writes.update("replies", {"key": key}, status=status, body=conflict))
+        replies.record(tx, key, status, conflict)
 
 
 def _fingerprint(request: Request, key: str, body: Any) -> str:
@@ -81,15 +80,15 @@ def _reserve(office: Office, key: str, request: str) -> replies.Reply | None:
     try:
         with office.ledger.write() as tx:
             return _reserve_in(tx, key, request)
-    except IntegrityError as error:  # another Director on this database was faster
+    except KeyTaken as error:  # another Director on this database was faster
         raise _busy() from error
 
 
 def _reserve_in(tx: Tx, key: str, request: str) -> replies.Reply | None:
-    _apply(tx, *[writes.delete("replies", {"key": old}) for old in replies.outdated(tx, _KEEP_S, _BUSY_S)])
+    replies.forget_old(tx, _KEEP_S, _BUSY_S)
     earlier = replies.get(tx, key)
     if earlier is None:
-        _apply(tx, writes.insert("replies", key=key, request=request, status=0, created_at=writes.NOW))
+        replies.reserve(tx, key, request)
         return None
     if earlier.request != request:
         raise UsageError(
@@ -98,10 +97,6 @@ def _reserve_in(tx: Tx, key: str, request: str) -> replies.Reply | None:
     if earlier.status == 0:
         raise _busy()
     return earlier
-
-
-def _apply(tx: Tx, *changes: writes.Write) -> None:
-    writes.apply(tx, changes, time(tx))
 
 
 def _busy() -> Conflict:

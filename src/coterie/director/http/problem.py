@@ -9,12 +9,12 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 
 from coterie.cpi.contract import CpiError
 from coterie.director.http.redact import redact
 from coterie.errors import CoterieError, Unreachable
+from coterie.ledger.errors import Unavailable
 
 log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -62,7 +62,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(CoterieError, _typed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(OperationalError, _silent_ledger)
+    app.add_exception_handler(Unavailable, _silent_ledger)
 
 
 def response(error: CoterieError, path: str | None = None) -> Response:

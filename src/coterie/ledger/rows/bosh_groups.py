@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from coterie.ledger.store import Tx, now
+from coterie.ledger.store import Tx, insert_into, now
 from coterie.ledger.tables import bosh_groups
 
 
@@ -40,14 +40,10 @@ def claim(tx: Tx, key: Key, intent: str, holder: str, lease_s: float) -> BoshGro
 
     It is so if the row was not there (then it is new, with `intent`), or if its holder's lease has ended.
     """
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]  # same shape, other dialect
     new = {"cloud": key.cloud, "director": key.director, "name": key.name, "intent": intent, "state": "intended"}
     lease = {"holder": holder, "expires": now() + lease_s}
     ended = sa.and_(bosh_groups.c.state != "live", bosh_groups.c.expires < now())
-    made = insert(bosh_groups).values(**new, **lease)
+    made = insert_into(tx, bosh_groups).values(**new, **lease)
     tx.execute(made.on_conflict_do_update(index_elements=["cloud", "director", "name"], set_=lease, where=ended))
     return BoshGroup(*tx.execute(sa.select(*_ROW).where(_is(key))).one())
 

@@ -10,9 +10,8 @@ import sqlalchemy as sa
 
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import CloudRow
-from coterie.ledger.store import Tx, now
+from coterie.ledger.store import Tx, insert_or_update, now
 from coterie.ledger.tables import facts
-from coterie.ledger.upsert import insert_or_update
 from coterie.ledger.work.share import Share
 
 _OLD_S = 86400.0

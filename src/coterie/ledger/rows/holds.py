@@ -9,9 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from coterie.errors import Conflict
-from coterie.ledger.store import Tx, now
+from coterie.ledger.store import Tx, insert_or_leave, now
 from coterie.ledger.tables import domains, tasks
-from coterie.ledger.upsert import insert_or_leave
 
 STEMCELLS = "stemcells"  # of all clouds: any deployment may be about to use one
 _UNFINISHED = ("running", "cancelling")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from coterie.ledger.store import Tx
+from coterie.ledger.store import Tx, insert_or_update
 from coterie.ledger.tables import deployments, objects, ownerships, tasks
-from coterie.ledger.upsert import insert_or_update
 
 
 def team_of(tx: Tx, deployment: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from coterie.ledger.store import Tx, now
+from coterie.ledger.store import Tx, insert_or_update, now
 from coterie.ledger.tables import registry_settings
 
 
@@ -14,13 +14,7 @@ def get(tx: Tx, instance: str) -> str | None:
 
 
 def put(tx: Tx, instance: str, settings: str) -> None:
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]  # same shape, other dialect
-    values = {"settings": settings, "updated_at": now()}
-    made = insert(registry_settings).values(instance=instance, **values)
-    tx.execute(made.on_conflict_do_update(index_elements=["instance"], set_=values))
+    insert_or_update(tx, registry_settings, {"instance": instance}, {"settings": settings, "updated_at": now()})
 
 
 def delete(tx: Tx, instance: str) -> bool:

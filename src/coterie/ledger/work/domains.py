@@ -6,9 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.ledger.store import Tx, now
+from coterie.ledger.store import Tx, insert_or_leave, now
 from coterie.ledger.tables import changes, domains
-from coterie.ledger.upsert import insert_or_leave
 
 
 def submit(tx: Tx, domain: str, body: dict[str, Any]) -> int:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from coterie.ledger.store import Tx, now
+from coterie.ledger.store import Tx, insert_into, now
 from coterie.ledger.tables import leases
 
 
 def take(tx: Tx, key: str, holder: str, lease_s: float) -> bool:
     """Become the holder, unless a living one is there; also false for a holder's own second try."""
-    if tx.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]  # same shape, other dialect
     values = {"holder": holder, "expires": now() + lease_s}
     wanted = (
-        insert(leases)
+        insert_into(tx, leases)
         .values(key=key, **values)
         .on_conflict_do_update(index_elements=["key"], set_=values, where=leases.c.expires < now())
         .returning(leases.c.key)

@@ -1,0 +1,24 @@
+"""What a database may refuse, under names of the ledger: no other package imports the client library for it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+DatabaseError = sa.exc.SQLAlchemyError  # any failure of the database or of its client library
+DatabaseRefusal = sa.exc.DBAPIError  # the database, or the way to it, failed
+Unavailable = sa.exc.OperationalError  # no connection, or the database cannot do it now
+KeyTaken = sa.exc.IntegrityError  # a row with this key is there already
+NotPermitted = sa.exc.ProgrammingError  # this database role lacks the right
+BadUrl = sa.exc.ArgumentError
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the database did not answer (restarted, unreachable, cut off): the same can be tried again."""
+    if isinstance(error, sa.exc.TimeoutError | sa.exc.OperationalError | sa.exc.InterfaceError):
+        return True
+    return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what the database itself said; it may name hosts and users, never values of rows."""
+    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]

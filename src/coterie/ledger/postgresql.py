@@ -1,0 +1,115 @@
+"""What only PostgreSQL needs: wake-ups between processes, and rows that are sent one by one.
+
+A wake-up carries no facts: a woken thread reads the tables, and polls them when no wake-up comes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import psycopg
+
+from coterie.ledger.store import QUESTION
+
+log = logging.getLogger(__name__)
+
+_CHANNEL = "coterie"
+WROTE, ASKED = "w", QUESTION  # what a wake-up carries; an older release sends it empty, which means both
+_GAP_S = 0.002  # wake-ups that follow each other faster than this are one
+_RETRY_S = 0.5
+_LIVENESS_S = 30.0  # how long a silent connection is trusted before it is tested with a query
+
+
+class OneByOne(psycopg.Cursor[Any]):
+    """Sends rows one by one, where psycopg would send them as one pipeline.
+
+    A process that is stopped in a pipeline leaves a server that is neither idle nor at work: no time-out of
+    PostgreSQL 15 ends its transaction, and its locks stay until the process wakes up. Between single statements the
+    server is idle, and `idle_in_transaction_session_timeout` ends the transaction.
+    """
+
+    def executemany(self, query: Any, params_seq: Iterable[Any], *, returning: bool = False) -> None:
+        for params in params_seq:
+            self.execute(query, params)
+
+
+class Wakeups:
+    """One connection and one thread per process, through LISTEN and NOTIFY.
+
+    `send` wakes the other processes. `receive` is called when another process has written, with whether it may be a
+    question about a cloud.
+    """
+
+    def __init__(self, url: str, receive: Callable[[bool], None]) -> None:
+        self._url = url
+        self._receive = receive
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+        os.set_blocking(self._read_end, False)
+        self._closed = False
+        self.listening = False
+        self._thread = threading.Thread(target=self._run, name="wakeups", daemon=True)
+        self._thread.start()
+
+    def send(self, word: str = WROTE) -> None:
+        try:
+            os.write(self._write_end, word.encode())
+        except BlockingIOError:
+            pass  # the pipe is full: the thread wakes up anyhow
+        except OSError:
+            pass  # closed: the process is ending
+
+    def close(self) -> None:
+        self._closed = True
+        self.send()
+        self._thread.join(5.0)
+        for end in (self._read_end, self._write_end):
+            os.close(end)
+
+    def _run(self) -> None:
+        while not self._closed:
+            try:
+                with psycopg.connect(self._url, autocommit=True) as connection:
+                    connection.execute(f"LISTEN {_CHANNEL}")
+                    self.listening = True
+                    self._receive(True)  # something may have been written before we listened
+                    self._serve(connection)
+            except psycopg.Error as error:
+                if self.listening:
+                    log.warning("no wake-ups from the database, polling meanwhile: %s", type(error).__name__)
+                self.listening = False
+                self._receive(True)  # threads that relied on wake-ups must poll again
+                self._rest()
+
+    def _serve(self, connection: psycopg.Connection[Any]) -> None:
+        mine = connection.info.backend_pid
+        waiting = select.poll()  # not select(), which knows no descriptor above 1023
+        waiting.register(connection.fileno(), select.POLLIN)
+        waiting.register(self._read_end, select.POLLIN)
+        while not self._closed:
+            ready = {number for number, _ in waiting.poll(_LIVENESS_S * 1000)}
+            if not ready:
+                connection.execute("SELECT 1")
+            if self._read_end in ready and (sent := self._read_pipe()):
+                connection.execute(f"NOTIFY {_CHANNEL}, '{ASKED if ASKED in sent else WROTE}'")
+            payloads = {one.payload for one in connection.notifies(timeout=0) if one.pid != mine}
+            if payloads:
+                self._receive(payloads != {WROTE})
+            time.sleep(_GAP_S)
+
+    def _read_pipe(self) -> str:
+        try:
+            return os.read(self._read_end, 65_536).decode()
+        except BlockingIOError:
+            return ""
+
+    def _rest(self) -> None:
+        give_up = time.monotonic() + _RETRY_S
+        while not self._closed and time.monotonic() < give_up:
+            time.sleep(0.05)
