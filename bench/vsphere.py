@@ -19,7 +19,7 @@ from tests.peers.vcenter import Vcenter, vcenter
 from coterie.cpi.contract import GroupMetadata, Mark, Runtime
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
-from coterie.cpi.drivers.vsphere.listing import VM
+from coterie.cpi.drivers.vsphere.machines import OBJECT
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
@@ -40,11 +40,11 @@ def survey(vms: int, single: int) -> None:
     """All VMs of the vCenter, as the driver lists a folder; then some of them one at a time."""
     with vcenter("-autostart=false", vm=-(-vms // 3)) as server:  # so many in each of the model's three places
         cpi = driver(server)
-        folder = cpi.datacenter.vm_folder
+        folder = cpi.inventory.datacenter.vm_folder
         server.forget_calls()
-        cpu, wall, rows = measured(lambda: cpi.reader.below(folder, sdk.vim.VirtualMachine, *VM))
+        cpu, wall, rows = measured(lambda: cpi.client.list_below(folder, sdk.vim.VirtualMachine, *OBJECT))
         calls = len(server.calls())
-        each, slow, _ = measured(lambda: [cpi.reader.one(row.ref, *VM) for row in rows[:single]])
+        each, slow, _ = measured(lambda: [cpi.client.read(row.ref, *OBJECT) for row in rows[:single]])
         print(f"survey of {len(rows)} VMs: {calls} calls, {cpu:.2f} s CPU, {wall:.2f} s")
         factor = len(rows) / max(single, 1)
         whole = f"{each * factor:.2f} s CPU, {slow * factor:.2f} s"
@@ -68,10 +68,10 @@ def joined(server: Vcenter, ledger: str, parallel: int) -> tuple[int, float]:
     group = cpi.create_server_group(metadata, mark=Mark(DIRECTOR, Ids().intent()))
     operator = VsphereOperator(server, {"z1": "DC0_C0"})
     machines = [operator.boot("vm", "z1") for _ in range(max(parallel, 20))]
-    refs = [cpi.link.reference(sdk.vim.VirtualMachine, one._moId) for one in machines]
+    refs = [cpi.client.reference(sdk.vim.VirtualMachine, one._moId) for one in machines]
     server.forget_calls()
     with ThreadPoolExecutor(parallel) as pool:
-        _, wall, _ = measured(lambda: list(pool.map(lambda ref: cpi.join(group, ref), refs)))
+        _, wall, _ = measured(lambda: list(pool.map(lambda ref: cpi.membership.join(group, ref), refs)))
     return len(refs), wall
 
 

@@ -143,5 +143,5 @@ def test_a_vm_that_lies_in_no_folder_is_found_by_its_datastore(bed: VsphereBed, 
     cpi = bed.open()
     assert isinstance(cpi, VsphereCpi)
     cid, _ = rescue(bed, lab, home(bed, lab.disk()))
-    rows = cpi.reader.machines(cpi.datacenter.ref, bed.operator.find("DC0/network"), "config.instanceUuid")
+    rows = cpi.client.list_vms(cpi.inventory.datacenter.ref, bed.operator.find("DC0/network"), "config.instanceUuid")
     assert cid in [row.get("config.instanceUuid") for row in rows]

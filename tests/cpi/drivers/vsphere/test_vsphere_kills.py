@@ -16,8 +16,8 @@ from pyVmomi import vim
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, GroupMetadata, Runtime
+from coterie.cpi.drivers.vsphere.client import Session
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
-from coterie.cpi.drivers.vsphere.link import Link
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
@@ -65,16 +65,16 @@ def nursery(bed: VsphereBed, tmp_path: Path) -> Iterator[Nursery]:
 
 def dying_after(cpi: VsphereCpi, calls: int, patch: pytest.MonkeyPatch) -> VsphereCpi:
     """The process dies when this many calls were answered; what it submitted stays submitted."""
-    once, left = Link._call, itertools.count(calls, -1)
+    once, left = Session.call, itertools.count(calls, -1)
 
-    def counted(self: Link, *arguments: Any) -> Any:
+    def counted(self: Session, *arguments: Any) -> Any:
         answer = once(self, *arguments)
-        if self is cpi.link and next(left) == 1:
+        if self is cpi.client.session and next(left) == 1:
             patch.setattr(domains, "withdraw", lambda tx, number: None)
             raise Killed
         return answer
 
-    patch.setattr(Link, "_call", counted)
+    patch.setattr(Session, "call", counted)
     return cpi
 
 

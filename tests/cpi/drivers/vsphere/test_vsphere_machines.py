@@ -16,9 +16,9 @@ from tests.peers.vcenter import vcenter
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, InvalidCall, Kind, Mark, Runtime, StemcellNotFound
-from coterie.cpi.drivers.vsphere.choice import Store, chosen
+from coterie.cpi.drivers.vsphere.devices import cd_image
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
-from coterie.cpi.drivers.vsphere.iso import image
+from coterie.cpi.drivers.vsphere.placement import Store, choose_store
 
 SECTOR = 2048
 
@@ -57,7 +57,7 @@ def vm_files(bed: VsphereBed, cid: str) -> str:
 @pytest.mark.parametrize("size", [0, 1, 2048, 2049, 100_000])
 def test_a_disc_holds_its_one_file(size: int) -> None:
     content = bytes(number % 251 for number in range(size))
-    disc = image("env", content)
+    disc = cd_image("env", content)
     assert len(disc) % SECTOR == 0
     assert on_disc(disc) == {"ENV.;1": content}
 
@@ -206,11 +206,11 @@ def test_a_zone_of_several_clusters_is_filled_by_free_memory_and_groups_follow(b
 
 def test_a_datastore_is_chosen_by_free_space_and_again_for_a_repeat() -> None:
     stores = [Store(None, "small", 1_000, None), Store(None, "large", 100_000, None)]
-    picked = [chosen(stores, f"seed-{number}", 10).name for number in range(300)]
-    assert picked == [chosen(stores, f"seed-{number}", 10).name for number in range(300)]
+    picked = [choose_store(stores, f"seed-{number}", 10).name for number in range(300)]
+    assert picked == [choose_store(stores, f"seed-{number}", 10).name for number in range(300)]
     assert 0 < picked.count("small") < 30
-    assert chosen(stores, "any", 2_000).name == "large"
-    refused(CpiError, lambda: chosen(stores, "any", 10**9))
+    assert choose_store(stores, "any", 2_000).name == "large"
+    refused(CpiError, lambda: choose_store(stores, "any", 10**9))
 
 
 @pytest.mark.parametrize(

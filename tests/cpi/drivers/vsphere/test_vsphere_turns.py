@@ -20,18 +20,21 @@ LEASE_S = 1.0
 
 
 class Sleeper(VsphereCpi):
-    """Falls asleep once, when it has looked and is about to write."""
+    """Pauses once, when its writer has read the cluster and is about to write."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.asleep, self.wake = threading.Event(), threading.Event()
+        judge = self.writer._judge_all
 
-    def _looks(self, *arguments: Any) -> Any:
-        found = super()._looks(*arguments)
-        if not self.asleep.is_set():
-            self.asleep.set()
-            self.wake.wait(60)
-        return found
+        def judge_and_pause(*arguments: Any) -> Any:
+            found = judge(*arguments)
+            if not self.asleep.is_set():
+                self.asleep.set()
+                self.wake.wait(60)
+            return found
+
+        self.writer._judge_all = judge_and_pause  # type: ignore[method-assign] # the pause is the test's
 
 
 def test_a_writer_whose_turn_is_over_sends_nothing_and_loses_nothing(bed: VsphereBed, lab: Lab, tmp_path: Path) -> None:

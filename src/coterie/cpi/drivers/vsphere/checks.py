@@ -1,100 +1,343 @@
-"""Whether this vCenter can do what a manifest needs, with the facts that were read on the way. Changes nothing."""
+"""Whether this vCenter can do what a manifest needs, with the facts that were read on the way; and the privileges that
+this driver uses, which `grant` gives to a user. Checks change nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
-from coterie.cpi.contract import AuthenticationFailed, CheckItem, Needs
-from coterie.cpi.drivers.vsphere.abilities import Abilities
-from coterie.cpi.drivers.vsphere.group_checks import GroupChecks
-from coterie.cpi.drivers.vsphere.group_spec import POLICIES
-from coterie.cpi.drivers.vsphere.places import free_mb
-from coterie.cpi.drivers.vsphere.properties import Settings
-from coterie.cpi.drivers.vsphere.reading import Row
-from coterie.cpi.drivers.vsphere.refusals import Refusal, cloud_call, told
-from coterie.cpi.drivers.vsphere.rights import Rights
+from coterie.cpi.contract import AuthenticationFailed, CheckItem, CpiError, GroupMetadata, NameTaken, Needs
+from coterie.cpi.drivers.vsphere import sdk
+from coterie.cpi.drivers.vsphere.client import Client
+from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView
+from coterie.cpi.drivers.vsphere.group_records import POLICIES, GroupRecords, GroupSpec, read_spec, requested_name
+from coterie.cpi.drivers.vsphere.inventory import Inventory
+from coterie.cpi.drivers.vsphere.placement import Host, Placement
+from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
+from coterie.cpi.drivers.vsphere.server_groups import ServerGroups
+from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.check_items import kind_items, policy_items
 
+Level = Literal["root", "datacenter", "cluster"]
+ROLES: dict[Level, str] = {"root": "coterie-root", "datacenter": "coterie", "cluster": "coterie-groups"}
+_VM = "VirtualMachine"
+# The custom attributes of VMs are defined once, for the whole vCenter.
+_ROOT_PRIVILEGES = ("Global.ManageCustomFields",)
+# On the datacenter, propagated to its folders, clusters, datastores and networks.
+_DATACENTER_PRIVILEGES = (
+    "Datastore.AllocateSpace",
+    "Datastore.Browse",
+    "Datastore.FileManagement",
+    "Folder.Create",
+    "Folder.Delete",
+    "Folder.Rename",
+    "Global.SetCustomField",
+    "Network.Assign",
+    "Resource.AssignVMToPool",
+    "VApp.Import",
+    f"{_VM}.Config.AddExistingDisk",
+    f"{_VM}.Config.AddNewDisk",
+    f"{_VM}.Config.AddRemoveDevice",
+    f"{_VM}.Config.AdvancedConfig",
+    f"{_VM}.Config.CPUCount",
+    f"{_VM}.Config.DiskExtend",
+    f"{_VM}.Config.EditDevice",
+    f"{_VM}.Config.Memory",
+    f"{_VM}.Config.RemoveDisk",
+    f"{_VM}.Config.Settings",
+    f"{_VM}.Interact.DeviceConnection",
+    f"{_VM}.Interact.PowerOff",
+    f"{_VM}.Interact.PowerOn",
+    f"{_VM}.Interact.Reset",
+    f"{_VM}.Interact.SetCDMedia",
+    f"{_VM}.Inventory.Create",
+    f"{_VM}.Inventory.CreateFromExisting",
+    f"{_VM}.Inventory.Delete",
+    f"{_VM}.Provisioning.Clone",
+    f"{_VM}.Provisioning.CloneTemplate",
+    f"{_VM}.Provisioning.DeployTemplate",
+    f"{_VM}.Provisioning.MarkAsTemplate",
+    f"{_VM}.State.CreateSnapshot",
+)
+# On each cluster, and only where server groups are used.
+_CLUSTER_PRIVILEGES = ("Host.Inventory.EditCluster",)
 _STRICT = "anti-affinity:"
+_SAMPLE_CID = "cg-0000000000-00000000000000000000000000"  # stands for the CID that a group will get
 
 
-class Checks(Abilities, GroupChecks, Rights):
-    @cloud_call
-    def check(self, needs: Needs | None = None) -> list[CheckItem]:
-        needs = needs or Needs()
+class Rights:
+    """Whether the session has the privileges that a manifest needs, object by object; and the roles that give them."""
+
+    def __init__(self, client: Client, inventory: Inventory, placement: Placement, cloud: str, user: str) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._placement = placement
+        self._cloud = cloud
+        self._user = user
+
+    def check(self, zones: Sequence[str], groups: bool) -> list[CheckItem]:
+        """One finding per object that lacks something, or one that says that nothing is lacking."""
+        lacking = [item for level in _privileges(groups) for item in self._lacking(level, zones)]
+        return lacking or [CheckItem("privileges", True, "all that this needs are granted")]
+
+    def grant(self, user: str, groups: bool) -> list[str]:
+        """Create or renew the roles, and give them to a user; what was done, in words."""
+        done = []
+        for level, privileges in _privileges(groups).items():
+            # the permission nearest to an object decides alone, so the cluster's role repeats the datacenter's
+            whole = {*privileges, *(_DATACENTER_PRIVILEGES if level == "cluster" else ())}
+            role = self._ensure_role(ROLES[level], sorted(whole))
+            for name, ref in self._objects(level, ()):
+                self._set_permission(user, role, ref, propagate=level != "root")
+                done.append(f"{user} has role {ROLES[level]} on {name}")
+        return done
+
+    @property
+    def _manager(self) -> Any:
+        return self._client.content.authorizationManager
+
+    def _lacking(self, level: Level, zones: Sequence[str]) -> Iterator[CheckItem]:
+        objects, wanted = self._objects(level, zones), list(_privileges(True)[level])
+        refs, session = [ref for _, ref in objects], self._client.session.key
+        names = {ref: name for name, ref in objects}
+        for answer in self._client.query(self._manager.HasPrivilegeOnEntities, refs, session, wanted):
+            missing = sorted(one.privId for one in answer.privAvailability if not one.isGranted)
+            if missing:
+                yield CheckItem(
+                    f"privileges on {names.get(answer.entity, level)}",
+                    False,
+                    f"{self._user} lacks {', '.join(missing)}",
+                    f"`coterie clouds grant {self._cloud} --user {self._user}` as an administrator",
+                )
+
+    def _objects(self, level: Level, zones: Sequence[str]) -> list[tuple[str, Any]]:
+        """With names that people know. `zones` empty: all."""
+        if level == "root":
+            return [("the vCenter", self._client.content.rootFolder)]
+        if level == "datacenter":
+            return [(f"datacenter {self._inventory.datacenter.path}", self._inventory.datacenter.ref)]
+        wanted = [one for one in self._placement.clusters.values() if not zones or one.zone in zones]
+        return list({one.ref._moId: (f"cluster {one.name}", one.ref) for one in wanted}.values())
+
+    def _ensure_role(self, name: str, privileges: list[str]) -> int:
+        """The id of the role, with exactly these privileges; read back by its name, which is certain."""
+        found = self._find_role(name)
+        if found is None:
+            self._client.change(self._manager.AddAuthorizationRole, name, privileges)
+        else:
+            self._client.change(self._manager.UpdateAuthorizationRole, found.roleId, name, privileges)
+        role = self._find_role(name)
+        if role is None:
+            raise CpiError(f"role {name} was made and does not show", remedy="repeat", retryable=True)
+        return int(role.roleId)
+
+    def _find_role(self, name: str) -> Any | None:
+        roles = self._client.get(self._manager, "roleList") or ()
+        return next((role for role in roles if role.name == name), None)
+
+    def _set_permission(self, user: str, role: int, ref: Any, propagate: bool) -> None:
+        permission = sdk.vim.AuthorizationManager.Permission(
+            principal=user, group=False, propagate=propagate, roleId=role, entity=ref
+        )
+        self._client.change(self._manager.SetEntityPermissions, ref, [permission])
+
+
+class GroupChecks:
+    """Server groups that a manifest requests, checked beforehand: DRS, host groups, names, adopted groups."""
+
+    def __init__(
+        self, placement: Placement, clusters: Clusters, records: GroupRecords, server_groups: ServerGroups
+    ) -> None:
+        self._placement = placement
+        self._clusters = clusters
+        self._records = records
+        self._server_groups = server_groups
+
+    def check(self, needs: Needs) -> Iterator[CheckItem]:
+        if not needs.policies and not needs.groups:
+            return
+        views = self._clusters.views()
+        for view in self._in_zones(needs.azs, views).values():
+            if not view.drs:
+                detail = f"DRS is off in cluster {view.name}, so groups and rules have no effect"
+                yield CheckItem(f"DRS {view.name}", False, detail, "have the administrator switch DRS on")
+        for request in needs.groups:
+            yield from self._check_group(request, views)
+        yield from _check_names(needs)
+
+    def _in_zones(self, zones: Sequence[str], views: dict[str, ClusterView]) -> dict[str, ClusterView]:
+        """The views of these zones; of all, where none is named."""
+        return {key: view for key, view in views.items() if not zones or self._placement.clusters[key].zone in zones}
+
+    def _check_group(self, request: Mapping[str, Any], views: dict[str, ClusterView]) -> Iterator[CheckItem]:
+        what, options = f"server group {request.get('name')}", request.get("options") or {}
+        in_zones = self._in_zones(request.get("azs") or (), views)
+        metadata = GroupMetadata({}, "", str(request.get("name")), policy=request.get("policy"), options=options)
         try:
-            self._zones = self.read_zones()
+            spec = read_spec(metadata, _SAMPLE_CID)
+        except CpiError as error:
+            yield CheckItem(what, False, str(error), error.remedy)
+            return
+        if options.get("adopt"):
+            yield from _check_adopted(what, requested_name(options), spec.policy, in_zones)
+        else:
+            try:
+                self._require_name(request, spec, views)
+            except NameTaken as taken:
+                yield CheckItem(what, False, str(taken), taken.remedy)
+        if spec.host_group:
+            yield from self._check_hosts(what, spec, in_zones, views)
+
+    def _require_name(self, request: Mapping[str, Any], spec: GroupSpec, views: dict[str, ClusterView]) -> None:
+        """Free to take; a group that is there and stays what it is has its name already."""
+        options, cid = request.get("options") or {}, request.get("cid")
+        present = self._records.find(cid, unfinished=True) if cid else None
+        named = options.get("vm_group")
+        if present is None or named not in (None, present.spec.name):
+            self._server_groups.require_free_name(options, spec, views)
+        elif present.spec.policy == spec.policy:
+            self._server_groups.require_free_host_rule(present, replace(spec, name=present.spec.name), views)
+        elif named:
+            raise NameTaken(
+                f"{named!r} is the name of the present group, and another policy needs another group",
+                remedy="give another placement.vm_group along with the new policy",
+            )
+
+    def _check_hosts(
+        self, what: str, spec: GroupSpec, in_zones: dict[str, ClusterView], views: dict[str, ClusterView]
+    ) -> Iterator[CheckItem]:
+        name = str(spec.host_group)
+        elsewhere = sorted(view.name for view in views.values() if view.host_group(name))
+        for key, view in in_zones.items():
+            group = view.host_group(name)
+            if group is None:
+                why = f"it is in {', '.join(elsewhere)}" if elsewhere else "no cluster has it"
+                detail = f"cluster {view.name} has no host group {name!r}: {why}"
+                yield CheckItem(what, False, detail, "have the administrator make it there, or leave this zone out")
+                continue
+            up = {host.ref._moId for host in self._placement.list_hosts(self._placement.clusters[key])}
+            if spec.affine and not up & set(group.members):
+                detail = f"no host of {name!r} is up in cluster {view.name}"
+                yield CheckItem(what, False, detail, "add hosts to the host group, or end their maintenance")
+
+
+class Checks:
+    def __init__(
+        self,
+        placement: Placement,
+        rights: Rights,
+        groups: GroupChecks,
+        settings: Settings,
+        kinds: Mapping[str, Any],
+    ) -> None:
+        self._placement = placement
+        self._rights = rights
+        self._groups = groups
+        self._settings = settings
+        self._kinds = kinds
+
+    def check(self, needs: Needs) -> list[CheckItem]:
+        try:
+            clusters = self._placement.refresh().values()
         except (Refusal, AuthenticationFailed) as error:
-            problem = told(error) if isinstance(error, Refusal) else error
+            problem = contract_error(error) if isinstance(error, Refusal) else error
             if problem.retryable:
                 raise problem from error
             return [CheckItem(problem.details.get("check", "credentials"), False, str(problem), problem.remedy)]
-        hosts: dict[str, list[Row]] = {}
-        for zone in self._zones.values():
-            hosts.setdefault(zone.name, []).extend(self.hosts(zone))
+        hosts: dict[str, list[Host]] = {}
+        for cluster in clusters:
+            hosts.setdefault(cluster.zone, []).extend(self._placement.list_hosts(cluster))
         return [
-            CheckItem("credentials", True, f"{self.settings.user} is logged in"),
-            *_certificate(self.settings),
-            _azs(needs, sorted(hosts)),
-            _hosts(needs, hosts),
-            *self.rights(needs.azs, bool(needs.policies or needs.groups)),
+            CheckItem("credentials", True, f"{self._settings.user} is logged in"),
+            *_check_certificate(self._settings),
+            _check_zones(needs, sorted(hosts)),
+            _check_hosts(needs, hosts),
+            *self._rights.check(needs.azs, bool(needs.policies or needs.groups)),
             *policy_items(needs, POLICIES),
-            *self.group_items(needs),
-            *kind_items(needs, self.capabilities().kinds),
-            *self._stores(),
-            *_strict(needs, hosts),
+            *self._groups.check(needs),
+            *kind_items(needs, self._kinds),
+            *self._check_stores(),
+            *_check_strict(needs, hosts),
         ]
 
-    def _stores(self) -> Iterator[CheckItem]:
-        for zone in (self._zones or {}).values():
-            if not self.stores([zone], self.settings.datastores):
-                detail = f"no datastore of cluster {zone.cluster_name} matches properties.datastores"
-                yield CheckItem(f"datastores {zone.name}", False, detail, "check the patterns and the datastores")
+    def _check_stores(self) -> Iterator[CheckItem]:
+        for cluster in self._placement.clusters.values():
+            if not self._placement.list_stores([cluster], self._settings.datastores):
+                detail = f"no datastore of cluster {cluster.name} matches properties.datastores"
+                yield CheckItem(f"datastores {cluster.zone}", False, detail, "check the patterns and the datastores")
 
 
-def _certificate(settings: Settings) -> Iterator[CheckItem]:
+def _privileges(groups: bool) -> dict[Level, tuple[str, ...]]:
+    """`groups`: whether server groups are used."""
+    found: dict[Level, tuple[str, ...]] = {"root": _ROOT_PRIVILEGES, "datacenter": _DATACENTER_PRIVILEGES}
+    return {**found, "cluster": _CLUSTER_PRIVILEGES} if groups else found
+
+
+def _check_names(needs: Needs) -> Iterator[CheckItem]:
+    """A DRS VM group belongs to one server group, unless it is an operator's."""
+    owners: dict[str, str] = {}
+    for request in needs.groups:
+        options = request.get("options") or {}
+        name = None if options.get("adopt") else options.get("vm_group")
+        if name in owners:
+            detail = f"server group {owners[name]} has the vm_group {name!r} already"
+            remedy = "give them the same placement.server_group to share one, or another vm_group"
+            yield CheckItem(f"server group {request.get('name')}", False, detail, remedy)
+        elif name:
+            owners[str(name)] = str(request.get("name"))
+
+
+def _check_adopted(
+    what: str, name: str | None, policy: str | None, in_zones: dict[str, ClusterView]
+) -> Iterator[CheckItem]:
+    if not name:
+        yield CheckItem(what, False, "adopt needs a name", "say placement.vm_group or placement.server_group")
+        return
+    for view in in_zones.values():
+        group = view.vm_group(name)
+        if group is None:
+            detail = f"cluster {view.name} has no DRS VM group {name!r} to adopt"
+            yield CheckItem(what, False, detail, "have the operator make it there, or leave this zone out")
+        elif view.policy(group.name) != policy:
+            detail = f"DRS VM group {name!r} in {view.name} promises {view.policy(group.name)}, not {policy}"
+            yield CheckItem(what, False, detail, f"say placement.policy: {view.policy(group.name)}")
+
+
+def _check_certificate(settings: Settings) -> Iterator[CheckItem]:
     if settings.insecure:
         detail = "not checked: properties.insecure is true, so anybody in between can read the password"
         yield CheckItem("certificate", True, detail, "give the vCenter's authority as properties.ca_cert instead")
     elif settings.url.startswith("https:"):
-        yield CheckItem(
-            "certificate",
-            True,
-            f"signed by {'properties.ca_cert' if settings.ca_cert else 'an authority of this system'}",
-        )
+        signer = "properties.ca_cert" if settings.ca_cert else "an authority of this system"
+        yield CheckItem("certificate", True, f"signed by {signer}")
 
 
-def _azs(needs: Needs, names: list[str]) -> CheckItem:
-    unknown = [az for az in needs.azs if az not in names]
+def _check_zones(needs: Needs, zones: list[str]) -> CheckItem:
+    unknown = [az for az in needs.azs if az not in zones]
     if unknown:
-        return CheckItem("azs", False, f"no zone {', '.join(unknown)}", f"use one of: {', '.join(names)}")
-    return CheckItem("azs", True, f"zones {', '.join(names)}", facts={"azs": names})
+        return CheckItem("azs", False, f"no zone {', '.join(unknown)}", f"use one of: {', '.join(zones)}")
+    return CheckItem("azs", True, f"zones {', '.join(zones)}", facts={"azs": zones})
 
 
-def _hosts(needs: Needs, hosts: dict[str, list[Row]]) -> CheckItem:
-    dark = [az for az in needs.azs if not hosts.get(az)]
-    up = [(name, row) for name, rows in hosts.items() for row in rows]
-    detail = f"no host is up in {', '.join(dark)}" if dark else f"{len(up)} hosts are up"
-    remedy = "connect a host, or end its maintenance" if dark else ""
-    return CheckItem("hosts", not dark, detail, remedy, {"hosts": [_fact(name, row) for name, row in up]})
+def _check_hosts(needs: Needs, hosts: dict[str, list[Host]]) -> CheckItem:
+    down = [az for az in needs.azs if not hosts.get(az)]
+    facts = [
+        {"name": host.name, "az": zone, "rack": None, "free_cpu": None, "free_ram_mb": host.free_mb}
+        for zone, some in hosts.items()
+        for host in some
+    ]
+    detail = f"no host is up in {', '.join(down)}" if down else f"{len(facts)} hosts are up"
+    remedy = "connect a host, or end its maintenance" if down else ""
+    return CheckItem("hosts", not down, detail, remedy, {"hosts": facts})
 
 
-def _fact(zone: str, row: Row) -> dict[str, Any]:
-    return {
-        "name": row.get("name"),
-        "az": zone,
-        "rack": None,
-        "free_cpu": None,
-        "free_ram_mb": free_mb(row),
-    }
-
-
-def _strict(needs: Needs, hosts: dict[str, list[Row]]) -> Iterator[CheckItem]:
+def _check_strict(needs: Needs, hosts: dict[str, list[Host]]) -> Iterator[CheckItem]:
     for key, count in needs.counts.items():
         if not key.startswith(_STRICT):
             continue
-        up = len(hosts.get(key.removeprefix(_STRICT), []))
-        detail = f"{count} members need {count} hosts in {key.removeprefix(_STRICT)}, {up} are up"
+        zone = key.removeprefix(_STRICT)
+        up = len(hosts.get(zone, []))
+        detail = f"{count} members need {count} hosts in {zone}, {up} are up"
         remedy = "" if up >= count else "ask for fewer instances, add hosts, or use soft-anti-affinity"
         yield CheckItem(key, up >= count, detail, remedy)

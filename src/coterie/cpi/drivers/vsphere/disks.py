@@ -1,10 +1,16 @@
-"""Persistent disks: files of their own in our folder of a datastore, so that they outlive every VM."""
+"""Persistent disks and their copies: files of their own in our folders of a datastore, so that they outlive every VM:
+`[datastore] FOLDER/DIRECTOR/{disks,snapshots}/MARK.vmdk`.
+
+A cid names the mark and, as a hint, the datastore; a disk that was moved to another one is still found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from coterie.cpi.contract import (
+    CloudObject,
     CpiError,
     DiskNotFound,
     InvalidCall,
@@ -12,92 +18,302 @@ from coterie.cpi.contract import (
     Mark,
     NotSupported,
 )
-from coterie.cpi.drivers.vsphere import sdk
-from coterie.cpi.drivers.vsphere.attachments import Attachments
-from coterie.cpi.drivers.vsphere.choice import Store, chosen
-from coterie.cpi.drivers.vsphere.disk_files import cid_of
-from coterie.cpi.drivers.vsphere.files import File
-from coterie.cpi.drivers.vsphere.order import read_disk_order
-from coterie.cpi.drivers.vsphere.refusals import Refusal, cloud_call
+from coterie.cpi.drivers.vsphere import devices, sdk
+from coterie.cpi.drivers.vsphere.client import Client
+from coterie.cpi.drivers.vsphere.inventory import Inventory
+from coterie.cpi.drivers.vsphere.placement import Placement, Store, choose_store
+from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
+from coterie.cpi.drivers.vsphere.settings import Settings, read_disk_properties
+from coterie.cpi.kit.marking import read_mark_name
 
-_MISSING_FOLDER = ("FileNotFound", "CannotCreateFile")
+FileKind = Literal["disk", "snapshot"]
+_FOLDERS: dict[FileKind, str] = {"disk": "disks", "snapshot": "snapshots"}
+_DEVICES = "config.hardware.device"
+_DISK_TYPES = {"thick": "preallocated"}
 
 
-class Disks(Attachments):
-    @cloud_call
-    def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
-        order = read_disk_order(cloud_properties or {})
+@dataclass(frozen=True, slots=True)
+class File:
+    store: str
+    folder: str
+    name: str
+    size_mb: int | None = None
+
+    @property
+    def path(self) -> str:
+        return f"[{self.store}] {self.folder}/{self.name}"
+
+    @property
+    def stem(self) -> str:
+        return self.name.rpartition(".")[0]
+
+    @property
+    def cid(self) -> str:
+        return f"{self.stem}@{self.store}"
+
+
+class Disks:
+    def __init__(
+        self, client: Client, inventory: Inventory, placement: Placement, settings: Settings, director_uuid: str
+    ) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._placement = placement
+        self._settings = settings
+        self._director_uuid = director_uuid
+
+    def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
+        wanted = read_disk_properties(cloud_properties)
         if isinstance(size_mb, bool) or not isinstance(size_mb, int) or size_mb < 1:
             raise InvalidCall(f"size_mb is {size_mb!r}", remedy="give a whole number above 0")
-        found = self.find_file("disks", mark.name())
+        found = self._find("disk", mark.name())
         if found is not None:
-            return cid_of(found)
-        zones = self.zones_of(self.require_machine(vm_cid)) if vm_cid else []
-        zones = self.in_zone(order.zone) if order.zone else zones
-        patterns = order.datastores or self.settings.persistent_datastores
-        store = chosen(self.stores(zones, patterns), mark.intent, size_mb)
-        path = self.file_path(store.name, "disks", mark.name())
-        self._create(path, size_mb, order.type, store)
-        return cid_of(File(store.name, "", f"{mark.name()}.vmdk", size_mb, None))
+            return found.cid
+        clusters = self._placement.of_vm(self._inventory.require_vm(vm_cid)) if vm_cid else []
+        clusters = self._placement.in_zone(wanted.zone) if wanted.zone else clusters
+        stores = self._placement.list_stores(clusters, wanted.datastores or self._settings.persistent_datastores)
+        file = self._file(choose_store(stores, mark.intent, size_mb).name, "disk", mark.name())
+        self._create_file(file, size_mb, wanted.type)
+        return file.cid
 
-    @cloud_call
-    def delete_disk(self, disk_cid: str) -> None:
-        found = self.disk_file(disk_cid)
-        if found is None:
-            return
-        user = self.user_of(found)
-        if user is not None:
-            raise CpiError(f"disk {disk_cid} is attached to VM {user}", remedy="detach it first")
-        self.deleted_disk(found.path)
+    def delete(self, cid: str) -> None:
+        self._delete("disk", cid)
 
-    @cloud_call
-    def has_disk(self, disk_cid: str) -> bool:
-        return self.disk_file(disk_cid) is not None
+    def has(self, cid: str) -> bool:
+        return self._find("disk", cid) is not None
 
-    @cloud_call
-    def resize_disk(self, disk_cid: str, new_size_mb: int) -> None:
-        found = self.require_disk(disk_cid)
+    def resize(self, cid: str, new_size_mb: int) -> None:
+        found = self._require(cid)
         if found.size_mb is not None and new_size_mb < found.size_mb:
             raise NotSupported(
-                f"disk {disk_cid} has {found.size_mb} MB and cannot shrink", remedy="copy the data to a smaller disk"
+                f"disk {cid} has {found.size_mb} MB and cannot shrink", remedy="copy the data to a smaller disk"
             )
         if found.size_mb == new_size_mb:
             return
-        if self.user_of(found) is not None:
-            raise CpiError(f"disk {disk_cid} is attached", remedy="detach it before it is resized")
-        manager = self.link.content.virtualDiskManager
-        self.tasks.run(manager.ExtendVirtualDisk_Task, found.path, self.datacenter.ref, new_size_mb * 1024, False)
+        if self._find_user(found) is not None:
+            raise CpiError(f"disk {cid} is attached", remedy="detach it before it is resized")
+        extend, datacenter = self._manager.ExtendVirtualDisk_Task, self._inventory.datacenter.ref
+        self._client.run(extend, found.path, datacenter, new_size_mb * 1024, False)
 
-    @cloud_call
-    def update_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> str | None:
+    def update(self, cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place; the way a disk is provisioned is fixed for its life."""
-        order = read_disk_order(cloud_properties or {})
-        if "type" in (cloud_properties or {}) and order.type != "thin":
+        wanted = read_disk_properties(cloud_properties)
+        if "type" in (cloud_properties or {}) and wanted.type != "thin":
             raise NotSupported("a disk keeps its type for life", remedy="make a new disk and copy the data")
-        self.resize_disk(disk_cid, new_size_mb)
-        return None
+        self.resize(cid, new_size_mb)
 
-    def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
-        raise NotSupported("a disk is a file and carries no metadata", remedy="look at the VM's metadata")
+    def attach(self, vm_cid: str, cid: str) -> str:
+        """The unit number on the VM's SCSI controller, as BOSH's agents want it."""
+        machine, disk = self._inventory.require_vm(vm_cid), self._require(cid)
+        present = self._client.get(machine, _DEVICES) or []
+        for one in devices.disks(present):
+            if devices.disk_path(one) == disk.path:
+                return str(one.unitNumber)
+        user = self._find_user(disk)
+        if user is not None:
+            raise CpiError(f"disk {cid} is attached to VM {user}", remedy="detach it there first")
+        unit = devices.free_unit(present)
+        self._reconfigure(machine, [devices.attach(disk.path, disk.size_mb or 0, present, unit)])
+        return str(unit)
 
-    def require_disk(self, disk_cid: str) -> File:
-        found = self.disk_file(disk_cid)
+    def detach(self, vm_cid: str, cid: str) -> None:
+        """Not attached to that VM is success, unless it may be there under another name."""
+        machine, stem = self._inventory.require_vm(vm_cid), cid.partition("@")[0]
+        attached = devices.disks(self._client.get(machine, _DEVICES) or [])
+        wanted = [one for one in attached if self._persistent_stem(one) == stem]
+        if not wanted:
+            self._require_elsewhere(vm_cid, cid, attached)
+        self._reconfigure(machine, [devices.detach(one) for one in wanted])
+
+    def list_attached(self, vm_cid: str) -> list[str]:
+        present = self._client.get(self._inventory.require_vm(vm_cid), _DEVICES) or []
+        paths = [devices.disk_path(one) for one in devices.disks(present) if self._persistent_stem(one)]
+        return [_file_at(path).cid for path in paths]
+
+    def detach_persistent(self, machine: Any, present: list[Any]) -> None:
+        """All disks but the VM's own, so that destroying it does not destroy them."""
+        leaving = [one for one in devices.disks(present) if self._persistent_stem(one) or not devices.is_own_disk(one)]
+        self._reconfigure(machine, [devices.detach(one) for one in leaving])
+
+    def create_snapshot(self, cid: str, mark: Mark) -> str:
+        """A whole copy beside the disk. vSphere snapshots VMs, and our disks are independent of those on purpose, so a
+        disk can be copied only while no running VM writes to it."""
+        disk = self._require(cid)
+        self._require_idle(disk, cid)
+        file, datacenter = self._file(disk.store, "snapshot", mark.name()), self._inventory.datacenter.ref
+        self._ensure_directory(file)
+        copy = self._manager.CopyVirtualDisk_Task
+        with tolerate("FileAlreadyExists"):
+            self._client.run(copy, disk.path, datacenter, file.path, datacenter, None, False)
+        return file.cid
+
+    def delete_snapshot(self, cid: str) -> None:
+        self._delete("snapshot", cid)
+
+    def list_disks(self, director_uuid: str) -> list[CloudObject]:
+        return self._list_objects("disk", director_uuid)
+
+    def list_snapshots(self, director_uuid: str) -> list[CloudObject]:
+        return self._list_objects("snapshot", director_uuid)
+
+    def find_disk(self, cid: str, director_uuid: str) -> CloudObject | None:
+        return self._find_object("disk", cid, director_uuid)
+
+    def find_snapshot(self, cid: str, director_uuid: str) -> CloudObject | None:
+        return self._find_object("snapshot", cid, director_uuid)
+
+    @property
+    def _manager(self) -> Any:
+        return self._client.content.virtualDiskManager
+
+    def _list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
+        """All of a Director, on every datastore; the folder that a file lies in proves the mark in its name."""
+        users = self._list_users()
+        return [
+            _object(kind, file, director_uuid, users.get(file.path))
+            for store in self._placement.list_stores([], ("*",))
+            for file in self._list_files(store, self._folder(kind, director_uuid))
+        ]
+
+    def _find_object(self, kind: FileKind, cid: str, director_uuid: str) -> CloudObject | None:
+        file = self._find(kind, cid, director_uuid)
+        return _object(kind, file, director_uuid, self._find_user(file)) if file else None
+
+    def _delete(self, kind: FileKind, cid: str) -> None:
+        found = self._find(kind, cid)
         if found is None:
-            raise DiskNotFound(f"there is no disk {disk_cid}", remedy="check the datastores of this cloud")
+            return
+        user = self._find_user(found)
+        if user is not None:  # an operator may have restored a snapshot by attaching it to a VM
+            raise CpiError(f"{kind} {cid} is attached to VM {user}", remedy="detach it first")
+        with tolerate("FileNotFound"):
+            self._client.run(self._manager.DeleteVirtualDisk_Task, found.path, self._inventory.datacenter.ref)
+
+    def _create_file(self, file: File, size_mb: int, disk_type: str) -> None:
+        spec = sdk.vim.VirtualDiskManager.FileBackedVirtualDiskSpec(
+            diskType=_DISK_TYPES.get(disk_type, disk_type), adapterType="lsiLogic", capacityKb=size_mb * 1024
+        )
+        create = self._manager.CreateVirtualDisk_Task
+        with tolerate("FileAlreadyExists"):  # another call with the same mark was faster
+            try:
+                self._client.run(create, file.path, self._inventory.datacenter.ref, spec)
+            except Refusal as refusal:
+                if not refusal.is_a("FileNotFound", "CannotCreateFile"):
+                    raise
+                self._ensure_directory(file)
+                self._client.run(create, file.path, self._inventory.datacenter.ref, spec)
+
+    def _ensure_directory(self, file: File) -> None:
+        make, path = self._client.content.fileManager.MakeDirectory, f"[{file.store}] {file.folder}"
+        with tolerate("FileAlreadyExists"):
+            self._client.change(make, path, self._inventory.datacenter.ref, True)
+
+    def _require_elsewhere(self, vm_cid: str, cid: str, attached: list[Any]) -> None:
+        """A disk whose file is not where it should be may be one that cannot be recognised on this VM."""
+        strange = [
+            devices.disk_path(one)
+            for one in attached
+            if not devices.is_own_disk(one) and not self._persistent_stem(one)
+        ]
+        if strange and self._find("disk", cid) is None:
+            stem, _, store = cid.partition("@")
+            raise CpiError(
+                f"disk {cid} cannot be told from others on VM {vm_cid}",
+                why=f"its file is not in our folder, and the VM has {', '.join(strange)}, which were moved there",
+                remedy=f"stop the VM, detach that disk and move its file to {self._file(store, 'disk', stem).path}",
+            )
+
+    def _require_idle(self, disk: File, cid: str) -> None:
+        user = self._find_user(disk)
+        if user is None:
+            return
+        if self._client.get(self._inventory.require_vm(user), "runtime.powerState") != "poweredOff":
+            raise CpiError(
+                f"disk {cid} cannot be copied while VM {user} runs",
+                why="its file is locked, and an independent disk takes no part in the VM's snapshots",
+                remedy="stop the VM or detach the disk first",
+            )
+
+    def _reconfigure(self, machine: Any, changes: list[Any]) -> None:
+        if changes:
+            self._client.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=changes))
+
+    def _persistent_stem(self, disk: Any) -> str | None:
+        """The stem of a persistent disk's file, of any Director; None for a VM's own disk."""
+        file = _file_at(devices.disk_path(disk))
+        inside = file.folder.startswith(f"{self._settings.folder.strip('/')}/") and file.folder.endswith("/disks")
+        return file.name.removesuffix(".vmdk") if inside else None
+
+    def _find_user(self, disk: File) -> str | None:
+        """Any VM of the datacenter that has the disk: an operator may attach a disk of ours to a VM of their own."""
+        return self._list_users().get(disk.path)
+
+    def _list_users(self) -> dict[str, str]:
+        """Path of each attached disk → its VM, by the layout, which is far smaller than the devices."""
+        place = self._inventory.datacenter
+        rows = self._client.list_vms(place.ref, place.vm_folder, "config.instanceUuid", "layout.disk")
+        return {
+            path: str(row.get("config.instanceUuid") or row.ref._moId)
+            for row in rows
+            for one in row.get("layout.disk") or ()
+            for path in one.diskFile
+        }
+
+    def _require(self, cid: str) -> File:
+        found = self._find("disk", cid)
+        if found is None:
+            raise DiskNotFound(f"there is no disk {cid}", remedy="check the datastores of this cloud")
         return found
 
-    def _create(self, path: str, size_mb: int, kind: str, store: Store) -> None:
-        spec = sdk.vim.VirtualDiskManager.FileBackedVirtualDiskSpec(
-            diskType={"thick": "preallocated"}.get(kind, kind), adapterType="lsiLogic", capacityKb=size_mb * 1024
-        )
-        create = self.link.content.virtualDiskManager.CreateVirtualDisk_Task
-        for again in (True, False):
-            try:
-                self.tasks.run(create, path, self.datacenter.ref, spec)
-                return
-            except Refusal as refusal:
-                if refusal.is_a("FileAlreadyExists"):
-                    return  # made by somebody else under the same mark
-                if not (again and refusal.is_a(*_MISSING_FOLDER)):
-                    raise
-            self.made_directory(path.rpartition("/")[0])
+    def _find(self, kind: FileKind, cid: str, director_uuid: str | None = None) -> File | None:
+        """On any datastore of the datacenter; the one in the CID is looked at first. Only a file with the Director's
+        mark counts: any other in our folder is left alone."""
+        director = director_uuid or self._director_uuid
+        stem, _, hint = cid.partition("@")
+        if read_mark_name(stem, director) is None:
+            return None
+        stores = self._placement.list_stores([], ("*",))
+        for store in sorted(stores, key=lambda one: (one.name != hint, one.name)):
+            for found in self._list_files(store, self._folder(kind, director), f"{stem}.vmdk"):
+                if found.stem == stem:  # the datastore takes a name for a pattern
+                    return found
+        return None
+
+    def _list_files(self, store: Store, folder: str, pattern: str = "*.vmdk") -> list[File]:
+        """The disks in one folder of a datastore; none where the folder is missing."""
+        browser = sdk.vim.host.DatastoreBrowser
+        query = browser.VmDiskQuery(details=browser.VmDiskQuery.Details(capacityKb=True))
+        flags = browser.FileInfo.Details(fileType=True, fileSize=False, modification=False, fileOwner=False)
+        spec = browser.SearchSpec(matchPattern=[pattern], query=[query], details=flags)
+        with tolerate("FileNotFound", "InvalidDatastorePath"):
+            found = self._client.run(store.browser.SearchDatastore_Task, f"[{store.name}] {folder}", spec)
+            return [File(store.name, folder, str(one.path), _size_mb(one)) for one in found.file or ()]
+        return []
+
+    def _file(self, store: str, kind: FileKind, stem: str) -> File:
+        return File(store, self._folder(kind, self._director_uuid), f"{stem}.vmdk")
+
+    def _folder(self, kind: FileKind, director_uuid: str) -> str:
+        return f"{self._settings.folder.strip('/')}/{director_uuid}/{_FOLDERS[kind]}"
+
+
+def _object(kind: FileKind, file: File, director_uuid: str, user: str | None) -> CloudObject:
+    return CloudObject(
+        kind,
+        file.cid,
+        file.stem,
+        mark=read_mark_name(file.stem, director_uuid),
+        in_use_by=(user,) if user else (),
+        state=("attached" if user else "detached") if kind == "disk" else None,
+    )
+
+
+def _file_at(path: str) -> File:
+    store, _, rest = path.removeprefix("[").partition("] ")
+    folder, _, name = rest.rpartition("/")
+    return File(store, folder, name)
+
+
+def _size_mb(info: Any) -> int | None:
+    capacity = getattr(info, "capacityKb", None)
+    return int(capacity) // 1024 if capacity else None

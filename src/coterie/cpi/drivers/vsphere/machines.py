@@ -1,129 +1,358 @@
-"""Machines: a VM is made whole or not at all, found again by its mark, and gone with everything but its disks."""
+"""Machines: a VM is cloned off, gets its agent's settings, joins its group and is powered on; or nothing of it is left.
+It is found again by its mark, and deleted with everything but its persistent disks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from coterie.cpi.contract import (
+    CloudObject,
     InvalidCall,
     Json,
     Mark,
+    NetworkNotFound,
     Networks,
     NoPlacement,
+    OutcomeUnknown,
     VmCreated,
+    VMCreationFailed,
     VMNotFound,
 )
-from coterie.cpi.drivers.vsphere.boots import Boots
-from coterie.cpi.drivers.vsphere.choice import chosen
-from coterie.cpi.drivers.vsphere.making import clone_spec
-from coterie.cpi.drivers.vsphere.marking import instance_uuid, owner_of, users_attributes
-from coterie.cpi.drivers.vsphere.nics import Card
-from coterie.cpi.drivers.vsphere.order import Order, read_order
-from coterie.cpi.drivers.vsphere.places import Zone
-from coterie.cpi.drivers.vsphere.refusals import Refusal, cloud_call
-from coterie.cpi.drivers.vsphere.templates import Template, Templates
+from coterie.cpi.drivers.vsphere import devices, sdk
+from coterie.cpi.drivers.vsphere.client import Client, Row
+from coterie.cpi.drivers.vsphere.devices import Nic
+from coterie.cpi.drivers.vsphere.disks import Disks
+from coterie.cpi.drivers.vsphere.inventory import NAME_LIMIT, Attributes, Inventory, instance_uuid, owner_of, vm_mark
+from coterie.cpi.drivers.vsphere.membership import Membership
+from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster, choose_store
+from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
+from coterie.cpi.drivers.vsphere.settings import NETWORK, Settings, VmProperties, read_vm_properties
+from coterie.cpi.drivers.vsphere.stemcells import Stemcells, Template
+from coterie.cpi.kit.marking import metadata_tags, read_mark_name
+from coterie.errors import CoterieError
 
-_SELF = Path("/sys/class/dmi/id/product_uuid")
+OBJECT = (
+    "name",
+    "config.instanceUuid",
+    "config.createDate",
+    "config.template",
+    "runtime.powerState",
+    "runtime.host",
+    "resourcePool",
+    "customValue",
+)
+_POWER, _DEVICES, _VMX = "runtime.powerState", "config.hardware.device", "config.files.vmPathName"
+_STATES = {"poweredOn": "running", "poweredOff": "stopped", "suspended": "stopped"}
+_BOARD_UUID = Path("/sys/class/dmi/id/product_uuid")
 
 
-class Machines(Boots, Templates):
-    @cloud_call
-    def create_vm(
+class Networking:
+    """Which port group each network of a VM is."""
+
+    def __init__(self, client: Client, inventory: Inventory, settings: Settings) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._settings = settings
+        self._port_groups: Mapping[str, list[Any]] = {}  # name → references
+
+    def read_nics(self, networks: Networks) -> list[Nic]:
+        """One NIC per network; a vip is an address and has none."""
+        nics = []
+        for name, spec in networks.items():
+            kind = str(spec.get("type", "manual"))
+            if kind not in ("manual", "dynamic", "vip"):
+                raise InvalidCall(f"networks.{name}.type is {kind!r}", remedy="use one of: manual, dynamic, vip")
+            if kind != "vip":
+                nics.append(Nic(name, self._backing(self._find_port_group(name, spec))))
+        return nics
+
+    def _find_port_group(self, network: str, spec: Mapping[str, Any]) -> Any:
+        given = NETWORK.read(spec.get("cloud_properties") or {}, f"networks.{network}.cloud_properties")
+        name = given.get("name") or self._settings.network
+        if name is None:
+            raise InvalidCall(
+                f"networks.{network}.cloud_properties.name is missing",
+                remedy="name the port group, or set properties.network",
+            )
+        if name not in self._port_groups:
+            self._port_groups = self._read_port_groups()
+        found, datacenter = self._port_groups.get(name, []), self._inventory.datacenter.path
+        if not found:
+            raise NetworkNotFound(
+                f"there is no port group {name!r} in {datacenter}",
+                remedy=f"use one of: {', '.join(sorted(self._port_groups)[:20])}",
+            )
+        if len(found) > 1:
+            raise InvalidCall(
+                f"networks.{network}: {datacenter} has more than one port group {name!r}",
+                why=", ".join(ref._moId for ref in found),
+                remedy="have the administrator rename all but one",
+            )
+        return found[0]
+
+    def _read_port_groups(self) -> dict[str, list[Any]]:
+        refs = self._client.get(self._inventory.datacenter.ref, "network") or []
+        unique = list({ref._moId: ref for ref in refs}.values())
+        found: dict[str, list[Any]] = {}
+        for row in self._client.read_all(unique, sdk.vim.Network, ["name"]):
+            found.setdefault(str(row.get("name")), []).append(row.ref)
+        return found
+
+    def _backing(self, port_group: Any) -> Any:
+        ethernet = sdk.vim.vm.device.VirtualEthernetCard
+        if not isinstance(port_group, sdk.vim.dvs.DistributedVirtualPortgroup):
+            name = self._client.get(port_group, "name")
+            return ethernet.NetworkBackingInfo(deviceName=name, network=port_group)
+        row = self._client.read(port_group, "key", "config.distributedVirtualSwitch")
+        switch = self._client.get(row.get("config.distributedVirtualSwitch"), "uuid")
+        connection = sdk.vim.dvs.PortConnection(portgroupKey=row.get("key"), switchUuid=switch)
+        return ethernet.DistributedVirtualPortBackingInfo(port=connection)
+
+
+class Machines:
+    def __init__(
         self,
-        agent_id: str,
-        stemcell_cid: str,
-        cloud_properties: Json,
-        networks: Networks,
-        disk_cids: Sequence[str],
-        env: Json,
-        *,
-        mark: Mark,
+        client: Client,
+        inventory: Inventory,
+        placement: Placement,
+        attributes: Attributes,
+        networking: Networking,
+        stemcells: Stemcells,
+        disks: Disks,
+        membership: Membership,
+        settings: Settings,
+        director_uuid: str,
+    ) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._placement = placement
+        self._attributes = attributes
+        self._networking = networking
+        self._stemcells = stemcells
+        self._disks = disks
+        self._membership = membership
+        self._settings = settings
+        self._director_uuid = director_uuid
+
+    def create(
+        self, agent_id: str, stemcell_cid: str, cloud_properties: Json, networks: Networks, env: Json, mark: Mark
     ) -> VmCreated:
-        order = read_order(cloud_properties or {})
-        zones = self.in_zone(order.zone)
-        group = self.group_of(env or {})
-        cards = self.cards(networks or {})
-        template = self.template(stemcell_cid)
-        problem: NoPlacement | None = None
-        for zone in self.roomy(zones, order, mark.intent):
+        size = read_vm_properties(cloud_properties)
+        clusters = self._placement.in_zone(size.zone)
+        group = self._membership.requested_group(env)
+        nics = self._networking.read_nics(networks)
+        template = self._stemcells.require_template(stemcell_cid)
+        problem = NoPlacement("the zone has no cluster", remedy="check properties.zones")
+        for cluster in self._placement.list_fitting(clusters, size, mark.intent):
             try:
-                machine = self._cloned(template, order, cards, zone, mark)
-                answer = self.whole(machine, agent_id, networks or {}, cards, env or {}, group)
-                return VmCreated(instance_uuid(mark), answer)
+                machine = self._clone(template, size, nics, cluster, mark)
+                return VmCreated(instance_uuid(mark), self._finish(machine, agent_id, networks, nics, env, group))
             except NoPlacement as error:
                 problem = error  # nothing is left of it, and the zone may have another cluster
-        raise problem or NoPlacement("the zone has no cluster", remedy="check properties.zones")
+        raise problem
 
-    @cloud_call
-    def delete_vm(self, vm_cid: str) -> None:
-        found = self.vm(vm_cid)
+    def delete(self, cid: str) -> None:
+        found = self._inventory.find_vm(cid)
         if found is not None:
-            self.remove(found)
-        self.tidy("vms")
+            self._remove(found)
+        self._inventory.remove_empty_folders("vms")
 
-    @cloud_call
-    def has_vm(self, vm_cid: str) -> bool:
-        return self.vm(vm_cid) is not None
-
-    @cloud_call
-    def vm_owner(self, vm_cid: str) -> str | None:
-        machine = self.require_vm(vm_cid)
-        row = self.reader.one(machine, "name", "parent", "customValue")
-        path, above = [str(row.get("name"))], row.get("parent")
-        for _ in range(2):
-            if above is not None:
-                folder = self.reader.one(above, "name", "parent")
-                path, above = [*path, str(folder.get("name"))], folder.get("parent")
-        return owner_of(path, self.described(row.get("customValue")), self.runtime.director_uuid)
-
-    @cloud_call
-    def reboot_vm(self, vm_cid: str) -> None:
-        machine = self.require_vm(vm_cid)
+    def reboot(self, cid: str) -> None:
+        machine = self._inventory.require_vm(cid)
         try:
-            self.tasks.run(machine.ResetVM_Task)
+            self._client.run(machine.ResetVM_Task)
         except Refusal as refusal:
             if not refusal.is_a("InvalidPowerState"):
                 raise
-            self.tasks.run(machine.PowerOnVM_Task)
+            self._client.run(machine.PowerOnVM_Task)
 
-    @cloud_call
-    def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
-        """Custom attributes. The VM's name stays: it bears the mark."""
-        self.describe(self.require_vm(vm_cid), users_attributes(metadata))
+    def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
+        """As custom attributes. The VM's name stays: it bears the mark."""
+        self._attributes.write(self._inventory.require_vm(cid), metadata_tags(metadata, longest_key=NAME_LIMIT))
 
-    @cloud_call
-    def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
+    def read_owner(self, cid: str) -> str | None:
+        row = self._client.read(self._inventory.require_vm(cid), "name", "parent", "customValue")
+        path, above = [str(row.get("name"))], row.get("parent")
+        while above is not None and len(path) < 3:
+            folder = self._client.read(above, "name", "parent")
+            path, above = [*path, str(folder.get("name"))], folder.get("parent")
+        return owner_of(path, self._attributes.named(row.get("customValue")), self._director_uuid)
+
+    def calculate_properties(self, requirements: Mapping[str, int]) -> Json:
         for key in ("cpu", "ram", "ephemeral_disk_size"):
             if not isinstance(requirements.get(key), int):
                 raise InvalidCall(f"requirements.{key} is missing or no number", remedy=f"give {key}")
-        order = Order(requirements["cpu"], requirements["ram"], requirements["ephemeral_disk_size"])
-        self.roomy(list(self.zones().values()), order, "")
-        return {"cpu": order.cpu, "ram": order.ram, "disk": order.disk}
+        size = VmProperties(requirements["cpu"], requirements["ram"], requirements["ephemeral_disk_size"])
+        self._placement.list_fitting(list(self._placement.clusters.values()), size, "")
+        return {"cpu": size.cpu, "ram": size.ram, "disk": size.disk}
 
-    @cloud_call
-    def current_vm_id(self) -> str:
+    def current_id(self) -> str:
         """The VM that this process runs in, by the uuid of its board."""
         try:
-            board = _SELF.read_text().strip().lower()
+            board = _BOARD_UUID.read_text().strip().lower()
         except OSError as error:
             raise VMNotFound("this machine's uuid cannot be read", why=str(error), remedy="run as root") from error
-        found = self.link.ask(self.link.content.searchIndex.FindByUuid, None, board, True, False)
+        found = self._inventory.find_machine(board, by_instance=False)
         if found is None:
             raise VMNotFound("this process runs in no VM of this vCenter", remedy="run it in one")
-        return str(self.reader.one(found, "config.instanceUuid").get("config.instanceUuid"))
+        return str(self._client.get(found, "config.instanceUuid"))
 
-    def _cloned(self, template: Template, order: Order, cards: list[Card], zone: Zone, mark: Mark) -> Any:
-        """The VM of this mark, off; somebody may have cloned it before, or be doing so now."""
-        stores = self.stores([zone], order.datastores or self.settings.datastores)
-        store = chosen(stores, mark.intent, order.disk)
-        source = self.near(template, zone, store)
-        spec = clone_spec(source, order, cards, zone, store, mark, self.settings.linked_clones)
+    def list_vms(self, director_uuid: str) -> list[CloudObject]:
+        return self._objects(self._inventory.list_machines("vms", director_uuid, *OBJECT), director_uuid)
+
+    def list_images(self, director_uuid: str) -> list[CloudObject]:
+        """Each stemcell once: replicas share the intent of their template and go with it."""
+        rows = self._inventory.list_machines("stemcells", director_uuid, *OBJECT)
+        found = [self._image(row, director_uuid) for row in rows]
+        return list({(one.mark.intent if one.mark else one.cid): one for one in reversed(found)}.values())
+
+    def find_vm(self, cid: str, director_uuid: str) -> CloudObject | None:
+        ref = self._inventory.find_vm(cid)
+        return self._objects([self._client.read(ref, *OBJECT)], director_uuid)[0] if ref is not None else None
+
+    def find_image(self, cid: str, director_uuid: str) -> CloudObject | None:
+        ref = self._inventory.find_machine(cid)
+        row = self._client.read(ref, *OBJECT) if ref is not None else None
+        return self._image(row, director_uuid) if row is not None and row.get("config.template") else None
+
+    def _clone(self, template: Template, size: VmProperties, nics: list[Nic], cluster: ZoneCluster, mark: Mark) -> Any:
+        """The VM of this mark, off. Another call may have cloned it before, or be doing so now."""
+        stores = self._placement.list_stores([cluster], size.datastores or self._settings.datastores)
+        store = choose_store(stores, mark.intent, size.disk)
+        source = self._stemcells.ensure_replica(template, cluster, store)
+        snapshot = source.snapshot if self._settings.linked_clones else None
+        disk_move = "moveAllDiskBackingsAndDisallowSharing" if snapshot is None else "createNewChildDiskBacking"
+        spec = sdk.vim.vm.CloneSpec(
+            location=sdk.vim.vm.RelocateSpec(datastore=store.ref, pool=cluster.pool, diskMoveType=disk_move),
+            powerOn=False,
+            template=False,
+            config=devices.clone_config(source.devices, size, nics, store.name, instance_uuid(mark)),
+            snapshot=snapshot,
+        )
         try:
-            return self.tasks.run(source.ref.CloneVM_Task, self.made_folder("vms"), mark.name(), spec)
+            return self._client.run(source.ref.CloneVM_Task, self._inventory.ensure_folder("vms"), mark.name(), spec)
         except Refusal as refusal:
-            found = self.machine(instance_uuid(mark)) if refusal.is_a("DuplicateName") else None
+            found = self._inventory.find_machine(instance_uuid(mark)) if refusal.is_a("DuplicateName") else None
             if found is None:
                 raise
             return found
+
+    def _finish(
+        self, machine: Any, agent_id: str, networks: Networks, nics: list[Nic], env: Json, group: str | None
+    ) -> Json:
+        """The networks of the VM, once it has joined its group and runs. A VM that cannot be finished is removed before
+        the failure is raised."""
+        row = self._client.read(machine, "name", _POWER, _VMX, _DEVICES)
+        answer = devices.with_macs(networks, nics, row.get(_DEVICES))
+        try:
+            if row.get(_POWER) != "poweredOn":
+                self._configure_agent(row, agent_id, answer, env)
+                if group:
+                    self._membership.join(group, machine)
+                with tolerate("InvalidPowerState"):  # on already: another call finishes the same VM
+                    self._client.run(machine.PowerOnVM_Task)
+            return answer
+        except CoterieError as error:
+            if self._is_running(machine):
+                return answer  # another call finished the same VM
+            self._undo(machine, error)
+            raise _certain_failure(error) from error
+
+    def _configure_agent(self, row: Row, agent_id: str, networks: Json, env: Json) -> None:
+        """Give the agent its settings, on a CD beside the VM's own files or as guest information."""
+        present, name, agent = row.get(_DEVICES), str(row.get("name")), self._settings.agent
+        settings = devices.agent_settings(agent_id, name, row.ref._moId, networks, env, present, agent)
+        if self._settings.agent_settings == "guestinfo":
+            spec = sdk.vim.vm.ConfigSpec(extraConfig=devices.extra_config(devices.guestinfo(settings)))
+        else:
+            path = devices.cd_path(row.get(_VMX))
+            self._client.put_file(self._inventory.datacenter.path, path, devices.cd_image("env", settings))
+            spec = sdk.vim.vm.ConfigSpec(deviceChange=[devices.insert_cd(present, path)])
+        self._client.run(row.ref.ReconfigVM_Task, spec)
+
+    def _is_running(self, machine: Any) -> bool:
+        try:
+            return bool(self._client.get(machine, _POWER) == "poweredOn")
+        except CoterieError:
+            return False
+
+    def _undo(self, machine: Any, cause: CoterieError) -> None:
+        try:
+            self._remove(machine)
+        except CoterieError as error:
+            raise OutcomeUnknown(
+                "the VM failed and could not be removed",
+                why=f"{cause}; then {error}",
+                remedy="look for it by its mark and delete it",
+            ) from error
+
+    def _remove(self, machine: Any) -> None:
+        """Off, out of its group, its persistent disks detached, and gone with its own files. Gone already is fine."""
+        with tolerate("ManagedObjectNotFound"):
+            row = self._client.read(machine, _POWER, _VMX, _DEVICES, "customValue")
+            present = row.get(_DEVICES) or []
+            if row.get(_POWER) != "poweredOff":
+                with tolerate("InvalidPowerState"):
+                    self._client.run(machine.PowerOffVM_Task)
+            self._membership.leave(machine, self._attributes.named(row.get("customValue")))
+            self._disks.detach_persistent(machine, present)
+            if devices.has_cd(present):
+                self._delete_file(devices.cd_path(row.get(_VMX)))
+            self._client.run(machine.Destroy_Task)
+
+    def _delete_file(self, path: str) -> None:
+        delete = self._client.content.fileManager.DeleteDatastoreFile_Task
+        with tolerate("FileNotFound", "InvalidDatastorePath"):
+            self._client.run(delete, path, self._inventory.datacenter.ref)
+
+    def _objects(self, rows: Iterable[Row], director_uuid: str) -> list[CloudObject]:
+        some = list(rows)
+        hosts = self._inventory.host_names([row.get("runtime.host") for row in some])
+        zones = self._placement.zone_names({row.get("resourcePool") for row in some} - {None})
+        return [self._vm(row, director_uuid, hosts, zones) for row in some]
+
+    def _vm(self, row: Row, director_uuid: str, hosts: dict[Any, str], zones: dict[Any, str]) -> CloudObject:
+        name, uuid = str(row.get("name")), str(row.get("config.instanceUuid"))
+        return CloudObject(
+            "vm",
+            uuid,
+            name,
+            created_at=_created_at(row),
+            mark=vm_mark(name, uuid, director_uuid),
+            in_use_by=(),
+            az=zones.get(row.get("resourcePool")),
+            state=_STATES.get(str(row.get(_POWER))),
+            host=hosts.get(row.get("runtime.host")),
+            tags=self._attributes.named(row.get("customValue")),
+        )
+
+    def _image(self, row: Row, director_uuid: str) -> CloudObject:
+        name, uuid = str(row.get("name")), str(row.get("config.instanceUuid"))
+        mark = vm_mark(name, uuid, director_uuid)
+        if mark is None and "-on-" in name:  # a replica has a uuid of its own; that it lies in our folder must do
+            mark = read_mark_name(name, director_uuid)
+        return CloudObject(
+            "image",
+            instance_uuid(mark) if mark else uuid,
+            name,
+            created_at=_created_at(row),
+            mark=mark,
+            in_use_by=(),
+            state="live" if row.get("config.template") else "building",
+            tags=self._attributes.named(row.get("customValue")),
+        )
+
+
+def _created_at(row: Row) -> float | None:
+    created = row.get("config.createDate")
+    return float(created.timestamp()) if created else None
+
+
+def _certain_failure(error: CoterieError) -> CoterieError:
+    """The VM is proven gone, so an outcome that was in doubt is a plain failure now."""
+    known = contract_error(error) if isinstance(error, Refusal) else error
+    if not isinstance(known, OutcomeUnknown):
+        return known
+    return VMCreationFailed(known.what, why=known.why, remedy="repeat", retryable=True)

@@ -1,33 +1,61 @@
-"""Stemcells: imported once per mark, kept as templates, gone with all their replicas."""
+"""Stemcells: an OVF package imported once per mark, or a copy of an operator's template, kept as a template that VMs
+are cloned from; with a replica on every further datastore that needs one."""
 
 from __future__ import annotations
 
+import hashlib
+import http.client
+import tarfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from urllib.parse import urlsplit
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound, Unavailable
 from coterie.cpi.drivers.vsphere import sdk
-from coterie.cpi.drivers.vsphere.choice import chosen
-from coterie.cpi.drivers.vsphere.marking import instance_uuid
-from coterie.cpi.drivers.vsphere.ovf import opened
-from coterie.cpi.drivers.vsphere.refusals import Refusal, cloud_call
-from coterie.cpi.drivers.vsphere.templates import Templates
+from coterie.cpi.drivers.vsphere.client import Client, Row
+from coterie.cpi.drivers.vsphere.inventory import Inventory, instance_uuid
+from coterie.cpi.drivers.vsphere.placement import Placement, Store, ZoneCluster, choose_store
+from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
+from coterie.cpi.drivers.vsphere.settings import Settings
 
-_KEYS = ("name", "version", "template")
+_SNAPSHOT = "coterie"
+_TEMPLATE = ("name", "config.template", "datastore", "rootSnapshot", "config.hardware.device")
 _TRIES = 3
+_OTHER_MAKER_S, _LEASE_S = 900.0, 300.0
+_PIECE = 16 * 1024 * 1024  # after each one the lease is renewed
+_DESCRIPTION_LIMIT = 4 * 1024 * 1024  # a description is a few kilobytes
 
 
-class Stemcells(Templates):
-    @cloud_call
-    def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
-        """Of a file, or (a light stemcell) of a template that an operator keeps, named by its inventory path."""
+@dataclass(frozen=True, slots=True)
+class Template:
+    ref: Any
+    name: str
+    stores: tuple[str, ...]  # ids of the datastores that it lies on
+    snapshot: Any | None
+    devices: list[Any]
+
+
+class Stemcells:
+    def __init__(self, client: Client, inventory: Inventory, placement: Placement, settings: Settings) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._placement = placement
+        self._settings = settings
+
+    def create(self, image_path: str, cloud_properties: Json, mark: Mark) -> str:
+        """From a file, or (a light stemcell) from a template that an operator keeps, named by its inventory path."""
         source = (cloud_properties or {}).get("template")
         if not source and not (image_path and Path(image_path).is_file()):
             raise InvalidCall(
                 f"image_path {image_path!r} is no file", remedy="give the image, or cloud_properties.template"
             )
         for _ in range(_TRIES):
-            if self._made(image_path, source, mark):
+            if self._create_once(image_path, source, mark):
                 return instance_uuid(mark)
         raise CpiError(
             f"template {mark.name()} is there and cannot be used",
@@ -35,54 +63,220 @@ class Stemcells(Templates):
             remedy="rename or remove it, then repeat",
         )
 
-    @cloud_call
-    def delete_stemcell(self, stemcell_cid: str) -> None:
-        ref = self.machine(stemcell_cid)
+    def delete(self, cid: str) -> None:
+        """With all its replicas."""
+        ref = self._inventory.find_machine(cid)
         if ref is None:
             return
-        name = str(self.reader.one(ref, "name").get("name"))
-        for machine in [*self._replicas(name), ref]:
-            try:
-                self.tasks.run(machine.Destroy_Task)
-            except Refusal as refusal:
-                if not refusal.is_a("ManagedObjectNotFound"):
-                    raise
-        self.tidy("stemcells")
+        prefix = _replica_prefix(str(self._client.get(ref, "name")))
+        rows = self._inventory.list_machines("stemcells", None, "name")
+        replicas = [row.ref for row in rows if str(row.get("name")).startswith(prefix)]
+        for machine in [*replicas, ref]:
+            with tolerate("ManagedObjectNotFound"):
+                self._client.run(machine.Destroy_Task)
+        self._inventory.remove_empty_folders("stemcells")
 
-    def _made(self, image_path: str, source: str | None, mark: Mark) -> bool:
-        """False where somebody else's attempt under this mark came to nothing, so that it must be tried again."""
-        name = mark.name()
+    def require_template(self, cid: str) -> Template:
+        ref = self._inventory.find_machine(cid)
+        row = self._client.read(ref, *_TEMPLATE) if ref is not None else None
+        if row is None or not row.get("config.template"):
+            raise StemcellNotFound(f"there is no stemcell {cid}", remedy="upload the stemcell again")
+        return _template(row)
+
+    def ensure_replica(self, template: Template, cluster: ZoneCluster, store: Store) -> Template:
+        """The template itself if it lies on this datastore, or its replica there, created if it is missing."""
+        if store.ref._moId in template.stores:
+            return template
+        name = f"{_replica_prefix(template.name)}{hashlib.sha256(store.name.encode()).hexdigest()[:10]}"
         try:
-            machine = self._copied(source, name, mark) if source else self._uploaded(image_path, name, mark)
-            self.sealed(machine)
+            ref = self._clone(template.ref, name, cluster, datastore=store.ref)
+            self._seal(ref)
         except Refusal as refusal:
             if not refusal.is_a("DuplicateName"):
                 raise
-            if self.machine(instance_uuid(mark)) is None:
+            ref = self._await_other_maker(name)
+        return _template(self._client.read(ref, *_TEMPLATE))
+
+    def _create_once(self, image_path: str, source: str | None, mark: Mark) -> bool:
+        """False where another call's attempt under this mark came to nothing, so that it must be tried again."""
+        try:
+            ref = self._copy_template(source, mark) if source else self._import_file(image_path, mark)
+            self._seal(ref)
+        except Refusal as refusal:
+            if not refusal.is_a("DuplicateName"):
+                raise
+            if self._inventory.find_machine(instance_uuid(mark)) is None:
                 return False
-            self.awaited(name)
+            self._await_other_maker(mark.name())
         return True
 
-    def _uploaded(self, image_path: str, name: str, mark: Mark) -> Any:
-        zone = next(iter(self.zones().values()))
-        need_mb = Path(image_path).stat().st_size // (1024 * 1024) + 1
-        store = chosen(self.stores([zone], self.settings.datastores), mark.intent, need_mb)
-        with opened(image_path) as package:
-            return self.imported(package, name, mark, zone, store)
-
-    def _copied(self, source: str, name: str, mark: Mark) -> Any:
-        found = self.at(*source.strip("/").split("/"))
+    def _copy_template(self, path: str, mark: Mark) -> Any:
+        found = self._inventory.find(*path.strip("/").split("/"))
         if found is None:
-            raise StemcellNotFound(f"there is no template {source!r}", remedy="give its path below the VM folder")
-        zone = next(iter(self.zones().values()))
-        location = sdk.vim.vm.RelocateSpec(pool=zone.pool, diskMoveType="moveAllDiskBackingsAndDisallowSharing")
+            raise StemcellNotFound(f"there is no template {path!r}", remedy="give its path below the VM folder")
         config = sdk.vim.vm.ConfigSpec(instanceUuid=instance_uuid(mark))
-        spec = sdk.vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config)
-        return self.tasks.run(found.CloneVM_Task, self.made_folder("stemcells"), name, spec)
+        return self._clone(found, mark.name(), self._first_cluster(), config=config)
 
-    def _replicas(self, name: str) -> list[Any]:
-        folder = self.folder("stemcells")
-        if folder is None:
-            return []
-        rows = self.reader.children(folder, sdk.vim.VirtualMachine, "name")
-        return [row.ref for row in rows if str(row.get("name")).startswith(f"{name[:60]}-on-")]
+    def _clone(self, source: Any, name: str, cluster: ZoneCluster, datastore: Any = None, config: Any = None) -> Any:
+        location = sdk.vim.vm.RelocateSpec(
+            datastore=datastore, pool=cluster.pool, diskMoveType="moveAllDiskBackingsAndDisallowSharing"
+        )
+        spec = sdk.vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config)
+        return self._client.run(source.CloneVM_Task, self._inventory.ensure_folder("stemcells"), name, spec)
+
+    def _import_file(self, image_path: str, mark: Mark) -> Any:
+        """The VM that came of the package. Refused with DuplicateName where one of that name is there already."""
+        cluster = self._first_cluster()
+        need_mb = Path(image_path).stat().st_size // (1024 * 1024) + 1
+        stores = self._placement.list_stores([cluster], self._settings.datastores)
+        store = choose_store(stores, mark.intent, need_mb)
+        with open_package(image_path) as package:
+            spec = self._import_spec(package, mark.name(), cluster, store)
+            spec.importSpec.configSpec.instanceUuid = instance_uuid(mark)
+            folder = self._inventory.ensure_folder("stemcells")
+            lease = self._client.change(cluster.pool.ImportVApp, spec.importSpec, folder)
+            try:
+                entity = self._upload_files(lease, package, spec.fileItem or ())
+                self._client.change(lease.HttpNfcLeaseComplete)
+                return entity
+            except Exception:
+                self._abort(lease)
+                raise
+
+    def _import_spec(self, package: Package, name: str, cluster: ZoneCluster, store: Store) -> Any:
+        parameters = sdk.vim.OvfManager.CreateImportSpecParams(entityName=name, diskProvisioning="thin")
+        create, text = self._client.content.ovfManager.CreateImportSpec, package.description()
+        spec = self._client.query(create, text, cluster.pool, store.ref, parameters)
+        if spec.error or spec.importSpec is None:
+            why = "; ".join(str(one.msg) for one in spec.error or ()) or "no reason given"
+            raise InvalidCall("vCenter cannot use the image's description", why=why, remedy="use another stemcell")
+        return spec
+
+    def _upload_files(self, lease: Any, package: Package, items: Any) -> Any:
+        info = self._await_lease(lease)
+        urls = {one.importKey: one.url for one in info.deviceUrl or ()}
+        for item in items:
+            file, size = package.open(item.path)
+            if item.deviceId not in urls:
+                raise CpiError(f"vCenter names no place for {item.path}", remedy="use another stemcell")
+            self._upload(lease, urls[item.deviceId], file, size)
+        return info.entity
+
+    def _await_lease(self, lease: Any) -> Any:
+        deadline = time.monotonic() + _LEASE_S
+        while time.monotonic() < deadline:
+            row = self._client.read(lease, "state", "error", "info")
+            if row.get("state") == "ready":
+                return row.get("info")
+            if row.get("state") == "error":
+                raise Refusal(row.get("error"))
+            time.sleep(0.2)
+        raise OutcomeUnknown("the import was not made ready", remedy="look for the template before repeating it")
+
+    def _upload(self, lease: Any, url: str, file: IO[bytes], size: int) -> None:
+        where, own = urlsplit(url), urlsplit(self._settings.url)
+        is_vcenter = where.hostname in (None, "*") or where.netloc == "*"  # the vCenter writes * for itself
+        connection = self._client.connect(own.netloc if is_vcenter else where.netloc)
+        try:
+            connection.putrequest("POST", where.path)
+            connection.putheader("Content-Length", str(size))
+            connection.putheader("Content-Type", "application/x-vnd.vmware-streamVmdk")
+            connection.endheaders()
+            sent = 0
+            while piece := file.read(_PIECE):
+                connection.send(piece)
+                sent += len(piece)
+                self._client.query(lease.HttpNfcLeaseProgress, min(99, sent * 100 // max(size, 1)))
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable("the upload of the image broke off", why=str(error), remedy="repeat") from error
+        finally:
+            connection.close()
+        if answer.status not in (200, 201):
+            raise CpiError("the image was not taken", why=f"{answer.status} {answer.reason}", remedy="repeat")
+
+    def _abort(self, lease: Any) -> None:
+        """The half-imported VM goes with its lease; where that cannot be read, the lease ends by itself."""
+        try:
+            info = self._client.get(lease, "info")
+            self._client.change(lease.HttpNfcLeaseAbort)
+            if info is not None:
+                self._client.run(info.entity.Destroy_Task)
+        except (CpiError, Refusal):
+            return
+
+    def _seal(self, machine: Any) -> None:
+        """From an imported VM to a template: its snapshot is the base of linked clones."""
+        if not self._client.get(machine, "rootSnapshot"):
+            self._client.run(machine.CreateSnapshot_Task, _SNAPSHOT, "base of linked clones", False, False)
+        self._client.change(machine.MarkAsTemplate)
+
+    def _await_other_maker(self, name: str) -> Any:
+        """The template that another call is making under this name."""
+        deadline, pause = time.monotonic() + _OTHER_MAKER_S, 0.01
+        while time.monotonic() < deadline:
+            found = self._inventory.find(*self._inventory.path("stemcells"), name)
+            if found is None:
+                break
+            if self._client.get(found, "config.template"):
+                return found
+            time.sleep(pause)
+            pause = min(pause * 1.5, 2.0)
+        raise OutcomeUnknown(
+            f"template {name} is being made by another call and was not seen whole",
+            remedy="repeat; if it stays so, delete that VM in the vCenter",
+        )
+
+    def _first_cluster(self) -> ZoneCluster:
+        return next(iter(self._placement.clusters.values()))
+
+
+class Package:
+    """The image of a stemcell: a tar file with an OVF description and the disks that it names."""
+
+    def __init__(self, archive: tarfile.TarFile) -> None:
+        self._archive = archive
+        self._members = {member.name.removeprefix("./"): member for member in archive.getmembers() if member.isfile()}
+
+    def description(self) -> str:
+        name = next((name for name in self._members if name.endswith(".ovf")), None)
+        if name is None:
+            raise _no_package("it holds no .ovf file")
+        if self._members[name].size > _DESCRIPTION_LIMIT:
+            raise _no_package(f"{name} is larger than {_DESCRIPTION_LIMIT} bytes")
+        return self.open(name)[0].read().decode()
+
+    def open(self, name: str) -> tuple[IO[bytes], int]:
+        """A file that the description names, and its size."""
+        member = self._members.get(name)
+        file = self._archive.extractfile(member) if member else None
+        if member is None or file is None:
+            raise _no_package(f"{name} is named in the description, and not there")
+        return file, member.size
+
+
+@contextmanager
+def open_package(path: str) -> Iterator[Package]:
+    try:
+        with tarfile.open(path) as archive:
+            yield Package(archive)
+    except (FileNotFoundError, PermissionError) as error:
+        raise InvalidCall(f"image_path {path!r} cannot be read", why=str(error), remedy="check the file") from error
+    except (tarfile.TarError, UnicodeDecodeError, EOFError, zlib.error) as error:
+        raise _no_package(str(error)) from error
+
+
+def _no_package(why: str) -> InvalidCall:
+    return InvalidCall("the image is no OVF package", why=why, remedy="give the image of a vSphere stemcell")
+
+
+def _template(row: Row) -> Template:
+    snapshots = row.get("rootSnapshot") or [None]
+    stores = tuple(one._moId for one in row.get("datastore") or ())
+    return Template(row.ref, str(row.get("name")), stores, snapshots[0], list(row.get("config.hardware.device") or ()))
+
+
+def _replica_prefix(template: str) -> str:
+    """Replicas have a name of the same mark, one per datastore."""
+    return f"{template[:60]}-on-"

@@ -1,0 +1,192 @@
+"""Where VMs and disks go: zones (clusters), their hosts and their datastores, chosen by free space."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.cpi.contract import CpiError, InvalidCall, NoDiskSpace, NoPlacement
+from coterie.cpi.drivers.vsphere import sdk
+from coterie.cpi.drivers.vsphere.client import Client, Row
+from coterie.cpi.drivers.vsphere.inventory import Inventory
+from coterie.cpi.drivers.vsphere.settings import Settings, VmProperties, ZoneSettings, matches
+
+_STORE = ("name", "summary.freeSpace", "summary.accessible", "summary.maintenanceMode", "browser")
+_HOST = (
+    "name",
+    "runtime.connectionState",
+    "runtime.inMaintenanceMode",
+    "summary.hardware.numCpuThreads",
+    "summary.hardware.memorySize",
+    "summary.quickStats.overallMemoryUsage",
+    "parent",
+)
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneCluster:
+    """One cluster of a zone: a zone may have several."""
+
+    zone: str
+    ref: Any
+    name: str
+    pool: Any
+    datastores: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    ref: Any
+    name: str
+    threads: int
+    memory_mb: int
+    free_mb: int  # memory that nothing uses now
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    ref: Any
+    name: str
+    free_mb: int
+    browser: Any
+
+
+class Placement:
+    def __init__(self, client: Client, inventory: Inventory, settings: Settings) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._settings = settings
+        self._clusters: dict[str, ZoneCluster] | None = None
+
+    @property
+    def clusters(self) -> dict[str, ZoneCluster]:
+        """By zone and name. Read once; clusters that were added later are seen after `refresh`."""
+        return self._clusters if self._clusters is not None else self.refresh()
+
+    def refresh(self) -> dict[str, ZoneCluster]:
+        folder = self._inventory.datacenter.host_folder
+        rows = self._client.list_below(folder, sdk.vim.ClusterComputeResource, "name", "resourcePool")
+        found = {str(row.get("name")): row for row in rows}
+        zones = dict(self._settings.zones) or {name: ZoneSettings((name,)) for name in found}
+        self._clusters = {
+            f"{zone}/{name}": self._zone_cluster(zone, name, one, found)
+            for zone, one in zones.items()
+            for name in one.clusters
+        }
+        return self._clusters
+
+    def in_zone(self, zone: str | None) -> list[ZoneCluster]:
+        """The clusters of a zone; without a name, of the only one there is."""
+        zones = sorted({one.zone for one in self.clusters.values()})
+        if zone is None and len(zones) > 1:
+            raise InvalidCall("cloud_properties.zone is missing", remedy=f"use one of: {', '.join(zones)}")
+        if zone is not None and zone not in zones:
+            raise InvalidCall(f"cloud_properties.zone {zone!r} is not known", remedy=f"use one of: {', '.join(zones)}")
+        return [one for one in self.clusters.values() if zone in (None, one.zone)]
+
+    def of_vm(self, machine: Any) -> list[ZoneCluster]:
+        """The cluster that the VM is in, if it is in one of our zones."""
+        owner = self._inventory.cluster_of(machine)
+        return [one for one in self.clusters.values() if one.ref == owner][:1]
+
+    def zone_names(self, pools: set[Any]) -> dict[Any, str]:
+        """Resource pool → zone."""
+        rows = self._client.read_all(list(pools), sdk.vim.ResourcePool, ["owner"])
+        zones = {one.ref: one.zone for one in self.clusters.values()}
+        return {row.ref: zones[row.get("owner")] for row in rows if row.get("owner") in zones}
+
+    def list_hosts(self, cluster: ZoneCluster) -> list[Host]:
+        """The cluster's hosts that can run VMs now."""
+        refs = self._client.get(cluster.ref, "host") or []
+        return [_host(row) for row in self._client.read_all(refs, sdk.vim.HostSystem, _HOST) if _is_up(row)]
+
+    def list_stores(self, clusters: Sequence[ZoneCluster], patterns: Sequence[str]) -> list[Store]:
+        """Usable datastores that match and that all these clusters see; without any, those of the datacenter."""
+        places = [one.ref for one in clusters] or [self._inventory.datacenter.ref]
+        seen = [self._client.get(place, "datastore") or [] for place in places]
+        refs = [ref for ref in seen[0] if all(ref in others for others in seen[1:])]
+        allowed = next((one.datastores for one in clusters if one.datastores), tuple(patterns))
+        rows = self._client.read_all(refs, sdk.vim.Datastore, _STORE)
+        return [_store(row) for row in rows if _is_usable(row) and matches(row.get("name"), allowed)]
+
+    def list_fitting(self, clusters: Sequence[ZoneCluster], size: VmProperties, seed: str) -> list[ZoneCluster]:
+        """Clusters with a host that is large enough at all, best first: likelier the more memory is free. What is free
+        on which host right now is for DRS to know."""
+        hosts = {one.name: self.list_hosts(one) for one in clusters}
+        fitting = [one for one in clusters if any(_fits(host, size) for host in hosts[one.name])]
+        if fitting:
+            free = {name: sum(host.free_mb for host in some) for name, some in hosts.items()}
+            return sorted(fitting, key=lambda one: score(one.name, free[one.name], seed), reverse=True)
+        known = [
+            f"{host.name} has {host.threads} cpu and {host.memory_mb} MB" for some in hosts.values() for host in some
+        ]
+        raise NoPlacement(
+            f"no host of cluster {', '.join(hosts)} can hold {size.cpu} cpu and {size.ram} MB",
+            why="; ".join(known) or "no host is up",
+            remedy="ask for less, or add a larger host",
+        )
+
+    def _zone_cluster(self, zone: str, name: str, wanted: ZoneSettings, found: dict[str, Row]) -> ZoneCluster:
+        row = found.get(name)
+        if row is None:
+            raise CpiError(
+                f"zone {zone}: there is no cluster {name!r} in {self._inventory.datacenter.path}",
+                remedy=f"use one of: {', '.join(sorted(found))}",
+            )
+        pool = row.get("resourcePool")
+        for part in (wanted.resource_pool or "").split("/"):
+            if part:
+                pool = self._client.query(self._client.content.searchIndex.FindChild, pool, part)
+            if pool is None:
+                raise CpiError(
+                    f"zone {zone}: there is no resource pool {wanted.resource_pool!r}",
+                    remedy="create it, or leave it out",
+                )
+        return ZoneCluster(zone, row.ref, name, pool, wanted.datastores)
+
+
+def choose_store(stores: Sequence[Store], seed: str, need_mb: int) -> Store:
+    """A datastore with enough space, likelier the more it has: the same one for the same seed, so that repeats agree,
+    and different ones for many at once, so that they do not all go to the emptiest."""
+    roomy = [store for store in stores if store.free_mb >= need_mb]
+    if not roomy:
+        free = ", ".join(f"{store.name}: {store.free_mb} MB" for store in stores)
+        raise NoDiskSpace(
+            f"no datastore has {need_mb} MB free", why=free or "no datastore matches", remedy="free space, or add one"
+        )
+    return max(roomy, key=lambda store: score(store.name, store.free_mb, seed))
+
+
+def score(name: str, free: int, seed: str) -> tuple[float, str]:
+    """The highest wins: a random draw with the free space as weight, and always the same for one seed."""
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    share = (int.from_bytes(digest[:8]) + 1) / 2.0**64
+    # the weight is coarse on purpose: a few megabytes must not change the choice between two repeats
+    return -(2.0 ** math.floor(math.log2(max(free, 0) + 1))) / math.log(share), name
+
+
+def _host(row: Row) -> Host:
+    memory = (row.get("summary.hardware.memorySize") or 0) // _MIB
+    used = row.get("summary.quickStats.overallMemoryUsage") or 0
+    threads = row.get("summary.hardware.numCpuThreads") or 0
+    return Host(row.ref, str(row.get("name")), int(threads), int(memory), int(memory - used))
+
+
+def _is_up(row: Row) -> bool:
+    return row.get("runtime.connectionState") == "connected" and not row.get("runtime.inMaintenanceMode")
+
+
+def _fits(host: Host, size: VmProperties) -> bool:
+    return host.threads >= size.cpu and host.memory_mb >= size.ram
+
+
+def _store(row: Row) -> Store:
+    return Store(row.ref, str(row.get("name")), int(row.get("summary.freeSpace") or 0) // _MIB, row.get("browser"))
+
+
+def _is_usable(row: Row) -> bool:
+    return bool(row.get("summary.accessible")) and row.get("summary.maintenanceMode", "normal") == "normal"

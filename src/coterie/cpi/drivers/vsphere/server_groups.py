@@ -1,0 +1,328 @@
+"""Server groups: reserved by a record before their first VM, made as DRS VM groups by the first join, removed after the
+last leave; adopted, inspected and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.cpi.contract import (
+    ADOPTED_PREFIX,
+    CloudObject,
+    GroupMember,
+    GroupMetadata,
+    GroupMissing,
+    GroupResource,
+    GroupState,
+    GroupView,
+    InvalidCall,
+    Mark,
+    NameTaken,
+    NotSupported,
+    is_adopted,
+)
+from coterie.cpi.drivers.vsphere import sdk
+from coterie.cpi.drivers.vsphere.client import Client, Row
+from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView
+from coterie.cpi.drivers.vsphere.group_records import GroupRecord, GroupRecords, GroupSpec, read_spec, requested_name
+from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, vm_mark
+from coterie.cpi.drivers.vsphere.membership import Membership
+from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
+from coterie.cpi.kit.marking import GROUP, read_mark_name
+
+_MEMBER = ("name", "config.instanceUuid", "runtime.host")
+Views = Mapping[str, ClusterView]
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupInCluster:
+    cluster: ZoneCluster
+    view: ClusterView
+    record: GroupRecord
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.view.members(self.record.spec)
+
+
+class ServerGroups:
+    def __init__(
+        self,
+        client: Client,
+        inventory: Inventory,
+        placement: Placement,
+        attributes: Attributes,
+        clusters: Clusters,
+        records: GroupRecords,
+        membership: Membership,
+        director_uuid: str,
+    ) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._placement = placement
+        self._attributes = attributes
+        self._clusters = clusters
+        self._records = records
+        self._membership = membership
+        self._director_uuid = director_uuid
+
+    def create(self, metadata: GroupMetadata, mark: Mark) -> str:
+        spec = read_spec(metadata, mark.group_cid)
+        views = self._clusters.views()
+        if metadata.options.get("adopt"):
+            return _adopt(metadata, views)
+        if self._records.find(mark.group_cid) is None:
+            self.require_free_name(metadata.options, spec, views)
+            _require_host_group(spec, views)
+            self._records.create(mark.group_cid, spec)
+        return mark.group_cid
+
+    def update(self, cid: str, metadata: GroupMetadata) -> None:
+        """Zones and hosts may change freely; members that another writer dropped come back; what was removed is made
+        again."""
+        if is_adopted(cid):
+            return
+        record, spec = self._records.require(cid), read_spec(metadata, cid)
+        if not spec.is_same_group(record.spec):
+            raise NotSupported(
+                f"server group {cid} keeps its policy {record.spec.policy} and its name for life",
+                remedy="recreate the group",
+            )
+        if spec != record.spec:
+            self._change_hosts(record, spec)
+        for row in self._list_belonging(cid):
+            self._membership.submit(self._inventory.cluster_of(row.ref), "restore", cid, row.ref)
+
+    def delete(self, cid: str) -> None:
+        record = self._records.find(cid, unfinished=True)
+        if is_adopted(cid):
+            return
+        if record is None:
+            self._records.remove_empty_folders()  # a process that removed the record may have died before that
+            return
+        self._records.require_no_vms(record.ref)
+        name = record.spec.name
+        for key, view in self._clusters.views().items():
+            if view.vm_group(name) or name in view.rules or view.tying(name):
+                self._membership.submit(self._placement.clusters[key].ref, "delete", cid)
+        self._records.delete(record)
+
+    def inspect(self, cid: str) -> GroupView:
+        record = self._records.find(cid)
+        if record is None:
+            return GroupView("missing", None, notes=(f"nothing in the vCenter remembers server group {cid}",))
+        views, spec = self._clusters.views(), record.spec
+        everywhere = [_GroupInCluster(one, views[key], record) for key, one in self._clusters.unique().items()]
+        groups = [one for one in everywhere if one.view.vm_group(spec.name)]
+        members = self._read_members([moid for one in groups for moid in one.members])
+        removed = [] if spec.adopted else list(_removed_notes(everywhere))
+        notes = [*removed, *_drift_notes(groups), *self._absent_notes(record, groups)]
+        return GroupView(
+            state=_state(spec, bool(groups), removed, notes),
+            policy=groups[0].view.policy(spec.name) if spec.adopted and groups else spec.policy,
+            resources=tuple(resource for one in groups for resource in _resources(one)),
+            members=tuple(members[moid] for one in groups for moid in one.members if moid in members),
+            notes=(*notes, *(note for one in groups for note in _remarks(one))),
+            hosts=self._allowed_hosts(groups),
+        )
+
+    def list_objects(self, director_uuid: str) -> list[CloudObject]:
+        records = self._records.list_all(director_uuid)
+        views = self._clusters.views() if records else {}
+        return [self._object(record, views, director_uuid) for record in records]
+
+    def find_object(self, cid: str, director_uuid: str) -> CloudObject | None:
+        record = self._records.find(cid, director_uuid, unfinished=True)
+        if record is None or record.ref is None:
+            return None
+        return self._object(record, self._clusters.views(), director_uuid)
+
+    def require_free_name(self, options: Mapping[str, Any], spec: GroupSpec, views: Views) -> None:
+        """For a group that is not there yet."""
+        ours = self._records.list_all(self._director_uuid) if "vm_group" in options else ()
+        other = next((one for one in ours if one.spec.name == spec.name), None)
+        if other is not None:
+            raise NameTaken(f"our server group {other.cid} has the name {spec.name!r}", remedy="use another vm_group")
+        name = requested_name(options)
+        for view in views.values() if name else ():
+            if name in view.groups:
+                raise NameTaken(
+                    f"cluster {view.name} has a DRS group {name!r} that is not ours",
+                    remedy="use another name, or say placement.adopt: true to use the operator's group",
+                )
+            _require_no_rule(view, str(name), GroupSpec(None, str(name)).host_rule)
+
+    def require_free_host_rule(self, record: GroupRecord, spec: GroupSpec, views: Views) -> None:
+        """For a group that is to be tied to hosts only now: a rule of that name cannot be ours."""
+        if record.spec.host_group or not spec.host_group or record.cid in spec.name:
+            return
+        for view in views.values():
+            _require_no_rule(view, spec.host_rule)
+
+    def _change_hosts(self, record: GroupRecord, spec: GroupSpec) -> None:
+        """Tie the group to other hosts, or to none. Only while the old spec is recorded is the old rule known to be
+        ours: a rule that the new spec does not have is removed first."""
+        views = self._clusters.views()
+        _require_host_group(spec, views)
+        self.require_free_host_rule(record, spec, views)
+        for key, view in views.items() if not spec.host_group else ():
+            if view.host_rule(record.spec):
+                self._membership.submit(self._placement.clusters[key].ref, "untie", record.cid)
+        self._records.rewrite(record, spec)
+
+    def _list_belonging(self, cid: str) -> list[Row]:
+        """Our VMs that belong to this group, whether or not the vCenter has them in it."""
+        paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
+        rows = self._inventory.list_machines("vms", None, *paths)
+        return [row for row in rows if self._attributes.named(row.get("customValue")).get(GROUP) == cid]
+
+    def _read_members(self, moids: list[str]) -> dict[str, GroupMember]:
+        refs = [self._client.reference(sdk.vim.VirtualMachine, moid) for moid in moids]
+        rows = self._client.read_existing(refs, sdk.vim.VirtualMachine, _MEMBER)
+        hosts = self._inventory.host_names([row.get("runtime.host") for row in rows])
+        members = {}
+        for row in rows:
+            uuid, host = str(row.get("config.instanceUuid")), hosts.get(row.get("runtime.host"))
+            ours = vm_mark(str(row.get("name")), uuid, self._director_uuid) is not None
+            members[row.ref._moId] = GroupMember(uuid, host, ours)
+        return members
+
+    def _absent_notes(self, record: GroupRecord, groups: list[_GroupInCluster]) -> Iterator[str]:
+        """VMs of ours that are in no group though they belong to this one; those still coming up are not counted."""
+        if record.spec.adopted:
+            return
+        inside = {moid for one in groups for moid in one.members}
+        for row in self._list_belonging(record.cid):
+            if row.ref._moId not in inside and row.get("runtime.powerState") == "poweredOn":
+                yield f"VM {row.get('config.instanceUuid')} is no member any more: another writer replaced the list"
+
+    def _allowed_hosts(self, groups: list[_GroupInCluster]) -> tuple[str, ...] | None:
+        """The hosts that rules tie the group to, ours or the administrator's; None where there is no such rule."""
+        refs: list[Any] = []
+        for one in groups:
+            moids = _tied_hosts(one)
+            if moids is None:
+                return None
+            refs += [self._client.reference(sdk.vim.HostSystem, moid) for moid in moids]
+        return tuple(sorted(self._inventory.host_names(refs).values())) if groups else None
+
+    def _object(self, record: GroupRecord, views: Views, director_uuid: str) -> CloudObject:
+        groups = [group for view in views.values() if (group := view.vm_group(record.spec.name))]
+        moids = sorted({moid for group in groups for moid in group.members})
+        return CloudObject(
+            "server_group",
+            record.cid,
+            record.spec.name,
+            mark=read_mark_name(record.cid, director_uuid),
+            in_use_by=tuple(member.vm_cid for member in self._read_members(moids).values()),
+            state="live" if groups else "reserved",
+        )
+
+
+def _adopt(metadata: GroupMetadata, views: Views) -> str:
+    name = requested_name(metadata.options)
+    if not name:
+        raise InvalidCall("options.adopt needs options.vm_group or a name", remedy="name the operator's group")
+    found = next(((view, group) for view in views.values() if (group := view.vm_group(name))), None)
+    if found is None:
+        raise GroupMissing(
+            f"there is no DRS VM group {name!r} to adopt",
+            why=f"looked in {', '.join(sorted(view.name for view in views.values()))}",
+            remedy="have the operator make it, or leave adopt out to make one of our own",
+        )
+    view, group = found
+    policy = view.policy(group.name)
+    if metadata.policy != policy:
+        raise InvalidCall(
+            f"DRS VM group {name!r} promises {policy}, not {metadata.policy}",
+            remedy=f"say placement.policy: {policy}, or adopt another group",
+        )
+    return ADOPTED_PREFIX + group.name
+
+
+def _require_host_group(spec: GroupSpec, views: Views) -> None:
+    if spec.host_group and not any(view.host_group(spec.host_group) for view in views.values()):
+        known = sorted({group.name for view in views.values() for group in view.groups.values() if group.of_hosts})
+        raise InvalidCall(
+            f"there is no DRS host group {spec.host_group!r}",
+            remedy=f"use one of: {', '.join(known)}" if known else "have the administrator make one",
+        )
+
+
+def _require_no_rule(view: ClusterView, *names: str) -> None:
+    rule = next((one for one in names if one in view.rules), None)
+    if rule is not None:
+        raise NameTaken(f"cluster {view.name} has a DRS rule {rule!r} that is not ours", remedy="use another name")
+
+
+def _state(spec: GroupSpec, is_made: bool, removed: list[str], notes: list[str]) -> GroupState:
+    if removed or (spec.adopted and not is_made):
+        return "missing"
+    if notes:
+        return "drifted"
+    return "live" if is_made else "reserved"
+
+
+def _removed_notes(everywhere: list[_GroupInCluster]) -> Iterator[str]:
+    for one in everywhere:
+        name = one.record.spec.name
+        if one.cluster.ref._moId in one.record.live and one.view.vm_group(name) is None:
+            yield f"DRS VM group {name!r} was removed or renamed in cluster {one.view.name}"
+
+
+def _drift_notes(groups: list[_GroupInCluster]) -> Iterator[str]:
+    for one in groups:
+        if not one.record.spec.adopted:
+            yield from _vm_rule_notes(one)
+            yield from _host_rule_notes(one)
+            if not one.view.drs:
+                yield f"DRS is off in cluster {one.view.name}: groups and rules have no effect"
+
+
+def _vm_rule_notes(one: _GroupInCluster) -> Iterator[str]:
+    spec, rule = one.record.spec, one.view.vm_rule(one.record.spec)
+    if rule is None and spec.has_vm_rule and len(one.members) > 1:
+        yield f"the rule {spec.name!r} was removed in cluster {one.view.name}"
+    if rule is not None and not rule.enabled:
+        yield f"the rule {rule.name!r} is switched off in cluster {one.view.name}"
+
+
+def _host_rule_notes(one: _GroupInCluster) -> Iterator[str]:
+    spec = one.record.spec
+    if not spec.host_group:
+        return
+    if one.view.host_group(spec.host_group) is None:
+        yield f"cluster {one.view.name} has no host group {spec.host_group!r}"
+    elif spec.host_rule not in one.view.rules:
+        yield f"the rule {spec.host_rule!r} was removed in cluster {one.view.name}"
+
+
+def _tied_hosts(one: _GroupInCluster) -> set[str] | None:
+    """The hosts that all rules in force allow."""
+    rules = [rule for rule in one.view.tying(one.record.spec.name) if rule.affine and rule.enabled and rule.host_group]
+    groups = [one.view.host_group(str(rule.host_group)) for rule in rules]
+    tied = [set(group.members) for group in groups if group is not None]
+    return set.intersection(*tied) if tied else None
+
+
+def _remarks(one: _GroupInCluster) -> Iterator[str]:
+    """What is as it should be and good to know."""
+    if one.view.drs:
+        yield f"DRS is on in cluster {one.view.name}"
+    for rule in one.view.foreign_rules(one.record.spec):
+        verb, side = "must" if rule.mandatory else "should", "on" if rule.affine else "off"
+        yield f"administrator's rule {rule.name!r} in {one.view.name}: {verb} be {side} {rule.host_group!r}"
+
+
+def _resources(one: _GroupInCluster) -> Iterator[GroupResource]:
+    spec, view, zone = one.record.spec, one.view, one.cluster.zone
+    ours = not spec.adopted
+    yield GroupResource("server_group", f"{view.name}/{spec.name}", zone, ours)
+    rule = view.vm_rule(spec)
+    if rule is not None:
+        yield GroupResource("rule", f"{view.name}/{rule.name}", zone, ours)
+    for tying in view.tying(spec.name):
+        yield GroupResource("rule", f"{view.name}/{tying.name}", zone, ours and tying.name == spec.host_rule)
+        if tying.host_group:
+            yield GroupResource("host_group", f"{view.name}/{tying.host_group}", zone, False)

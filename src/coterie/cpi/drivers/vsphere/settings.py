@@ -1,0 +1,163 @@
+"""What users may write for a vSphere cloud: its properties, and the cloud_properties of VMs, disks and networks. Each
+is read once and checked; a mistake is named by its field. No cloud is called here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from ipaddress import ip_address
+from typing import Any
+
+from coterie.cpi.contract import Form, Reader
+from coterie.cpi.kit.readers import flag, mapping, one_of, pairs, seconds, size, text, url_parts, whole
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneSettings:
+    """A zone is one or more clusters, or a resource pool in them. `datastores` empty: those of the whole cloud."""
+
+    clusters: tuple[str, ...]
+    resource_pool: str | None = None
+    datastores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`zones` empty: every cluster of the datacenter is a zone of its own name."""
+
+    url: str
+    user: str
+    password: str
+    datacenter: str
+    zones: Mapping[str, ZoneSettings] = field(default_factory=dict)
+    datastores: tuple[str, ...] = ("*",)
+    persistent_datastores: tuple[str, ...] = ()
+    folder: str = "coterie"
+    network: str | None = None
+    agent_settings: str = "cdrom"
+    agent: Mapping[str, Any] = field(default_factory=dict)
+    linked_clones: bool = True
+    ca_cert: str | None = None
+    insecure: bool = False
+    settle_s: float = 30.0
+    task_timeout: float = 1800.0
+    max_parallel_calls: int = 16
+
+    def __repr__(self) -> str:
+        return f"Settings(url={self.url!r}, user={self.user!r}, datacenter={self.datacenter!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class VmProperties:
+    """Sizes are MB, as everywhere in BOSH. `vmx`: further settings of the VM, handed on as they are."""
+
+    cpu: int = 1
+    ram: int = 1024
+    disk: int = 0
+    zone: str | None = None
+    datastores: tuple[str, ...] = ()
+    vmx: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskProperties:
+    type: str = "thin"
+    zone: str | None = None
+    datastores: tuple[str, ...] = ()
+
+
+def read_settings(properties: Mapping[str, Any]) -> Settings:
+    values = CLOUD.read(properties, "properties")
+    if not values.get("persistent_datastores"):
+        values["persistent_datastores"] = values.get("datastores", ("*",))
+    return Settings(**values)
+
+
+def read_vm_properties(properties: Mapping[str, Any] | None) -> VmProperties:
+    return VmProperties(**VM.read(properties or {}, "cloud_properties"))
+
+
+def read_disk_properties(properties: Mapping[str, Any] | None) -> DiskProperties:
+    return DiskProperties(**DISK.read(properties or {}, "cloud_properties"))
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _url(value: Any) -> str:
+    where = url_parts(value)
+    if where.scheme == "https" and where.hostname:
+        return str(value).rstrip("/")
+    if where.scheme == "http" and where.hostname and _is_loopback(where.hostname):
+        return str(value).rstrip("/")
+    raise ValueError("give https://HOST[:PORT]; plain http goes to loopback addresses only")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, str) and one for one in value):
+        return tuple(value)
+    raise ValueError("give a list of names; * and ? stand for any characters")
+
+
+def _zones(value: Any) -> dict[str, ZoneSettings]:
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError("write zones: {z1: {cluster: NAME}}")
+    return {str(name): _zone(str(name), one) for name, one in value.items()}
+
+
+def _zone(name: str, value: Any) -> ZoneSettings:
+    if not isinstance(value, Mapping) or ("cluster" in value) == ("clusters" in value):
+        raise ValueError(f"zone {name}: name its cluster, or its clusters")
+    unknown = sorted(set(value) - {"cluster", "clusters", "resource_pool", "datastores"})
+    if unknown:
+        raise ValueError(f"zone {name}: {unknown[0]} is not known; use cluster, clusters, resource_pool, datastores")
+    clusters = _patterns(value["clusters"]) if "clusters" in value else (text(value["cluster"]),)
+    pool, stores = value.get("resource_pool"), value.get("datastores")
+    return ZoneSettings(clusters, text(pool) if pool else None, _patterns(stores) if stores else ())
+
+
+def _vmx(value: Any) -> dict[str, str]:
+    found = pairs(value)
+    if any(key.startswith(("coterie", "guestinfo.coterie")) for key in found):
+        raise ValueError("use keys that do not begin with coterie")
+    return found
+
+
+_READERS: Mapping[str, Reader] = {
+    "url": _url,
+    "user": text,
+    "password": text,
+    "datacenter": text,
+    "zones": _zones,
+    "datastores": _patterns,
+    "persistent_datastores": _patterns,
+    "folder": text,
+    "network": text,
+    "agent_settings": one_of("cdrom", "guestinfo"),
+    "agent": mapping,
+    "linked_clones": flag,
+    "ca_cert": text,
+    "insecure": flag,
+    "settle_s": seconds,
+    "task_timeout": seconds,
+    "max_parallel_calls": size,
+}
+_REQUIRED = {
+    "url": "name the vCenter: https://vcenter.example.com",
+    "user": "name the user, as user@domain",
+    "password": "give the user's password",
+    "datacenter": "name the datacenter",
+}
+CLOUD = Form(_READERS, needed=_REQUIRED, secret=True)
+VM = Form({"cpu": size, "ram": size, "disk": whole(0), "zone": text, "datastores": _patterns, "vmx": _vmx})
+DISK = Form({"type": one_of("thin", "thick", "eagerZeroedThick"), "zone": text, "datastores": _patterns})
+NETWORK = Form({"name": text})
