@@ -18,7 +18,7 @@ from coterie.cleanup.options import Options
 from coterie.cleanup.survey import NOBODY
 from coterie.cpi.contract import CpiError, SurveyPage
 from coterie.cpi.drivers.sandbox.driver import SandboxCpi
-from coterie.cpi.drivers.sandbox.marking import DIRECTOR, GROUP
+from coterie.cpi.kit.marking import DIRECTOR, GROUP
 from coterie.errors import Conflict, UsageError
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import domains

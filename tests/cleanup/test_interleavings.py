@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from coterie.cleanup import start
 from coterie.cleanup.proposal import Proposal
-from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT
+from coterie.cpi.kit.marking import DIRECTOR, INTENT
 from coterie.errors import CoterieError
 from coterie.ledger.tables import deployments, server_groups
 from coterie.ledger.tables import objects as objects_table

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from coterie.cleanup import start
 from coterie.cleanup.options import Options
 from coterie.cleanup.proposal import Proposal
-from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT
+from coterie.cpi.kit.marking import DIRECTOR, INTENT
 from coterie.ledger.rows import cleanups
 from coterie.ledger.tables import findings, objects
 from coterie.requests.abandon import abandon

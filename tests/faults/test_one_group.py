@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.cpi.drivers.sandbox.marking import of_director
+from coterie.cpi.drivers.sandbox.account import of_director
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
 from coterie.sandbox import images, labels, server_groups, vm_shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT
+from coterie.cpi.kit.marking import DIRECTOR, INTENT
 from coterie.sandbox import disks, images, security_groups, server_groups, vm_shape, vms
 from coterie.sandbox.datacenter import Account
 from coterie.sandbox.fit import Demand

@@ -8,7 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.cpi.drivers.sandbox.marking import DIRECTOR, INTENT, of_director
+from coterie.cpi.drivers.sandbox.account import of_director
+from coterie.cpi.kit.marking import DIRECTOR, INTENT
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import addresses, events, nodes, objects, server_groups, stages, steps, tasks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from coterie.sandbox import networks
@@ -25,6 +26,7 @@ def open_account(
     soft_lag_ms: int | None = None,
     quotas: Mapping[str, int | None] | None = None,
     operator: bool = False,
+    slot: AbstractContextManager[object] | None = None,
 ) -> Account:
     """The account of this name, begun if it is new.
 
@@ -35,7 +37,7 @@ def open_account(
         known = db.execute("SELECT asked FROM accounts WHERE name = ?", (name,)).fetchone()
     if known is None or (not operator and json.loads(known[0]) != asked):
         _settle(datacenter, name, asked, quotas or {})
-    return Account(datacenter, name, operator)
+    return Account(datacenter, name, operator, slot or nullcontext())
 
 
 def group_model(tx: Tx) -> str:

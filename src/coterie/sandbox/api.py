@@ -36,10 +36,11 @@ def api(
             def do(twist: Twist | None) -> R:
                 return _once(account, writes, twist, lambda tx: work(tx, *args, **kwargs))
 
-            try:
-                return do(STRAIGHT if account.operator else None)
-            except _Watched as watched:
-                return _attended(account, method, watched.switches, do, lambda db: _subject(db, args, kwargs))
+            with account.slot:
+                try:
+                    return do(STRAIGHT if account.operator else None)
+                except _Watched as watched:
+                    return _attended(account, method, watched.switches, do, lambda db: _subject(db, args, kwargs))
 
         return call
 

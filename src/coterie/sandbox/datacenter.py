@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from coterie.sandbox.store import Store, create_file
 
 _open: dict[Path, Store] = {}
 _opening = threading.Lock()
+_NO_LIMIT = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,15 @@ class Datacenter:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A tenant's way in. As `operator` the same doors open, but no fault bends the call and no log notes it."""
+    """A tenant's way in. As `operator` the same doors open, but no fault bends the call and no log notes it.
+
+    `slot`: held during each call, so that a tenant can limit how many it makes at a time.
+    """
 
     datacenter: Datacenter
     name: str
     operator: bool = False
+    slot: AbstractContextManager[object] = _NO_LIMIT
 
 
 def open_datacenter(

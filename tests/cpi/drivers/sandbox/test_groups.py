@@ -190,7 +190,7 @@ def test_a_foreign_member_keeps_the_group(lab: Lab) -> None:
 
 def test_a_vm_that_joins_while_the_group_is_deleted_saves_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     cid = lab.group()
-    look = lab.cpi._require_empty
+    look = lab.cpi._groups._require_empty
     joined: list[str] = []
 
     def look_then_join(wanted: str) -> None:
@@ -198,7 +198,7 @@ def test_a_vm_that_joins_while_the_group_is_deleted_saves_it(lab: Lab, monkeypat
         if not joined:
             joined.append(lab.vm(cid))
 
-    monkeypatch.setattr(lab.cpi, "_require_empty", look_then_join)
+    monkeypatch.setattr(lab.cpi._groups, "_require_empty", look_then_join)
     with pytest.raises(GroupInUse):
         lab.cpi.delete_server_group(cid)
     assert [member.vm_cid for member in lab.cpi.inspect_server_group(cid).members] == joined
@@ -206,7 +206,7 @@ def test_a_vm_that_joins_while_the_group_is_deleted_saves_it(lab: Lab, monkeypat
 
 def test_a_first_join_while_a_reserved_group_is_deleted_saves_it(lists: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     cid = lists.group(guards=["web"])
-    look = lists.cpi._require_empty
+    look = lists.cpi._groups._require_empty
     joined: list[str] = []
 
     def look_then_join(wanted: str) -> None:
@@ -214,7 +214,7 @@ def test_a_first_join_while_a_reserved_group_is_deleted_saves_it(lists: Lab, mon
         if not joined:
             joined.append(lists.vm(cid))
 
-    monkeypatch.setattr(lists.cpi, "_require_empty", look_then_join)
+    monkeypatch.setattr(lists.cpi._groups, "_require_empty", look_then_join)
     with pytest.raises(GroupInUse):
         lists.cpi.delete_server_group(cid)
     view = lists.cpi.inspect_server_group(cid)
@@ -310,10 +310,10 @@ def test_a_security_group_is_not_deleted_while_another_group_begins_to_use_it(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new user's tag changes the revision, so the deletion that did not see it is refused."""
-    from coterie.cpi.drivers.sandbox import guards
+    from coterie.cpi.drivers.sandbox import security_groups
 
     old = lab.group(guards=["web"])
-    get, made = guards.cloud.get_security_group, []
+    get, made = security_groups.datacenter.get_security_group, []
 
     def get_then_use(account: Any, wanted: str) -> Any:
         found = get(account, wanted)
@@ -321,7 +321,7 @@ def test_a_security_group_is_not_deleted_while_another_group_begins_to_use_it(
             made.append(lab.group(guards=["web"]))
         return found
 
-    monkeypatch.setattr(guards.cloud, "get_security_group", get_then_use)
+    monkeypatch.setattr(security_groups.datacenter, "get_security_group", get_then_use)
     lab.cpi.delete_server_group(old)
     monkeypatch.undo()
     assert guard_names(lab) == ["web"]

@@ -17,6 +17,8 @@ from coterie.cpi.contract import (
     Mark,
     NotSupported,
 )
+from coterie.cpi.kit import objects
+from coterie.cpi.kit.checks import require_same
 from coterie.sandbox import disks, vms
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.labels import delete_label, list_labels
@@ -113,14 +115,12 @@ def test_what_differs_is_not_deleted(either: Lab, kind: str) -> None:
 def test_what_changes_between_look_and_deletion_is_not_deleted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = lab.mark()
     cid = make(lab, "disk", mark)
-    look = lab.cpi._present
 
-    def look_then_change(kind: object, wanted: str) -> CloudObject | None:
-        found = look(kind, wanted)
+    def expect_then_change(found: CloudObject, expected: Expected) -> None:
+        require_same(found, expected)
         set_tags(lab.operator, cid, "disk", {"kept": "please"})
-        return found
 
-    monkeypatch.setattr(lab.cpi, "_present", look_then_change)
+    monkeypatch.setattr(objects, "require_same", expect_then_change)
     with pytest.raises(Changed):
         lab.cpi.delete_object("disk", cid, Expected(mark))
     assert lab.cpi.has_disk(cid)

@@ -7,15 +7,14 @@ security_group) → how many more are needed; `anti-affinity:ZONE` → how many 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from coterie.cpi.contract import CheckItem, GroupMetadata, Needs
-from coterie.cpi.drivers.sandbox.abilities import Abilities
-from coterie.cpi.drivers.sandbox.adoption import Adoption
-from coterie.cpi.drivers.sandbox.group_tags import read_wish
-from coterie.cpi.drivers.sandbox.inspection import Inspection
-from coterie.cpi.drivers.sandbox.refusals import cloud_call, translate
+from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.drivers.sandbox.account import CloudAccount
+from coterie.cpi.drivers.sandbox.errors import translate
+from coterie.cpi.drivers.sandbox.properties import Settings
+from coterie.cpi.drivers.sandbox.server_groups import ServerGroups
 from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item
 from coterie.sandbox.errors import SandboxError
 from coterie.sandbox.hosts import HostView, list_hosts
@@ -32,35 +31,39 @@ _RESOURCES = {
 _STRICT = "anti-affinity:"
 
 
-class Checks(Abilities, Inspection, Adoption):
-    @cloud_call
-    def check(self, needs: Needs | None = None) -> list[CheckItem]:
-        needs = needs or Needs()
+class Checks:
+    """`kinds`: those that the cloud creates."""
+
+    def __init__(self, cloud: CloudAccount, groups: ServerGroups, settings: Settings, kinds: Collection[str]) -> None:
+        self._cloud = cloud
+        self._groups = groups
+        self._settings = settings
+        self._kinds = kinds
+
+    def check(self, needs: Needs) -> list[CheckItem]:
+        account = self._cloud.account
         try:
-            quotas, hosts = get_quotas(self.account), list_hosts(self.account)
+            quotas, hosts = get_quotas(account), list_hosts(account)
         except SandboxError as error:
-            told = translate(error)
-            if told.retryable:
-                raise told from error  # an unanswered question, not a finding
-            return [CheckItem("credentials", False, str(told), told.remedy)]
+            refusal = translate(error)
+            if refusal.retryable:
+                raise  # an unanswered question, not a finding
+            return [CheckItem("credentials", False, str(refusal), refusal.remedy)]
         return [
-            CheckItem("credentials", True, f"account {self.settings.account} is open"),
+            CheckItem("credentials", True, f"account {self._settings.account} is open"),
             _azs(needs, hosts),
             _quotas(needs, quotas),
             _hosts(needs, hosts),
-            *policy_items(needs, self.settings.policies),
-            *kind_items(needs, self.capabilities().kinds),
-            *group_items(needs, self.inspect_server_group, self._require_makable),
+            *policy_items(needs, self._settings.policies),
+            *kind_items(needs, self._kinds),
+            *group_items(needs, self._groups.inspect, self._groups.require_creatable),
             *_strict(needs, hosts),
             *self._layout(),
         ]
 
-    def _require_makable(self, metadata: GroupMetadata) -> None:
-        self.require_nameable(read_wish(metadata, self.settings.policies))
-
     def _layout(self) -> list[CheckItem]:
-        began = self.account.datacenter.layout()
-        if self.settings.layout is None or dict(self.settings.layout) == began:
+        began = self._cloud.account.datacenter.layout()
+        if self._settings.layout is None or dict(self._settings.layout) == began:
             return []
         detail = "the datacenter was begun with another layout, and keeps it"
         return [CheckItem("layout", True, detail, "`coterie sandbox reset` begins it anew")]

@@ -1,4 +1,4 @@
-"""Machines: a VM is made whole or not at all, found again by its mark, and gone with everything but its disks."""
+"""Machines: a VM is created whole or not at all, found again by its mark, and deleted with everything but its disks."""
 
 from __future__ import annotations
 
@@ -12,29 +12,40 @@ from coterie.cpi.contract import (
     Json,
     Mark,
     Networks,
+    NoPlacement,
+    OutcomeUnknown,
     VmCreated,
+    VMCreationFailed,
     VMNotFound,
 )
-from coterie.cpi.drivers.sandbox import sizes
-from coterie.cpi.drivers.sandbox.addresses import answered, wishes
-from coterie.cpi.drivers.sandbox.boots import Boots
-from coterie.cpi.drivers.sandbox.guards import Guards
-from coterie.cpi.drivers.sandbox.joining import Place
-from coterie.cpi.drivers.sandbox.marking import DIRECTOR, GROUP, OWN_GUARDS, mark_tags, users_tags
-from coterie.cpi.drivers.sandbox.refusals import cloud_call
-from coterie.cpi.drivers.sandbox.sizes import Order
+from coterie.cpi.drivers.sandbox.account import CloudAccount
+from coterie.cpi.drivers.sandbox.errors import translate
+from coterie.cpi.drivers.sandbox.membership import Membership, Placement
+from coterie.cpi.drivers.sandbox.networks import networks_answer, read_nics
+from coterie.cpi.drivers.sandbox.properties import SIZES, read_vm_spec
+from coterie.cpi.drivers.sandbox.security_groups import SecurityGroups
+from coterie.cpi.drivers.sandbox.server_groups import OWN_SECURITY_GROUPS
+from coterie.cpi.kit.marking import GROUP, mark_tags, metadata_tags
+from coterie.errors import CoterieError
 from coterie.sandbox import vms
-from coterie.sandbox.errors import NoSuch
+from coterie.sandbox.errors import NoSuch, SandboxError
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.hosts import list_hosts
 from coterie.sandbox.tags import set_tags
-from coterie.sandbox.vm_shape import get_vm
+from coterie.sandbox.vm_shape import Vm, get_vm
 
 SELF = "COTERIE_SANDBOX_VM"
+_BUILD_LIMIT_S = 120.0
+_LOOK_AGAIN_S = 0.02
+_OWN_DISKS = {"system": "/dev/sda", "ephemeral": "/dev/sdb"}
 
 
-class Machines(Boots, Guards):
-    @cloud_call
+class Machines:
+    def __init__(self, cloud: CloudAccount, security_groups: SecurityGroups, membership: Membership) -> None:
+        self._cloud = cloud
+        self._security_groups = security_groups
+        self._membership = membership
+
     def create_vm(
         self,
         agent_id: str,
@@ -43,66 +54,64 @@ class Machines(Boots, Guards):
         networks: Networks,
         disk_cids: Sequence[str],
         env: Json,
-        *,
         mark: Mark,
     ) -> VmCreated:
-        order = sizes.read_order(cloud_properties or {})
-        place = self.place(env or {})
-        own = self.existing(order.security_groups)
+        spec = read_vm_spec(cloud_properties)
+        placement = self._membership.find_placement(env)
+        own = self._security_groups.require_all(spec.security_groups)
         vm = vms.create_vm(
-            self.account,
+            self._cloud.account,
             name=mark.name(),
-            size=self._in_a_zone(order),
+            size=self._require_zone(spec.size),
             image=stemcell_cid,
-            nics=wishes(networks or {}),
-            group=place.group if place else None,
-            security_groups=(*own, *(place.guards if place else ())),
-            near_disks=disk_cids or (),
-            user_data=json.dumps({"agent_id": agent_id, "env": env or {}}),
-            start=not (place and self.settings.single_writer),
-            tags=_tags(mark, agent_id, place, own),
+            nics=read_nics(networks),
+            group=placement.group if placement else None,
+            security_groups=(*own, *(placement.security_groups if placement else ())),
+            near_disks=disk_cids,
+            user_data=json.dumps({"agent_id": agent_id, "env": env}),
+            start=not self._membership.joins_before_boot(placement),
+            tags=_tags(mark, agent_id, placement, own),
             client_token=mark.intent,
         )
-        disks = {"system": "/dev/sda", "ephemeral": "/dev/sdb"}
-        return VmCreated(vm.id, answered(networks or {}, self.whole(vm, place)), disks)
+        return VmCreated(vm.id, networks_answer(networks, self._boot_or_delete(vm, placement)), _OWN_DISKS)
 
-    @cloud_call
     def delete_vm(self, vm_cid: str) -> None:
         try:
-            vms.delete_vm(self.account, vm_cid)
+            vms.delete_vm(self._cloud.account, vm_cid)
         except NoSuch:
             return
 
-    @cloud_call
     def has_vm(self, vm_cid: str) -> bool:
         try:
-            get_vm(self.account, vm_cid)
+            get_vm(self._cloud.account, vm_cid)
         except NoSuch:
             return False
         return True
 
-    @cloud_call
-    def vm_owner(self, vm_cid: str) -> str | None:
-        return get_vm(self.account, vm_cid).tags.get(DIRECTOR)
-
-    @cloud_call
     def reboot_vm(self, vm_cid: str) -> None:
-        vms.reboot_vm(self.account, vm_cid)
+        vms.reboot_vm(self._cloud.account, vm_cid)
 
-    @cloud_call
     def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
         """Tags; `name` also becomes the VM's name, as people look for it by that."""
         rename = metadata.get("name")
-        set_tags(self.account, vm_cid, "vm", users_tags(metadata), rename=None if rename is None else str(rename))
+        tags = metadata_tags(metadata)
+        set_tags(self._cloud.account, vm_cid, "vm", tags, rename=None if rename is None else str(rename))
 
-    @cloud_call
     def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
+        """Any size can be had, so what is required is the smallest fit, if one host is large enough for it."""
         for key in ("cpu", "ram", "ephemeral_disk_size"):
             if not isinstance(requirements.get(key), int):
                 raise InvalidCall(f"requirements.{key} is missing or no number", remedy=f"give {key}")
-        return sizes.smallest(requirements, list_hosts(self.account))
+        cpu, ram, disk = requirements["cpu"], requirements["ram"], requirements["ephemeral_disk_size"]
+        hosts = list_hosts(self._cloud.account)
+        if not any(host.cpu >= cpu and host.ram_mb >= ram and host.disk_mb >= disk for host in hosts):
+            raise NoPlacement(
+                f"no VM of {cpu} cpu, {ram} MB ram and {disk} MB disk can be had",
+                why="no host of the datacenter is that large",
+                remedy="ask for less, or add a larger host",
+            )
+        return dict(zip(SIZES, (cpu, ram, disk), strict=True))
 
-    @cloud_call
     def current_vm_id(self) -> str:
         """The VM that this process runs in, as its environment says: a simulated VM runs no process."""
         cid = os.environ.get(SELF, "")
@@ -110,19 +119,74 @@ class Machines(Boots, Guards):
             raise VMNotFound("this process runs in no VM of this sandbox", remedy=f"set {SELF} to the cid of one")
         return cid
 
-    def _in_a_zone(self, order: Order) -> Demand:
-        if order.size.zone:
-            return order.size
-        zones = sorted({host.zone for host in list_hosts(self.account)})
+    def _require_zone(self, size: Demand) -> Demand:
+        if size.zone:
+            return size
+        zones = sorted({host.zone for host in list_hosts(self._cloud.account)})
         if len(zones) > 1:
             raise InvalidCall("cloud_properties.zone is missing", remedy=f"use one of: {', '.join(zones)}")
-        return Demand(order.size.cpu, order.size.ram_mb, order.size.disk_mb, zones[0] if zones else None)
+        return Demand(size.cpu, size.ram_mb, size.disk_mb, zones[0] if zones else None)
+
+    def _boot_or_delete(self, vm: Vm, placement: Placement | None) -> Vm:
+        """The VM joined and running. One that cannot be is deleted before the failure is raised."""
+        try:
+            return self._boot(vm, placement)
+        except CoterieError as error:
+            self._delete_after(vm, error)
+            raise _certain_failure(error) from error
+
+    def _boot(self, vm: Vm, placement: Placement | None) -> Vm:
+        if placement and self._membership.joins_before_boot(placement) and not vm.host:
+            self._membership.join(placement.cid, vm)
+        if vm.state == "stopped":
+            vm = vms.start_vm(self._cloud.account, vm.id)
+        vm = self._wait_until_built(vm)
+        if vm.state != "error":
+            return vm
+        raise VMCreationFailed(
+            f"VM {vm.id} came up in state error",
+            why=f"host {vm.host} could not run it",
+            remedy="repeat; if it happens again, look at the host",
+            retryable=True,
+        )
+
+    def _wait_until_built(self, vm: Vm) -> Vm:
+        datacenter = self._cloud.account.datacenter
+        deadline = datacenter.clock() + _BUILD_LIMIT_S
+        while vm.state == "building" and datacenter.clock() < deadline:
+            datacenter.sleep(_LOOK_AGAIN_S)
+            vm = get_vm(self._cloud.account, vm.id)
+        if vm.state != "building":
+            return vm
+        raise VMCreationFailed(
+            f"VM {vm.id} was still building after {_BUILD_LIMIT_S:.0f} s",
+            remedy="repeat; if it happens again, look at the host",
+            retryable=True,
+        )
+
+    def _delete_after(self, vm: Vm, cause: CoterieError) -> None:
+        try:
+            self.delete_vm(vm.id)
+        except SandboxError as error:
+            raise OutcomeUnknown(
+                f"VM {vm.id} failed and could not be removed",
+                why=f"{cause}; then {error}",
+                remedy="look for it by its mark and delete it",
+            ) from error
 
 
-def _tags(mark: Mark, agent_id: str, place: Place | None, own: Sequence[str]) -> dict[str, str]:
+def _certain_failure(error: CoterieError) -> CoterieError:
+    """The VM is proven gone, so an unknown outcome is a plain failure now."""
+    failure = translate(error) if isinstance(error, SandboxError) else error
+    if not isinstance(failure, OutcomeUnknown):
+        return failure
+    return VMCreationFailed(failure.what, why=failure.why, remedy="repeat", retryable=True)
+
+
+def _tags(mark: Mark, agent_id: str, placement: Placement | None, own: Sequence[str]) -> dict[str, str]:
     tags: dict[str, Any] = {**mark_tags(mark), "agent_id": agent_id}
-    if place:
-        tags[GROUP] = place.cid
+    if placement:
+        tags[GROUP] = placement.cid
     if own:
-        tags[OWN_GUARDS] = " ".join(own)
+        tags[OWN_SECURITY_GROUPS] = " ".join(own)
     return tags

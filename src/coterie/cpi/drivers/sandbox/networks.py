@@ -1,24 +1,37 @@
-"""Networks that we make for a deployment. The ones that an account begins with are not our business."""
+"""Networks that the driver makes for a deployment, and the networks argument of create_vm: as NICs of the datacenter,
+and as the answer with the addresses that it gave."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import InvalidCall, Json, Mark, NetworkCreated, Networks, NotSupported
-from coterie.cpi.drivers.sandbox.cloud import SandboxCloud
-from coterie.cpi.drivers.sandbox.marking import mark_tags
-from coterie.cpi.drivers.sandbox.refusals import cloud_call
+from collections.abc import Mapping
+from typing import Any
+
+from coterie.cpi.contract import InvalidCall, Json, Mark, NetworkCreated
+from coterie.cpi.contract import Networks as NetworksArgument
+from coterie.cpi.drivers.sandbox.account import CloudAccount
+from coterie.cpi.drivers.sandbox.properties import NETWORK
+from coterie.cpi.kit.marking import mark_tags
 from coterie.sandbox import networks
 from coterie.sandbox.errors import NoSuch
+from coterie.sandbox.nics import NicWish
+from coterie.sandbox.vm_shape import Vm
+
+# every account begins with a network of this name, which takes any address
+DEFAULT_NETWORK = "default"
+_TYPES = ("manual", "dynamic", "vip")
 
 
-class NetworkCalls(SandboxCloud):
-    @cloud_call
-    def create_network(self, subnet: Json, *, mark: Mark) -> NetworkCreated:
+class Networks:
+    def __init__(self, cloud: CloudAccount) -> None:
+        self._cloud = cloud
+
+    def create_network(self, subnet: Json, mark: Mark) -> NetworkCreated:
         """VMs use it by its cid, since names are not unique."""
         bits = subnet.get("netmask_bits")
         if bits is not None and (isinstance(bits, bool) or not isinstance(bits, int)):
             raise InvalidCall(f"subnet.netmask_bits is {bits!r}", remedy="give a whole number, for example 24")
-        made = networks.create_network(
-            self.account,
+        created = networks.create_network(
+            self._cloud.account,
             name=mark.name(str((subnet.get("cloud_properties") or {}).get("name") or "")),
             range=subnet.get("range"),
             bits=bits,
@@ -26,15 +39,45 @@ class NetworkCalls(SandboxCloud):
             tags=mark_tags(mark),
             client_token=mark.intent,
         )
-        addresses: Json = {"range": made.range, "gateway": made.gateway, "reserved": []}
-        return NetworkCreated(made.id, addresses, {"name": made.id})
+        addresses: Json = {"range": created.range, "gateway": created.gateway, "reserved": []}
+        return NetworkCreated(created.id, addresses, {"name": created.id})
 
-    @cloud_call
     def delete_network(self, network_cid: str) -> None:
         try:
-            networks.delete_network(self.account, network_cid)
+            networks.delete_network(self._cloud.account, network_cid)
         except NoSuch:
             return
 
-    def configure_networks(self, vm_cid: str, networks: Networks) -> None:
-        raise NotSupported("networks of a living VM cannot be changed", remedy="recreate the VM")
+
+def read_nics(networks: NetworksArgument) -> list[NicWish]:
+    """One for each network; an old address of a dynamic network is not asked for again."""
+    return [_read_nic(name, spec) for name, spec in networks.items()]
+
+
+def networks_answer(networks: NetworksArgument, vm: Vm) -> Json:
+    """The networks as asked, with the address and MAC that each one got."""
+    nics = {nic.label: nic for nic in vm.nics}
+    answer: Json = {}
+    for name, spec in networks.items():
+        answer[name] = dict(spec)
+        if name in nics:
+            answer[name]["ip"] = nics[name].ip
+        if name in nics and nics[name].mac:
+            answer[name]["mac"] = nics[name].mac
+    return answer
+
+
+def _read_nic(name: str, spec: Mapping[str, Any]) -> NicWish:
+    kind = spec.get("type", "manual")
+    if kind not in _TYPES:
+        raise _mistake(name, "type", f"is {kind!r}", f"use one of: {', '.join(_TYPES)}")
+    ip = None if kind == "dynamic" else spec.get("ip")
+    if kind != "dynamic" and not ip:
+        raise _mistake(name, "ip", "is missing", f"a {kind} network needs an address")
+    properties = NETWORK.read(spec.get("cloud_properties") or {}, f"networks.{name}.cloud_properties")
+    nic_group = "" if kind == "vip" else str(spec.get("nic_group") or name)
+    return NicWish(name, str(properties.get("name", DEFAULT_NETWORK)), ip, nic_group)
+
+
+def _mistake(name: str, field: str, what: str, remedy: str) -> InvalidCall:
+    return InvalidCall(f"networks.{name}.{field} {what}", remedy=remedy)

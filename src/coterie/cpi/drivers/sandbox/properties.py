@@ -1,4 +1,5 @@
-"""The properties of a sandbox cloud, read once and checked; a mistake is named by its field. Touches no cloud."""
+"""What users may write for a sandbox cloud and for its VMs, disks and networks, read and checked; a mistake is named by
+its field. Touches no cloud."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from coterie.cpi.contract import POLICIES, Form, InvalidCall, Reader
-from coterie.cpi.kit.readers import flag, one_of, seconds, some_of, text, whole
+from coterie.cpi.kit.readers import flag, one_of, seconds, size, some_of, text, texts, whole
 from coterie.sandbox.accounts import MODELS
 from coterie.sandbox.errors import BadRequest
+from coterie.sandbox.fit import Demand
 from coterie.sandbox.layout import read_layout
 from coterie.sandbox.quotas import validate
+
+STATE_FILE = "sandbox.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +34,20 @@ class Settings:
     settle_s: float
     soft_lag_ms: int
     boots_per_soft_group: int | None
+    max_parallel_calls: int
 
     @property
     def single_writer(self) -> bool:
         return self.groups == "single-writer"
 
 
-def read_settings(cloud: str, properties: Mapping[str, Any]) -> Settings:
+def read_settings(cloud: str, properties: Mapping[str, Any], state_folder: Path | None = None) -> Settings:
     """The settings of the cloud, with defaults for what the properties leave out."""
     values = CLOUD.read(properties, "properties")
     if "state" not in values:
-        raise InvalidCall("properties.state is missing", remedy="name the file that holds the simulated datacenter")
+        if state_folder is None:
+            raise InvalidCall("properties.state is missing", remedy="name the file that holds the simulated datacenter")
+        values["state"] = state_folder / STATE_FILE
     return Settings(**{"account": cloud, **_DEFAULTS, **values})
 
 
@@ -82,6 +89,7 @@ _READERS: Mapping[str, Reader] = {
     "settle_s": seconds,
     "soft_lag_ms": whole(0),
     "boots_per_soft_group": whole(1),
+    "max_parallel_calls": whole(1),
 }
 _DEFAULTS: Mapping[str, Any] = {
     "layout": None,
@@ -93,6 +101,45 @@ _DEFAULTS: Mapping[str, Any] = {
     "settle_s": 2.0,
     "soft_lag_ms": 0,
     "boots_per_soft_group": None,
+    "max_parallel_calls": 32,
 }
-# `state` is needed, but whoever runs the driver may have a place for it
 CLOUD = Form(_READERS, secret=True)
+
+TYPES: dict[str, dict[str, int]] = {
+    "s": {"cpu": 1, "ram_mb": 2048, "disk_mb": 10_240},
+    "m": {"cpu": 2, "ram_mb": 4096, "disk_mb": 20_480},
+    "l": {"cpu": 4, "ram_mb": 8192, "disk_mb": 40_960},
+    "xl": {"cpu": 8, "ram_mb": 16_384, "disk_mb": 81_920},
+}
+SIZES = ("cpu", "ram_mb", "disk_mb")
+_SYNONYMS = {"ram": "ram_mb", "ephemeral_disk_mb": "disk_mb"}
+VM = Form(
+    {
+        "cpu": size,
+        "ram_mb": size,
+        "disk_mb": whole(0),
+        "ram": size,
+        "ephemeral_disk_mb": whole(0),
+        "instance_type": one_of(*TYPES),
+        "zone": text,
+        "security_groups": texts,
+    }
+)
+DISK = Form({"type": text, "zone": text, "name": text})
+NETWORK = Form({"name": text})
+
+
+@dataclass(frozen=True, slots=True)
+class VmSpec:
+    """`size.zone` None: the caller named none. `security_groups`: names of those that the VM has for itself."""
+
+    size: Demand
+    security_groups: tuple[str, ...]
+
+
+def read_vm_spec(cloud_properties: Mapping[str, Any]) -> VmSpec:
+    """A type of the table, sizes of one's own, or a type with some sizes changed."""
+    given = VM.read(cloud_properties, "cloud_properties")
+    own = {_SYNONYMS.get(key, key): value for key, value in given.items()}
+    sizes = {**TYPES[own.get("instance_type", "s")], **{key: own[key] for key in SIZES if key in own}}
+    return VmSpec(Demand(**sizes, zone=own.get("zone")), own.get("security_groups", ()))

@@ -6,7 +6,7 @@ import pytest
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
-from coterie.cpi.drivers.sandbox.refusals import translate
+from coterie.cpi.drivers.sandbox.errors import translate
 from coterie.sandbox import errors
 from coterie.sandbox.errors import SandboxError
 

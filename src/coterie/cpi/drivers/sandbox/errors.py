@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError
-from coterie.cpi.kit.calls import contract_errors
 from coterie.sandbox import errors as cloud
 from coterie.sandbox.errors import SandboxError
 
@@ -47,6 +46,3 @@ def _class_of(error: SandboxError) -> type[CpiError]:
         # a question whose answer was lost has changed nothing, so it is merely unanswered
         return contract.OutcomeUnknown if error.changing else contract.Unavailable
     return _CLASSES.get(type(error), CpiError)
-
-
-cloud_call = contract_errors(SandboxError, translate)

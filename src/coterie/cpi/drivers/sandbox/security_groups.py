@@ -1,0 +1,107 @@
+"""Security groups of our server groups: used where they exist, created where not, deleted with their last user.
+
+Each server group leaves a tag on the security groups that the driver created. A deletion that races with a new user is
+refused, because the new user's tag changes the revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coterie.cpi.contract import CpiError, Mark, NameTaken, SecurityGroup
+from coterie.cpi.drivers.sandbox.account import CloudAccount
+from coterie.cpi.kit.marking import mark_tags
+from coterie.sandbox import security_groups as datacenter
+from coterie.sandbox.errors import InUse, NoSuch, RevisionDiffers
+from coterie.sandbox.pages import Filter
+from coterie.sandbox.tags import set_tags
+
+USER = "coterie-user:"
+_TRIES = 5
+
+
+class SecurityGroups:
+    def __init__(self, cloud: CloudAccount) -> None:
+        self._cloud = cloud
+
+    def ensure(self, wanted: Iterable[SecurityGroup], cid: str, mark: Mark) -> tuple[str, ...]:
+        """Ids of security groups of these names, each used by this server group from now on."""
+        groups = list(wanted)
+        for group in groups:
+            self._find(group.name)  # an ambiguous name is refused before anything is created
+        return tuple(dict.fromkeys(self._use_or_create(group, cid, mark) for group in groups))
+
+    def require_all(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Ids of security groups that must exist already."""
+        return tuple(self._require(name) for name in dict.fromkeys(names))
+
+    def release(self, cid: str, *, keep: Iterable[str] = ()) -> None:
+        """This server group uses no security group any more but those to keep; those without users are deleted."""
+        only, kept = Filter(tag=(f"{USER}{cid}", "yes")), set(keep)
+        for group in list(self._cloud.every(datacenter.list_security_groups, only)):
+            if group.id not in kept:
+                self._release_one(group.id, cid)
+
+    def _find(self, name: str) -> datacenter.SecurityGroup | None:
+        found = list(self._cloud.every(datacenter.list_security_groups, Filter(name=name)))
+        if len(found) > 1:
+            raise NameTaken(
+                f"security group {name!r} is ambiguous",
+                why=f"{len(found)} have that name: {', '.join(group.id for group in found[:5])}",
+                remedy="rename or delete all but one of them, or use another name",
+            )
+        return found[0] if found else None
+
+    def _require(self, name: str) -> str:
+        found = self._find(name)
+        if found is None:
+            raise CpiError(f"there is no security group {name!r}", remedy="create it, or name one that exists")
+        return found.id
+
+    def _use_or_create(self, wanted: SecurityGroup, cid: str, mark: Mark) -> str:
+        for _ in range(_TRIES):
+            found = self._find(wanted.name) or self._create(wanted, cid, mark)
+            if not self._cloud.owns(found.tags) or f"{USER}{cid}" in found.tags:
+                return found.id
+            try:
+                set_tags(self._cloud.account, found.id, "security_group", {f"{USER}{cid}": "yes"})
+                return found.id
+            except NoSuch:
+                continue  # deleted with its last user since we looked: create it again
+        raise CpiError(
+            f"security group {wanted.name!r} is deleted again and again",
+            remedy="find out what deletes it, then repeat",
+            retryable=True,
+        )
+
+    def _create(self, wanted: SecurityGroup, cid: str, mark: Mark) -> datacenter.SecurityGroup:
+        return datacenter.create_security_group(
+            self._cloud.account,
+            name=wanted.name,
+            rules=wanted.rules,
+            tags={**mark_tags(mark), f"{USER}{cid}": "yes"},
+            # one token for all groups of a Director: of two creates at once, the second answers the first's
+            client_token=f"{mark.director}/{wanted.name}",
+        )
+
+    def _release_one(self, group: str, cid: str) -> None:
+        """The last user's tag stays on until the group is deleted: after a crash the repeat finds it by that tag."""
+        for _ in range(_TRIES):
+            try:
+                found = datacenter.get_security_group(self._cloud.account, group)
+                if self._cloud.owns(found.tags) and not set(security_group_users(found)) - {cid}:
+                    datacenter.delete_security_group(self._cloud.account, group, revision=found.revision)
+                    return
+                if f"{USER}{cid}" not in found.tags:
+                    return
+                set_tags(self._cloud.account, group, "security_group", {f"{USER}{cid}": None})
+            except NoSuch:
+                return
+            except (InUse, RevisionDiffers):
+                continue  # its users changed since we looked: look again
+
+
+def security_group_users(group: datacenter.SecurityGroup) -> tuple[str, ...]:
+    """VMs and CIDs of server groups that use it."""
+    groups = (key.removeprefix(USER) for key in group.tags if key.startswith(USER))
+    return (*group.vms, *groups)

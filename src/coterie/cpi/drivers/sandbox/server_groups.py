@@ -1,0 +1,250 @@
+"""The life of a server group: adopted or created before its first VM, changed, inspected, deleted after its last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NoReturn
+
+from coterie.cpi.contract import (
+    ADOPTED_PREFIX,
+    CpiError,
+    GroupInUse,
+    GroupMember,
+    GroupMetadata,
+    GroupMissing,
+    GroupResource,
+    GroupState,
+    GroupView,
+    InvalidCall,
+    Mark,
+    NameTaken,
+    NotSupported,
+    OutcomeUnknown,
+    is_adopted,
+)
+from coterie.cpi.drivers.sandbox.account import CloudAccount, of_group
+from coterie.cpi.drivers.sandbox.errors import translate
+from coterie.cpi.drivers.sandbox.group_records import GroupRecord, GroupRecords, GroupSpec, read_group_spec
+from coterie.cpi.drivers.sandbox.membership import Membership
+from coterie.cpi.drivers.sandbox.properties import Settings
+from coterie.cpi.drivers.sandbox.security_groups import SecurityGroups
+from coterie.cpi.kit.checks import refuse_guards
+from coterie.cpi.kit.marking import INTENT, read_mark_tags
+from coterie.sandbox.errors import NoSuch, RevisionDiffers, SandboxError
+from coterie.sandbox.security_groups import get_security_group
+from coterie.sandbox.server_groups import Member, ServerGroup, list_members
+from coterie.sandbox.vm_shape import Vm, list_vms
+from coterie.sandbox.vms import set_vm_security_groups
+
+OWN_SECURITY_GROUPS = "coterie-own-security-groups"  # ids of those that a VM has for itself, not from its group
+_TRIES = 5
+
+
+class ServerGroups:
+    def __init__(
+        self,
+        cloud: CloudAccount,
+        records: GroupRecords,
+        security_groups: SecurityGroups,
+        membership: Membership,
+        settings: Settings,
+    ) -> None:
+        self._cloud = cloud
+        self._records = records
+        self._security_groups = security_groups
+        self._membership = membership
+        self._settings = settings
+
+    def create(self, metadata: GroupMetadata, mark: Mark) -> str:
+        spec = read_group_spec(metadata, self._settings.policies)
+        adopted = self._require_name(spec)
+        if adopted:
+            return adopted
+        cid = mark.group_cid
+        try:
+            security_groups = self._security_groups.ensure(spec.security_groups, cid, mark)
+            record = self._records.create(spec, security_groups, mark)
+        except SandboxError as error:
+            self._undo(cid, translate(error))
+        except CpiError as error:
+            self._undo(cid, error)
+        if record.security_groups != security_groups:
+            self._records.update(record, spec.changing_tags(security_groups))
+        return cid
+
+    def require_creatable(self, metadata: GroupMetadata) -> None:
+        """Refuse what `create` would refuse because of groups that are there."""
+        self._require_name(read_group_spec(metadata, self._settings.policies))
+
+    def update(self, cid: str, metadata: GroupMetadata) -> None:
+        spec = read_group_spec(metadata, self._settings.policies)
+        if is_adopted(cid):
+            refuse_guards(spec.security_groups)
+            return
+        record = self._records.require(cid)
+        if spec.fixed_tags() != record.fixed_tags:
+            raise NotSupported(
+                f"server group {cid} keeps its policy {record.policy} and hosts for life", remedy="recreate the group"
+            )
+        mark = read_mark_tags(record.holder.tags)
+        if mark is None:
+            raise GroupMissing(f"server group {cid} has lost its mark", remedy="recreate the group")
+        new, old = self._security_groups.ensure(spec.security_groups, cid, mark), record.security_groups_before
+        self._records.update(record, spec.changing_tags(new, old.difference(new)))
+        self._replace_security_groups_of_members(cid, old, new)
+        self._security_groups.release(cid, keep=new)
+        if old.difference(new):
+            self._records.update(record, spec.changing_tags(new))
+
+    def delete(self, cid: str) -> None:
+        if is_adopted(cid):
+            return
+        for _ in range(_TRIES):
+            record = self._records.find(cid)
+            self._require_empty(cid)
+            if self._remove_if_unchanged(cid, record):
+                self._security_groups.release(cid)
+                return
+        raise CpiError(f"server group {cid} changes all the time", remedy="repeat when it is quiet", retryable=True)
+
+    def inspect(self, cid: str) -> GroupView:
+        """What the cloud holds behind the CID now, and how that differs from what was asked."""
+        groups = self._records.groups_behind(cid)
+        record = None if is_adopted(cid) else self._records.find(cid)
+        members = [member for group in groups for member in self._members_of(group)]
+        resources = [self._group_resource(group) for group in groups]
+        if record is None and not (groups and is_adopted(cid)):
+            state: GroupState = "missing"
+            notes = [f"server group {cid} was deleted behind our back"]
+        else:
+            guards, notes = self._inspect_security_groups(record)
+            resources += guards
+            notes += self._drift(cid, record, groups, members) if record else []
+            state = "drifted" if notes else ("live" if groups else "reserved")
+        policy = groups[0].policy if groups else (record.policy if record else None)
+        return GroupView(
+            state=state,
+            policy=policy,
+            resources=tuple(resources),
+            members=tuple(GroupMember(one.vm, one.host, self._cloud.owns(one.tags)) for one in members),
+            notes=tuple(notes),
+            hosts=_allowed_hosts(groups) if state != "missing" else None,
+        )
+
+    def _require_name(self, spec: GroupSpec) -> str | None:
+        """The CID of the operator's group that is to be adopted; None where one of our own is to be created."""
+        if spec.adopt:
+            return self._adopt(spec)
+        if spec.name and self._records.foreign_groups(spec.name):
+            raise NameTaken(
+                f"server group {spec.name!r} exists and is not ours",
+                remedy="use another name, or say placement.adopt: true to use the operator's group",
+            )
+        return None
+
+    def _adopt(self, spec: GroupSpec) -> str:
+        if not spec.name:
+            raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
+        refuse_guards(spec.security_groups)
+        found = self._records.foreign_groups(spec.name)
+        if not found:
+            raise GroupMissing(
+                f"there is no server group {spec.name!r} to adopt",
+                remedy="have the operator create it, or leave placement.adopt out to make one of our own",
+            )
+        if len({group.zone for group in found}) < len(found):
+            raise NameTaken(
+                f"server group {spec.name!r} is ambiguous",
+                why=f"{len(found)} have that name",
+                remedy="rename all but one of them",
+            )
+        if spec.policy != found[0].policy:
+            raise InvalidCall(
+                f"server group {spec.name!r} has policy {found[0].policy}, not {spec.policy}",
+                remedy=f"say placement.policy: {found[0].policy}, or adopt another group",
+            )
+        return ADOPTED_PREFIX + (spec.name if self._settings.single_writer else found[0].id)
+
+    def _undo(self, cid: str, error: CpiError) -> NoReturn:
+        """After a certain failure nothing of the group may stay; after an uncertain one everything must."""
+        if not isinstance(error, OutcomeUnknown) and self._records.find(cid) is None:
+            self._security_groups.release(cid)
+        raise error
+
+    def _replace_security_groups_of_members(self, cid: str, old: set[str], new: tuple[str, ...]) -> None:
+        for vm in list(self._cloud.every(list_vms, of_group(cid))):
+            own = vm.tags.get(OWN_SECURITY_GROUPS, "")
+            kept = [group for group in vm.security_groups if group not in old or group in own]
+            with suppress(NoSuch):  # deleted since it was listed
+                set_vm_security_groups(self._cloud.account, vm.id, [*kept, *new])
+                self._membership.rejoin(cid, vm)
+
+    def _require_empty(self, cid: str) -> None:
+        for group in self._records.groups_behind(cid):
+            if group.members:
+                members, _ = list_members(self._cloud.account, group.id)
+                raise GroupInUse(
+                    f"server group {cid} has {group.members} members",
+                    why=", ".join(member.vm for member in members[:5]),
+                    remedy="delete them first, or have their owner move them out of the group",
+                )
+
+    def _remove_if_unchanged(self, cid: str, record: GroupRecord | None) -> bool:
+        """False where the group was joined, left or changed between our look and our deletion."""
+        if record is None:
+            return True
+        try:
+            self._records.remove(record)
+        except RevisionDiffers:
+            return False
+        except NoSuch:
+            pass  # removed since we looked, perhaps by this very call, done twice
+        if not self._records.groups_behind(cid):
+            return True
+        # on a cloud that reserves, a first join came in between: write the record again
+        self._records.write(cid, record.holder.tags, record.holder.tags[INTENT])
+        return False
+
+    def _inspect_security_groups(self, record: GroupRecord | None) -> tuple[list[GroupResource], list[str]]:
+        resources, notes = [], []
+        for group in record.security_groups if record else ():
+            try:
+                tags = get_security_group(self._cloud.account, group).tags
+                resources.append(GroupResource("security_group", group, None, self._cloud.owns(tags)))
+            except NoSuch:
+                notes.append(f"security group {group} was deleted behind our back")
+        return resources, notes
+
+    def _drift(self, cid: str, record: GroupRecord, groups: list[ServerGroup], members: list[Member]) -> list[str]:
+        asked = record.policy
+        notes = [f"the cloud's policy is {g.policy}, asked was {asked}" for g in groups if g.policy != asked]
+        joined = {member.vm for member in members}
+        for vm in self._cloud.every(list_vms, of_group(cid)):
+            notes += _vm_drift(vm, joined, set(record.security_groups))
+        return notes
+
+    def _group_resource(self, group: ServerGroup) -> GroupResource:
+        return GroupResource("server_group", group.id, group.zone, self._cloud.owns(group.tags))
+
+    def _members_of(self, group: ServerGroup) -> Iterator[Member]:
+        after: str | None = None
+        while True:
+            members, after = list_members(self._cloud.account, group.id, after)
+            yield from members
+            if after is None:
+                return
+
+
+def _vm_drift(vm: Vm, joined: set[str], wanted: set[str]) -> list[str]:
+    notes = [f"VM {vm.id} lacks security group {group}" for group in sorted(wanted.difference(vm.security_groups))]
+    if vm.host and vm.id not in joined:
+        notes.insert(0, f"VM {vm.id} is no member any more: another writer replaced the list")
+    return notes
+
+
+def _allowed_hosts(groups: list[ServerGroup]) -> tuple[str, ...] | None:
+    """Of a group in several zones, each part may name its own."""
+    if not groups or any(group.allowed is None for group in groups):
+        return None
+    return tuple(sorted({host for group in groups for host in group.allowed or ()}))
