@@ -20,6 +20,7 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     VMCreationFailed,
 )
+from coterie.cpi.drivers.sandbox.account import of_group
 from coterie.ids import Ids
 from coterie.sandbox import server_groups, vms
 from coterie.sandbox.calls import counts, switch_log
@@ -45,17 +46,19 @@ class FileLocked:
         """Held by the lock of the file."""
 
 
-class Nobody:
-    """What happens without a coordinator: everybody reads the list, then everybody writes it."""
+class Uncoordinated:
+    """What happens without a coordinator: all writers read the list, then all of them write it."""
 
-    def __init__(self, everybody: threading.Barrier) -> None:
-        self.everybody = everybody
+    def __init__(self, lab: Lab, writers: threading.Barrier) -> None:
+        self.lab = lab
+        self.writers = writers
 
-    def submit(self, cpi: Any, domain: str, change: Json) -> Json:
-        (group,) = cpi.zone_groups(change["group"])
-        present = server_groups.read_members(cpi.account, group.id)
-        self.everybody.wait()
-        server_groups.write_members(cpi.account, group.id, [*present, change["vm"]])
+    def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
+        account = self.lab.operator
+        (group,) = server_groups.list_server_groups(account, of_group(change["group"])).items
+        present = server_groups.read_members(account, group.id)
+        self.writers.wait()
+        server_groups.write_members(account, group.id, [*present, change["vm"]])
         return {"ok": True}
 
 
@@ -87,7 +90,7 @@ def test_without_a_coordinator_members_are_lost_and_with_one_they_are_not(tmp_pa
     careless = Lab(tmp_path / "careless", {"groups": "single-writer"})
     cid = careless.group()
     careless.vm(cid)
-    careless.coordinator = Nobody(threading.Barrier(4))
+    careless.coordinator = Uncoordinated(careless, threading.Barrier(4))
     lost = at_once(careless, cid, 4)
     assert len(members(careless, cid) & set(lost)) == 1
 
@@ -167,7 +170,7 @@ def test_foreign_members_survive_our_writes(lists: Lab) -> None:
     cid = lists.group()
     lists.vm(cid)
     theirs = stopped(lists)
-    (group,) = lists.cpi.zone_groups(cid)
+    (group,) = server_groups.list_server_groups(lists.operator, of_group(cid)).items
     server_groups.write_members(
         lists.operator, group.id, [*server_groups.read_members(lists.operator, group.id), theirs]
     )
@@ -296,7 +299,7 @@ def test_a_half_made_vm_is_finished_by_the_repeat(lists: Lab) -> None:
 def test_a_lost_member_is_drift_and_an_update_brings_it_back(lists: Lab) -> None:
     cid = lists.group()
     kept, lost = lists.vm(cid), lists.vm(cid)
-    (group,) = lists.cpi.zone_groups(cid)
+    (group,) = server_groups.list_server_groups(lists.operator, of_group(cid)).items
     server_groups.write_members(lists.operator, group.id, [kept])
     view = lists.cpi.inspect_server_group(cid)
     assert view.state == "drifted"

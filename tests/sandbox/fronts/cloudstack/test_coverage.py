@@ -18,7 +18,7 @@ from tests.sandbox.fronts.cloudstack.test_wire import raw
 
 ROOT = Path(__file__).parents[4]
 MANUAL = ROOT / "docs" / "cloudstack.md"
-DRIVER = ROOT / "src" / "coterie" / "cpi" / "cloudstack"
+DRIVER = ROOT / "src" / "coterie" / "cpi" / "drivers" / "cloudstack"
 
 
 def missing() -> set[str]:

@@ -1,0 +1,21 @@
+"""A driver is one class that delegates to parts: `Cpi → XCpi` is the whole inheritance, in every installed driver."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+import pytest
+
+from coterie.cpi.contract import Cpi
+
+DEEPEST = 3
+INHERITING = {"cloudstack", "exec", "openstack", "vsphere"}  # not composed yet; this set may only shrink
+
+
+@pytest.mark.parametrize("name", sorted(point.name for point in entry_points(group="coterie.cpi")))
+def test_a_driver_inherits_from_the_contract_only(name: str) -> None:
+    (point,) = entry_points(group="coterie.cpi", name=name)
+    driver = point.load()
+    classes = [one for one in driver.__mro__ if one is not object]
+    assert issubclass(driver, Cpi)
+    assert (len(classes) > DEEPEST) == (name in INHERITING), classes
