@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.peers import postgres
 
+from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.role import Post
 from coterie.ids import Ids
 from coterie.ledger.rows import clouds, identity
 from coterie.ledger.rows.clouds import CloudRow
@@ -59,7 +59,7 @@ def queue(ledger: Ledger, count: int) -> int:
 def work(url: str, name: str, folder: str, ttl_s: float) -> None:
     """One conductor, until its standard input closes; then its CPU seconds on standard output."""
     ledger = Ledger.open(url)
-    conductor = Conductor(ledger, name, state_folder=Path(folder), post=Post(GROUP), workers=8, ttl_s=ttl_s)
+    conductor = Conductor(ledger, name, state_folder=Path(folder), role=ConductorRole(GROUP), workers=8, ttl_s=ttl_s)
     conductor.start()
     sys.stdin.read()
     conductor.drain()
@@ -144,7 +144,7 @@ def idle(url: str, count: int, seconds: float) -> str:
     with tempfile.TemporaryDirectory() as folder:
         ledgers = [Ledger.open(url) for _ in range(count)]
         posts = [
-            Conductor(one, f"c{n}", state_folder=Path(folder), post=Post(GROUP), workers=1, ttl_s=60.0)
+            Conductor(one, f"c{n}", state_folder=Path(folder), role=ConductorRole(GROUP), workers=1, ttl_s=60.0)
             for n, one in enumerate(ledgers)
         ]
         for one in posts:

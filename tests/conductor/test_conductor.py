@@ -1,4 +1,4 @@
-"""A conductor's life: it is superseded, it drains, it gives up calls that hang, it answers questions."""
+"""A conductor from start to drain: a successor replaces it, calls that hang are given up, questions are answered."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from coterie.conductor.answers import answer
 from coterie.conductor.process import Conductor
+from coterie.conductor.questions import answer
 from coterie.engine.fence import Lease
 from coterie.errors import LeaseLost, Unreachable
 from coterie.ledger.store import Ledger
@@ -45,7 +45,7 @@ def test_a_successor_of_the_same_name_ends_the_first(ledger: Ledger, tmp_path: P
         second.drain(5.0)
 
 
-def test_it_resumes_what_its_predecessor_left(ledger: Ledger, tmp_path: Path) -> None:
+def test_it_resumes_the_tasks_of_its_predecessor(ledger: Ledger, tmp_path: Path) -> None:
     with site(ledger, tmp_path) as here:
         here.cpi().check()
         faults.add(open_datacenter(tmp_path / "sandbox.db").store, "create_vm", "latency", ms=300)
@@ -101,7 +101,7 @@ def test_a_question_that_hangs_is_asked_again(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_what_outlasts_a_drain_calls_no_cloud(tmp_path: Path) -> None:
+def test_a_thread_that_outlasts_the_drain_calls_no_cloud(tmp_path: Path) -> None:
     ledger = sqlite_ledger(tmp_path / "l.db")
     with site(ledger, tmp_path) as here:
         here.deploy(manifest(group("a", 1)))
@@ -175,7 +175,7 @@ def test_questions_of_a_newer_release_are_refused_with_a_remedy(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("silence", [0.0, 100.0])
-def test_only_the_silent_are_struck_out(ledger: Ledger, silence: float) -> None:
+def test_only_silent_conductors_are_removed(ledger: Ledger, silence: float) -> None:
     with ledger.write() as tx:
         conductors.register(tx, "x", "1", group="", drivers=[], release="0")
         tx.execute(sa.text(f"UPDATE conductors SET heartbeat = heartbeat - {silence}"))

@@ -1,12 +1,11 @@
-"""Steps that were dropped half-way go back, and only as long as they are ours."""
+"""Steps that were dropped half-way go back to the queue, but only while this conductor holds them."""
 
 from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
 
-from coterie.conductor.hand_back import Returns
-from coterie.conductor.watchdog import Watchdog
+from coterie.conductor.workers import HandBackQueue, Watchdog
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import steps as steps_table
 from coterie.ledger.work import steps
@@ -18,7 +17,7 @@ from coterie.ring.members import Member
 from coterie.ring.owner import Fleet
 
 
-def claimed(ledger: Ledger) -> Claim:
+def claim_one(ledger: Ledger) -> Claim:
     share = Share(Fleet([Member("me", every_group=True)]), "me")
     with ledger.write() as tx:
         create(tx, NewTask("t", "d", [NewStage("s", [NewStep("flow", "begin", "x", {})])]))
@@ -31,51 +30,53 @@ def state(ledger: Ledger) -> tuple[str, int]:
         return tuple(tx.execute(sa.select(steps_table.c.state, steps_table.c.epoch)).one())
 
 
-def test_what_is_owed_goes_back_under_a_new_epoch(ledger: Ledger) -> None:
-    claim, returns = claimed(ledger), Returns(ledger, "me#1")
-    returns.owe(claim)
-    returns.settle(())
+def test_a_queued_step_goes_back_under_a_new_epoch(ledger: Ledger) -> None:
+    claim, hand_backs = claim_one(ledger), HandBackQueue(ledger, "me#1")
+    hand_backs.add(claim)
+    hand_backs.hand_back_all(())
     assert state(ledger) == ("ready", claim.epoch + 1)
-    returns.settle(())
+    hand_backs.hand_back_all(())
     assert state(ledger) == ("ready", claim.epoch + 1)
 
 
-def test_what_is_not_ours_any_more_is_left_alone(ledger: Ledger) -> None:
-    claim, returns = claimed(ledger), Returns(ledger, "me#1")
+def test_a_step_that_another_conductor_holds_is_left_alone(ledger: Ledger) -> None:
+    claim, hand_backs = claim_one(ledger), HandBackQueue(ledger, "me#1")
     with ledger.write() as tx:
         steps.hand_back(tx, claim)
-    returns.owe(claim)
-    returns.settle(())
+    hand_backs.add(claim)
+    hand_backs.hand_back_all(())
     assert state(ledger) == ("ready", claim.epoch + 1)
 
 
-def test_a_silent_database_forgives_no_debt(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    claim, returns = claimed(ledger), Returns(ledger, "me#1")
-    returns.owe(claim)
+def test_a_step_stays_queued_while_the_database_does_not_answer(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, hand_backs = claim_one(ledger), HandBackQueue(ledger, "me#1")
+    hand_backs.add(claim)
     with monkeypatch.context() as broken:
         broken.setattr(steps, "hand_back", lambda *_: (_ for _ in ()).throw(RuntimeError("away")))
         with pytest.raises(RuntimeError):
-            returns.settle(())
-    returns.settle(())
+            hand_backs.hand_back_all(())
+    hand_backs.hand_back_all(())
     assert state(ledger)[0] == "ready"
 
 
 def test_a_claim_whose_answer_was_lost_is_found_and_returned(ledger: Ledger) -> None:
-    claim, returns = claimed(ledger), Returns(ledger, "me#1")
-    returns.settle(())
+    claim, hand_backs = claim_one(ledger), HandBackQueue(ledger, "me#1")
+    hand_backs.hand_back_all(())
     assert state(ledger)[0] == "running"
-    returns.doubt()
-    returns.settle((claim.id,))
+    hand_backs.mark_uncertain()
+    hand_backs.hand_back_all((claim.id,))
     assert state(ledger)[0] == "running"
-    returns.doubt()
-    returns.settle(())
+    hand_backs.mark_uncertain()
+    hand_backs.hand_back_all(())
     assert state(ledger) == ("ready", claim.epoch + 1)
 
 
-def test_a_hung_step_is_looked_at_again_where_the_database_did_not_answer(
+def test_a_hung_step_is_tried_again_after_the_database_did_not_answer(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claim, replaced = claimed(ledger), list[Claim]()
+    claim, replaced = claim_one(ledger), list[Claim]()
     watchdog = Watchdog(ledger, -1.0, replaced.append)
     watchdog.enter(claim)
     with monkeypatch.context() as broken:

@@ -20,36 +20,36 @@ def test_steps_come_out_in_the_order_of_the_queue() -> None:
     assert [inbox.get(), inbox.get()] == [claim(1), claim(2)]
 
 
-def test_a_cloud_with_its_fill_is_passed_over_until_one_of_its_steps_ends() -> None:
+def test_a_cloud_at_its_limit_is_skipped_until_one_of_its_steps_ends() -> None:
     inbox = Inbox(workers=4, per_cloud=2)
     inbox.put([claim(1), claim(2), claim(3), claim(4, "b"), claim(5, None)])
     first = inbox.get()
     assert first == claim(1)
     assert [inbox.get(), inbox.get(), inbox.get()] == [claim(2), claim(4, "b"), claim(5, None)]
-    inbox.done(first)
-    inbox.done(first)
+    inbox.finish(first)
+    inbox.finish(first)
     assert inbox.get() == claim(3)
     assert inbox.steps == {2, 3, 4, 5}
 
 
 def test_no_more_is_taken_than_workers_can_soon_run() -> None:
     inbox = Inbox(workers=8, per_cloud=6)
-    assert inbox.room() == (12, [])
+    assert inbox.capacity() == (12, [])
     inbox.put([claim(n) for n in range(10)])
-    assert inbox.room() == (6, ["a"])
+    assert inbox.capacity() == (6, ["a"])
     inbox.put([claim(n, "b") for n in range(10, 14)])
-    assert inbox.room() == (0, ["a"])
+    assert inbox.capacity() == (0, ["a"])
     assert inbox.tasks == {1}
 
 
 def test_a_conductor_with_one_worker_takes_steps_too() -> None:
     inbox = Inbox(workers=1, per_cloud=1)
-    assert inbox.room() == (2, [])
+    assert inbox.capacity() == (2, [])
     inbox.put([claim(1)])
-    assert inbox.room() == (1, [])
+    assert inbox.capacity() == (1, [])
 
 
-def test_closing_sends_every_waiting_worker_home_and_drops_what_nobody_has_begun() -> None:
+def test_closing_ends_every_waiting_worker_and_drops_steps_that_have_not_begun() -> None:
     inbox = Inbox(workers=2, per_cloud=2)
     inbox.put([claim(1)])
     running = inbox.get()
@@ -58,7 +58,7 @@ def test_closing_sends_every_waiting_worker_home_and_drops_what_nobody_has_begun
     for worker in workers:
         worker.start()
     inbox.put([claim(2), claim(3), claim(4)])
-    inbox.done(running or claim(1))
+    inbox.finish(running or claim(1))
     for _ in range(2):
         inbox.close()
     for worker in workers:
@@ -74,29 +74,29 @@ def test_a_step_that_goes_on_comes_before_those_that_have_not_begun() -> None:
     first = inbox.get() or claim(0)
     assert inbox.commit(first) is True
     assert (inbox.under_way, inbox.steps) == (0, {1, 2})
-    inbox.again(first)
+    inbox.resume(first)
     assert [inbox.get(), inbox.get()] == [claim(1), claim(2)]
 
 
 def test_a_step_is_finished_before_another_takes_its_place() -> None:
-    """With one worker there is one order of events, whatever is committed meanwhile."""
+    """With one worker there is one order of events, no matter what is committed meanwhile."""
     inbox = Inbox(workers=1, per_cloud=1)
     inbox.put([claim(1), claim(2)])
     first = inbox.get() or claim(0)
     inbox.commit(first)
     assert not inbox._has_next()
-    inbox.again(first)
+    inbox.resume(first)
     assert inbox.get() == claim(1)
     inbox.commit(first)
-    inbox.done(first)
+    inbox.finish(first)
     assert inbox.get() == claim(2)
 
 
-def test_what_was_written_off_is_not_committed() -> None:
+def test_a_step_that_was_given_up_is_not_committed() -> None:
     inbox = Inbox(workers=2, per_cloud=2)
     inbox.put([claim(1)])
     hanging = inbox.get() or claim(0)
-    inbox.done(hanging)
+    inbox.finish(hanging)
     assert inbox.commit(hanging) is False
     assert inbox.steps == set()
 
@@ -107,23 +107,23 @@ def test_a_closed_inbox_takes_no_step_back() -> None:
     running = inbox.get() or claim(0)
     inbox.commit(running)
     inbox.close()
-    inbox.again(running)
-    inbox.done(running)
+    inbox.resume(running)
+    inbox.finish(running)
     assert inbox.steps == set()
     assert inbox.get() is None
 
 
-def test_one_quick_worker_does_it_all_and_a_slow_one_holds_up_nobody() -> None:
-    turn, began, slow = Turn(lapse_s=60, shift_s=60), [], threading.Event()
-    inbox = Inbox(workers=4, per_cloud=4, turn=turn)
+def test_one_quick_worker_runs_all_steps_and_a_slow_one_delays_no_other() -> None:
+    slot, began, slow = Turn(lapse_s=60, shift_s=60), [], threading.Event()
+    inbox = Inbox(workers=4, per_cloud=4, slot=slot)
 
     def work() -> None:
         while (found := inbox.get()) is not None:
             began.append((found.id, threading.get_ident()))
             if found.id >= 100:
-                turn.give_up()
+                slot.give_up()
                 slow.wait(10)
-            inbox.done(found)
+            inbox.finish(found)
 
     workers = [threading.Thread(target=work, daemon=True) for _ in range(4)]
     for worker in workers:
@@ -134,7 +134,7 @@ def test_one_quick_worker_does_it_all_and_a_slow_one_holds_up_nobody() -> None:
     assert len({thread for _, thread in began}) <= 2, "the others were woken in vain"
     until(lambda: inbox._idle == 4, "they do not rest again", 10)
     inbox.put([claim(number) for number in range(100, 104)])
-    until(lambda: len(began) == 54, "one that waits for its cloud holds the others up", 10)
+    until(lambda: len(began) == 54, "a worker that waits for its cloud delays the others", 10)
     slow.set()
     inbox.close()
     for worker in workers:

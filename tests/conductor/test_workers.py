@@ -1,4 +1,4 @@
-"""Workers by themselves: what becomes of a step whose label ended, whose commit failed, whose claim is another's."""
+"""Workers alone: what becomes of a step whose label ended, whose commit failed, that another conductor claimed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from coterie.conductor.hand_back import Returns
 from coterie.conductor.inbox import Inbox
-from coterie.conductor.workers import Workers
+from coterie.conductor.workers import HandBackQueue, Workers
 from coterie.engine.runner import Runner
 from coterie.errors import LeaseLost
 from coterie.ledger.store import Ledger
@@ -24,13 +23,13 @@ from tests.ledger import alone
 Label = Callable[[Claim], Outcome]
 
 
-class Place:
+class WorkersUnderTest:
     def __init__(self, ledger: Ledger, label: Label) -> None:
         self.ledger = ledger
         self.inbox = Inbox(workers=2, per_cloud=2)
-        self.owed: list[int] = []
-        runner, returns = cast(Runner, Script(label)), cast(Returns, Ledgerless(self.owed))
-        self.workers = Workers(ledger, self.inbox, runner, returns, 2, call_timeout_s=0.0)
+        self.handed_back: list[int] = []
+        runner, hand_backs = cast(Runner, Script(label)), cast(HandBackQueue, RecordingQueue(self.handed_back))
+        self.workers = Workers(ledger, self.inbox, runner, hand_backs, 2, call_timeout_s=0.0)
 
     @property
     def next_step(self) -> int:
@@ -53,17 +52,17 @@ class Script:
         self.run = run
 
 
-class Ledgerless:
-    def __init__(self, owed: list[int]) -> None:
-        self._owed = owed
+class RecordingQueue:
+    def __init__(self, handed_back: list[int]) -> None:
+        self._claims = handed_back
 
-    def owe(self, claim: Claim) -> None:
-        self._owed.append(claim.id)
+    def add(self, claim: Claim) -> None:
+        self._claims.append(claim.id)
 
 
 @contextmanager
-def working(ledger: Ledger, label: Label) -> Iterator[Place]:
-    place = Place(ledger, label)
+def working(ledger: Ledger, label: Label) -> Iterator[WorkersUnderTest]:
+    place = WorkersUnderTest(ledger, label)
     place.workers.start()
     yield place
     place.inbox.close()
@@ -85,11 +84,11 @@ def test_a_step_goes_on_with_what_its_last_label_committed(ledger: Ledger) -> No
         place.give(1)
         until(lambda: not place.inbox.steps and len(seen) == 2, "it does not end", 10)
     assert seen == [("one", {}), ("two", {"x": 1})]
-    assert place.owed == []
+    assert place.handed_back == []
 
 
 @pytest.mark.parametrize("error", [LeaseLost("gone"), RuntimeError("a defect"), SystemExit(3)])
-def test_a_label_that_breaks_costs_no_worker_and_its_step_is_owed(ledger: Ledger, error: BaseException) -> None:
+def test_a_label_that_raises_ends_no_worker_and_its_step_goes_back(ledger: Ledger, error: BaseException) -> None:
     bad: set[int] = set()
 
     def label(claim: Claim) -> Outcome:
@@ -103,10 +102,10 @@ def test_a_label_that_breaks_costs_no_worker_and_its_step_is_owed(ledger: Ledger
             place.give(2)
             until(lambda: not place.inbox.steps, "something is left", 10)
         assert [thread.is_alive() for thread in place.workers._threads] == [True, True]
-    assert place.owed == sorted(bad)
+    assert place.handed_back == sorted(bad)
 
 
-def test_a_refused_and_a_broken_commit_both_owe_the_step(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_refused_or_a_failed_commit_the_step_goes_back(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[Any] = [set(), OSError("no database")]
 
     def commit(tx: Any, outcomes: Any) -> set[tuple[int, int]]:
@@ -118,13 +117,13 @@ def test_a_refused_and_a_broken_commit_both_owe_the_step(ledger: Ledger, monkeyp
     monkeypatch.setattr(steps, "commit", commit)
     with working(ledger, done) as place:
         refused = place.give(1)
-        until(lambda: len(place.owed) == 1 and not place.inbox.steps, "the refused one is not owed", 10)
+        until(lambda: len(place.handed_back) == 1 and not place.inbox.steps, "the refused one does not go back", 10)
         broken = place.give(1)
-        until(lambda: len(place.owed) == 2 and not place.inbox.steps, "the broken one is not owed", 10)
-    assert place.owed == [refused[0].id, broken[0].id]
+        until(lambda: len(place.handed_back) == 2 and not place.inbox.steps, "the failed one does not go back", 10)
+    assert place.handed_back == [refused[0].id, broken[0].id]
 
 
-def test_what_a_label_came_to_after_it_was_written_off_is_not_committed(
+def test_the_outcome_of_a_label_that_was_given_up_is_not_committed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging, go_on, committed = threading.Event(), threading.Event(), []
@@ -141,15 +140,15 @@ def test_what_a_label_came_to_after_it_was_written_off_is_not_committed(
         before = set(place.workers._threads)
         place.workers.watchdog.look()
         after = set(place.workers._threads)
-        assert len(after) == 2, "the written-off thread is forgotten, and has a successor"
+        assert len(after) == 2, "the hanging thread is forgotten, and another one replaces it"
         assert len(after - before) == 1
         assert place.inbox.steps == set()
         go_on.set()
-        until(lambda: place.owed == [claim.id], "it is not dropped", 10)
+        until(lambda: place.handed_back == [claim.id], "it is not dropped", 10)
     assert committed == []
 
 
-def test_what_ran_when_the_end_came_is_committed_and_goes_no_further(ledger: Ledger) -> None:
+def test_a_label_that_runs_during_the_drain_is_committed_and_its_step_stops(ledger: Ledger) -> None:
     runs, began, go_on = [], threading.Event(), threading.Event()
 
     def label(claim: Claim) -> Outcome:
@@ -158,7 +157,7 @@ def test_what_ran_when_the_end_came_is_committed_and_goes_no_further(ledger: Led
         go_on.wait(10)
         return Outcome(claim, "next", "two", {"x": 1})
 
-    place = Place(ledger, label)
+    place = WorkersUnderTest(ledger, label)
     place.workers.start()
     (claim,) = place.give(1)
     assert began.wait(10)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.role import Post
 from coterie.director.context import Office
 from coterie.ledger.store import Ledger
 from tests.cli.conftest import CLOUD
@@ -21,7 +21,7 @@ from tests.requests.strangers import exists, stranger
 @pytest.fixture
 def conductor(office: Office) -> Iterator[Conductor]:
     """Of the group without a name only, so that other groups are empty."""
-    made = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=2, post=Post(group=""))
+    made = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=2, role=ConductorRole(group=""))
     made.start()
     yield made
     made.drain(10)
@@ -86,7 +86,9 @@ def test_an_empty_group_is_refused_and_left(working: Client, office: Office) -> 
     moved = working.send("PATCH", "/v1/nodes/db1", {"conductor_group": "rack9"})
     assert (moved.status, moved.json["code"]) == (409, "no_conductor_in_group")
     assert working.get("/v1/nodes/db1").json["conductor_group"] is None
-    there = Conductor(office.ledger, "rack", state_folder=office.home.folder, workers=1, post=Post(group="rack9"))
+    there = Conductor(
+        office.ledger, "rack", state_folder=office.home.folder, workers=1, role=ConductorRole(group="rack9")
+    )
     there.start()
     assert working.send("PATCH", "/v1/nodes/db1", {"conductor_group": "Rack9"}).json["runs_in_group"] == "rack9"
     there.drain(10)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.role import Post
 from coterie.director.context import Office
 from coterie.engine.clouds import Clouds
 from coterie.engine.fence import Lease
@@ -49,7 +49,9 @@ def everything(ledger: Ledger) -> str:
 
 @contextmanager
 def conducting(ledger: Ledger, folder: Path, group: str, key_file: KeyFile | None) -> Iterator[None]:
-    made = Conductor(ledger, f"{folder.name}-{group}", state_folder=folder, post=Post(group), keys=key_file, workers=1)
+    made = Conductor(
+        ledger, f"{folder.name}-{group}", state_folder=folder, role=ConductorRole(group), keys=key_file, workers=1
+    )
     made.start()
     try:
         yield

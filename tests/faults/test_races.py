@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.conductor.watchdog import Watchdog
+from coterie.conductor.workers import Watchdog
 from coterie.engine.committer import Committer
 from coterie.errors import Conflict
 from coterie.ids import Ids

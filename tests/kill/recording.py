@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coterie.conductor.heartbeat import Heart
+
 from tests.kill.points import SIDES, Point, commit_of
 from tests.kill.scenario import Phase
 from tests.kill.truth import Book

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-
 from coterie.conductor.heartbeat import Heart
+
 from coterie.conductor.process import Conductor
 from coterie.engine.committer import Committer
 from tests.kill.matrix import Matrix

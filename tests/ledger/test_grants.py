@@ -8,10 +8,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from coterie.conductor.connect import connect
-from coterie.conductor.keyring import key_file
+from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.role import Post
+from coterie.conductor.startup import connect, key_file
 from coterie.errors import Refused, UsageError
 from coterie.ids import Ids
 from coterie.ledger.grants import statements
@@ -38,7 +37,7 @@ def role(postgres_url: str) -> str:
 
 def test_a_deployment_lives_and_dies_by_conductors_with_that_role(postgres_url: str, role: str, tmp_path: Path) -> None:
     director, theirs = Ledger.open(postgres_url), connect(role)
-    conductor = Conductor(theirs, "c1", state_folder=tmp_path, post=Post(""), workers=2)
+    conductor = Conductor(theirs, "c1", state_folder=tmp_path, role=ConductorRole(""), workers=2)
     conductor.start()
     try:
         with director.write() as tx:

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from coterie.conductor.connect import connect
+from coterie.conductor.startup import connect
 from coterie.errors import Unreachable
 from tests.peers import postgres
 from tests.peers.certificates import Authority

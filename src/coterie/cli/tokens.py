@@ -74,7 +74,7 @@ def bootstrap(session: Session, database: str | None, save: str | None) -> None:
 
     Written to a file for your eyes only, and shown nowhere.
     """
-    from coterie.conductor.connect import connect
+    from coterie.conductor.startup import connect
     from coterie.director.access.configured import bootstrap as make
 
     settings = load({"database": database})

@@ -1,1 +1,1 @@
-"""The worker: registers, heartbeats, claims steps and questions of its site, drains. It decides nothing by itself."""
+"""The conductor: registers, sends heartbeats, claims and runs steps, answers questions about clouds, drains."""

@@ -1,4 +1,4 @@
-"""Claimed steps on their way to a worker: in order, but never so many of one cloud that the others must wait for it."""
+"""Claimed steps that wait for a worker: in order, with a limit for each cloud so that none delays the others."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from coterie.ledger.work.steps import Claim
 
 
 class Inbox:
-    """At most `workers` steps have begun, and of one cloud `per_cloud`, whatever hangs; twice as many are in hand.
+    """At most `workers` steps have begun, and `per_cloud` of one cloud, even if calls hang; twice as many are in hand.
 
-    One worker at a time is on its way to a step. It calls the next one once it has it, so that a worker that is quick
-    runs many labels in a row and the others sleep on, while a worker that waits for its cloud holds up nobody.
+    One worker at a time takes a step, and wakes the next worker once it has it. So a quick worker runs many labels in a
+    row while the others sleep, and a worker that waits for its cloud delays no other.
     """
 
-    def __init__(self, workers: int, per_cloud: int, turn: Turn = TURN) -> None:
+    def __init__(self, workers: int, per_cloud: int, slot: Turn = TURN) -> None:
         self._workers = workers
         self._per_cloud = per_cloud
         self._fewest = max(1, min(workers, per_cloud) // 2)  # a claim for less is not worth its transaction
-        self._turn = turn
+        self._slot = slot
         self._waiting: deque[Claim] = deque()  # not begun
         self._begun: dict[tuple[int, int], Claim] = {}
         self._going_on: deque[Claim] = deque()  # begun, and ready for the next label
@@ -29,67 +29,67 @@ class Inbox:
         self._closed = False
         self._changed = threading.Condition()
         self._idle = 0
-        self._called = False  # a worker is woken and not yet awake
-        self._coming = 0
+        self._waking = False  # a worker was notified and is not awake yet
+        self._taking = 0  # workers between waking and holding a step
 
-    def room(self) -> tuple[int, list[str]]:
-        """How many steps more may be taken, none of them of these clouds; 0 when it is too early to take any."""
+    def capacity(self) -> tuple[int, list[str]]:
+        """How many more steps may be claimed (0: not worth a claim yet), and the clouds whose steps may not be."""
         with self._changed:
-            held = Counter(claim.cloud or "" for claim in self._held())
+            held = Counter(claim.cloud or "" for claim in self._claims_in_hand())
         left = {cloud: 2 * self._per_cloud - count for cloud, count in held.items()}
         full = sorted(cloud for cloud, rest in left.items() if rest < self._fewest)
-        room = min(
+        capacity = min(
             [2 * self._workers - held.total(), 2 * self._per_cloud, *(left[cloud] for cloud in left.keys() - {*full})]
         )
-        return (room, full) if room >= self._fewest else (0, full)
+        return (capacity, full) if capacity >= self._fewest else (0, full)
 
     def put(self, claims: list[Claim]) -> None:
         with self._changed:
             self._waiting.extend(claims)
-            self._call()
+            self._wake_one()
 
     def get(self) -> Claim | None:
-        """The next step that may run now, and with it the turn to compute; None when the conductor stops."""
+        """The next step that may run now, together with the compute slot; None when the conductor stops."""
         while True:
             with self._changed:
-                while not self._closed and not self._wanted():
+                while not self._closed and not self._may_take():
                     self._sleep()
                 if self._closed:
-                    self._turn.give_up()
+                    self._slot.give_up()
                     return None
-                self._coming += 1
-            self._turn.take()
+                self._taking += 1
+            self._slot.take()
             with self._changed:
-                self._coming -= 1
+                self._taking -= 1
                 if claim := self._next():
                     self._begun[claim.key] = claim
                     self._running.add(claim.key)
-                    self._call()
+                    self._wake_one()
                     return claim
 
     def commit(self, claim: Claim) -> bool:
-        """Its label is over, and what it came to is on its way to the ledger. False if it was written off meanwhile."""
+        """The step's label has ended and its outcome may be committed. False if the step was given up meanwhile."""
         with self._changed:
             known = claim.key in self._running
-            self._running.discard(claim.key)  # whoever says so comes back for more: nobody need be called
+            self._running.discard(claim.key)  # the caller runs get() next: no other worker needs waking
             return known
 
-    def again(self, claim: Claim) -> None:
-        """It is committed, and goes on before others begin."""
+    def resume(self, claim: Claim) -> None:
+        """Its outcome is committed: run its next label before other steps begin."""
         with self._changed:
             if claim.key in self._begun and not self._closed:
                 self._going_on.append(claim)
-                self._call()
+                self._wake_one()
 
-    def done(self, claim: Claim) -> None:
-        """It runs no more, or is written off. A second time changes nothing."""
+    def finish(self, claim: Claim) -> None:
+        """Forget a step that has ended or was given up. A second call changes nothing."""
         with self._changed:
             self._running.discard(claim.key)
             if self._begun.pop(claim.key, None) is not None:
-                self._call()
+                self._wake_one()
 
     def close(self) -> None:
-        """No step is given out any more; those that wait go back with everything else that this conductor holds."""
+        """Give out no more steps; those that wait go back with all others that this conductor holds."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -98,37 +98,37 @@ class Inbox:
 
     @property
     def under_way(self) -> int:
-        """Steps that have begun and whose next outcome has not come yet."""
+        """How many steps have begun and have no outcome of their current label yet."""
         return len(self._running) + len(self._going_on)
 
     @property
     def steps(self) -> set[int]:
-        """Everything that is in hand."""
+        """Ids of all steps in hand."""
         with self._changed:
-            return {claim.id for claim in self._held()}
+            return {claim.id for claim in self._claims_in_hand()}
 
     @property
     def tasks(self) -> set[int]:
         with self._changed:
-            return {claim.task for claim in self._held()}
+            return {claim.task for claim in self._claims_in_hand()}
 
-    def _held(self) -> Iterator[Claim]:
+    def _claims_in_hand(self) -> Iterator[Claim]:
         yield from self._waiting
         yield from self._begun.values()
 
-    def _wanted(self) -> bool:
-        return (not self._coming or self._turn.mine) and self._has_next()
+    def _may_take(self) -> bool:
+        return (not self._taking or self._slot.mine) and self._has_next()
 
     def _sleep(self) -> None:
-        self._turn.give_up()
+        self._slot.give_up()
         self._idle += 1
         self._changed.wait()
         self._idle -= 1
-        self._called = False
+        self._waking = False
 
-    def _call(self) -> None:
-        if self._idle and not self._called and not self._coming and self._has_next():
-            self._called = True
+    def _wake_one(self) -> None:
+        if self._idle and not self._waking and not self._taking and self._has_next():
+            self._waking = True
             self._changed.notify()
 
     def _has_next(self) -> bool:
@@ -145,7 +145,7 @@ class Inbox:
         return claim
 
     def _first(self) -> int | None:
-        """Where the first step stands that may begin."""
+        """The position of the first step that may begin."""
         if len(self._begun) >= self._workers:
             return None
         busy = Counter(claim.cloud for claim in self._begun.values())

@@ -1,4 +1,4 @@
-"""One conductor: its threads and how they start and stop. What a step does is in `task`; who may do it, in `ledger`."""
+"""One conductor: its threads and how they start and stop. What a step does is in `flows`; its lease is in `ledger`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from typing import Any, cast
 
 from coterie import __version__
 from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
-from coterie.conductor.hand_back import Returns
-from coterie.conductor.heartbeat import Heart
 from coterie.conductor.inbox import Inbox
+from coterie.conductor.membership import ConductorRole, Heartbeat, RingView
 from coterie.conductor.questions import Questions
-from coterie.conductor.ring_view import Standing
-from coterie.conductor.role import Post
-from coterie.conductor.workers import Workers
+from coterie.conductor.workers import HandBackQueue, Workers
 from coterie.cpi.contract import Cpi
 from coterie.cpi.load import driver_names
 from coterie.engine.clouds import Clouds
@@ -42,13 +39,13 @@ log = logging.getLogger(__name__)
 
 FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
 _RETRY_S = 1.0  # after the database did not answer
-_BREATH_S = 0.05
+_CLAIM_PAUSE_S = 0.05  # between two claims while _MANY steps are in hand
 _MANY = 8
-_MEMORIES = 64  # tasks whose look-ups are remembered
+_MEMORIES = 64  # tasks whose look-ups are kept
 
 
 class Conductor:
-    """Runs the steps and answers the questions that the ring gives it."""
+    """Runs the steps and answers the questions of its share of the rings."""
 
     def __init__(
         self,
@@ -56,7 +53,7 @@ class Conductor:
         name: str,
         *,
         state_folder: Path,
-        post: Post | None = None,
+        role: ConductorRole | None = None,
         keys: KeyFile | None = None,
         workers: int = 32,
         per_cloud: int = 0,
@@ -76,9 +73,9 @@ class Conductor:
         self._ttl_s = ttl_s
         self._lease = Lease(ttl_s)
         self._on_lost = on_lost
-        self._post = post or Post()
-        self._drivers = driver_names() if self._post.drivers is None else self._post.drivers
-        self._standing = Standing(name, self.owner, FLOWS)
+        self._role = role or ConductorRole()
+        self._drivers = driver_names() if self._role.drivers is None else self._role.drivers
+        self._ring_view = RingView(name, self.owner, FLOWS)
         with ledger.read() as tx:
             self._director = identity.director(tx).uuid
         coordinator = LedgerCoordinator(ledger, self.owner)
@@ -87,19 +84,19 @@ class Conductor:
         )
         self._store = str(state_folder / "stemcells")
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
-        self._returns = Returns(ledger, self.owner)
+        self._hand_backs = HandBackQueue(ledger, self.owner)
         runner = Runner(FLOWS, self._open_work, retry or Retry())
-        self._workers = Workers(ledger, self._inbox, runner, self._returns, workers, call_timeout_s)
+        self._workers = Workers(ledger, self._inbox, runner, self._hand_backs, workers, call_timeout_s)
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._heart = Heart(
+        self._heartbeat = Heartbeat(
             ledger, name, self.incarnation, self._lease, ttl_s, refused=self._lose, after=self._workers.watchdog.look
         )
         self._questions = Questions(
             ledger,
             self.owner,
-            self._standing,
+            self._ring_view,
             self._clouds,
             lease_s=ttl_s,
             patience_s=call_timeout_s,
@@ -114,18 +111,18 @@ class Conductor:
                 tx,
                 self.name,
                 self.incarnation,
-                group=self._post.group,
+                group=self._role.group,
                 drivers=self._drivers,
                 release=__version__,
-                pinned=self._post.pinned,
+                pinned=self._role.pinned,
                 flows=tuple(FLOWS),
-                weight=self._post.weight,
-                ring=self._post.ring,
+                weight=self._role.weight,
+                ring=self._role.ring,
                 ttl_s=self._ttl_s,
             )
         self.resumed = before
         self._lease.renew(since)
-        self._spawn(self._heart.run)
+        self._spawn(self._heartbeat.run)
         for target in (self._claim_steps, self._questions.answer_questions):
             self._threads.append(self._spawn(target))
         self._workers.start()
@@ -137,16 +134,16 @@ class Conductor:
         self._ledger.written.notify()
         self._ledger.asked.notify()
         try:
-            with self._ledger.write() as tx:  # at once: the others take over our share while we finish
+            with self._ledger.write() as tx:  # at once: the other conductors take over our share while we finish
                 conductors.drain(tx, self.name, self.incarnation)
             self._await_threads(timeout_s)
-            self._heart.stop()
-            self._lease.lose()  # a thread that outlasted the join must not call a cloud for a step that is another's
+            self._heartbeat.stop()
+            self._lease.lose()  # a thread that outlasted the join must not call a cloud: its step goes elsewhere
             with self._ledger.write() as tx:
                 conductors.leave(tx, self.name, self.incarnation)
         except DatabaseError:
-            log.exception("the database does not answer: this conductor leaves without a word, its lease will end")
-        self._heart.stop()
+            log.exception("the database does not answer: this conductor cannot deregister, its lease will expire")
+        self._heartbeat.stop()
 
     def _await_threads(self, timeout_s: float) -> None:
         give_up = time.monotonic() + timeout_s
@@ -165,7 +162,7 @@ class Conductor:
 
     @property
     def trouble(self) -> str | None:
-        """Why it takes no work now; None when it does."""
+        """The reason why it takes no work now; None when it does."""
         if self._stopping.is_set():
             return "this conductor is ending"
         return None if self._lease.held else "its heartbeat is too old: the database does not answer"
@@ -180,30 +177,30 @@ class Conductor:
                 rest = self._claim()
             except Exception:
                 log.exception("could not claim steps; trying again")
-                self._returns.doubt()
+                self._hand_backs.mark_uncertain()
                 rest = _RETRY_S
             if rest > 0:
                 self._ledger.written.wait(seen, rest)
             if rest > 0 and self.in_hand >= _MANY:
-                # There is enough to do, and every outcome wakes us: a look in vain is not repeated at once.
-                time.sleep(max(0.0, began + _BREATH_S - time.monotonic()))
+                # Enough steps are in hand, and every outcome wakes this thread: do not query again at once.
+                time.sleep(max(0.0, began + _CLAIM_PAUSE_S - time.monotonic()))
 
     # -- details --
 
     def _claim(self) -> float:
-        """Take what is ready; how long to rest before the next look, unless something is written meanwhile."""
-        self._returns.settle(self._inbox.steps)
+        """Claim steps that are ready; how long to wait before the next claim, unless something is written meanwhile."""
+        self._hand_backs.hand_back_all(self._inbox.steps)
         longest = self._ledger.poll_s
-        room, full = self._inbox.room()
+        room, full = self._inbox.capacity()
         if not room or not self._lease.held or self._stopping.is_set():
             return min(longest, _RETRY_S)
         with self._ledger.read() as tx:
-            claims = self._standing.now(tx).claims
+            claims = self._ring_view.current(tx).claims
             due = claims.next_due(tx, full)
             if due is None or due > 0:
                 return min(due or longest, longest)
             chosen = claims.choose(tx, room, full)
-            if chosen == []:  # ready, but not for us
+            if chosen == []:  # ready, but of other conductors' shares
                 return min(claims.next_later(tx, full) or longest, longest)
         with self._ledger.write() as tx:
             taken = claims.take(tx, room, chosen, full)
@@ -216,11 +213,11 @@ class Conductor:
 
     def _open_work(self, claim: Claim) -> Work:
         self._lease.require()
-        cpi = self._opened(claim.cloud or "")
+        cpi = self._open_cloud(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
         return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, dict(claim.data), memory)
 
-    def _opened(self, cloud: str) -> Cpi:
+    def _open_cloud(self, cloud: str) -> Cpi:
         try:
             return self._clouds.get(cloud)
         except KeyMissing:
@@ -234,7 +231,7 @@ class Conductor:
             self._memories = {task: kept for task, kept in list(self._memories.items()) if task in alive}
 
     def _lose(self) -> None:
-        log.error("the fleet has given this conductor up; it ends")
+        log.error("the fleet has removed this conductor; it ends")
         LOSSES.add("conductor")
         self._lease.lose()
         self._stopping.set()

@@ -1,17 +1,20 @@
-"""Answers questions about clouds: those of our share, one at a time for each cloud."""
+"""Answers the Director's questions about clouds; each answer is stored as a dated fact. Changes no cloud.
+
+A conductor answers the questions of its share, one at a time for each cloud.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from coterie.conductor.answers import answer
-from coterie.conductor.ring_view import Standing
-from coterie.cpi.contract import Cpi
+from coterie.conductor.membership import RingView
+from coterie.cpi.contract import Cpi, Mark, Needs
 from coterie.engine.clouds import Clouds
-from coterie.errors import CoterieError, LeaseLost, NotFound
+from coterie.errors import CoterieError, LeaseLost, NotFound, UsageError
 from coterie.ledger.rows import clouds, facts
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, time
@@ -19,7 +22,7 @@ from coterie.ledger.store import Ledger, time
 log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0  # after the database did not answer
-_AT_ONCE = 8  # clouds that are asked at the same time
+_AT_ONCE = 8  # clouds that are queried at the same time
 
 
 class Questions:
@@ -27,7 +30,7 @@ class Questions:
         self,
         ledger: Ledger,
         owner: str,
-        standing: Standing,
+        ring_view: RingView,
         clouds: Clouds,
         *,
         lease_s: float,
@@ -36,7 +39,7 @@ class Questions:
     ) -> None:
         self._ledger = ledger
         self._owner = owner
-        self._standing = standing
+        self._ring_view = ring_view
         self._clouds = clouds
         self._lease_s = lease_s
         self._stopping = stopping
@@ -44,7 +47,7 @@ class Questions:
         self._asking: dict[str, float] = {}  # one question at a time for each cloud, and since when
 
     def answer_questions(self) -> None:
-        """Each in a thread of its own: a cloud that hangs keeps one of them, and the others are asked meanwhile."""
+        """Each in a thread of its own, so that a cloud that hangs does not delay the others."""
         while not self._stopping.is_set():
             seen = self._ledger.asked.version
             try:
@@ -61,7 +64,7 @@ class Questions:
         if len(busy) >= _AT_ONCE:
             return False
         with self._ledger.read() as tx:
-            share = self._standing.now(tx).share
+            share = self._ring_view.current(tx).share
             if not facts.open_questions(tx, share):
                 return False
         with self._ledger.write_silently() as tx:
@@ -74,7 +77,7 @@ class Questions:
         return True
 
     def _busy(self) -> list[str]:
-        """Who has not answered for very long is asked again, beside the thread that still waits."""
+        """Clouds with a question under way; one that hangs for too long no longer counts and gets another thread."""
         late = monotonic() - self._patience_s
         return [cloud for cloud, since in list(self._asking.items()) if since > late]
 
@@ -83,15 +86,15 @@ class Questions:
             self._clouds.refresh()
             self._answer_one(wanted, asked_at)
         except Exception:
-            log.exception("could not answer a question about cloud %s; it is asked again", wanted.cloud)
+            log.exception("could not answer a question about cloud %s; trying again", wanted.cloud)
         finally:
             if self._asking.get(wanted.cloud) == begun:
                 del self._asking[wanted.cloud]
-            self._ledger.asked.notify()  # another question about this cloud may wait for its turn
+            self._ledger.asked.notify()  # another question about this cloud may be waiting
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
         try:
-            data, error = self._answered(question)
+            data, error = self._answer_question(question)
         except LeaseLost:
             self._give_back(question)
             return
@@ -101,17 +104,17 @@ class Questions:
             facts.answer(tx, self._owner, question, asked_at, data, error)
 
     def _give_back(self, question: facts.Wanted) -> None:
-        """That our heartbeat is late says nothing of the cloud: who has a lease answers, maybe we ourselves soon."""
+        """Our lease has ended, which says nothing about the cloud: a conductor with a lease has to answer."""
         self._stopping.wait(_RETRY_S)
         with self._ledger.write() as tx:
             facts.give_back(tx, self._owner, question)
 
-    def _answered(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
+    def _answer_question(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
         if question.what.partition(":")[0] == "reseal":
-            return self._clouds.resealed(self._configured(question.cloud)), None
+            return self._clouds.resealed(self._read_cloud(question.cloud)), None
         return answer(self._cloud_of(question), question.what, question.question)
 
-    def _configured(self, name: str) -> CloudRow:
+    def _read_cloud(self, name: str) -> CloudRow:
         with self._ledger.read() as tx:
             row = clouds.get(tx, name)
         if row is None:
@@ -122,3 +125,75 @@ class Questions:
         if question.properties is None:
             return self._clouds.get(question.cloud)
         return self._clouds.open(question.cloud, question.driver, question.properties)
+
+
+def answer(cpi: Cpi, what: str, question: Any) -> tuple[Any, dict[str, Any] | None]:
+    """(data, error): exactly one of them is set. Raises LeaseLost when this conductor may no longer answer."""
+    kind = what.partition(":")[0]
+    try:
+        if kind not in _ANSWERS:
+            raise UsageError(f"no conductor of this release can answer {kind!r}", remedy="upgrade the conductors")
+        return _ANSWERS[kind](cpi, question or {}), None
+    except LeaseLost:
+        raise
+    except CoterieError as error:
+        return None, error.facts()
+
+
+def _check(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    needs = Needs(
+        kinds=tuple(question.get("kinds", ())),
+        policies=tuple(question.get("policies", ())),
+        azs=tuple(question.get("azs", ())),
+        counts=question.get("counts", {}),
+        groups=tuple(question.get("groups", ())),
+    )
+    return {
+        "capabilities": cpi.capabilities().wire(),
+        "items": [item.wire() for item in cpi.check(needs)],
+    }
+
+
+def _groups(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    if "inspect_server_group" in cpi.capabilities().unsupported:
+        return {}
+    return {cid: cpi.inspect_server_group(cid).wire() for cid in question.get("cids", ())}
+
+
+def _vms(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    """The VMs of a Director with the host of each, as far as the cloud shows it: {cid: {"host", "state"}}."""
+    if "survey" in cpi.capabilities().unsupported:
+        return {}
+    found: dict[str, Any] = {}
+    cursor: str | None = None
+    while True:
+        page = cpi.survey("vm", question["director"], cursor)
+        found.update((vm.cid, {"host": vm.host, "state": vm.state}) for vm in page.objects)
+        cursor = page.next
+        if cursor is None:
+            return found
+
+
+def _machine(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    """A VM that shall be enrolled: whether it exists, and which Director's mark it carries, if the cloud shows it."""
+    cid = question["cid"]
+    there = cpi.has_vm(cid)
+    able = "vm_owner" not in cpi.capabilities().unsupported
+    return {"there": there, "owner": cpi.vm_owner(cid) if there and able else None}
+
+
+def _find_marked(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    """The object that carries a mark of ours; `able` is False where the driver cannot search by mark."""
+    if "find" in cpi.capabilities().unsupported:
+        return {"able": False, "cid": None}
+    found = cpi.find(question["kind"], Mark(question["director"], question["intent"]))
+    return {"able": True, "cid": found.cid if found else None}
+
+
+_ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {
+    "check": _check,
+    "groups": _groups,
+    "vms": _vms,
+    "machine": _machine,
+    "marked": _find_marked,
+}

@@ -8,10 +8,9 @@ import socket
 import threading
 from collections.abc import Callable
 
-from coterie.conductor.connect import check_clock, connect
-from coterie.conductor.keyring import key_file
+from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.role import Post
+from coterie.conductor.startup import check_clock, connect, key_file
 from coterie.cpi.load import driver_names
 from coterie.errors import LeaseLost, Unreachable, UsageError
 from coterie.ledger.rows import identity
@@ -26,18 +25,18 @@ _DRAIN_S = 30.0
 
 
 def serve(settings: Settings, database: str, say: Callable[[str], None]) -> None:
-    """Returns when it was told to end, and has drained."""
-    post = post_of(settings)
+    """Returns after a signal, when the conductor has drained."""
+    role = role_of(settings)
     ledger = connect(database)
     try:
         check_clock(ledger)
         _require_director(ledger)
-        _work(ledger, settings, post, say)
+        _work(ledger, settings, role, say)
     finally:
         ledger.close()
 
 
-def post_of(settings: Settings) -> Post:
+def role_of(settings: Settings) -> ConductorRole:
     installed = driver_names()
     wanted: tuple[str, ...] | None = settings["drivers"]
     unknown = sorted(set(wanted or ()) - set(installed))
@@ -45,12 +44,12 @@ def post_of(settings: Settings) -> Post:
         raise UsageError(
             f"there is no driver {unknown[0]!r}", remedy=f"install it, or use one of: {', '.join(sorted(installed))}"
         )
-    return Post(
+    return ConductorRole(
         settings["conductor_group"], wanted, settings["weight"], settings["ring"], settings["pin_release_version"]
     )
 
 
-def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], None]) -> None:
+def _work(ledger: Ledger, settings: Settings, role: ConductorRole, say: Callable[[str], None]) -> None:
     over = threading.Event()
     lost = threading.Event()
 
@@ -60,10 +59,10 @@ def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], N
 
     conductor = Conductor(
         ledger,
-        settings["conductor_name"] or _name(post),
+        settings["conductor_name"] or _name(role),
         state_folder=settings.state,
-        post=post,
-        keys=key_file(ledger, settings, post.group),
+        role=role,
+        keys=key_file(ledger, settings, role.group),
         workers=settings["workers"],
         per_cloud=settings["workers_per_cloud"],
         ttl_s=settings["lease"],
@@ -77,7 +76,7 @@ def _work(ledger: Ledger, settings: Settings, post: Post, say: Callable[[str], N
     conductor.start()
     if page is not None:
         page.start()
-    say(f"conductor {conductor.name} works for {post.group or 'clouds without a group'}")
+    say(f"conductor {conductor.name} works for {role.group or 'clouds without a group'}")
     over.wait()
     try:
         _end(conductor, lost.is_set())
@@ -109,8 +108,8 @@ def _end(conductor: Conductor, lost: bool) -> None:
     conductor.drain(_DRAIN_S)
 
 
-def _name(post: Post) -> str:
-    return f"{socket.gethostname()}-{post.group}" if post.group else socket.gethostname()
+def _name(role: ConductorRole) -> str:
+    return f"{socket.gethostname()}-{role.group}" if role.group else socket.gethostname()
 
 
 def _require_director(ledger: Ledger) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from coterie.conductor.connect import connect
-from coterie.conductor.keyring import key_file
+from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.role import Post
+from coterie.conductor.startup import connect, key_file
 from coterie.director.access.configured import first_token, issuer_of
 from coterie.director.app import build
 from coterie.director.context import Office
@@ -108,7 +107,7 @@ def _conductor(service: Service, ledger: Ledger, life: Life) -> Conductor:
         # The same after a restart, so that it takes its own work over at once; different on every machine.
         f"{settings['name']}@{socket.gethostname()}",
         state_folder=service.home.folder,
-        post=Post(ring=settings["ring"], pinned=settings["pin_release_version"]),
+        role=ConductorRole(ring=settings["ring"], pinned=settings["pin_release_version"]),
         keys=key_file(ledger, settings, None),
         workers=settings["workers"],
         per_cloud=settings["workers_per_cloud"],

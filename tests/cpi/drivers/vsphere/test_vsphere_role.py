@@ -10,8 +10,8 @@ from peers.vsphere_bed import shared
 from tests.peers.postgres import conductor_role
 from tests.requests.site import group, manifest
 
-from coterie.conductor.connect import connect
 from coterie.conductor.process import Conductor
+from coterie.conductor.startup import connect
 from coterie.engine.retry import Retry
 from coterie.ledger.rows import clouds
 from coterie.requests import single_step

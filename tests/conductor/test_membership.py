@@ -1,4 +1,4 @@
-"""Heartbeats: who is struck out, by whom, and who is spared after the database was away."""
+"""Heartbeats: which conductors are removed, and which are spared after the database was away."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from coterie.conductor.heartbeat import Heart
+from coterie.conductor.membership import Heartbeat
 from coterie.engine.fence import Lease
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors
@@ -38,30 +38,30 @@ def names(ledger: Ledger) -> list[str]:
         return [member.name for member in conductors.fleet(tx).members]
 
 
-def heart(ledger: Ledger, clock: Clock, refused: Callable[[], None] = lambda: None) -> Heart:
-    return Heart(ledger, "me", "1", Lease(5.0, clock), 5.0, refused=refused, after=lambda: None)
+def heartbeat(ledger: Ledger, clock: Clock, refused: Callable[[], None] = lambda: None) -> Heartbeat:
+    return Heartbeat(ledger, "me", "1", Lease(5.0, clock), 5.0, refused=refused, after=lambda: None)
 
 
-def test_the_silent_are_struck_out_and_the_beating_are_not(ledger: Ledger) -> None:
+def test_only_conductors_without_heartbeat_are_removed(ledger: Ledger) -> None:
     for name in ("me", "dead", "live"):
         join(ledger, name)
     silence(ledger, "dead")
-    assert heart(ledger, Clock())._beat()
+    assert heartbeat(ledger, Clock())._beat()
     assert names(ledger) == ["live", "me"]
 
 
-def test_who_was_struck_out_is_refused(ledger: Ledger) -> None:
+def test_the_heartbeat_of_a_removed_conductor_is_refused(ledger: Ledger) -> None:
     join(ledger, "me")
     with ledger.write() as tx:
         conductors.leave(tx, "me", "1")
-    assert not heart(ledger, Clock())._beat()
+    assert not heartbeat(ledger, Clock())._beat()
 
 
-def test_after_an_outage_the_others_get_time_to_be_heard(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_outage_others_get_time_for_a_heartbeat(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     join(ledger, "me")
     join(ledger, "other")
     clock = Clock()
-    mine = heart(ledger, clock)
+    mine = heartbeat(ledger, clock)
     beats = iter([RuntimeError("the database is away"), None])
 
     def wait(seconds: float) -> bool:
@@ -81,16 +81,16 @@ def test_after_an_outage_the_others_get_time_to_be_heard(ledger: Ledger, monkeyp
 
 
 def test_a_refusal_is_final(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    mine = heart(ledger, Clock(), lambda: told.append("refused"))
+    calls: list[str] = []
+    mine = heartbeat(ledger, Clock(), lambda: calls.append("refused"))
     monkeypatch.setattr(mine._over, "wait", lambda seconds: False)
-    mine.run()  # nobody of this name has registered
-    assert told == ["refused"]
+    mine.run()  # no conductor of this name is registered
+    assert calls == ["refused"]
 
 
-def test_beats_are_counted_by_what_came_of_them(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeats_are_counted_by_outcome(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     join(ledger, "me")
-    mine = heart(ledger, Clock())
+    mine = heartbeat(ledger, Clock())
     outcomes = iter([mine._beat, mine._beat, lambda: 1 / 0, lambda: False])
     monkeypatch.setattr(mine._over, "wait", lambda seconds: False)
     monkeypatch.setattr(mine, "_beat", lambda: next(outcomes)())

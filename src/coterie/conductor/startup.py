@@ -1,0 +1,98 @@
+"""What a service needs before it works: an open ledger, a correct clock, the key of its conductor group."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from coterie.errors import CoterieError, Refused, Unreachable
+from coterie.ledger.errors import BadUrl, NotPermitted, Unavailable, reason
+from coterie.ledger.rows import keys
+from coterie.ledger.store import Ledger
+from coterie.ledger.store import time as database_time
+from coterie.seal.keys import KeyFile
+from coterie.settings import Settings, veiled
+
+log = logging.getLogger(__name__)
+
+_TOLERANCE_S = 30.0
+
+
+class ClockOff(CoterieError):
+    """This machine and the database disagree about the time."""
+
+    code, exit_code = "clock_off", 4
+
+
+def connect(url: str) -> Ledger:
+    try:
+        return Ledger.open(url)
+    except (Unavailable, BadUrl) as error:
+        raise Unreachable(
+            f"cannot open the ledger {veiled(url)}",
+            why=veiled(reason(error)),
+            remedy="check that the database runs, and its URL: --database or COTERIE_DATABASE",
+        ) from error
+    except NotPermitted as error:
+        raise Refused(
+            f"this role may not bring the ledger {veiled(url)} up to date",
+            why=veiled(reason(error)),
+            remedy="start the Director of this release first, then grant again: coterie conductors role NAME",
+        ) from error
+
+
+def check_clock(ledger: Ledger, clock: Callable[[], float] = time.time, tolerance_s: float = _TOLERANCE_S) -> None:
+    """Leases use the database's clock only, but clouds refuse requests signed an hour off, and logs would mislead."""
+    before = clock()
+    with ledger.read() as tx:
+        there = database_time(tx)
+    # The query takes time itself: only a difference beyond that counts.
+    off = max(before - there, there - clock(), 0.0)
+    if off > tolerance_s:
+        raise ClockOff(
+            f"the clock of this machine is {off:.0f} s off the database's",
+            why=f"no more than {tolerance_s:.0f} s are tolerated",
+            remedy="let both follow a time server (chrony, systemd-timesyncd), then start again",
+        )
+
+
+def key_file(ledger: Ledger, settings: Settings, group: str | None) -> KeyFile:
+    """The file with the key that opens credentials; `group` None: of a conductor that serves every group.
+
+    The first conductor of a group creates and publishes the key. Any other one without it is refused: its work could
+    only fail.
+    """
+    file = KeyFile(settings["key_file"] or settings.state / "conductor.key")
+    name = keys.EVERY if group is None else group
+    with ledger.read() as tx:
+        published = keys.own(tx, name)
+    if not published:
+        file.ensure()
+        published = _publish(ledger, name, file)
+    if published and not any(file.find(key.id) for key in published):
+        raise Refused(
+            f"this conductor has no key of its group {name!r}",
+            why=f"credentials of its clouds are sealed to key {published[0].id}, which is not in {file.path}",
+            remedy=f"copy the key file of another conductor of the group to {file.path} (mode 600)",
+        )
+    return file
+
+
+def _publish(ledger: Ledger, group: str, file: KeyFile) -> list[keys.KeyRow]:
+    newest = file.newest()
+    if newest is None:
+        return []
+    try:
+        with ledger.write() as tx:
+            return keys.publish_first(tx, group, newest.public.id, newest.public.text, "conductor")
+    except NotPermitted:
+        # The database role of a conductor may lack this right, and should where sites do not trust each other.
+        log.warning(
+            "the key of conductor group %r is not published yet; an admin can: coterie conductors keys publish %s "
+            "--group %s",
+            group,
+            newest.public.text,
+            group,
+        )
+        return []
