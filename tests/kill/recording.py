@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coterie.conductor.heartbeat import Heart
-
+from coterie.conductor.membership import Heartbeat
 from tests.kill.points import SIDES, Point, commit_of
 from tests.kill.scenario import Phase
 from tests.kill.truth import Book
 from tests.kill.world import World
 
 # Comes at no fixed moment; the phase that waits for one is where the Director is killed.
-_HEARTBEAT = (commit_of(Heart._beat), "look")
+_HEARTBEAT = (commit_of(Heartbeat._beat), "look")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from coterie.conductor.heartbeat import Heart
 
+from coterie.conductor.membership import Heartbeat
 from coterie.conductor.process import Conductor
 from coterie.engine.committer import Committer
 from tests.kill.matrix import Matrix
@@ -56,4 +56,4 @@ def test_commits_calls_and_changes_of_the_cloud_are_all_seen(matrix: Matrix) -> 
     assert any(kind.startswith("commit requests.") and kind.endswith(" deploy") for kind in kinds)
     assert any(kind.startswith(commit_of(Committer._apply)) for kind in kinds)
     reached = {point.kind for points in matrix.recording.points.values() for point in points}
-    assert commit_of(Heart._beat) in reached
+    assert commit_of(Heartbeat._beat) in reached
