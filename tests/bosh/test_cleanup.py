@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from coterie.ids import Ids
-from coterie.ledger.rows import bosh_objects
+from coterie.ledger.rows import objects
 from coterie.ledger.work import leases
+from coterie.ledger.writes import execute
 from coterie.sandbox import disks, faults
 from coterie.sandbox.vm_shape import get_vm
 from tests.bosh.program import DIRECTOR, CpiFailure, Shop
@@ -94,7 +95,7 @@ def test_what_a_living_call_works_on_is_spared(shop: Shop) -> None:
     shop.stemcell()
     intent = Ids().intent()
     with shop.ledger() as ledger, ledger.write() as tx:
-        bosh_objects.intend(tx, intent, "disk", "lab", DIRECTOR)
+        execute(tx, objects.intend(intent, "disk", "lab", director=DIRECTOR))
         leases.take(tx, f"intent/{intent}", "other", 60)
     cid = stray(shop, intent)
     assert verdicts(shop.cleanup({"disk": []}), "disk") == {cid: "keep"}
@@ -107,8 +108,8 @@ def test_what_a_living_call_works_on_is_spared(shop: Shop) -> None:
 def test_a_tombstone_makes_a_late_arrival_an_orphan(shop: Shop) -> None:
     shop.stemcell()
     with shop.ledger() as ledger, ledger.write() as tx:
-        bosh_objects.intend(tx, MARK, "disk", "lab", DIRECTOR)
-        bosh_objects.gone(tx, MARK, tombstone=True)
+        execute(tx, objects.intend(MARK, "disk", "lab", director=DIRECTOR))
+        execute(tx, objects.record_gone(MARK, tombstone=True))
     cid = stray(shop, MARK)
     assert shop.cleanup()["disk"]["deleted"] == [cid]
 

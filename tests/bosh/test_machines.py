@@ -7,9 +7,10 @@ import time
 import pytest
 
 from coterie.bosh.recording.marks import vm_mark
-from coterie.ledger.rows import bosh_objects
+from coterie.ledger.rows import objects
 from coterie.ledger.store import Tx
 from coterie.ledger.work import leases
+from coterie.ledger.writes import execute
 from coterie.sandbox import faults, vms
 from coterie.sandbox.vm_shape import get_vm
 from tests.bosh.program import DIRECTOR, PATIENCE_S, CpiFailure, Shop, heard, result
@@ -106,11 +107,12 @@ def test_who_died_over_a_machine_is_waited_for_and_then_replaced(shop: Shop) -> 
     key = f"vm/lab/{DIRECTOR}/agent-1"
     with shop.ledger() as ledger, ledger.write() as tx:
         leases.take(tx, key, "dead", 0.3)
-        bosh_objects.intend(tx, vm_mark(DIRECTOR, "agent-1", 0).intent, "vm", "lab", DIRECTOR, ref="agent-1")
+        intent = vm_mark(DIRECTOR, "agent-1", 0).intent
+        execute(tx, objects.intend(intent, "vm", "lab", director=DIRECTOR, ref="agent-1"))
     cid = shop.create_vm("agent-1", stemcell)
     assert shop.inventory()["vm"] == [cid]
     with shop.ledger() as ledger, ledger.read() as tx:
-        states = [row.state for row in bosh_objects.of_agent(tx, "lab", DIRECTOR, "agent-1")]
+        states = [row.state for row in objects.of_agent(tx, "lab", DIRECTOR, "agent-1")]
     assert states == ["gone", "live"]
 
 
@@ -126,7 +128,7 @@ def test_a_machine_that_comes_after_its_lease_was_taken_over_is_removed(shop: Sh
         time.sleep(0.02)
     with shop.ledger() as ledger, ledger.write() as tx:
         leases.release(tx, f"vm/lab/{DIRECTOR}/agent-1", _holder(tx))
-        bosh_objects.gone(tx, vm_mark(DIRECTOR, "agent-1", 0).intent, tombstone=True)
+        execute(tx, objects.record_gone(vm_mark(DIRECTOR, "agent-1", 0).intent, tombstone=True))
     successor = shop.create_vm("agent-1", stemcell)
     faults.clear(store)
     with pytest.raises(CpiFailure, match="came too late and was removed again"):

@@ -7,14 +7,30 @@ import pytest
 from coterie.bosh.recording.witness import LedgerWitness
 from coterie.cleanup.known import judge
 from coterie.cpi.contract import CloudObject, Kind, Mark
-from coterie.ledger.rows.bosh_objects import Intent
+from coterie.ledger.rows.objects import ObjectRow
 
 DIRECTOR = "8d8c4a1e-0000-4000-8000-000000000001"
 MARK = Mark(DIRECTOR, "0123456789abcdefghjkmnpqrs")
 
 
-def row(kind: Kind, state: str = "deleting") -> Intent:
-    return Intent(MARK.intent, kind, "lab", DIRECTOR, state, "x", None, None, None, 1.0, None)
+def row(kind: Kind, state: str = "deleting") -> ObjectRow:
+    return ObjectRow(
+        intent=MARK.intent,
+        kind=kind,
+        cloud="lab",
+        az=None,
+        state=state,
+        cid="x",
+        deployment=None,
+        node=None,
+        ref=None,
+        size_mb=0,
+        properties=None,
+        doubt_since=None,
+        director=DIRECTOR,
+        server_group=None,
+        created_at=1.0,
+    )
 
 
 def verdict(kind: Kind, users: tuple[str, ...] | None) -> str:

@@ -146,7 +146,7 @@ def _intend_in_vain(ledger: Ledger) -> None:
     """Rows whose objects were never made."""
     ids = Ids()
     with ledger.write() as tx:
-        writes.apply(tx, [objects.intend(ids.intent(), "disk", CLOUD, deployment=GIVEN_UP)], time(tx))
+        writes.execute(tx, objects.intend(ids.intent(), "disk", CLOUD, deployment=GIVEN_UP))
         known = sa.select(server_groups.c.metadata).where(server_groups.c.deployment == GIVEN_UP)
         wanted = {**tx.execute(known).scalars().first(), "name": "ghost"}
         groups.add(tx, ids.intent(), wanted, name="ghost", cloud=CLOUD)

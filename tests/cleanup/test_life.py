@@ -168,7 +168,7 @@ def test_a_vm_that_comes_after_its_intent_was_given_up_is_an_orphan(yard: Yard) 
     intent = yard.row(cid).intent
     abandon(yard.ledger, "dep")
     with yard.ledger.write() as tx:
-        writes.apply(tx, [objects.gone(intent, tombstone=True)], time(tx))
+        writes.execute(tx, objects.record_gone(intent, tombstone=True))
         tx.execute(objects_table.update().where(objects_table.c.intent == intent).values(cid=None))
     plan = yard.clean()
     assert {item["reason"] for item in plan.items if item["cid"] == cid} == {
@@ -181,7 +181,7 @@ def test_an_intent_whose_object_never_came_is_closed_as_a_tombstone(yard: Yard) 
     yard.site.deploy(manifest(group("web", 1)))
     yard.fault("create_vm", "timeout-before-commit")
     with yard.ledger.write() as tx:
-        writes.apply(tx, [objects.intend("a" * 26, "vm", "lab", deployment="none")], time(tx))
+        writes.execute(tx, objects.intend("a" * 26, "vm", "lab", deployment="none"))
     faults.clear(yard.operator().datacenter.store)
     plan = yard.clean()
     assert [(item["action"], item["intent"]) for item in plan.items] == [("close", "a" * 26)]

@@ -173,9 +173,9 @@ def _kept_disk(ledger: Ledger) -> str:
     intent = Ids().intent()
     with ledger.write() as tx:
         clouds.set_config(tx, "clouds", [LAB])
-        writes.apply(tx, [objects.intend(intent, "disk", "lab")], moment(tx))
-        writes.apply(tx, [objects.landed(intent, "disk-1")], moment(tx))
-        writes.apply(tx, [objects.kept(intent)], moment(tx))
+        writes.execute(tx, objects.intend(intent, "disk", "lab"))
+        writes.execute(tx, objects.record_created(intent, "disk-1"))
+        writes.execute(tx, objects.keep(intent))
     return intent
 
 

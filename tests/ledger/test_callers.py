@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
-from coterie.ledger.rows import bosh_groups, bosh_objects
+from coterie.ledger.rows import bosh_groups, objects
 from coterie.ledger.rows.bosh_groups import Key
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import leases
+from coterie.ledger.writes import execute
 
 KEY = Key("lab", "d", "web")
 INTENT = "0123456789abcdefghjkmnpqrs"
@@ -85,32 +86,32 @@ def test_a_group_that_is_being_deleted_cannot_be_joined(ledger: Ledger) -> None:
 
 def test_members_are_counted_while_they_may_be_in_the_cloud(ledger: Ledger) -> None:
     with ledger.write() as tx:
-        bosh_objects.intend(tx, INTENT, "vm", "lab", "d", ref="agent", server_group="cg-x")
-        assert bosh_objects.members(tx, "cg-x") == 1
-        bosh_objects.landed(tx, INTENT, "i-1", {"answer": ["i-1", {}]})
-        bosh_objects.deleting(tx, INTENT, "i-1")
-        assert bosh_objects.members(tx, "cg-x") == 1
-        bosh_objects.gone(tx, INTENT)
-        assert bosh_objects.members(tx, "cg-x") == 0
+        execute(tx, objects.intend(INTENT, "vm", "lab", director="d", ref="agent", server_group="cg-x"))
+        assert objects.members(tx, "cg-x") == 1
+        execute(tx, objects.record_created(INTENT, "i-1", {"answer": ["i-1", {}]}))
+        execute(tx, objects.begin_delete(INTENT, "i-1"))
+        assert objects.members(tx, "cg-x") == 1
+        execute(tx, objects.record_gone(INTENT))
+        assert objects.members(tx, "cg-x") == 0
 
 
-def test_the_first_doubt_counts(ledger: Ledger) -> None:
+def test_the_settle_time_counts_from_the_first_lost_answer(ledger: Ledger) -> None:
     with ledger.write() as tx:
-        bosh_objects.intend(tx, INTENT, "disk", "lab", "d")
-        bosh_objects.doubted(tx, INTENT)
-        first = bosh_objects.of_caller(tx, "lab", "d")[0].doubt_since
+        execute(tx, objects.intend(INTENT, "disk", "lab", director="d"))
+        execute(tx, objects.record_unknown(INTENT))
+        first = objects.of_caller(tx, "lab", "d")[0].doubt_since
     time.sleep(0.02)
     with ledger.write() as tx:
-        bosh_objects.doubted(tx, INTENT)
-        assert bosh_objects.of_caller(tx, "lab", "d")[0].doubt_since == first is not None
+        execute(tx, objects.record_unknown(INTENT, first))
+        assert objects.of_caller(tx, "lab", "d")[0].doubt_since == first is not None
 
 
 def test_an_object_is_found_by_its_owner_only(ledger: Ledger) -> None:
     with ledger.write() as tx:
-        bosh_objects.intend(tx, INTENT, "disk", "lab", "d")
-        bosh_objects.landed(tx, INTENT, "vol-1")
-        assert bosh_objects.by_cid(tx, "disk", "lab", "d", "vol-1")
+        execute(tx, objects.intend(INTENT, "disk", "lab", director="d"))
+        execute(tx, objects.record_created(INTENT, "vol-1"))
+        assert objects.by_cid(tx, "disk", "lab", "d", "vol-1")
         for kind, cloud, director in (("vm", "lab", "d"), ("disk", "other", "d"), ("disk", "lab", "e")):
-            assert bosh_objects.by_cid(tx, kind, cloud, director, "vol-1") is None  # type: ignore[arg-type] # a kind
-        bosh_objects.gone(tx, INTENT)
-        assert bosh_objects.by_cid(tx, "disk", "lab", "d", "vol-1") is None
+            assert objects.by_cid(tx, kind, cloud, director, "vol-1") is None  # type: ignore[arg-type] # a kind
+        execute(tx, objects.record_gone(INTENT))
+        assert objects.by_cid(tx, "disk", "lab", "d", "vol-1") is None

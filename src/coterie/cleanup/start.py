@@ -22,7 +22,7 @@ _REMEMBERED = 50  # runs
 def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
     """(cleanup, task). Lists every kind of every cloud that is meant; changes none of them."""
     with ledger.write() as tx:
-        cleanups.alone(tx)
+        cleanups.refuse_second(tx)
         cleanups.forget_old(tx, _REMEMBERED)
         number = cleanups.add(tx, options.wire(), by)
         steps = []
@@ -35,7 +35,7 @@ def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
                     steps.append(NewStep("cleanup.survey", "begin", f"{kind}@{name}", data, None, *where))
         stage = NewStage("survey", steps, max_in_flight=8)
         task = tasks.create(tx, NewTask("survey", None, [stage], requested_by=by, opening=f"cleanup {number}"))
-        cleanups.set_task(tx, number, survey_task=task)
+        cleanups.set_survey_task(tx, number, task)
         return number, task
 
 
@@ -54,7 +54,7 @@ def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
                 remedy="run a new one: coterie cleanup --save FILE",
                 details={"task_id": row.sweep_task},
             )
-        cleanups.alone(tx)
+        cleanups.refuse_second(tx)
         made = _proposal(tx, row)
         _refuse_stale(made, plan, time(tx))
         options = Options.of_wire(row.options)
@@ -68,7 +68,7 @@ def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
             opening=f"cleanup {cleanup}: {len(made.items)} to do",
         )
         task = tasks.create(tx, new)
-        cleanups.set_task(tx, cleanup, sweep_task=task)
+        cleanups.set_sweep_task(tx, cleanup, task)
         return task
 
 
@@ -102,7 +102,7 @@ def _meant(tx: Tx, options: Options) -> dict[str, clouds.CloudRow]:
 
 
 def _proposal(tx: Tx, row: CleanupRow) -> Proposal:
-    state, at = cleanups.ended_at(tx, row.survey_task)
+    state, at = cleanups.task_end(tx, row.survey_task)
     if state in ("running", "cancelling"):
         raise Conflict(
             f"cleanup {row.id} is still surveying",

@@ -12,7 +12,6 @@ from coterie.cpi.contract import CpiError, Kind, SurveyPage
 from coterie.engine.flow import Done, Flow, Move, Next, Work
 from coterie.errors import CoterieError
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence
-from coterie.ledger.writes import delete
 
 NOBODY = "ffffffff-ffff-4fff-bfff-ffffffffffff"  # no Director has it: a filter that works answers nothing
 
@@ -90,11 +89,10 @@ def _stop(work: Work, reason: str) -> Move:
 
 def _end(work: Work, state: str, reason: str | None = None) -> Move:
     cleanup, kind, cloud = where(work)
-    told = {name: work.data.get(name, 0) for name in ("calls", "pages")}
-    counts = work.data.get("counts", {})
-    work.write(cleanups.surveyed(cleanup, cloud, kind, state, reason=reason, counts=counts, **told))
-    work.write(delete("sightings", {"cleanup": cleanup, "cloud": cloud, "kind": kind}))
+    calls, pages, counts = work.data.get("calls", 0), work.data.get("pages", 0), work.data.get("counts", {})
+    result = {"reason": reason, "counts": counts, "calls": calls, "pages": pages}
+    work.write(*cleanups.end_survey(cleanup, cloud, kind, state, **result))
     if state == "done":
         words = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in sorted(counts.items()))
-        work.say("cleanup.surveyed", f"{kind}: {words or 'nothing'}; {told['calls']} calls", **counts)
+        work.say("cleanup.surveyed", f"{kind}: {words or 'nothing'}; {calls} calls", **counts)
     return Done()

@@ -8,10 +8,10 @@ from typing import cast
 from coterie.cleanup.findings import Finding, judge, judge_absent
 from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.engine.flow import Work
-from coterie.ledger.rows import deletion_candidates, enrolled, evidence
+from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence
+from coterie.ledger.rows.cleanups import NewFinding
 from coterie.ledger.rows.mark_record import Record, Suspect
 from coterie.ledger.rows.objects import OPEN
-from coterie.ledger.writes import insert
 
 BATCH = 500
 _CONFIRMED = 100  # missing objects that are asked for one by one
@@ -38,7 +38,7 @@ def weigh(work: Work, found: Sequence[CloudObject]) -> None:
             _note(work, thing, record, verdict, marked.get(thing.cid), now)
         for intent in _seen(kind, cloud, records.values()):
             if intent not in seen:
-                work.write(insert("sightings", cleanup=cleanup, cloud=cloud, kind=kind, intent=intent))
+                work.write(cleanups.record_sighting(cleanup, cloud, kind, intent))
 
 
 def _seen(kind: str, cloud: str, records: Iterable[Record]) -> Iterator[str]:
@@ -113,27 +113,28 @@ def _found(
     cleanup, kind, cloud = where(work)
     intent = record.intent if record else thing.mark.intent if thing and thing.mark else None
     work.write(
-        insert(
-            "findings",
-            cleanup=cleanup,
-            cloud=cloud,
-            kind=kind,
-            cid=thing.cid if thing else record.cid if record else None,
-            name=thing.name if thing else None,
-            az=thing.az if thing else None,
-            created_at=thing.created_at if thing else None,
-            etag=thing.etag if thing else None,
-            intent=intent,
-            deployment=record.deployment if record else None,
-            node=record.node if record else None,
-            ref=record.ref if record else None,
-            ledger_state=record.state if record else None,
-            verdict=finding.verdict,
-            action=finding.action,
-            reason=finding.reason,
-            evidence=list(finding.evidence),
-            used_by=list(thing.in_use_by or ()) if thing else [],
-            since=since,
-            doomed=doomed,
+        cleanups.add_finding(
+            NewFinding(
+                cleanup=cleanup,
+                cloud=cloud,
+                kind=kind,
+                cid=thing.cid if thing else record.cid if record else None,
+                name=thing.name if thing else None,
+                az=thing.az if thing else None,
+                created_at=thing.created_at if thing else None,
+                etag=thing.etag if thing else None,
+                intent=intent,
+                deployment=record.deployment if record else None,
+                node=record.node if record else None,
+                ref=record.ref if record else None,
+                ledger_state=record.state if record else None,
+                verdict=finding.verdict,
+                action=finding.action,
+                reason=finding.reason,
+                evidence=list(finding.evidence),
+                used_by=list(thing.in_use_by or ()) if thing else [],
+                since=since,
+                doomed=doomed,
+            )
         )
     )

@@ -65,7 +65,7 @@ def _called(work: Work, kind: Kind, intent: str, call: Call, found: CloudObject 
     try:
         cid = call(Mark(work.director_uuid, intent))
     except OutcomeUnknown as unknown:
-        work.write(objects.doubted(intent))
+        work.write(objects.record_unknown(intent))
         work.say("object.doubt", f"{unknown}: asking the cloud whether the {kind} is there")
         return Wait(_POLL_S, "the answer of the cloud was lost")
     except CpiError:
@@ -76,7 +76,7 @@ def _called(work: Work, kind: Kind, intent: str, call: Call, found: CloudObject 
 
 
 def _landed(work: Work, kind: Kind, intent: str, cid: str, found: CloudObject | None) -> Landed:
-    work.write(objects.landed(intent, cid))
+    work.write(objects.record_created(intent, cid))
     if found is not None:
         work.say("object.reclaimed", f"found the {kind} {cid} by its mark; it is used", cid=cid)
     return Landed(cid, reclaimed=found is not None)
@@ -91,12 +91,12 @@ def _sought(work: Work, kind: Kind, intent: str) -> CloudObject | Lost | Move:
     with work.ledger.read() as tx:
         row = objects.get(tx, intent)
     if row is None or row.doubt_since is None:
-        work.write(objects.doubted(intent))
+        work.write(objects.record_unknown(intent))
         return Wait(_POLL_S, f"asking the cloud for a {kind} that may still turn up")
     left = row.doubt_since + work.cpi.capabilities().settle_s - work.moment
     if left > 0:
         return Wait(min(left, _POLL_S), f"asking the cloud for a {kind} that may still turn up")
-    work.write(objects.gone(intent, tombstone=True))
+    work.write(objects.record_gone(intent, tombstone=True))
     work.say("object.given_up", f"no {kind} with mark {intent} turned up; should it come later, it is an orphan")
     return Lost()
 
@@ -104,9 +104,9 @@ def _sought(work: Work, kind: Kind, intent: str) -> CloudObject | Lost | Move:
 def close_failed(work: Work, intent: str) -> None:
     """In a flow's `failed`: the intent ends as gone if nothing can be there, else it stays unknown."""
     if work.data.get("clear") == [intent, work.claim.epoch + 1]:
-        work.write(objects.gone(intent))
+        work.write(objects.record_gone(intent))
     else:
-        work.write(objects.doubted(intent))
+        work.write(objects.record_unknown(intent))
 
 
 def _undecidable(work: Work, kind: Kind, intent: str) -> CoterieError:

@@ -19,6 +19,6 @@ class DeleteDisk(Flow):
             work.cpi.delete_disk(work.data["cid"])
         except DiskNotFound:
             work.say("disk.gone", f"disk {work.data['cid']} was gone already")
-        work.write(objects.gone(work.data["intent"]))
+        work.write(objects.record_gone(work.data["intent"]))
         work.say("disk.deleted", f"disk {work.data['cid']}")
         return Done()

@@ -96,7 +96,7 @@ def keep_disk(work: Work, label: str) -> Move | None:
         return None
     if row.cid is None:
         return _settle(work, row, label)
-    work.write(objects.kept(row.intent))
+    work.write(objects.keep(row.intent))
     work.say("disk.kept", f"disk {row.cid} ({row.size_mb} MiB) is kept: coterie disks", cid=row.cid)
     return None
 
@@ -112,13 +112,13 @@ def release_disk(work: Work) -> Move | None:
         keep_disk(work, "release_disks")
         return Next("release_disks")
     if row.state != "deleting":
-        work.write(objects.deleting(row.intent, row.cid))
+        work.write(objects.begin_delete(row.intent, row.cid))
         return Next("release_disks")
     try:
         work.cpi.delete_disk(row.cid)
     except DiskNotFound:
         work.say("disk.gone", f"disk {row.cid} was gone already")
-    work.write(objects.gone(row.intent))
+    work.write(objects.record_gone(row.intent))
     return Next("release_disks")
 
 
@@ -130,9 +130,10 @@ def _settle(work: Work, row: ObjectRow, label: str) -> Move:
 def _reshape(work: Work, row: ObjectRow, wanted: dict[str, Any]) -> list[Any]:
     if row.properties == wanted["cloud_properties"]:
         work.cpi.resize_disk(row.cid or "", wanted["size_mb"])
-        return [objects.resized(row.intent, wanted["size_mb"])]
+        return [objects.record_size(row.intent, wanted["size_mb"])]
     replaced = work.cpi.update_disk(row.cid or "", wanted["size_mb"], wanted["cloud_properties"])
-    return [objects.reshaped(row.intent, replaced or row.cid or "", wanted["size_mb"], wanted["cloud_properties"])]
+    cid = replaced or row.cid or ""
+    return [objects.record_disk_update(row.intent, cid, wanted["size_mb"], wanted["cloud_properties"])]
 
 
 def _detach(work: Work, row: ObjectRow) -> None:

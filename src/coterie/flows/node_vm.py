@@ -66,14 +66,14 @@ def retire_vm(work: Work) -> Move | None:
             return Next("retire")
         return settled
     if row.state != "deleting":
-        work.write(objects.deleting(row.intent, row.cid))
+        work.write(objects.begin_delete(row.intent, row.cid))
         return Next("retire")
     try:
         work.cpi.delete_vm(row.cid)
     except VMNotFound:
         work.say("vm.gone", f"VM {row.cid} was gone already")
     work.write(
-        objects.gone(row.intent),
+        objects.record_gone(row.intent),
         nodes.change(work.claim.node or "", vm_cid=None, vm_intent=None, server_group=None, host=None),
     )
     return Next("retire")

@@ -25,11 +25,11 @@ class ReclaimNode(UpdateNode):
             case Landed(cid):
                 work.data["cid"] = cid
                 work.write(nodes.change(work.claim.node or "", vm_cid=cid, state="changing", problem=None))
-                work.write(cleanups.became(work.data["finding"], "reclaimed"))
+                work.write(cleanups.record_outcome(work.data["finding"], "reclaimed"))
                 return Next("describe")
             case Lost():
                 work.write(nodes.change(work.claim.node or "", vm_intent=None, vm_cid=None, server_group=None))
-                work.write(cleanups.became(work.data["finding"], "gone"))
+                work.write(cleanups.record_outcome(work.data["finding"], "gone"))
                 work.say("node.not_reclaimed", "its VM is not there any more; deploy again to make it anew")
                 return Done()
         return resumed
@@ -44,4 +44,4 @@ class ReclaimNode(UpdateNode):
     def failed(self, work: Work, error: CoterieError) -> None:
         super().failed(work, error)
         if "cid" not in work.data:
-            work.write(cleanups.became(work.data["finding"], "failed", error.facts()))
+            work.write(cleanups.record_outcome(work.data["finding"], "failed", error.facts()))

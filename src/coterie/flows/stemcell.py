@@ -76,7 +76,7 @@ class DeleteStemcell(Flow):
             settled = settle(work, "image", row.intent)
             return Next("begin") if isinstance(settled, Landed | Lost) else settled
         work.data["cid"] = row.cid
-        work.write(objects.deleting(row.intent, row.cid))
+        work.write(objects.begin_delete(row.intent, row.cid))
         return Next("delete")
 
     def delete(self, work: Work) -> Move:
@@ -84,6 +84,6 @@ class DeleteStemcell(Flow):
             work.cpi.delete_stemcell(work.data["cid"])
         except StemcellNotFound:
             work.say("stemcell.gone", "was gone already")
-        work.write(objects.gone(work.data["intent"]))
+        work.write(objects.record_gone(work.data["intent"]))
         work.say("stemcell.deleted", f"{work.data['stemcell']} left {work.claim.cloud}")
         return Done()

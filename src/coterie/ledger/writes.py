@@ -1,7 +1,7 @@
 """Row changes as data: a step collects them, and many steps' changes commit together, one statement per shape.
 
-Inserts run before updates before deletes, whatever order they were collected in; within one commit nobody may
-count on another order.
+Inserts run before updates before deletes, whatever order they were collected in; no other order is kept within one
+commit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
-from coterie.ledger.store import Tx
+from coterie.ledger.store import Tx, time
 from coterie.ledger.tables import metadata
 
 Verb = Literal["insert", "update", "delete"]
@@ -45,6 +45,11 @@ def update(table: str, key: Mapping[str, Any], **values: Any) -> Write:
 
 def delete(table: str, key: Mapping[str, Any]) -> Write:
     return Write("delete", table, key, {})
+
+
+def execute(tx: Tx, *writes: Write) -> None:
+    """Execute them now, for callers that are no steps. No two of them may change the same row."""
+    apply(tx, writes, time(tx))
 
 
 def apply(tx: Tx, writes: Iterable[Write], at: float) -> None:

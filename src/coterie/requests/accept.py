@@ -11,7 +11,7 @@ from coterie.ledger import writes
 from coterie.ledger.rows import clouds, deployments, groups, nodes, objects
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.deployments import NewNode
-from coterie.ledger.store import Tx, time
+from coterie.ledger.store import Tx
 from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 from coterie.plan.model import Change, Plan
@@ -104,7 +104,7 @@ class Execution:
             self._new_images[change.subject] = intent
             if again is None:
                 rows.append(objects.intend(intent, "image", change.cloud, ref=stemcell))
-        writes.apply(self._tx, rows, time(self._tx))
+        writes.execute(self._tx, *rows)
         self._require_images()
 
     def _require_images(self) -> None:
@@ -116,8 +116,8 @@ class Execution:
                 raise StalePlan(f"stemcell {ref} left {cloud} while this was planned", remedy="plan and confirm again")
 
     def _request_disk_deletes(self) -> None:
-        doomed = [objects.deleting(c.details["intent"], c.details["cid"]) for c in self._of("disk", "delete")]
-        writes.apply(self._tx, doomed, time(self._tx))
+        doomed = [objects.begin_delete(c.details["intent"], c.details["cid"]) for c in self._of("disk", "delete")]
+        writes.execute(self._tx, *doomed)
 
     def _of(self, kind: str, *actions: str) -> list[Change]:
         return [change for change in self._plan.changes if change.kind == kind and change.action in actions]

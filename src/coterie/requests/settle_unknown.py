@@ -6,7 +6,7 @@ from coterie.errors import Conflict, NotFound
 from coterie.ledger import writes
 from coterie.ledger.rows import clouds, enrolled, identity, objects
 from coterie.ledger.rows.objects import ObjectRow
-from coterie.ledger.store import Ledger, Tx, time
+from coterie.ledger.store import Ledger, Tx
 from coterie.requests.ask_clouds import ask
 
 
@@ -22,8 +22,8 @@ def settle(ledger: Ledger, intent: str, cid: str | None) -> None:
             raise Conflict(f"object {intent} is {row.state}, so there is nothing to settle")
         if cid is not None:
             _refuse_another_s(tx, row, cid)
-        change = objects.gone(intent, tombstone=True) if cid is None else objects.landed(intent, cid)
-        writes.apply(tx, [change], time(tx))
+        change = objects.record_gone(intent, tombstone=True) if cid is None else objects.record_created(intent, cid)
+        writes.execute(tx, change)
 
 
 def _refuse_unmarked(ledger: Ledger, intent: str, cid: str) -> None:

@@ -9,7 +9,7 @@ from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ledger import writes
 from coterie.ledger.rows import clouds, objects
 from coterie.ledger.rows.objects import ObjectRow
-from coterie.ledger.store import Ledger, Tx, time
+from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 from coterie.manifest import load_cloud_config
@@ -92,7 +92,7 @@ def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
         cloud = clouds.get(tx, row.cloud)
         if cloud is None:
             raise NotFound(f"cloud {row.cloud} is not configured", remedy="put it back: coterie clouds set FILE")
-        writes.apply(tx, [objects.deleting(intent, row.cid)], time(tx))
+        writes.execute(tx, objects.begin_delete(intent, row.cid))
         data = {"intent": intent, "cid": row.cid}
         step = NewStep("disk.delete", "begin", row.ref or intent, data, None, row.cloud, cloud.driver)
         step = replace(step, conductor_group=cloud.conductor_group)

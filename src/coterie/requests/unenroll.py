@@ -17,7 +17,7 @@ def forget(ledger: Ledger, uuid: str, by: str | None) -> None:
     """The machine stays as it is, and is nobody's business here any more."""
     with ledger.write() as tx:
         node = _free(tx, uuid)
-        writes.apply(tx, nodes.forget(uuid), time(tx))
+        writes.execute(tx, *nodes.forget(uuid))
         body = f"VM {node.vm_cid} of cloud {node.cloud} is left as it is"
         events.append(tx, [Event(None, "node.forgotten", node.name, body, {"uuid": uuid, "by": by})], time(tx))
 
@@ -31,7 +31,7 @@ def destroy(ledger: Ledger, uuid: str, by: str | None) -> int:
             raise unknown_cloud(node.cloud)
         group = cloud.conductor_group if node.conductor_group is None else node.conductor_group
         conductors.living(tx).require(group, cloud.driver)
-        writes.apply(tx, [nodes.change(uuid, state="deleting", problem=None)], time(tx))
+        writes.execute(tx, nodes.change(uuid, state="deleting", problem=None))
         data = {"cid": node.vm_cid}
         step = NewStep("node.destroy", "begin", node.name, data, uuid, node.cloud, cloud.driver, group)
         opening = f"VM {node.vm_cid} of cloud {node.cloud}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.bosh.core.call_context import Desk
 from coterie.cpi.contract import DiskHint, Json, NotSupported, VmCreated
-from coterie.ledger.rows import bosh_objects, registry
+from coterie.ledger.rows import objects, registry
 from coterie.registry import document
 
 
@@ -46,7 +46,7 @@ def announce(desk: Desk, intent: str, agent_id: str, made: VmCreated, env: Json)
 def attached(desk: Desk, vm_cid: str, disk_cid: str, hint: DiskHint | None) -> None:
     """Tell the agent of a disk, or, without a hint, that it has it no longer."""
     with desk.book.ledger.write() as tx:
-        row = bosh_objects.by_cid(tx, "vm", desk.cloud, desk.director, vm_cid)
+        row = objects.by_cid(tx, "vm", desk.cloud, desk.director, vm_cid)
         instance = desk.mark(row.intent).name() if row else vm_cid
         told = registry.get(tx, instance)
         if told is None:

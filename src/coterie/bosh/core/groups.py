@@ -10,9 +10,10 @@ from coterie.bosh.core.call_context import Desk
 from coterie.bosh.recording.lease import renewed
 from coterie.cpi.contract import CpiError, GroupInUse, GroupMetadata, Json, OutcomeUnknown
 from coterie.ids import Ids
-from coterie.ledger.rows import bosh_groups, bosh_objects
+from coterie.ledger.rows import bosh_groups, objects
 from coterie.ledger.rows.bosh_groups import BoshGroup, Key
 from coterie.ledger.store import Tx
+from coterie.ledger.writes import execute
 
 _LOOK_S = 0.02
 _TRIES = 3
@@ -68,7 +69,7 @@ def _claim(desk: Desk, key: Key) -> BoshGroup:
     with desk.book.ledger.write() as tx:
         row = bosh_groups.claim(tx, key, fresh, desk.holder, desk.book.lease_s)
         if row.intent == fresh:
-            bosh_objects.intend(tx, fresh, "server_group", desk.cloud, desk.director, ref=key.name)
+            execute(tx, objects.intend(fresh, "server_group", desk.cloud, director=desk.director, ref=key.name))
     return row
 
 
@@ -95,11 +96,11 @@ def _create(desk: Desk, row: BoshGroup, env: Json) -> None:
     except CpiError:
         with ledger.write() as tx:
             if bosh_groups.forget(tx, row.key, desk.holder):
-                bosh_objects.gone(tx, row.intent)
+                execute(tx, objects.record_gone(row.intent))
         raise
     with ledger.write() as tx:
         if bosh_groups.live(tx, row.key, desk.holder, cid):
-            bosh_objects.landed(tx, row.intent, cid)
+            execute(tx, objects.record_created(row.intent, cid))
 
 
 def _called(desk: Desk, metadata: GroupMetadata, intent: str) -> str:
@@ -122,5 +123,5 @@ def finish_delete(desk: Desk, row: BoshGroup) -> bool:
         return False
     with ledger.write() as tx:
         if bosh_groups.forget(tx, row.key, desk.holder):
-            bosh_objects.gone(tx, row.intent)
+            execute(tx, objects.record_gone(row.intent))
     return True

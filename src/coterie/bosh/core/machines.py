@@ -17,9 +17,10 @@ from coterie.bosh.core.call_context import Desk
 from coterie.bosh.recording import creates
 from coterie.bosh.recording.marks import vm_mark
 from coterie.cpi.contract import CpiError, Json, Networks, OutcomeUnknown, VmCreated, VMCreationFailed, VMNotFound
-from coterie.ledger.rows import bosh_objects
-from coterie.ledger.rows.bosh_objects import Intent
+from coterie.ledger.rows import objects
+from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
+from coterie.ledger.writes import execute
 
 _LOOK_S = 0.05
 
@@ -46,7 +47,7 @@ def create_vm(desk: Desk, order: Order) -> VmCreated:
     _wait_for(desk, key)
     with desk.holding(key):
         with desk.book.ledger.read() as tx:
-            before = bosh_objects.of_agent(tx, desk.cloud, desk.director, order.agent_id)
+            before = objects.of_agent(tx, desk.cloud, desk.director, order.agent_id)
         for row in before:
             answer = _first(desk, order, row) if row.state != "gone" else None
             if answer:
@@ -65,7 +66,7 @@ def _wait_for(desk: Desk, key: str) -> None:
         pause = min(pause * 1.5, 1.0)
 
 
-def _first(desk: Desk, order: Order, row: Intent) -> VmCreated | None:
+def _first(desk: Desk, order: Order, row: ObjectRow) -> VmCreated | None:
     """The answer of an earlier call if it still holds; otherwise that call's machine is gone when this returns."""
     if not previous_vm.stands(desk, row, order.digest):
         return None
@@ -84,7 +85,7 @@ def _new(desk: Desk, order: Order, generation: int) -> VmCreated:
             # Recorded as a member in the transaction that sees the group alive: a cleanup cannot come between.
             if place.holds(tx):
                 row: dict[str, Any] = {"ref": order.agent_id, "properties": noted, "server_group": place.cid}
-                bosh_objects.intend(tx, mark.intent, "vm", desk.cloud, desk.director, **row)
+                execute(tx, objects.intend(mark.intent, "vm", desk.cloud, director=desk.director, **row))
                 break
     return _call(desk, order, mark.intent, place.cid, noted)
 
@@ -105,10 +106,9 @@ def _land(desk: Desk, agent_id: str, intent: str, made: VmCreated, noted: Json) 
     """Write it down, unless another call took over while this process was paused and gave the intent up."""
     with desk.book.ledger.write() as tx:
         mine = leases.holds(tx, desk.claim_of("vm", "", agent_id), desk.holder)
-        if mine or any(
-            row.intent == intent for row in bosh_objects.open_of_agent(tx, desk.cloud, desk.director, agent_id)
-        ):
-            bosh_objects.landed(tx, intent, made.cid, {**noted, "answer": [made.cid, dict(made.networks)]})
+        row = objects.get(tx, intent)
+        if mine or (row is not None and row.may_exist):
+            execute(tx, objects.record_created(intent, made.cid, {**noted, "answer": [made.cid, dict(made.networks)]}))
             return
     with suppress(VMNotFound):
         desk.driver.delete_vm(made.cid)

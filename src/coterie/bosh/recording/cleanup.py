@@ -14,9 +14,10 @@ from coterie.bosh.recording.witness import LedgerWitness
 from coterie.cleanup import sweep
 from coterie.cleanup.sweep import Options
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Kind
-from coterie.ledger.rows import bosh_groups, bosh_objects
-from coterie.ledger.rows.bosh_objects import Intent
+from coterie.ledger.rows import bosh_groups, objects
+from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
+from coterie.ledger.writes import execute
 
 # Objects that a BOSH Director holds by cid; of any other kind it never hears, so only our ledger can know them.
 _TOLD = ("vm", "disk", "snapshot", "image")
@@ -56,10 +57,10 @@ def _require_same(desk: Desk, director_uuid: str) -> None:
         )
 
 
-def _recorded(desk: Desk) -> tuple[list[Intent], set[str]]:
+def _recorded(desk: Desk) -> tuple[list[ObjectRow], set[str]]:
     """All that the ledger has of this caller, and the intents that a living call works on."""
     with desk.book.existing().read() as tx:
-        rows = bosh_objects.of_caller(tx, desk.cloud, desk.director)
+        rows = objects.of_caller(tx, desk.cloud, desk.director)
         busy, building = leases.living(tx), bosh_groups.busy(tx, desk.cloud, desk.director)
     return rows, {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
 
@@ -73,7 +74,7 @@ def _only_listed(desk: Desk, wanted: Options, error: CpiError) -> Json:
     return report
 
 
-def _needed(rows: Iterable[Intent], known: Mapping[str, list[str]], closing: set[str]) -> list[Intent]:
+def _needed(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], closing: set[str]) -> list[ObjectRow]:
     """Rows of what is in use: the caller decides the kinds that it names, the ledger all others."""
     return [
         row
@@ -83,7 +84,7 @@ def _needed(rows: Iterable[Intent], known: Mapping[str, list[str]], closing: set
 
 
 def _evidence(
-    kinds: Iterable[Kind], needed: Iterable[Intent], known: Mapping[str, list[str]]
+    kinds: Iterable[Kind], needed: Iterable[ObjectRow], known: Mapping[str, list[str]]
 ) -> dict[str, frozenset[str]]:
     """CIDs that are in use, for every wanted kind: a ledger that holds none of a kind says so too."""
     found: dict[str, set[str]] = {kind: set(known.get(kind, ())) for kind in kinds}
@@ -93,13 +94,13 @@ def _evidence(
     return {kind: frozenset(cids) for kind, cids in found.items()}
 
 
-def _note(desk: Desk, rows: Iterable[Intent], report: Json) -> None:
+def _note(desk: Desk, rows: Iterable[ObjectRow], report: Json) -> None:
     deleted = {(kind, cid) for kind, told in report.items() for cid in told["deleted"]}
     with desk.book.ledger.write() as tx:
         for row in rows:
             cid = row.cid or (desk.mark(row.intent).group_cid if row.kind == "server_group" else None)
             if row.state != "gone" and (row.kind, cid) in deleted:
-                bosh_objects.gone(tx, row.intent)
+                execute(tx, objects.record_gone(row.intent))
 
 
 def _explained(report: Json, known: Mapping[str, Any] | None) -> Json:

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from coterie.bosh.core.call_context import Desk
 from coterie.cpi.contract import CpiError, Kind, Mark, NetworkCreated, OutcomeUnknown, VmCreated
-from coterie.ledger.rows import bosh_objects
+from coterie.ledger.rows import objects
 from coterie.ledger.work import leases
+from coterie.ledger.writes import execute
 
 T = TypeVar("T")
 _LOOK_S = 0.5
@@ -20,11 +21,11 @@ def create(desk: Desk, kind: Kind, mark: Mark, call: Callable[[], T]) -> T:
     book, key = desk.book, desk.claim_of(kind, mark.intent)
     with book.ledger.write() as tx:
         leases.take(tx, key, desk.holder, book.lease_s)
-        bosh_objects.intend(tx, mark.intent, kind, desk.cloud, desk.director)
+        execute(tx, objects.intend(mark.intent, kind, desk.cloud, director=desk.director))
     with desk.holding(key):
         made = called(desk, kind, mark, call)
         with book.ledger.write() as tx:
-            bosh_objects.landed(tx, mark.intent, cid_of(made))
+            execute(tx, objects.record_created(mark.intent, cid_of(made)))
     return made
 
 
@@ -39,18 +40,21 @@ def called(desk: Desk, kind: Kind, mark: Mark, call: Callable[[], T]) -> T:
         return call()
     except CpiError:
         with desk.book.ledger.write() as tx:
-            bosh_objects.gone(tx, mark.intent)
+            execute(tx, objects.record_gone(mark.intent))
         raise
     except BaseException:
         with desk.book.ledger.write() as tx:
-            bosh_objects.doubted(tx, mark.intent)
+            execute(tx, objects.record_unknown(mark.intent))
         raise
 
 
-def settled(desk: Desk, kind: Kind, mark: Mark) -> bool:
-    """Whether an object with this mark is there, found out within the cloud's settle time; if not, a tombstone."""
+def settled(desk: Desk, kind: Kind, mark: Mark, since: float | None = None) -> bool:
+    """Whether an object with this mark is there, found out within the cloud's settle time; if not, a tombstone.
+
+    `since`: when the answer was lost, if that was recorded before.
+    """
     with desk.book.ledger.write() as tx:
-        bosh_objects.doubted(tx, mark.intent)
+        execute(tx, objects.record_unknown(mark.intent, since))
     able = desk.driver.capabilities()
     if not able.finds:
         raise OutcomeUnknown(
@@ -63,7 +67,7 @@ def settled(desk: Desk, kind: Kind, mark: Mark) -> bool:
     while desk.driver.find(kind, mark) is None:
         if time.monotonic() >= give_up:
             with desk.book.ledger.write() as tx:
-                bosh_objects.gone(tx, mark.intent, tombstone=True)
+                execute(tx, objects.record_gone(mark.intent, tombstone=True))
             return False
         time.sleep(min(_LOOK_S, able.settle_s / 4))
     return True

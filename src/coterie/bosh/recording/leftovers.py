@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from coterie.bosh.core.call_context import Desk
 from coterie.cpi.contract import CpiError
 from coterie.ledger import store
-from coterie.ledger.rows import bosh_groups, bosh_objects
+from coterie.ledger.rows import bosh_groups, objects
 from coterie.ledger.rows.bosh_groups import BoshGroup
-from coterie.ledger.rows.bosh_objects import Intent
+from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.writes import execute
 
 _DOUBTFUL = ("intended", "unknown", "deleting")
 
@@ -19,7 +20,7 @@ def closable_groups(desk: Desk, *, dry_run: bool) -> list[BoshGroup]:
     with desk.book.ledger.read() as tx:
         busy = bosh_groups.busy(tx, desk.cloud, desk.director)
         rows = [row for row in bosh_groups.of_caller(tx, desk.cloud, desk.director) if row.intent not in busy]
-        empty = [row for row in rows if not bosh_objects.members(tx, row.cid or "")]
+        empty = [row for row in rows if not objects.members(tx, row.cid or "")]
     return empty if dry_run else [row for row in empty if _close(desk, row)]
 
 
@@ -28,7 +29,7 @@ def _close(desk: Desk, row: BoshGroup) -> bool:
         if not bosh_groups.begin_delete(tx, row.key, desk.holder, desk.book.lease_s):
             return False
         # Counted again after the row is ours: a machine may have been recorded since the first look.
-        if bosh_objects.members(tx, row.cid or ""):
+        if objects.members(tx, row.cid or ""):
             bosh_groups.restore(tx, row.key, desk.holder)
             return False
         return True
@@ -38,7 +39,7 @@ def reopen_groups(desk: Desk, closing: Iterable[BoshGroup]) -> None:
     """Those that the sweep removed are forgotten, the others may be joined again."""
     for row in closing:
         with desk.book.ledger.write() as tx:
-            kept = bosh_objects.by_cid(tx, "server_group", row.cloud, row.director, row.cid or "")
+            kept = objects.by_cid(tx, "server_group", row.cloud, row.director, row.cid or "")
             if kept is None:
                 bosh_groups.forget(tx, row.key, desk.holder)
             else:
@@ -55,10 +56,10 @@ def forget_missing(desk: Desk) -> None:
         with desk.book.ledger.write() as tx:
             if bosh_groups.begin_delete(tx, row.key, desk.holder, desk.book.lease_s):
                 bosh_groups.forget(tx, row.key, desk.holder)
-                bosh_objects.gone(tx, row.intent)
+                execute(tx, objects.record_gone(row.intent))
 
 
-def settle(desk: Desk, rows: Iterable[Intent]) -> None:
+def settle(desk: Desk, rows: Iterable[ObjectRow]) -> None:
     """Ask the cloud for every object whose outcome nobody knows; what stays away past the settle time is gone."""
     able = desk.driver.capabilities()
     doubtful = [row for row in rows if row.state in _DOUBTFUL]
@@ -69,12 +70,12 @@ def settle(desk: Desk, rows: Iterable[Intent]) -> None:
             continue  # it stays in doubt until somebody can look
         with desk.book.ledger.write() as tx:
             if found is None and _waited(store.time(tx), row, able.settle_s):
-                bosh_objects.gone(tx, row.intent, tombstone=True)
+                execute(tx, objects.record_gone(row.intent, tombstone=True))
             elif found is None:
-                bosh_objects.doubted(tx, row.intent)
+                execute(tx, objects.record_unknown(row.intent, row.doubt_since))
 
 
-def _waited(now: float, row: Intent, settle_s: float) -> bool:
+def _waited(now: float, row: ObjectRow, settle_s: float) -> bool:
     if row.state == "deleting":
         return True  # it was there and is not any more: no late arrival can be meant
     return row.doubt_since is not None and now - row.doubt_since >= settle_s

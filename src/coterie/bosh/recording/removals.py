@@ -14,8 +14,9 @@ from coterie.cpi.contract import (
     StemcellNotFound,
     VMNotFound,
 )
-from coterie.ledger.rows import bosh_objects, registry
-from coterie.ledger.rows.bosh_objects import Intent
+from coterie.ledger.rows import objects, registry
+from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.writes import execute
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, NetworkNotFound)
 
@@ -24,9 +25,9 @@ def remove(desk: Desk, kind: Kind, cid: str, call: Callable[[], None]) -> None:
     """Delete what has this cid. What the ledger does not know was made by others: it is deleted all the same."""
     ledger = desk.book.ledger
     with ledger.write() as tx:
-        row = bosh_objects.by_cid(tx, kind, desk.cloud, desk.director, cid)
+        row = objects.by_cid(tx, kind, desk.cloud, desk.director, cid)
         if row:
-            bosh_objects.deleting(tx, row.intent, cid)
+            execute(tx, objects.begin_delete(row.intent, cid))
     try:
         call()
     except _GONE:
@@ -37,7 +38,7 @@ def remove(desk: Desk, kind: Kind, cid: str, call: Callable[[], None]) -> None:
     except CpiError:
         if row:
             with ledger.write() as tx:
-                bosh_objects.revived(tx, row.intent)
+                execute(tx, objects.end_delete(row.intent, "live"))
         raise
     _ended(desk, kind, cid, row)
 
@@ -45,19 +46,19 @@ def remove(desk: Desk, kind: Kind, cid: str, call: Callable[[], None]) -> None:
 def replaced(desk: Desk, cid: str, successor: str) -> None:
     """The cloud had to make another disk of it; it goes on under the same intent."""
     with desk.book.ledger.write() as tx:
-        row = bosh_objects.by_cid(tx, "disk", desk.cloud, desk.director, cid)
+        row = objects.by_cid(tx, "disk", desk.cloud, desk.director, cid)
         if row:
-            bosh_objects.landed(tx, row.intent, successor)
+            execute(tx, objects.record_created(row.intent, successor))
 
 
-def _ended(desk: Desk, kind: Kind, cid: str, row: Intent | None) -> None:
+def _ended(desk: Desk, kind: Kind, cid: str, row: ObjectRow | None) -> None:
     with desk.book.ledger.write() as tx:
         if row:
-            bosh_objects.gone(tx, row.intent)
+            execute(tx, objects.record_gone(row.intent))
         if kind == "vm" and desk.config.registry:
             registry.delete(tx, instance_of(desk, row) if row else cid)
 
 
-def instance_of(desk: Desk, row: Intent) -> str:
+def instance_of(desk: Desk, row: ObjectRow) -> str:
     """The name under which an agent asks the registry: known before the VM has a cid."""
     return desk.mark(row.intent).name()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from coterie.cleanup.known import Finding
 from coterie.cpi.contract import CloudObject
-from coterie.ledger.rows.bosh_objects import Intent
+from coterie.ledger.rows.objects import ObjectRow
 
 _UNKNOWN = "this ledger never heard of it: was the ledger lost, or restored from an old backup?"
 _USED_BY_NOBODY = ("vm", "snapshot", "keypair")  # but by their caller
@@ -17,10 +17,10 @@ _USED_BY_NOBODY = ("vm", "snapshot", "keypair")  # but by their caller
 class LedgerWitness:
     """`under_way`: intents that a living call works on. `needed`: intents of what the ledger says is in use."""
 
-    rows: Sequence[Intent]
+    rows: Sequence[ObjectRow]
     under_way: Collection[str]
     needed: Collection[str]
-    _by_intent: dict[str, Intent] = field(init=False)
+    _by_intent: dict[str, ObjectRow] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_intent", {row.intent: row for row in self.rows})
@@ -45,27 +45,27 @@ class LedgerWitness:
             return Finding(found, "keep", "a call is working on it now")
         return Finding(found, "orphan", _why(found, row)) if finding.verdict == "orphan" else finding
 
-    def _row(self, found: CloudObject) -> Intent | None:
+    def _row(self, found: CloudObject) -> ObjectRow | None:
         return self._by_intent.get(found.mark.intent) if found.mark else None
 
-    def _is_needed(self, found: CloudObject, row: Intent) -> bool:
+    def _is_needed(self, found: CloudObject, row: ObjectRow) -> bool:
         if found.kind == row.kind:
             return row.intent in self.needed and row.cid == found.cid
         # What was made along with a machine or a group, and serves it.
         return row.intent in self.needed and bool(found.in_use_by)
 
-    def _users(self, found: CloudObject, row: Intent) -> tuple[str, ...] | None:
+    def _users(self, found: CloudObject, row: ObjectRow) -> tuple[str, ...] | None:
         if found.kind != row.kind:
-            return (row.cid or row.intent,) if row.open else ()
+            return (row.cid or row.intent,) if row.may_exist else ()
         if found.kind in _USED_BY_NOBODY:
             return ()
         if found.kind != "image":
             return None  # a disk may be attached and a group may have members that this ledger never heard of
-        machines = (one for one in self.rows if one.kind == "vm" and one.open)
+        machines = (one for one in self.rows if one.kind == "vm" and one.may_exist)
         return tuple(one.cid or one.intent for one in machines if (one.properties or {}).get("stemcell") == found.cid)
 
 
-def _why(found: CloudObject, row: Intent) -> str:
+def _why(found: CloudObject, row: ObjectRow) -> str:
     """In the words of the ledger; that it is marked as ours and unused in the cloud is proven by now."""
     if found.kind != row.kind:
         return f"it was made along with {row.kind} {row.cid or row.intent}, which nobody needs"

@@ -19,7 +19,6 @@ from coterie.cpi.contract import (
 from coterie.engine.create_once import Landed, Lost, clear, create_once
 from coterie.engine.flow import Done, Move, Next, Wait, Work
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects
-from coterie.ledger.writes import update
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, GroupMissing)
 _LONGEST_REST_S = 30.0
@@ -41,8 +40,7 @@ class DeleteObject(Target):
             return found
         thing, record = found
         work.data.update(etag=thing.etag, was=record.state)
-        more = {"cid": thing.cid} if record.kind != "server_group" else {}
-        work.write(*row_becomes(work, record, "deleting", **more))
+        work.write(*row_becomes(work, record, "deleting"))
         return Next("want_snapshot" if work.data["snapshot"] else "delete")
 
     def want_snapshot(self, work: Work) -> Move:
@@ -74,7 +72,7 @@ class DeleteObject(Target):
 
     def keep_snapshot(self, work: Work) -> Move:
         """A commit of its own: within one, nobody may count on the order of two changes of a row."""
-        work.write(update("objects", {"intent": work.data["copy"]}, state="kept"))
+        work.write(objects.keep(work.data["copy"]))
         return Next("delete")
 
     def delete(self, work: Work) -> Move:
@@ -97,7 +95,8 @@ class DeleteObject(Target):
         if record is not None:
             work.write(*row_becomes(work, record, "gone"))
         work.write(
-            cleanups.became(data["finding"], "deleted"), deletion_candidates.clear(cloud, data["kind"], data["cid"])
+            cleanups.record_outcome(data["finding"], "deleted"),
+            deletion_candidates.clear(cloud, data["kind"], data["cid"]),
         )
         work.say("cleanup.deleted", f"{data['kind']} {data['cid']}: {data['reason']}", cid=data["cid"])
         return Done()

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from coterie.cleanup.flows.target import Target, enter, inspect
 from coterie.engine.flow import Done, Move, Work
-from coterie.ledger.rows import cleanups, deletion_candidates
-from coterie.ledger.writes import update
+from coterie.ledger.rows import cleanups, deletion_candidates, objects
 
 
 class RetireDisk(Target):
@@ -23,9 +22,8 @@ class RetireDisk(Target):
         if not isinstance(found, tuple):
             return found
         thing, record = found
-        kept = {"state": "kept", "node": None, "cid": thing.cid, "tombstone": False, "ended_at": None}
-        work.write(update("objects", {"intent": record.intent}, **kept))
+        work.write(objects.keep_for_undo(record.intent, thing.cid))
         work.write(deletion_candidates.doom(work.claim.cloud or "", thing.kind, thing.cid))
-        work.write(cleanups.became(work.data["finding"], "retired"))
+        work.write(cleanups.record_outcome(work.data["finding"], "retired"))
         work.say("cleanup.retired", f"disk {thing.cid} is kept for undo: coterie cleanup undo", cid=thing.cid)
         return Done()

@@ -35,7 +35,7 @@ class CloseIntent(Target):
         if record.kind == "server_group":
             work.write(*group_becomes(work, "deleting"))
             return Next("close_group")
-        work.write(objects.gone(record.intent, tombstone=True), *freed(record))
+        work.write(objects.record_gone(record.intent, tombstone=True), *freed(record))
         return _end(work, "closed")
 
     def close_group(self, work: Work) -> Move:
@@ -94,6 +94,6 @@ def _record(work: Work) -> Record | None:
 
 
 def _end(work: Work, outcome: str) -> Move:
-    work.write(cleanups.became(work.data["finding"], outcome))
+    work.write(cleanups.record_outcome(work.data["finding"], outcome))
     work.say(f"cleanup.{outcome}", f"{work.data['kind']} {work.data['cid'] or work.data['intent']}")
     return Done()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from coterie.cleanup.findings import judge
 from coterie.cleanup.options import within
 from coterie.cpi.contract import CloudObject, Cpi, Kind, Mark
 from coterie.engine.flow import Done, Flow, Move, Wait, Work
 from coterie.errors import CoterieError
-from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence, groups, holds, objects
+from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence, groups, holds, nodes, objects
 from coterie.ledger.rows.mark_record import Record
-from coterie.ledger.writes import Write, delete, update
+from coterie.ledger.writes import Write
 
 HOLD_S = 900.0  # longer than any call may take
 _PATIENCE = 12
@@ -21,7 +21,7 @@ class Target(Flow):
     """data: finding, kind, cid, created_at, intent, deployment, every_s, hours, reclaims."""
 
     def failed(self, work: Work, error: CoterieError) -> None:
-        work.write(cleanups.became(work.data["finding"], "failed", error.facts()))
+        work.write(cleanups.record_outcome(work.data["finding"], "failed", error.facts()))
 
 
 def enter(work: Work) -> Move | None:
@@ -70,20 +70,22 @@ def inspect(work: Work) -> tuple[CloudObject, Record] | Move:
 
 
 def skip(work: Work, why: str) -> Move:
-    work.write(cleanups.became(work.data["finding"], "skipped", {"why": why}))
+    work.write(cleanups.record_outcome(work.data["finding"], "skipped", {"why": why}))
     work.say("cleanup.skipped", why, cid=work.data["cid"])
     return Done()
 
 
-def row_becomes(work: Work, record: Record, state: str, **more: Any) -> list[Write]:
+def row_becomes(work: Work, record: Record, state: str) -> list[Write]:
     """The row behind the object; what came beside it has none of its own."""
     if record.kind != work.data["kind"]:
         return []
     if record.kind == "server_group":
         return group_becomes(work, state)
     if state == "gone":
-        return [objects.gone(record.intent, tombstone=record.tombstone), *freed(record)]
-    return [update("objects", {"intent": record.intent}, state=state, **more)]
+        return [objects.record_gone(record.intent, tombstone=record.tombstone), *freed(record)]
+    if state == "deleting":
+        return [objects.begin_delete(record.intent, work.data["cid"])]
+    return [objects.end_delete(record.intent, state)]
 
 
 def group_becomes(work: Work, state: str) -> list[Write]:
@@ -99,7 +101,7 @@ def freed(record: Record) -> list[Write]:
     """With the VM of a node that nobody has any more, its addresses are free."""
     if record.kind != "vm" or record.node is None or record.node_state is not None:
         return []
-    return [delete("addresses", {"node": record.node})]
+    return [nodes.free_addresses(record.node)]
 
 
 def _hold(work: Work) -> str | None:
@@ -126,12 +128,13 @@ def _vanished(work: Work, record: Record | None) -> Move:
     """Nothing carries this mark any more. Should it come back, the tombstone tells that it is an orphan."""
     kind, cid = work.data["kind"], work.data["cid"]
     if record is not None and record.user is None and record.kind == kind and kind != "server_group":
-        work.write(objects.gone(record.intent, tombstone=True), *freed(record))
+        work.write(objects.record_gone(record.intent, tombstone=True), *freed(record))
     elif record is not None and record.user is None and record.kind == kind:
         # Where it was not being deleted, the next survey finds its row without an object, and closes it.
         work.write(*group_becomes(work, "gone" if record.state == "deleting" else "deleting"))
     work.write(
-        cleanups.became(work.data["finding"], "gone"), deletion_candidates.clear(work.claim.cloud or "", kind, cid)
+        cleanups.record_outcome(work.data["finding"], "gone"),
+        deletion_candidates.clear(work.claim.cloud or "", kind, cid),
     )
     work.say("cleanup.gone", f"nothing carries the mark of {kind} {cid} any more", cid=cid)
     return Done()

@@ -79,7 +79,7 @@ class Housekeeper:
     def _apply(self) -> None:
         with self._ledger.read() as tx:
             run = cleanups.last(tx, BY)
-            state = cleanups.ended_at(tx, run.survey_task)[0] if run else None
+            state = cleanups.task_end(tx, run.survey_task)[0] if run else None
         if run is None or run.sweep_task or run.id in self._settled or state in _UNFINISHED:
             return
         plan = start.proposal(self._ledger, run.id)
@@ -96,8 +96,8 @@ class Housekeeper:
 
     def _tell(self) -> None:
         with self._ledger.read() as tx:
-            runs = cleanups.unnoticed(tx, _TRIES)
-            states = {run.id: cleanups.ended_at(tx, run.sweep_task or run.survey_task)[0] for run in runs}
+            runs = cleanups.list_unannounced(tx, _TRIES)
+            states = {run.id: cleanups.task_end(tx, run.sweep_task or run.survey_task)[0] for run in runs}
         for run in runs:
             if states[run.id] not in _UNFINISHED:
                 self._tell_of(run, states[run.id])
@@ -111,11 +111,11 @@ class Housekeeper:
         except CoterieError as error:
             log.warning("cleanup %s: %s", run.id, error)
             with self._ledger.write() as tx:
-                cleanups.noticed(tx, run.id, notices=run.notices + 1)
+                cleanups.count_failed_notice(tx, run.id)
                 events.append(tx, [Event(None, "cleanup.untold", f"cleanup {run.id}", str(error))], time(tx))
             return
         with self._ledger.write() as tx:
-            cleanups.noticed(tx, run.id, notified=word, notices=0)
+            cleanups.record_notice(tx, run.id, word)
 
     def _news(self, run: CleanupRow, word: str, state: str | None) -> dict[str, Any]:
         shown = cleaning.show(self._ledger, run.id)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from coterie.errors import Conflict, NotFound
 from coterie.ledger.store import Tx, now, time
 from coterie.ledger.tables import cleanups, directors, findings, surveys, tallies, tasks
-from coterie.ledger.writes import NOW, Write, update
+from coterie.ledger.writes import NOW, Write, delete, insert, update
 
 KINDS_OF_TASK = ("survey", "sweep")
 
@@ -27,11 +27,37 @@ class CleanupRow:
     notices: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewFinding:
+    """What a survey found out about one object, or about a row without one."""
+
+    cleanup: int
+    cloud: str
+    kind: str
+    cid: str | None
+    name: str | None
+    az: str | None
+    created_at: float | None
+    etag: str | None
+    intent: str | None
+    deployment: str | None
+    node: str | None
+    ref: str | None
+    ledger_state: str | None
+    verdict: str
+    action: str
+    reason: str
+    evidence: list[str]
+    used_by: list[str]
+    since: float | None
+    doomed: bool
+
+
 _ROW = tuple(cleanups.c[name] for name in CleanupRow.__slots__)
 
 
-def alone(tx: Tx) -> None:
-    """One cleanup at a time: the Director's row is the lease, a task that has not ended its holder."""
+def refuse_second(tx: Tx) -> None:
+    """One cleanup at a time: the Director's row is locked, and a task that has not ended is the one at work."""
     tx.execute(sa.select(directors.c.uuid).with_for_update()).all()
     query = sa.select(tasks.c.id, tasks.c.kind).where(
         tasks.c.kind.in_(KINDS_OF_TASK), tasks.c.state.in_(("running", "cancelling"))
@@ -51,8 +77,12 @@ def add(tx: Tx, options: dict[str, Any], by: str | None) -> int:
     return number
 
 
-def set_task(tx: Tx, cleanup: int, **task: int) -> None:
-    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(**task))
+def set_survey_task(tx: Tx, cleanup: int, task: int) -> None:
+    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(survey_task=task))
+
+
+def set_sweep_task(tx: Tx, cleanup: int, task: int) -> None:
+    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(sweep_task=task))
 
 
 def get(tx: Tx, cleanup: int) -> CleanupRow:
@@ -68,8 +98,8 @@ def last(tx: Tx, by: str | None = None) -> CleanupRow | None:
     return CleanupRow(*row) if row else None
 
 
-def unnoticed(tx: Tx, tries: int) -> list[CleanupRow]:
-    """Those whose last word has not been told to the hook, and may still be."""
+def list_unannounced(tx: Tx, tries: int) -> list[CleanupRow]:
+    """Those whose last state the hook has not received, and for which tries are left."""
     due = sa.or_(
         (cleanups.c.notified == "") & cleanups.c.survey_task.is_not(None),
         (cleanups.c.notified != "swept") & cleanups.c.sweep_task.is_not(None),
@@ -78,8 +108,13 @@ def unnoticed(tx: Tx, tries: int) -> list[CleanupRow]:
     return [CleanupRow(*row) for row in tx.execute(query)]
 
 
-def noticed(tx: Tx, cleanup: int, **values: Any) -> None:
-    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(**values))
+def count_failed_notice(tx: Tx, cleanup: int) -> None:
+    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(notices=cleanups.c.notices + 1))
+
+
+def record_notice(tx: Tx, cleanup: int, state: str) -> None:
+    """The hook has received that the run is in this state."""
+    tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(notified=state, notices=0))
 
 
 # -- surveys and findings --
@@ -89,9 +124,30 @@ def start_survey(tx: Tx, cleanup: int, cloud: str, kind: str) -> None:
     tx.execute(surveys.insert().values(cleanup=cleanup, cloud=cloud, kind=kind, state="listing"))
 
 
-def surveyed(cleanup: int, cloud: str, kind: str, state: str, **values: Any) -> Write:
+def end_survey(
+    cleanup: int,
+    cloud: str,
+    kind: str,
+    state: str,
+    *,
+    reason: str | None,
+    counts: dict[str, int],
+    calls: int,
+    pages: int,
+) -> list[Write]:
+    """Record how the survey of one kind in one cloud ended; which objects it saw is of no use any more."""
     key = {"cleanup": cleanup, "cloud": cloud, "kind": kind}
-    return update("surveys", key, state=state, at=NOW, **values)
+    values = {"state": state, "at": NOW, "reason": reason, "counts": counts, "calls": calls, "pages": pages}
+    return [update("surveys", key, **values), delete("sightings", key)]
+
+
+def record_sighting(cleanup: int, cloud: str, kind: str, intent: str) -> Write:
+    """The survey saw the object of this intent."""
+    return insert("sightings", cleanup=cleanup, cloud=cloud, kind=kind, intent=intent)
+
+
+def add_finding(new: NewFinding) -> Write:
+    return insert("findings", **{name: getattr(new, name) for name in NewFinding.__slots__})
 
 
 def all_surveys(tx: Tx, cleanup: int) -> list[dict[str, Any]]:
@@ -104,8 +160,8 @@ def all_findings(tx: Tx, cleanup: int) -> list[dict[str, Any]]:
     return [dict(row._mapping) for row in tx.execute(query)]
 
 
-def became(finding: int, outcome: str, told: Any = None) -> Write:
-    return update("findings", {"id": finding}, outcome=outcome, told=told, ended_at=NOW)
+def record_outcome(finding: int, outcome: str, details: Any = None) -> Write:
+    return update("findings", {"id": finding}, outcome=outcome, told=details, ended_at=NOW)
 
 
 def forget_old(tx: Tx, keep: int) -> None:
@@ -128,7 +184,7 @@ def _count(tx: Tx, cloud: str, kind: str, count: int) -> None:
         tx.execute(tallies.insert().values(cloud=cloud, kind=kind, cleaned=count))
 
 
-def ended_at(tx: Tx, task: int | None) -> tuple[str | None, float]:
+def task_end(tx: Tx, task: int | None) -> tuple[str | None, float]:
     """State of a task, and when it ended (now, if it has not)."""
     row = tx.execute(sa.select(tasks.c.state, tasks.c.ended_at).where(tasks.c.id == task)).first()
     return (row.state, row.ended_at or time(tx)) if row else (None, time(tx))

@@ -90,9 +90,14 @@ def change_if(seen: NodeRow, **values: Any) -> Write:
 
 
 def leave_addresses(left: Mapping[str, str]) -> list[Write]:
-    """Free addresses, now that the VM that had them is gone."""
+    """Free these addresses, now that the VM that had them is gone."""
     return [delete("addresses", {"network": network, "ip": ip}) for network, ip in left.items()]
 
 
+def free_addresses(uuid: str) -> Write:
+    """Free every address of this node."""
+    return delete("addresses", {"node": uuid})
+
+
 def forget(uuid: str) -> list[Write]:
-    return [delete("nodes", {"uuid": uuid}), delete("addresses", {"node": uuid})]
+    return [delete("nodes", {"uuid": uuid}), free_addresses(uuid)]

@@ -1,4 +1,7 @@
-"""The ledger of cloud objects: the rows behind every mark, and how they move through their life."""
+"""Cloud objects: the row behind every mark, and its life from the intent on. For the Director and for BOSH callers.
+
+Each move of a life is a `Write`: steps collect them for their commit, other callers execute them at once.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ OPEN = ("intended", "live", "unknown", "kept", "deleting")  # everything that ma
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
+    """`director`: the uuid of a BOSH caller; None for what our own Director makes."""
+
     intent: str
     kind: Kind
     cloud: str
@@ -30,6 +35,14 @@ class ObjectRow:
     size_mb: int
     properties: dict[str, Any] | None
     doubt_since: float | None
+    director: str | None
+    server_group: str | None
+    created_at: float
+
+    @property
+    def may_exist(self) -> bool:
+        """Whether it may be in the cloud."""
+        return self.state in OPEN
 
 
 _ROW = tuple(objects.c[name] for name in ObjectRow.__slots__)
@@ -96,7 +109,7 @@ def images(tx: Tx, refs: Sequence[str]) -> list[ObjectRow]:
 
 
 def kept_disks(tx: Tx, deployment: str) -> list[ObjectRow]:
-    """Those of nodes that are gone, and those whose deletion was asked for and did not come to its end."""
+    """Those of nodes that are gone, and those whose deletion was begun and not finished."""
     query = sa.select(*_ROW).where(
         objects.c.deployment == deployment,
         objects.c.kind == "disk",
@@ -113,7 +126,43 @@ def kept_ones(tx: Tx) -> list[ObjectRow]:
     return [ObjectRow(*row) for row in tx.execute(query)]
 
 
-# -- the moves of a life; `intended` is always committed before the cloud is called --
+def clouds_in_use(tx: Tx) -> list[str]:
+    """Those that hold, or may hold, anything of ours."""
+    held = sa.select(objects.c.cloud).where(objects.c.state.in_(OPEN))
+    grouped = sa.select(server_groups.c.cloud).where(server_groups.c.state != "gone")
+    return list(tx.execute(held.union(grouped)).scalars())
+
+
+# -- objects of BOSH callers, each with the caller's uuid --
+
+
+def of_agent(tx: Tx, cloud: str, director: str, agent_id: str) -> list[ObjectRow]:
+    """Every VM that was ever begun for this agent, oldest first."""
+    mine = sa.and_(objects.c.kind == "vm", objects.c.cloud == cloud, objects.c.director == director)
+    query = sa.select(*_ROW).where(mine, objects.c.ref == agent_id).order_by(objects.c.created_at, objects.c.intent)
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def by_cid(tx: Tx, kind: Kind, cloud: str, director: str, cid: str) -> ObjectRow | None:
+    query = sa.select(*_ROW).where(objects.c.cid == cid, objects.c.kind == kind, objects.c.cloud == cloud)
+    row = tx.execute(query.where(objects.c.director == director, objects.c.state.in_(OPEN))).first()
+    return ObjectRow(*row) if row else None
+
+
+def of_caller(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
+    """Everything that was ever begun for this caller in this cloud."""
+    query = sa.select(*_ROW).where(objects.c.cloud == cloud, objects.c.director == director)
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def members(tx: Tx, group_cid: str) -> int:
+    """VMs made for this group that may be in the cloud."""
+    query = sa.select(sa.func.count()).select_from(objects)
+    mine = objects.c.server_group == group_cid, objects.c.kind == "vm", objects.c.state.in_(OPEN)
+    return tx.execute(query.where(*mine)).scalar_one()
+
+
+# -- the moves of a life; an intent is always committed before the cloud is called --
 
 
 def intend(
@@ -127,6 +176,8 @@ def intend(
     ref: str | None = None,
     size_mb: int = 0,
     properties: dict[str, Any] | None = None,
+    director: str | None = None,
+    server_group: str | None = None,
 ) -> Write:
     return insert(
         "objects",
@@ -140,40 +191,55 @@ def intend(
         ref=ref,
         size_mb=size_mb,
         properties=properties,
+        director=director,
+        server_group=server_group,
         created_at=NOW,
     )
 
 
-def landed(intent: str, cid: str) -> Write:
-    return update("objects", {"intent": intent}, state="live", cid=cid, doubt_since=None)
+def record_created(intent: str, cid: str, properties: dict[str, Any] | None = None) -> Write:
+    """It is in the cloud, under this id. Without `properties` those of the intent stay."""
+    more = {} if properties is None else {"properties": properties}
+    return _change(intent, state="live", cid=cid, doubt_since=None, **more)
 
 
-def doubted(intent: str) -> Write:
-    return update("objects", {"intent": intent}, state="unknown", doubt_since=NOW)
+def record_unknown(intent: str, since: float | None = None) -> Write:
+    """The answer of the cloud was lost. `since`: an earlier loss from which the settle time goes on counting."""
+    return _change(intent, state="unknown", doubt_since=NOW if since is None else since)
 
 
-def deleting(intent: str, cid: str) -> Write:
-    return update("objects", {"intent": intent}, state="deleting", cid=cid)
+def begin_delete(intent: str, cid: str) -> Write:
+    return _change(intent, state="deleting", cid=cid)
 
 
-def gone(intent: str, *, tombstone: bool = False) -> Write:
-    return update("objects", {"intent": intent}, state="gone", tombstone=tombstone, ended_at=NOW)
+def end_delete(intent: str, state: str) -> Write:
+    """The deletion certainly did not happen: back to the state before it."""
+    return _change(intent, state=state)
 
 
-def kept(intent: str) -> Write:
-    return update("objects", {"intent": intent}, state="kept", node=None)
+def record_gone(intent: str, *, tombstone: bool = False) -> Write:
+    """`tombstone`: nothing was ever seen under this mark; an object that comes later is an orphan."""
+    return _change(intent, state="gone", tombstone=tombstone, ended_at=NOW)
 
 
-def resized(intent: str, size_mb: int) -> Write:
-    return update("objects", {"intent": intent}, size_mb=size_mb)
+def keep(intent: str) -> Write:
+    """No node has it any more, and it stays in the cloud."""
+    return _change(intent, state="kept", node=None)
 
 
-def reshaped(intent: str, cid: str, size_mb: int, properties: dict[str, Any]) -> Write:
-    return update("objects", {"intent": intent}, cid=cid, size_mb=size_mb, properties=properties)
+def keep_for_undo(intent: str, cid: str) -> Write:
+    """The same for an object that a cleanup found; its row may have ended before."""
+    return _change(intent, state="kept", node=None, cid=cid, tombstone=False, ended_at=None)
 
 
-def clouds_in_use(tx: Tx) -> list[str]:
-    """Those that hold, or may hold, anything of ours."""
-    held = sa.select(objects.c.cloud).where(objects.c.state.in_(OPEN))
-    grouped = sa.select(server_groups.c.cloud).where(server_groups.c.state != "gone")
-    return list(tx.execute(held.union(grouped)).scalars())
+def record_size(intent: str, size_mb: int) -> Write:
+    return _change(intent, size_mb=size_mb)
+
+
+def record_disk_update(intent: str, cid: str, size_mb: int, properties: dict[str, Any]) -> Write:
+    """Some clouds answer an update with another disk: it goes on under the same intent."""
+    return _change(intent, cid=cid, size_mb=size_mb, properties=properties)
+
+
+def _change(intent: str, **values: Any) -> Write:
+    return update("objects", {"intent": intent}, **values)

@@ -21,8 +21,7 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, Mark, SecurityGroup
 from coterie.ids import Ids
 from coterie.ledger.rows import objects
-from coterie.ledger.store import time
-from coterie.ledger.writes import apply
+from coterie.ledger.writes import execute
 
 pytestmark = pytest.mark.timeout(900)
 Matrix = Callable[[OpenstackBed, Deed], int]
@@ -204,7 +203,7 @@ def _intended(place: Place) -> Mark:
     """Written down before the cloud is called, as for a node that is not wanted any more."""
     intent = Ids().intent()
     with place.ledger.write() as tx:
-        apply(tx, [objects.intend(intent, "vm", "lab", deployment="dep", ref="a/9")], time(tx))
+        execute(tx, objects.intend(intent, "vm", "lab", deployment="dep", ref="a/9"))
     return Mark(place.director.uuid, intent)
 
 
