@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
+
+from coterie.cpi.contract.forms import Reader
 
 
 def text(value: Any) -> str:
@@ -93,3 +96,19 @@ def pairs(value: Any) -> dict[str, str]:
 
 def urls(value: Any) -> dict[str, str]:
     return {key: url(one) for key, one in mapping(value).items()}
+
+
+def readers_of(spec: type, **special: Reader) -> dict[str, Reader]:
+    """A reader for each field of a dataclass, by the field's type, or the `special` one of its name. The annotations
+    must be texts, as `from __future__ import annotations` makes them."""
+    return {one.name: special.get(one.name) or _BY_TYPE[str(one.type).removesuffix(" | None")] for one in fields(spec)}
+
+
+_BY_TYPE: Mapping[str, Reader] = {
+    "str": text,
+    "bool": flag,
+    "float": seconds,
+    "tuple[str, ...]": texts,
+    "Mapping[str, Any]": mapping,
+    "Mapping[str, str]": pairs,
+}

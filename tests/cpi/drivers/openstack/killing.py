@@ -18,7 +18,7 @@ from peers.openstack_bed import OpenstackBed
 from peers.openstack_operator import until
 
 from coterie.cpi.contract import Cpi, Expected, Mark
-from coterie.cpi.drivers.openstack.api import Api
+from coterie.cpi.drivers.openstack.client import Client
 from coterie.ledger.work import domains
 
 SWEPT = ("vm", "ip", "port", "disk", "snapshot", "disk", "image", "server_group", "security_group", "keypair")
@@ -50,11 +50,11 @@ class Deed:
 
 def noting(cpi: Cpi, patch: pytest.MonkeyPatch, dies: Dies) -> list[str]:
     """What this driver was answered, changes numbered; its process dies when `dies` says so."""
-    once, kinds = Api._once, list[str]()
+    call, kinds = Client._call, list[str]()
 
-    def noted(self: Api, method: str, what: str, service: str, path: str, **more: Any) -> Any:
-        answer = once(self, method, what, service, path, **more)
-        if self is cpi.api:  # type: ignore[attr-defined] # it is ours
+    def noted(self: Client, method: str, what: str, service: str, path: str, **more: Any) -> Any:
+        answer = call(self, method, what, service, path, **more)
+        if self is cpi.client:  # type: ignore[attr-defined] # it is ours
             kind = f"{method} {service} {_ID.sub('*', path)} {sorted(more.get('params') or ())}"
             alike = sum(one.startswith(kind) for one in kinds)
             kinds.append(kind if method == "GET" else f"{kind} #{alike + 1}")
@@ -62,7 +62,7 @@ def noting(cpi: Cpi, patch: pytest.MonkeyPatch, dies: Dies) -> list[str]:
                 raise Killed
         return answer
 
-    patch.setattr(Api, "_once", noted)
+    patch.setattr(Client, "_call", noted)
     return kinds
 
 

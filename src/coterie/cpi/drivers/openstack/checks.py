@@ -2,52 +2,120 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.drivers.openstack.abilities import Abilities
-from coterie.cpi.drivers.openstack.adoption import Adoption
-from coterie.cpi.drivers.openstack.capacity_checks import CapacityChecks
-from coterie.cpi.drivers.openstack.inspection import Inspection
-from coterie.cpi.drivers.openstack.refusals import cloud_call
-from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, tried
+from coterie.cpi.drivers.openstack.client import DENIED, MISSING, Client, Refusal, Row
+from coterie.cpi.drivers.openstack.lookups import Lookups
+from coterie.cpi.drivers.openstack.properties import Settings
+from coterie.cpi.drivers.openstack.rows import LISTINGS
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, tried
+from coterie.cpi.kit.quotas import Quotas, az_item, host, host_items, quota
+from coterie.cpi.kit.server_groups import ServerGroups
+
+# name of the quota, as the planner knows it → Nova's and Cinder's words for limit and use
+_COMPUTE = {
+    "instances": ("maxTotalInstances", "totalInstancesUsed"),
+    "cpu": ("maxTotalCores", "totalCoresUsed"),
+    "ram_mb": ("maxTotalRAMSize", "totalRAMUsed"),
+    "server_groups": ("maxServerGroups", "totalServerGroupsUsed"),
+    "server_group_members": ("maxServerGroupMembers", ""),
+}
+_STORAGE = {
+    "volumes": ("maxTotalVolumes", "totalVolumesUsed"),
+    "volume_gb": ("maxTotalVolumeGigabytes", "totalGigabytesUsed"),
+    "snapshots": ("maxTotalSnapshots", "totalSnapshotsUsed"),
+}
+_NETWORK = {"ports": "port", "security_groups": "security_group", "ips": "floatingip"}
+_RESOURCES = {
+    "vm": "instances",
+    "disk": "volumes",
+    "snapshot": "snapshots",
+    "port": "ports",
+    "ip": "ips",
+    "server_group": "server_groups",
+    "security_group": "security_groups",
+}
 
 
-class Checks(Abilities, CapacityChecks, Inspection, Adoption):
-    @cloud_call
-    def check(self, needs: Needs | None = None) -> list[CheckItem]:
-        needs = needs or Needs()
-        first = tried("credentials", self._credentials)
+class Checks:
+    def __init__(self, client: Client, lookups: Lookups, groups: ServerGroups, settings: Settings) -> None:
+        self._client = client
+        self._lookups = lookups
+        self._groups = groups
+        self._settings = settings
+
+    def run(self, needs: Needs) -> list[CheckItem]:
+        first = tried("credentials", self._check_credentials)
         if not first.ok:
             return [first]
         return [
             first,
-            tried("azs", lambda: self._azs(needs)),
-            tried("flavors", self._flavors),
-            tried("quotas", lambda: self.quota_check(needs)),
-            *policy_items(needs, self.settings.policies),
-            *group_items(needs, self.inspect_server_group, self.require_nameable),
-            *kind_items(needs, self.capabilities().kinds),
-            *self.host_checks(needs),
+            tried("azs", lambda: self._check_zones(needs)),
+            tried("flavors", self._check_flavors),
+            tried("quotas", lambda: self._check_quotas(needs)),
+            *policy_items(needs, self._settings.policies),
+            *group_items(needs, self._groups.inspect, self._groups.find_adopted),
+            *kind_items(needs, LISTINGS),
+            *self._check_hosts(needs),
         ]
 
-    @cloud_call
-    def _credentials(self) -> CheckItem:
-        versions = [f"{service} {self._spoken(service)}" for service in ("compute", "block-storage")]
+    def _check_credentials(self) -> CheckItem:
+        versions = [f"{service} {self._api_version(service)}" for service in ("compute", "block-storage")]
         return CheckItem("credentials", True, f"Keystone accepts them; {', '.join(versions)}")
 
-    def _spoken(self, service: str) -> str:
-        version = self.api.version(service)
+    def _api_version(self, service: str) -> str:
+        version = self._client.microversion(service)
         return f"{version[0]}.{version[1]}" if version else "without microversions"
 
-    @cloud_call
-    def _azs(self, needs: Needs) -> CheckItem:
-        names, default = self.zones(), self.settings.default_availability_zone
-        unknown = [az for az in (*needs.azs, *([default] if default else ())) if az not in names]
-        if unknown:
-            detail = f"no availability zone {', '.join(unknown)} is up"
-            return CheckItem("azs", False, detail, f"use one of: {', '.join(names)}")
-        return CheckItem("azs", True, f"availability zones {', '.join(names)}", facts={"azs": names})
+    def _check_zones(self, needs: Needs) -> CheckItem:
+        return az_item(needs, self._lookups.zones(), self._settings.default_availability_zone, "availability zone")
 
-    @cloud_call
-    def _flavors(self) -> CheckItem:
-        count = len(self.flavors())
+    def _check_flavors(self) -> CheckItem:
+        count = len(self._lookups.flavors())
         return CheckItem("flavors", count > 0, f"{count} flavors", "" if count else "have an administrator add one")
+
+    def _check_quotas(self, needs: Needs) -> CheckItem:
+        facts = {
+            **_absolute(self._client.get("read limits", "compute", "/limits"), _COMPUTE),
+            **_absolute(self._client.get("read limits", "block-storage", "/limits"), _STORAGE),
+            **self._network_quotas(),
+        }
+        return quota_item(needs, facts, _RESOURCES)
+
+    def _network_quotas(self) -> Quotas:
+        """Not every Neutron tells how much is used; then a quota shows itself when it is reached."""
+        found = (self._look_if_allowed("read quotas", "network", f"/quotas/{self._client.project}/details") or {}).get(
+            "quota", {}
+        )
+        return {
+            name: quota(found[word]["limit"], found[word]["used"]) for name, word in _NETWORK.items() if word in found
+        }
+
+    def _check_hosts(self, needs: Needs) -> list[CheckItem]:
+        """Only administrators see hosts; others learn from the scheduler what fits."""
+        answer = self._look_if_allowed("list hosts", "compute", "/os-availability-zone/detail")
+        if answer is None:
+            return []
+        return host_items(needs, [one for zone in answer["availabilityZoneInfo"] for one in _hosts(zone)])
+
+    def _look_if_allowed(self, what: str, service: str, path: str) -> Row | None:
+        try:
+            return self._client.get(what, service, path)
+        except Refusal as error:
+            if error.status not in (DENIED, MISSING):
+                raise
+            return None
+
+
+def _absolute(answer: Row, words: Mapping[str, tuple[str, str]]) -> Quotas:
+    values = answer["limits"]["absolute"]
+    return {name: quota(values[limit], values.get(used)) for name, (limit, used) in words.items() if limit in values}
+
+
+def _hosts(zone: Row) -> list[Row]:
+    return [
+        host(name, str(zone["zoneName"]))
+        for name, services in (zone.get("hosts") or {}).items()
+        if (services.get("nova-compute") or {}).get("available") and services["nova-compute"].get("active")
+    ]

@@ -1,155 +1,315 @@
-"""Persistent disks as Cinder volumes. Sizes are rounded up to GiB, never down."""
+"""Disks as Cinder volumes, and their snapshots. Persistent ones are created, attached and changed on their own; those
+that come and go with a VM are Nova's, so that they are never without one. Sizes are rounded up to GiB, never down."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark
-from coterie.cpi.drivers.openstack.api import Row
-from coterie.cpi.drivers.openstack.kinds import is_gone
-from coterie.cpi.drivers.openstack.machines import Machines
-from coterie.cpi.drivers.openstack.marking import metadata, users_metadata
-from coterie.cpi.drivers.openstack.order import gib, read_disk_order
-from coterie.cpi.drivers.openstack.refusals import BAD, MISSING, Refusal, cloud_call
+from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark, NotSupported
+from coterie.cpi.drivers.openstack.client import BAD, Client, Refusal, Row
+from coterie.cpi.drivers.openstack.lookups import Lookups
+from coterie.cpi.drivers.openstack.properties import Settings, VmSpec, VolumeSpec, gib, read_disk_spec
+from coterie.cpi.drivers.openstack.rows import Rows, is_gone, user_metadata
+from coterie.cpi.kit.create_once import SingleWriter, wait_or_remove
+from coterie.cpi.kit.marking import mark_tags
+from coterie.cpi.kit.waits import Waits
 
 _SERIAL = 20  # characters of a volume's id that a virtio disk has as its serial number
 _BUSY = ("creating", "attaching", "detaching", "extending", "retyping", "reserved", "maintenance")
 _NAME_LIMIT = 255
-_REMOVAL_REMEDY = "delete its snapshots, and end what else holds it, first"
+_BYTES_PER_GIB = 2**30
+_UNFORCED = (3, 66)  # from here on snapshots of attached volumes need no `force`, and take none
 
 
-class Disks(Machines):
-    @cloud_call
-    def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
-        order = read_disk_order(cloud_properties or {})
+class Volumes:
+    """Volumes of any kind: waits for their states, removal, and those that come and go with a VM."""
+
+    def __init__(self, client: Client, rows: Rows, lookups: Lookups, waits: Waits, settings: Settings) -> None:
+        self._client = client
+        self._rows = rows
+        self._lookups = lookups
+        self._waits = waits
+        self._settings = settings
+
+    def block_devices(self, spec: VmSpec, image: Row, flavor: Row) -> list[Json]:
+        """For a boot: the root disk where it is a volume, and an ephemeral disk; empty where flavor and image are all
+        that the VM needs."""
+        root, more = self._root_volume(spec, image, flavor), spec.ephemeral_disk
+        if root is None and more is None:
+            return []
+        first = {"uuid": image["id"], "source_type": "image", "boot_index": 0, **self._destination(root)}
+        return [first, *([{"source_type": "blank", "boot_index": -1, **self._destination(more)}] if more else ())]
+
+    def has_ephemeral_disk(self, spec: VmSpec) -> bool:
+        """Whether the VM is born with one: a volume, or what its flavor brings."""
+        flavor = self._lookups.flavor(spec.instance_type)
+        return bool(spec.ephemeral_disk or flavor.get("OS-FLV-EXT-DATA:ephemeral"))
+
+    def list_attached(self, server: str, *, passing: bool) -> list[str]:
+        """Of a server, the volumes that go with it (`passing`), or its persistent disks."""
+        path = f"/servers/{server}/os-volume_attachments"
+        answer = self._client.look(f"list disks of {server}", "compute", path) or {}
+        rows: list[Row] = answer.get("volumeAttachments", [])
+        return [str(row["volumeId"]) for row in rows if bool(row.get("delete_on_termination")) is passing]
+
+    def delete(self, wanted: str) -> None:
+        """Gone when this returns."""
+        try:
+            self._rows.delete("disk", wanted)
+        except Refusal:
+            row = self._rows.read("disk", wanted)
+            if row and not is_gone(row):  # else Nova is deleting it already
+                raise
+        self._waits.until(f"the deletion of volume {wanted}", lambda: self._gone("disk", wanted))
+
+    def wait_for_state(self, wanted: str, *states: str) -> Row:
+        """The volume once it is in one of these states."""
+
+        def look() -> Row | None:
+            row = self._rows.read("disk", wanted)
+            if row is None:
+                raise CpiError(f"volume {wanted} is gone", why="it was deleted", remedy="repeat", retryable=True)
+            if str(row["status"]).startswith("error"):
+                raise _cinder_failed(f"volume {wanted}", f"its status is {row['status']}")
+            return row if row["status"] in states else None
+
+        return self._waits.until(f"volume {wanted} being {' or '.join(states)}", look)
+
+    def wait_until_idle(self, wanted: str) -> None:
+        """Until Cinder has ended what it does with the volume, well or not, or the volume is gone."""
+
+        def look() -> bool | None:
+            row = self._rows.read("disk", wanted)
+            return None if row and row["status"] in _BUSY else True
+
+        self._waits.until(f"volume {wanted} being idle", look)
+
+    def delete_snapshot(self, wanted: str) -> None:
+        if self._rows.read("snapshot", wanted) is None:
+            return
+        try:
+            self._rows.delete("snapshot", wanted)
+        except Refusal:
+            row = self._rows.read("snapshot", wanted)
+            if row and not is_gone(row):
+                raise
+        self._waits.until(f"the deletion of snapshot {wanted}", lambda: self._gone("snapshot", wanted))
+
+    def wait_for_snapshot(self, wanted: str) -> None:
+        def look() -> bool | None:
+            row = self._rows.read("snapshot", wanted)
+            if row is None or row["status"] == "error":
+                raise _cinder_failed(f"snapshot {wanted}", "its status is error" if row else "it is gone")
+            return True if row["status"] == "available" else None
+
+        self._waits.until(f"snapshot {wanted}", look)
+
+    def _root_volume(self, spec: VmSpec, image: Row, flavor: Row) -> VolumeSpec | None:
+        """Flavors without a disk of their own boot from volumes only."""
+        wanted = self._settings.boot_from_volume if spec.boot_from_volume is None else spec.boot_from_volume
+        if spec.root_disk:
+            return spec.root_disk
+        if not wanted and flavor.get("disk"):
+            return None
+        needed = max(int(image.get("min_disk") or 0), -(-int(image.get("virtual_size") or 0) // _BYTES_PER_GIB))
+        size = max(int(flavor.get("disk") or 0), needed)
+        if size < 1:
+            raise InvalidCall("the size of the root volume is not known", remedy="set cloud_properties.root_disk.size")
+        return VolumeSpec(size)
+
+    def _destination(self, volume: VolumeSpec | None) -> Json:
+        """None: on the host itself."""
+        if volume is None:
+            return {"destination_type": "local", "delete_on_termination": True}
+        kind = self._lookups.volume_type(volume.type)
+        body = {"destination_type": "volume", "volume_size": volume.size, "delete_on_termination": True}
+        return {**body, **({"volume_type": kind} if kind else {})}
+
+    def _gone(self, kind: Any, wanted: str) -> bool | None:
+        row = self._rows.read(kind, wanted)
+        if row is not None and row["status"] == "error_deleting":
+            raise CpiError(f"{kind} {wanted} cannot be deleted", why="error_deleting", remedy="repeat", retryable=True)
+        return True if row is None else None
+
+
+class Disks:
+    """Persistent disks."""
+
+    def __init__(
+        self,
+        client: Client,
+        rows: Rows,
+        lookups: Lookups,
+        volumes: Volumes,
+        waits: Waits,
+        writer: SingleWriter[Refusal],
+    ) -> None:
+        self._client = client
+        self._rows = rows
+        self._lookups = lookups
+        self._volumes = volumes
+        self._waits = waits
+        self._writer = writer
+
+    def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
+        spec = read_disk_spec(cloud_properties)
         if size_mb < 1:
             raise InvalidCall(f"a disk of {size_mb} MB cannot be made", remedy="ask for at least 1 MB")
-        zone = self.volume_zone(order.availability_zone or self._zone_of(vm_cid))
-        if order.availability_zone and zone is None:
+        zone = self._lookups.volume_zone(spec.availability_zone or self._zone_of(vm_cid))
+        if spec.availability_zone and zone is None:
             raise InvalidCall(
-                f"cloud_properties.availability_zone {order.availability_zone!r} is none of Cinder's",
-                remedy=f"use one of: {', '.join(self.volume_zones())}",
+                f"cloud_properties.availability_zone {spec.availability_zone!r} is none of Cinder's",
+                remedy=f"use one of: {', '.join(self._lookups.zones('block-storage'))}",
             )
         body: Json = {
             "size": gib(size_mb),
-            "name": (order.name or mark.name())[:_NAME_LIMIT],
-            "metadata": metadata(mark),
-            "volume_type": self.volume_type(order.type),
+            "name": (spec.name or mark.name())[:_NAME_LIMIT],
+            "metadata": mark_tags(mark),
+            "volume_type": self._lookups.volume_type(spec.type),
             "availability_zone": zone,
         }
-        wanted, _ = self.once("disk", mark, body)
-        self.finished(lambda: self._settled(wanted), lambda: self.remove_volume(wanted))
+        wanted = self._writer.submit("disk", mark.intent, self._rows.create_change("disk", mark, body)).cid
+        wait_or_remove(lambda: self._wait_until_usable(wanted), lambda: self._volumes.delete(wanted))
         return wanted
 
-    @cloud_call
-    def delete_disk(self, disk_cid: str) -> None:
-        row = self._disk(disk_cid)
+    def delete(self, disk_cid: str) -> None:
+        row = self._find(disk_cid)
         if row is None:
             return
-        users = users_of(row)
-        if users:
-            raise CpiError(f"disk {disk_cid} is attached to {', '.join(users)}", remedy="detach it first")
+        _require_detached(row)
         if row["status"] in _BUSY:
-            self.idle_volume(disk_cid)
+            self._volumes.wait_until_idle(disk_cid)
         try:
-            self.remove_volume(disk_cid)
+            self._volumes.delete(disk_cid)
         except Refusal as error:
             if error.status != BAD:
                 raise
-            raise CpiError(f"disk {disk_cid} cannot be deleted", why=error.text, remedy=_REMOVAL_REMEDY) from error
+            remedy = "delete its snapshots, and end what else holds it, first"
+            raise CpiError(f"disk {disk_cid} cannot be deleted", why=error.text, remedy=remedy) from error
 
-    @cloud_call
-    def has_disk(self, disk_cid: str) -> bool:
-        return self._disk(disk_cid) is not None
+    def exists(self, disk_cid: str) -> bool:
+        return self._find(disk_cid) is not None
 
-    @cloud_call
-    def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
-        self.require_vm(vm_cid)
-        disk = self.volume(disk_cid)
+    def attach(self, vm_cid: str, disk_cid: str) -> DiskHint:
+        disk = self._require(disk_cid)
         if disk["status"] in _BUSY:
-            disk = self._settled(disk_cid)
-        if vm_cid not in users_of(disk):
-            if users_of(disk):
-                raise CpiError(
-                    f"disk {disk_cid} is attached to {', '.join(users_of(disk))}", remedy="detach it from there first"
-                )
+            disk = self._wait_until_usable(disk_cid)
+        if vm_cid not in disk_users(disk):
+            _require_detached(disk)
             self._attach(vm_cid, disk_cid)
-            disk = self.ready_volume(disk_cid, "in-use")
+            disk = self._volumes.wait_for_state(disk_cid, "in-use")
         return _hint(disk, vm_cid)
 
-    @cloud_call
-    def detach_disk(self, vm_cid: str, disk_cid: str) -> None:
-        disk = self.volume(disk_cid)
-        if vm_cid not in users_of(disk):
+    def detach(self, vm_cid: str, disk_cid: str) -> None:
+        if vm_cid not in disk_users(self._require(disk_cid)):
             return
-        try:
-            self.api.send("DELETE", f"detach disk {disk_cid}", "compute", _attachments(vm_cid, disk_cid))
-        except Refusal as error:
-            if error.status != MISSING:
-                raise
+        path = f"/servers/{vm_cid}/os-volume_attachments/{disk_cid}"
+        self._client.delete(f"detach disk {disk_cid}", "compute", path)
 
         def left() -> bool | None:
-            return None if vm_cid in users_of(self.volume(disk_cid)) else True
+            return None if vm_cid in disk_users(self._require(disk_cid)) else True
 
-        self.awaited(f"the detachment of disk {disk_cid}", left)
+        self._waits.until(f"the detachment of disk {disk_cid}", left)
 
-    @cloud_call
-    def get_disks(self, vm_cid: str) -> list[str]:
-        self.require_vm(vm_cid)
-        rows = self.attachments(vm_cid)
-        return [str(row["volumeId"]) for row in rows if not row.get("delete_on_termination")]
-
-    @cloud_call
-    def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
-        wanted = users_metadata(metadata)
-        self.volume(disk_cid)
+    def set_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
+        wanted = user_metadata(metadata)
+        self._require(disk_cid)
         path = f"/volumes/{disk_cid}/metadata"
-        self.api.send("POST", f"describe disk {disk_cid}", "block-storage", path, {"metadata": wanted})
+        self._client.send("POST", f"describe disk {disk_cid}", "block-storage", path, {"metadata": wanted})
 
-    def volume(self, disk_cid: str) -> Row:
-        row = self._disk(disk_cid)
+    def resize(self, disk_cid: str, new_size_mb: int) -> None:
+        self._grow(self._require_changeable(disk_cid, new_size_mb), new_size_mb)
+
+    def update(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> None:
+        """In place: size, type, or both."""
+        spec = read_disk_spec(cloud_properties)
+        disk = self._require_changeable(disk_cid, new_size_mb)
+        kind = self._lookups.volume_type(spec.type) if spec.type else None
+        if kind and kind != disk.get("volume_type"):
+            self._act(disk_cid, {"os-retype": {"new_type": kind, "migration_policy": "on-demand"}}, "change")
+            if self._volumes.wait_for_state(disk_cid, "available").get("volume_type") != kind:
+                why = f"Cinder did not make it {kind}"
+                raise CpiError(f"disk {disk_cid} kept its type", why=why, remedy="look at Cinder's log")
+        self._grow(disk, new_size_mb)
+
+    def snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
+        known = self._rows.find_live("snapshot", mark)
+        wanted = str(known["id"]) if known else self._create_snapshot(disk_cid, metadata, mark)
+        wait_or_remove(lambda: self._volumes.wait_for_snapshot(wanted), lambda: self._volumes.delete_snapshot(wanted))
+        return wanted
+
+    def _create_snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
+        self._require(disk_cid)
+        described = {**user_metadata(metadata), **mark_tags(mark)}
+        body: Json = {"volume_id": disk_cid, "name": mark.name(), "metadata": described}
+        if (self._client.microversion("block-storage") or _UNFORCED) < _UNFORCED:
+            body["force"] = True
+        return self._writer.submit("snapshot", mark.intent, self._rows.create_change("snapshot", mark, body)).cid
+
+    def _wait_until_usable(self, wanted: str) -> Row:
+        return self._volumes.wait_for_state(wanted, "available", "in-use")
+
+    def _attach(self, vm_cid: str, disk_cid: str) -> None:
+        body = {"volumeAttachment": {"volumeId": disk_cid}}
+        path = f"/servers/{vm_cid}/os-volume_attachments"
+        try:
+            self._client.send("POST", f"attach disk {disk_cid}", "compute", path, body)
+        except Refusal:
+            # another call may have attached it there meanwhile
+            if vm_cid not in disk_users(self._wait_until_usable(disk_cid)):
+                raise
+
+    def _require_changeable(self, disk_cid: str, new_size_mb: int) -> Row:
+        self._volumes.wait_until_idle(disk_cid)
+        disk = self._require(disk_cid)
+        if gib(new_size_mb) < int(disk["size"]):
+            raise NotSupported(f"disk {disk_cid} cannot shrink", remedy="copy it to a smaller one")
+        _require_detached(disk)
+        return disk
+
+    def _grow(self, disk: Row, new_size_mb: int) -> None:
+        wanted, disk_cid = gib(new_size_mb), str(disk["id"])
+        if wanted == int(disk["size"]):
+            return
+        self._act(disk_cid, {"os-extend": {"new_size": wanted}}, "extend")
+
+        def has_grown() -> bool | None:
+            return True if int(self._volumes.wait_for_state(disk_cid, "available")["size"]) >= wanted else None
+
+        self._waits.until(f"the growth of disk {disk_cid}", has_grown)
+
+    def _act(self, disk_cid: str, action: Json, what: str) -> None:
+        self._client.send("POST", f"{what} disk {disk_cid}", "block-storage", f"/volumes/{disk_cid}/action", action)
+
+    def _find(self, wanted: str) -> Row | None:
+        row = self._rows.read("disk", wanted)
+        return None if row is None or is_gone(row) else row
+
+    def _require(self, disk_cid: str) -> Row:
+        row = self._find(disk_cid)
         if row is None:
             raise DiskNotFound(f"disk {disk_cid[:80]} is not there", remedy="list what exists, and use one of those")
         return row
 
-    def idle_volume(self, wanted: str) -> Row | None:
-        """The volume once Cinder has ended what it does with it, well or not; None where it is gone."""
-
-        def look() -> tuple[Row | None] | None:
-            row = self.row("disk", wanted)
-            return None if row and row["status"] in _BUSY else (row,)
-
-        return self.awaited(f"volume {wanted} being idle", look)[0]
-
-    def _settled(self, wanted: str) -> Row:
-        return self.ready_volume(wanted, "available", "in-use")
-
-    def _disk(self, wanted: str) -> Row | None:
-        row = self.row("disk", wanted)
-        return None if row is None or is_gone(row) else row
-
-    def _attach(self, vm_cid: str, disk_cid: str) -> None:
-        body = {"volumeAttachment": {"volumeId": disk_cid}}
-        try:
-            self.api.send("POST", f"attach disk {disk_cid}", "compute", _attachments(vm_cid), body)
-        except Refusal:
-            # whoever was faster may have attached it there too
-            if vm_cid not in users_of(self._settled(disk_cid)):
-                raise
-
     def _zone_of(self, vm_cid: str | None) -> str | None:
-        server = self.row("vm", vm_cid) if vm_cid else None
+        server = self._rows.read("vm", vm_cid) if vm_cid else None
         return server.get("OS-EXT-AZ:availability_zone") if server else None
 
 
-def users_of(disk: Row) -> tuple[str, ...]:
+def disk_users(disk: Row) -> tuple[str, ...]:
     return tuple(str(one["server_id"]) for one in disk.get("attachments") or () if one.get("server_id"))
 
 
-def _attachments(vm_cid: str, disk_cid: str | None = None) -> str:
-    path = f"/servers/{vm_cid}/os-volume_attachments"
-    return f"{path}/{disk_cid}" if disk_cid else path
+def _require_detached(disk: Row) -> None:
+    users = disk_users(disk)
+    if users:
+        raise CpiError(f"disk {disk['id']} is attached to {', '.join(users)}", remedy="detach it first")
+
+
+def _cinder_failed(what: str, why: str) -> CpiError:
+    remedy = "repeat; if it happens again, look at Cinder's log"
+    return CpiError(f"Cinder could not make {what} ready", why=why, remedy=remedy, retryable=True)
 
 
 def _hint(disk: Row, vm_cid: str) -> dict[str, Any]:

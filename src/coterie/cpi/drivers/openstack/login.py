@@ -1,41 +1,134 @@
-"""Logs in to Keystone: by password or application credential, with the CA and the proxy of the settings."""
+"""From credentials to the services: a session with Keystone, by password or application credential, and where each
+service is. Credentials come from the properties, or from clouds.yaml, the file that OpenStack's own clients share.
+
+Only this module imports keystoneauth1, on first use: a program that only opens the driver does not load it.
+"""
 
 from __future__ import annotations
 
-import ssl
+import os
 import tempfile
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from coterie.cpi.contract import CpiError, InvalidCall
-from coterie.cpi.drivers.openstack import sdk
-from coterie.cpi.drivers.openstack.clouds_file import completed
-from coterie.cpi.drivers.openstack.properties import Settings
+from coterie.cpi.contract import AuthenticationFailed, CpiError, InvalidCall, Unavailable
+from coterie.cpi.drivers.openstack.properties import LOGIN_TEXTS, Settings
+from coterie.cpi.kit.http import NotTaken, trust, unanswered
 
+Version = tuple[int, int]
+REACH_REMEDY = "check the URLs in the catalogue, properties.auth_url, the network, the proxy and the TLS certificate"
 _DOMAIN = "Default"
-AGENT = "coterie"
+_CLOUDS_FILES = ("clouds.yaml", "~/.config/openstack/clouds.yaml", "/etc/openstack/clouds.yaml")
+# service → its major version, and the microversions that this driver was written for (None: it has none)
+_KNOWN: dict[str, tuple[str, tuple[Version, Version] | None]] = {
+    "compute": ("2", ((2, 79), (2, 93))),
+    "block-storage": ("3", ((3, 22), (3, 70))),
+    "network": ("2", None),
+    "image": ("2", None),
+}
+_HEADER = {"compute": "compute", "block-storage": "volume"}
 
 
-def opened(given: Settings) -> tuple[Settings, Any]:
-    """The settings with those of clouds.yaml, and a session of keystoneauth1; nothing is asked yet."""
-    settings = completed(given)
-    verify, kept = _trust(settings)
-    session = sdk.part("session").Session(
-        auth=_plugin(settings),
-        session=_connections(settings),
-        verify=verify,
-        user_agent=AGENT,
+def open_session(settings: Settings) -> Any:
+    """A session of keystoneauth1 for complete settings; nothing is sent yet."""
+    session = keystoneauth("session").Session(
+        auth=_credentials(settings),
+        session=_transport(settings),
+        user_agent="coterie",
         timeout=settings.request_timeout,
     )
-    session.kept = kept
-    return settings, session
+    session.verify, session.ca_file = _verify(settings)
+    return session
 
 
-def _plugin(settings: Settings) -> Any:
-    if not settings.auth_url:
-        raise InvalidCall(
-            "nobody says where Keystone is", remedy="give properties.auth_url, or auth_url in clouds.yaml"
+def keystoneauth(name: str) -> Any:
+    """`keystoneauth("session")` is the module keystoneauth1.session."""
+    return _module(f"keystoneauth1.{name}")
+
+
+def login_error(error: Exception) -> CpiError:
+    """Keystone's own words name user or domain at most, never the secret."""
+    exceptions = keystoneauth("exceptions")
+    if isinstance(error, (exceptions.ConnectionError, exceptions.DiscoveryFailure)):
+        return unanswered(NotTaken(str(error)), what="log in", cloud="OpenStack", changes=False, remedy=REACH_REMEDY)
+    status = error.http_status if isinstance(error, exceptions.HttpError) else None
+    if status is not None and (status == 429 or status >= 500):
+        return Unavailable("Keystone takes no logins now", why=str(error), remedy="wait, then repeat")
+    return AuthenticationFailed(
+        "Keystone refused the credentials",
+        why=str(error) or type(error).__name__,
+        remedy="check user, project, domains and secret in the cloud's properties; application credentials can expire",
+    )
+
+
+class Services:
+    """Where each service is, and its API version: the newest microversion that the service and this driver know."""
+
+    def __init__(self, settings: Settings, session: Any) -> None:
+        self._settings = settings
+        self._session = session
+        self._found: dict[str, tuple[str, Version | None]] = {}
+
+    def url(self, service: str) -> str:
+        return self._read(service)[0]
+
+    def microversion(self, service: str) -> Version | None:
+        return self._read(service)[1]
+
+    def headers(self, service: str) -> dict[str, str]:
+        version = self.microversion(service)
+        return {"OpenStack-API-Version": f"{_HEADER[service]} {_dotted(version)}"} if version else {}
+
+    def _read(self, service: str) -> tuple[str, Version | None]:
+        if service not in self._found:
+            self._found[service] = self._discover(service)
+        return self._found[service]
+
+    def _discover(self, service: str) -> tuple[str, Version | None]:
+        major, known = _KNOWN[service]
+        settings = self._settings
+        data = self._session.auth.get_endpoint_data(
+            self._session,
+            service_type=service,
+            interface=settings.interface,
+            region_name=settings.region,
+            endpoint_override=settings.endpoints.get(service),
+            min_version=major,
+            max_version=f"{major}.latest",
+            discover_versions=True,
         )
-    v3 = sdk.part("identity.v3")
+        if data is None or not data.url:
+            where = f" in region {settings.region}" if settings.region else ""
+            raise CpiError(
+                f"the catalogue has no {settings.interface} {service} service{where}",
+                remedy=f"check properties.region and properties.interface, or give properties.endpoints.{service}",
+            )
+        return str(data.url).rstrip("/"), _choose_version(service, data, known) if known else None
+
+
+def complete_settings(settings: Settings) -> Settings:
+    """The settings with what the named entry of clouds.yaml adds; what the properties say wins."""
+    if settings.cloud is None:
+        return settings
+    path = _find_clouds_file(settings.clouds_file)
+    public, secret = (_read_entry(one, settings.cloud) for one in (path, path.with_name("secure.yaml")))
+    if not public and not secret:
+        raise InvalidCall(
+            f"{path} has no cloud {settings.cloud!r}", remedy="name in properties.cloud one of its entries"
+        )
+    entry = {**public, **secret, "auth": {**(public.get("auth") or {}), **(secret.get("auth") or {})}}
+    found = {key: value for key, value in _entry_settings(entry).items() if value is not None}
+    unset = {one.name: one.default for one in fields(Settings)}
+    return replace(settings, **{key: value for key, value in found.items() if getattr(settings, key) == unset[key]})
+
+
+def _credentials(settings: Settings) -> Any:
+    if not settings.auth_url:
+        raise InvalidCall("Keystone's URL is not known", remedy="give properties.auth_url, or auth_url in clouds.yaml")
+    v3 = keystoneauth("identity.v3")
     if settings.application_credential_secret:
         return v3.ApplicationCredential(
             settings.auth_url,
@@ -65,10 +158,8 @@ def _user(settings: Settings) -> dict[str, str]:
         return {"user_id": settings.user_id}
     if not settings.username:
         return {}
-    return {
-        "username": settings.username,
-        **_domain("user", settings.user_domain_id, settings.user_domain_name, settings),
-    }
+    domain = _domain("user", settings.user_domain_id, settings.user_domain_name, settings)
+    return {"username": settings.username, **domain}
 
 
 def _project(settings: Settings) -> dict[str, str]:
@@ -78,37 +169,98 @@ def _project(settings: Settings) -> dict[str, str]:
     return {"project_name": settings.project_name, **domain}
 
 
-def _domain(whose: str, wanted: str | None, name: str | None, settings: Settings) -> dict[str, str]:
+def _domain(of: str, wanted: str | None, name: str | None, settings: Settings) -> dict[str, str]:
     if wanted:
-        return {f"{whose}_domain_id": wanted}
-    return {f"{whose}_domain_name": name or settings.domain or _DOMAIN}
+        return {f"{of}_domain_id": wanted}
+    return {f"{of}_domain_name": name or settings.domain or _DOMAIN}
 
 
-def _connections(settings: Settings) -> Any:
-    """A pool of connections for all threads; an explicit proxy comes before the environment's."""
-    requests = sdk.requests()
-    made = requests.Session()
-    for scheme in ("http://", "https://"):
-        adapter = requests.adapters.HTTPAdapter(pool_connections=8, pool_maxsize=settings.max_parallel_calls)
-        made.mount(scheme, adapter)
+def _transport(settings: Settings) -> Any:
+    """An explicit proxy comes before the environment's."""
+    transport = _module("requests").Session()
     if settings.proxy_url:
-        made.proxies = {"http": settings.proxy_url, "https": settings.proxy_url}
-    return made
+        transport.proxies = {"http": settings.proxy_url, "https": settings.proxy_url}
+    return transport
 
 
-def _trust(settings: Settings) -> tuple[bool | str, Any]:
-    """What requests calls `verify`, and a file that must live as long as it is used."""
+def _verify(settings: Settings) -> tuple[bool | str, Any]:
+    """What requests calls `verify`, and the open file behind it, if there is one."""
     pem = settings.ca_cert
     if settings.insecure or not pem:
         return not settings.insecure, None
+    trust(pem)
+    if "-----BEGIN" not in pem:
+        return pem, None
+    file = tempfile.NamedTemporaryFile("w", prefix="coterie-ca-", suffix=".pem")  # noqa: SIM115 # the session keeps it
+    file.write(pem)
+    file.flush()
+    return file.name, file
+
+
+def _module(name: str) -> Any:
     try:
-        if "-----BEGIN" not in pem:
-            ssl.create_default_context(cafile=pem)
-            return pem, None
-        ssl.create_default_context(cadata=pem)
-        kept = tempfile.NamedTemporaryFile("w", prefix="coterie-ca-", suffix=".pem")  # noqa: SIM115 # lives on
-        kept.write(pem)
-        kept.flush()
-    except (OSError, ssl.SSLError) as error:
-        raise CpiError("properties.ca_cert cannot be read", why=str(error), remedy="give a PEM text or file") from error
-    return kept.name, kept
+        return import_module(name)
+    except ImportError as error:
+        raise CpiError(
+            "keystoneauth1 is not installed",
+            why=str(error),
+            remedy="install coterie with its extra: coterie[openstack]",
+        ) from error
+
+
+def _choose_version(service: str, data: Any, known: tuple[Version, Version]) -> Version:
+    least, most = known
+    newest = tuple(data.max_microversion or (0, 0))
+    if newest < least:
+        raise CpiError(
+            f"this cloud's {service} service is too old",
+            why=f"its newest version is {_dotted((newest[0], newest[1]))}",
+            remedy=f"upgrade it to {_dotted(least)} or newer",
+        )
+    return min((newest[0], newest[1]), most)
+
+
+def _dotted(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _entry_settings(entry: Mapping[str, Any]) -> dict[str, Any]:
+    auth = entry.get("auth") or {}
+    regions = entry.get("regions") or (None,)
+    texts = {key: str(auth[key]) for key in LOGIN_TEXTS if auth.get(key) is not None}
+    return {
+        **texts,
+        "auth_url": auth.get("auth_url"),
+        "project_name": texts.get("project_name") or auth.get("tenant_name"),
+        "region": entry.get("region_name") or regions[0],
+        "interface": entry.get("interface"),
+        "ca_cert": entry.get("cacert"),
+        "insecure": True if entry.get("verify") is False else None,
+    }
+
+
+def _find_clouds_file(given: str | None) -> Path:
+    places = [given] if given else [os.environ.get("OS_CLIENT_CONFIG_FILE"), *_CLOUDS_FILES]
+    for place in places:
+        if place and Path(place).expanduser().is_file():
+            return Path(place).expanduser()
+    raise CpiError(
+        f"there is no clouds.yaml at {', '.join(str(one) for one in places if one)}",
+        remedy="set properties.clouds_file to its path",
+    )
+
+
+def _read_entry(path: Path, name: str) -> Mapping[str, Any]:
+    """An error does not repeat what is wrong in the file: it may be a secret."""
+    if not path.is_file():
+        return {}
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        document = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
+    except (YAMLError, OSError, ValueError) as error:
+        raise CpiError(f"{path} cannot be read", why=type(error).__name__, remedy="make it valid YAML") from None
+    clouds = document.get("clouds") if isinstance(document, Mapping) else None
+    entry = clouds.get(name) if isinstance(clouds, Mapping) else None
+    return entry if isinstance(entry, Mapping) else {}

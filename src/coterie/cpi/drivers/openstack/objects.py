@@ -1,143 +1,160 @@
-"""What is there: found by mark, surveyed page by page, and deleted only if it is still what it was."""
+"""The object table of this cloud: for each kind how to find, list, read, describe and delete it. `find`, `survey`,
+`delete_object` and `vm_owner` follow from it."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
-from coterie.cpi.drivers.openstack.api import Row
-from coterie.cpi.drivers.openstack.disk_changes import DiskChanges
-from coterie.cpi.drivers.openstack.disks import users_of
-from coterie.cpi.drivers.openstack.groups import Groups
-from coterie.cpi.drivers.openstack.kinds import FILTERED, LISTINGS, created_at, host_of, is_gone, state_of
-from coterie.cpi.drivers.openstack.marking import director_tag, mark_of_name
-from coterie.cpi.drivers.openstack.refusals import cloud_call
-from coterie.cpi.drivers.openstack.stemcells import Stemcells
-from coterie.cpi.kit.checks import require_kind, require_same
+from collections.abc import Callable, Mapping
+from functools import partial
 
-_BARE = "bare"  # the page after the last of Nova's: server groups that have no policy, so that Nova has none
+from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark
+from coterie.cpi.drivers.openstack.client import Client, Row
+from coterie.cpi.drivers.openstack.disks import disk_users
+from coterie.cpi.drivers.openstack.machines import NovaKeyPairs, Servers
+from coterie.cpi.drivers.openstack.rows import (
+    LISTINGS,
+    Rows,
+    created_at,
+    director_tag,
+    host_of,
+    ids,
+    is_gone,
+    owner_of,
+)
+from coterie.cpi.kit.group_records import GroupRecords
+from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
+from coterie.cpi.kit.server_groups import ServerGroups
+
+Delete = Callable[[str], None]
+_RECORDED = "bare"  # the page after the last of Nova's: server groups that exist as a record only
+_NAMED: tuple[Kind, ...] = ("server_group", "keypair")
+_STATES = {"ACTIVE": "running", "SHUTOFF": "stopped", "ERROR": "error", "BUILD": "building", "REBOOT": "running"}
 
 
-class Objects(DiskChanges, Stemcells, Groups):
-    @cloud_call
-    def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        require_kind(kind)
-        if kind not in LISTINGS:
-            return None
-        rows = [row for row in self.marked(kind, mark) if not is_gone(row)]
+class Objects:
+    """`deletes`: what deletes an object of a kind, by its CID; a kind without one is listed, never deleted."""
+
+    def __init__(
+        self,
+        client: Client,
+        rows: Rows,
+        servers: Servers,
+        groups: ServerGroups,
+        records: GroupRecords,
+        nova_keys: NovaKeyPairs,
+        deletes: Mapping[Kind, Delete],
+        director_uuid: str,
+    ) -> None:
+        self._client = client
+        self._rows = rows
+        self._servers = servers
+        self._groups = groups
+        self._records = records
+        self._nova_keys = nova_keys
+        self._deletes = deletes
+        self._director_uuid = director_uuid
+
+    def table(self) -> ObjectTable:
+        kinds = {kind: self._kind(kind) for kind in LISTINGS}
+        return ObjectTable(self._director_uuid, kinds, count_calls=lambda: self._client.calls)
+
+    def _kind(self, kind: Kind) -> ObjectKind[Row]:
+        return ObjectKind(
+            search=partial(self._search, kind),
+            page=partial(self._page, kind),
+            read=partial(self._read, kind),
+            describe=partial(self._describe, kind),
+            delete=partial(self._delete, kind) if kind in self._deletes else None,
+            owner=lambda row: owner_of(row.get("tags") or (), str(row.get("name")), self._director_uuid),
+            is_gone=is_gone,
+            marking="name" if kind in _NAMED else "atomic",
+            filtered=bool(LISTINGS[kind].by_director("x")),
+        )
+
+    def _search(self, kind: Kind, mark: Mark) -> list[Row]:
+        rows = self._rows.list_live(kind, mark)
         if not rows and kind == "server_group":
-            rows = [row for row in self._bare(mark.director) if row["name"] == mark.group_cid]
+            return [row for row in self._list_recorded(mark.director) if row["name"] == mark.group_cid]
         if not rows and kind == "vm":
-            self.require_unused(self.marked("port", mark))
-        return self._object(kind, rows[0], mark.director) if rows else None
+            self._servers.require_listed(self._rows.list_marked("port", mark))
+        return rows
 
-    @cloud_call
-    def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
-        require_kind(kind)
-        if kind not in LISTINGS:
-            return SurveyPage((), None, True, 0)
-        calls, listing = self.api.calls, LISTINGS[kind]
-        if cursor == _BARE:
-            rows, following = self._bare(director_uuid), None
-        else:
-            rows, following = self.page(kind, cursor, **listing.by_director(director_uuid), **self._within(kind))
-        if kind == "server_group" and cursor != _BARE and following is None:
-            following = _BARE
+    def _page(self, kind: Kind, director_uuid: str, cursor: str | None) -> RowPage[Row]:
+        if cursor == _RECORDED:
+            return RowPage(self._list_recorded(director_uuid))
+        by_director = LISTINGS[kind].by_director(director_uuid)
+        # Neutron shows administrators what all projects have
+        within = {"project_id": self._client.project} if kind in ("ip", "security_group") else {}
+        rows, following = self._rows.page(kind, cursor, **by_director, **within)
+        if kind == "server_group" and following is None:
+            following = _RECORDED
         # a filter that was ignored proves nothing
-        honest = kind not in FILTERED or all(_claimed(kind, row, director_uuid) for row in rows)
-        objects = [self._object(kind, row, director_uuid) for row in rows if not is_gone(row)]
-        return SurveyPage(tuple(objects), following, honest, self.api.calls - calls)
+        complete = not by_director or all(_names_director(kind, row, director_uuid) for row in rows)
+        return RowPage(rows, following, complete)
 
-    @cloud_call
-    def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
-        require_kind(kind)
-        if kind not in LISTINGS or kind == "network":
-            raise NotSupported(f"objects of kind {kind} are listed, never deleted", remedy="leave it")
-        director = expected.mark.director if expected.mark else self.runtime.director_uuid
-        row = self._row_of(kind, cid, director)
-        if row is None or is_gone(row):
-            return
-        require_same(self._object(kind, row, director), expected)
-        self._deleted_object(kind, cid, row)
+    def _read(self, kind: Kind, cid: str, director_uuid: str) -> Row | None:
+        if kind == "keypair":
+            return next((row for row in self._rows.list_all(kind) if row["name"] == cid), None)
+        if kind != "server_group":
+            return self._rows.read(kind, cid)
+        present = list(self._rows.list_all(kind))
+        named = sorted((row for row in present if row["name"] == cid), key=lambda row: not row.get("members"))
+        recorded = [row for row in self._list_recorded(director_uuid) if row["name"] == cid]
+        return next(iter([*named, *recorded]), None) or self._rows.read(kind, cid)
 
-    def _object(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:
+    def _describe(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:
         mark = LISTINGS[kind].mark(row, director_uuid)
         return CloudObject(
             kind=kind,
-            cid=str(row["name"] if kind in ("server_group", "keypair") and mark else row["id"]),
+            cid=str(row["name"] if kind in _NAMED and mark else row["id"]),
             name=str(row.get("name") or row.get("floating_ip_address") or row["id"]),
             created_at=created_at(row),
             mark=mark,
             in_use_by=self._users(kind, row, mark),
             az=row.get("OS-EXT-AZ:availability_zone") or row.get("availability_zone"),
-            state=state_of(kind, row),
+            state=_STATES.get(str(row.get("status"))) if kind == "vm" else row.get("status"),
             host=host_of(row) if kind == "vm" else None,
             tags=row.get("metadata") if kind in ("vm", "disk", "snapshot") else None,
         )
 
-    def _within(self, kind: Kind) -> dict[str, str]:
-        """Neutron shows administrators what all projects have."""
-        return {"project_id": self.api.project} if kind in ("ip", "security_group") else {}
-
     def _users(self, kind: Kind, row: Row, mark: Mark | None) -> tuple[str, ...] | None:
         """As far as the cloud says. Images, keys and security groups do not say it themselves; ours are few, so that a
         question about each costs little."""
-        if kind == "disk":
-            return users_of(row)
-        if kind == "server_group":
-            return tuple(str(one) for one in row.get("members") or ())
-        if kind == "port":
-            return (str(row["device_id"]),) if row.get("device_id") else ()
-        if kind == "ip":
-            return (str(row["port_id"]),) if row.get("port_id") else ()
-        if mark is None:
-            return None
-        if kind == "image":
-            return tuple(str(one["id"]) for one in self.rows("vm", image=row["id"]) if not is_gone(one))
-        if kind == "keypair":
-            return self.key_users(str(row["name"]))
-        if kind == "security_group":
-            ports = [str(one["id"]) for one in self.rows("port", security_groups=row["id"])]
-            return (*ports, *self.guard_holders(str(row["id"])))
-        return () if kind in ("vm", "snapshot") else None
+        shown: Mapping[str, Callable[[], tuple[str, ...]]] = {
+            "disk": lambda: disk_users(row),
+            "server_group": lambda: tuple(str(one) for one in row.get("members") or ()),
+            "port": lambda: (str(row["device_id"]),) if row.get("device_id") else (),
+            "ip": lambda: (str(row["port_id"]),) if row.get("port_id") else (),
+        }
+        asked: Mapping[str, Callable[[], tuple[str, ...]]] = {
+            "image": lambda: tuple(ids(one for one in self._rows.list_all("vm", image=row["id"]) if not is_gone(one))),
+            "keypair": lambda: self._nova_keys.list_users(str(row["name"])),
+            "security_group": lambda: (
+                *ids(self._rows.list_all("port", security_groups=row["id"])),
+                *self._records.holders(str(row["id"])),
+            ),
+            "vm": lambda: (),
+            "snapshot": lambda: (),
+        }
+        look = shown.get(kind) or (asked.get(kind) if mark else None)
+        return look() if look else None
 
-    def _row_of(self, kind: Kind, cid: str, director_uuid: str) -> Row | None:
-        if kind == "server_group":
-            bare = [row for row in self._bare(director_uuid) if row["name"] == cid]
-            return next(iter([*self.groups_named(cid), *bare]), None) or self.row(kind, cid)
-        if kind == "keypair":
-            return next((row for row in self.rows("keypair") if row["name"] == cid), None)
-        return self.row(kind, cid)
-
-    def _bare(self, director_uuid: str) -> list[Row]:
-        """Server groups without a group of Nova's: they never had a policy, or lost it behind our back."""
-        memos = [memo for cid, memo in self.memos().items() if mark_of_name(cid, director_uuid)]
-        if not memos:
-            return []
-        there = {str(row["name"]) for row in self.rows("server_group")}
-        return [self._bare_row(memo.cid) for memo in memos if memo.cid not in there]
-
-    def _bare_row(self, cid: str) -> Row:
-        return {"id": cid, "name": cid, "members": [row["id"] for row in self.tagged_members(cid)]}
-
-    def _deleted_object(self, kind: Kind, cid: str, row: Row) -> None:
+    def _delete(self, kind: Kind, cid: str, row: Row) -> None:
         """A port or an address that is in use is not taken from under its user."""
         used = self._users(kind, row, None) if kind in ("port", "ip") else ()
         if used:
             raise CpiError(f"{kind} {cid} is used by {used[0]}", remedy="delete that first")
-        deletions = {
-            "vm": lambda: self.remove_vm(cid),
-            "disk": lambda: self.delete_disk(cid),
-            "snapshot": lambda: self.delete_snapshot(cid),
-            "image": lambda: self.delete_image(cid),
-            "server_group": lambda: self.delete_server_group(cid),
-            "security_group": lambda: self.delete_guard(cid),
-            "keypair": lambda: self.delete_keypair(cid),
-            "port": lambda: self.unplug([row]),
-            "ip": lambda: self.give_back(row),
-        }
-        deletions[kind]()
+        self._deletes[kind](cid)
+
+    def _list_recorded(self, director_uuid: str) -> list[Row]:
+        """Server groups without a group of Nova's, as rows."""
+        if not self._records.newest():
+            return []
+        present = [str(row["name"]) for row in self._rows.list_all("server_group")]
+        found = self._groups.list_recorded_only(director_uuid, present)
+        return [{"id": one.cid, "name": one.cid, "members": list(one.members)} for one in found]
 
 
-def _claimed(kind: Kind, row: Row, director_uuid: str) -> bool:
+def _names_director(kind: Kind, row: Row, director_uuid: str) -> bool:
     if kind in ("network", "port"):
         return bool(row.get("description") == director_tag(director_uuid))
     if kind in ("disk", "snapshot"):

@@ -1,4 +1,5 @@
-"""The properties of an OpenStack cloud, read once and checked; a mistake is named by its field. Touches no cloud."""
+"""What users may write for this driver: the properties of a cloud, and the cloud_properties of VMs, disks and networks.
+Read and checked at once; a mistake is named by its field. Touches no cloud."""
 
 from __future__ import annotations
 
@@ -6,15 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import POLICIES, Form, Reader, Slip
+from coterie.cpi.contract import POLICIES, Form, Slip
 from coterie.cpi.kit import readers
+from coterie.cpi.kit.readers import mapping, readers_of, size, text
 
 GROUP_POLICIES = tuple(policy for policy in POLICIES if policy != "host-affinity")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every property by its name; docs/openstack.md says what each is for. Who logs in: `login`."""
+    """Every property by its name; docs/openstack.md says what each is for."""
 
     auth_url: str | None = None
     username: str | None = None
@@ -63,14 +65,70 @@ class Settings:
     agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class VolumeSpec:
+    """A volume that comes and goes with its VM; `size` in GiB, as BOSH writes root_disk."""
+
+    size: int
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VmSpec:
+    instance_type: str
+    availability_zone: str | None = None
+    key_name: str | None = None
+    public_key: str | None = None
+    security_groups: tuple[str, ...] = ()
+    root_disk: VolumeSpec | None = None
+    ephemeral_disk: VolumeSpec | None = None
+    boot_from_volume: bool | None = None
+    config_drive: bool | None = None
+    scheduler_hints: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpec:
+    type: str | None = None
+    availability_zone: str | None = None
+    name: str | None = None
+
+
 def read_settings(properties: Mapping[str, Any]) -> Settings:
     """The settings of the cloud, with defaults for what the properties leave out."""
     return Settings(**CLOUD.read(properties, "properties"))
 
 
-def _between(values: Mapping[str, Any]) -> Iterable[Slip]:
+def read_vm_spec(properties: Mapping[str, Any]) -> VmSpec:
+    return VmSpec(**VM.read(properties, "cloud_properties"))
+
+
+def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
+    return DiskSpec(**DISK.read(properties, "cloud_properties"))
+
+
+def gib(size_mb: int) -> int:
+    """Rounded up: a disk is never smaller than requested."""
+    return -(-size_mb // 1024)
+
+
+def _read_volume(value: Any) -> VolumeSpec:
+    given = mapping(value)
+    if set(given) - {"size", "type"} or "size" not in given:
+        raise ValueError("write {size: GIB} or {size: GIB, type: VOLUME_TYPE}")
+    return VolumeSpec(size(given["size"]), text(given["type"]) if given.get("type") else None)
+
+
+def _check_cloud(values: Mapping[str, Any]) -> Iterable[Slip]:
     if "auth_url" not in values and "cloud" not in values:
         yield Slip("auth_url", "is missing", "give Keystone's URL, or with `cloud` an entry of clouds.yaml")
+
+
+def _check_vm(values: Mapping[str, Any]) -> Iterable[Slip]:
+    if "group" in values.get("scheduler_hints", {}):
+        remedy = "name the group in the manifest's placement, with adopt: true if it is an operator's"
+        yield Slip("scheduler_hints", "has a group, which is not for you to set", remedy)
 
 
 LOGIN_TEXTS = (
@@ -78,30 +136,27 @@ LOGIN_TEXTS = (
     *("user_domain_name", "user_domain_id", "project_domain_name", "project_domain_id"),
     *("application_credential_id", "application_credential_name", "application_credential_secret"),
 )
-_TEXTS = (
-    *("cloud", "clouds_file", "region", "ca_cert", "default_availability_zone", "default_volume_type"),
-    *("default_key_name", "default_network", "external_network"),
+CLOUD = Form(
+    readers_of(
+        Settings,
+        auth_url=readers.url,
+        interface=readers.one_of("public", "internal", "admin"),
+        endpoints=readers.urls,
+        proxy_url=readers.url,
+        retries=readers.whole(0, 100),
+        page_size=readers.whole(1, 1000),
+        policies=readers.some_of(*GROUP_POLICIES),
+        soft_spread=readers.one_of("host", "active"),
+        max_parallel_calls=readers.whole(1, 1000),
+        metadata_url=readers.url,
+    ),
+    between=_check_cloud,
+    secret=True,
 )
-_SECONDS = ("connect_timeout", "request_timeout", "state_timeout", "poll_s", "settle_s")
-_FLAGS = (
-    *("insecure", "boot_from_volume", "config_drive", "human_readable_vm_names", "use_dhcp"),
-    "stemcell_public_visibility",
+VM = Form(
+    readers_of(VmSpec, root_disk=_read_volume, ephemeral_disk=_read_volume),
+    needed={"instance_type": "name a flavor"},
+    between=_check_vm,
 )
-_READERS: Mapping[str, Reader] = {
-    "auth_url": readers.url,
-    **dict.fromkeys((*LOGIN_TEXTS, *_TEXTS), readers.text),
-    "interface": readers.one_of("public", "internal", "admin"),
-    "endpoints": readers.urls,
-    "proxy_url": readers.url,
-    **dict.fromkeys(_SECONDS, readers.seconds),
-    **dict.fromkeys(_FLAGS, readers.flag),
-    "retries": readers.whole(0, 100),
-    "page_size": readers.whole(1, 1000),
-    "default_security_groups": readers.texts,
-    "policies": readers.some_of(*GROUP_POLICIES),
-    "soft_spread": readers.one_of("host", "active"),
-    "max_parallel_calls": readers.whole(1, 1000),
-    "metadata_url": readers.url,
-    "agent": readers.mapping,
-}
-CLOUD = Form(_READERS, between=_between, secret=True)
+DISK = Form(readers_of(DiskSpec))
+NETWORK = Form({"net_id": readers.text, "name": readers.text, "security_groups": readers.texts})

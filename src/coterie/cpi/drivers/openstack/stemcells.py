@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import IO
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
-from coterie.cpi.drivers.openstack.cloud import Overdue
-from coterie.cpi.drivers.openstack.image_files import disk_of
+from coterie.cpi.drivers.openstack.client import CONFLICT, Client, Refusal
 from coterie.cpi.drivers.openstack.lookups import LIGHT, Lookups
-from coterie.cpi.drivers.openstack.marking import tags, users_metadata
-from coterie.cpi.drivers.openstack.refusals import CONFLICT, MISSING, Refusal, cloud_call
+from coterie.cpi.drivers.openstack.properties import Settings
+from coterie.cpi.drivers.openstack.rows import Rows, tags, user_metadata
+from coterie.cpi.kit.create_once import chosen_ids, create_with_id, wait_or_remove
+from coterie.cpi.kit.stemcell_files import open_disk
+from coterie.cpi.kit.waits import Overdue, Waits
 
 _SPACE = uuid.UUID("5a1a3a0c-6f0e-5d57-9d9c-3d1f0b8e7a41")
-_ATTEMPTS = 20
 _CHUNK = 2**18
 _OWN = ("image_id", "disk_format", "container_format", "visibility")
 # what stemcells say of themselves that Glance keeps as properties of the image; others of these families may follow
@@ -26,101 +27,93 @@ _FAMILIES = ("hw_", "os_", "vmware_", "img_")
 _IGNORED = ("name", "infrastructure", "hypervisor", "disk", "root_device_name", "image_format", "os")
 
 
-class Stemcells(Lookups):
-    @cloud_call
-    def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
-        wish = _read(cloud_properties or {})
-        if "image_id" in wish:
-            return LIGHT + str(self.image(str(wish["image_id"]))["id"])
+class Stemcells:
+    def __init__(self, client: Client, rows: Rows, lookups: Lookups, waits: Waits, settings: Settings) -> None:
+        self._client = client
+        self._rows = rows
+        self._lookups = lookups
+        self._waits = waits
+        self._settings = settings
+
+    def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
+        properties = _read_properties(cloud_properties)
+        if "image_id" in properties:
+            return LIGHT + str(self._lookups.image(str(properties["image_id"]))["id"])
         path = Path(image_path)
         if not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
-        record = self._record(wish, mark, users_metadata((env or {}).get("tags") or {}))
-        with disk_of(path) as disk:
-            for attempt in range(_ATTEMPTS):
-                wanted = str(uuid.uuid5(_SPACE, f"{mark.director}/{mark.intent}/{attempt}"))
-                found = self._uploaded(wanted, record, disk)
-                if found:
-                    return found
-        raise CpiError(
-            f"{_ATTEMPTS} images under one mark came to nothing", why=f"mark {mark.intent}", remedy="use a new mark"
-        )
+        body = self._body(properties, mark, user_metadata(env.get("tags") or {}))
+        with open_disk(path) as disk:
+            return create_with_id(
+                chosen_ids(_SPACE, mark), lambda wanted: self._create_or_follow(wanted, body, disk), "an image"
+            )
 
-    @cloud_call
-    def delete_stemcell(self, stemcell_cid: str) -> None:
-        """A light one is forgotten: the image was never ours."""
-        if not stemcell_cid.startswith(LIGHT) and self.row("image", stemcell_cid):
+    def delete(self, stemcell_cid: str) -> None:
+        """A light one is only forgotten: the image was never ours."""
+        if not stemcell_cid.startswith(LIGHT) and self._rows.read("image", stemcell_cid):
             self.delete_image(stemcell_cid)
 
     def delete_image(self, wanted: str) -> None:
-        self._known.pop(f"image {wanted}", None)
-        try:
-            self.api.send("DELETE", f"delete image {wanted}", "image", f"/images/{wanted}")
-        except Refusal as error:
-            if error.status != MISSING:
-                raise
+        self._lookups.forget_image(wanted)
+        self._rows.delete("image", wanted)
 
-    def _uploaded(self, wanted: str, record: Json, disk: IO[bytes]) -> str | None:
+    def _create_or_follow(self, wanted: str, body: Json, disk: IO[bytes]) -> str | None:
         """The image with this id, ready; None where it was deleted before: Glance takes no id twice."""
         try:
-            self.api.send("POST", "create an image", "image", "/images", {**record, "id": wanted})
+            self._client.send("POST", "create an image", "image", "/images", {**body, "id": wanted})
         except Refusal as error:
-            if error.status != CONFLICT or error.quota:
+            if error.status != CONFLICT or error.is_quota:
                 raise
-            if self.row("image", wanted) is None:
-                return None
-            return self._followed(wanted, disk)
-        return self._filled(wanted, disk)
+            return self._follow(wanted, disk) if self._rows.read("image", wanted) else None
+        return self._upload_or_remove(wanted, disk)
 
-    def _followed(self, wanted: str, disk: IO[bytes]) -> str | None:
-        """Somebody began it: they upload now, or died before they did."""
+    def _follow(self, wanted: str, disk: IO[bytes]) -> str | None:
+        """Another call created it: it uploads now, or died before it did."""
         with suppress(Overdue):
-            return self._ready(wanted, self.settings.settle_s)
-        row = self.row("image", wanted)
+            return self._wait_until_active(wanted, self._settings.settle_s)
+        row = self._rows.read("image", wanted)
         if row and row["status"] == "queued":
-            return self._filled(wanted, disk)
-        return self._ready(wanted, self.settings.state_timeout) if row else None
+            return self._upload_or_remove(wanted, disk)
+        return self._wait_until_active(wanted, self._settings.state_timeout) if row else None
 
-    def _filled(self, wanted: str, disk: IO[bytes]) -> str:
-        """One that cannot be made ready is removed; a lost answer leaves it for whom looks for the mark."""
-        return self.finished(lambda: self._sent(wanted, disk), lambda: self.delete_image(wanted))
+    def _upload_or_remove(self, wanted: str, disk: IO[bytes]) -> str:
+        return wait_or_remove(lambda: self._upload(wanted, disk), lambda: self.delete_image(wanted))
 
-    def _sent(self, wanted: str, disk: IO[bytes]) -> str:
-        kind, where = {"Content-Type": "application/octet-stream"}, f"/images/{wanted}/file"
+    def _upload(self, wanted: str, disk: IO[bytes]) -> str:
+        kind, path = {"Content-Type": "application/octet-stream"}, f"/images/{wanted}/file"
         try:
-            self.api.send("PUT", f"upload image {wanted}", "image", where, headers=kind, data=_Chunks(disk))
+            self._client.send("PUT", f"upload image {wanted}", "image", path, headers=kind, data=_Chunks(disk))
         except Refusal as error:
-            if error.status != CONFLICT:  # another caller uploads the same
+            if error.status != CONFLICT:  # another call uploads the same
                 raise
-        return self._ready(wanted, self.settings.state_timeout)
+        return self._wait_until_active(wanted, self._settings.state_timeout)
 
-    def _ready(self, wanted: str, limit_s: float) -> str:
+    def _wait_until_active(self, wanted: str, limit_s: float) -> str:
         def look() -> str | None:
-            row = self.row("image", wanted)
+            row = self._rows.read("image", wanted)
             if row is None or row["status"] in ("killed", "deleted", "pending_delete"):
                 raise StemcellNotFound(
                     f"image {wanted} is gone", why="it was deleted or killed", remedy="upload it again"
                 )
             return wanted if row["status"] == "active" else None
 
-        return self.awaited(f"image {wanted} being active", look, limit_s)
+        return self._waits.until(f"image {wanted} being active", look, limit_s)
 
-    def _record(self, wish: Json, mark: Mark, more: dict[str, str]) -> Json:
-        public = wish.get("visibility") or ("public" if self.settings.stemcell_public_visibility else "private")
-        properties = {key: str(value) for key, value in wish.items() if key not in _OWN}
+    def _body(self, properties: Json, mark: Mark, more: dict[str, str]) -> Json:
+        default = "public" if self._settings.stemcell_public_visibility else "private"
         return {
             "name": mark.name(),
-            "disk_format": wish.get("disk_format", "qcow2"),
-            "container_format": wish.get("container_format", "bare"),
-            "visibility": public,
+            "disk_format": properties.get("disk_format", "qcow2"),
+            "container_format": properties.get("container_format", "bare"),
+            "visibility": properties.get("visibility") or default,
             "tags": tags(mark),
             **{f"tag_{key}": value for key, value in more.items()},
-            **properties,
+            **{key: str(value) for key, value in properties.items() if key not in _OWN},
         }
 
 
 class _Chunks:
-    """The whole file each time it is asked for: a request that is repeated after a new login must not be empty."""
+    """The whole file each time it is iterated: a request that is repeated after a new login must not be empty."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -131,7 +124,7 @@ class _Chunks:
             yield chunk
 
 
-def _read(properties: Json) -> Json:
+def _read_properties(properties: Json) -> Json:
     known = (*_OWN, *_PROPERTIES)
     for key in properties:
         if key not in known and key not in _IGNORED and not key.startswith(_FAMILIES):

@@ -1,5 +1,5 @@
-"""The disk inside a stemcell's image: the file itself, or what BOSH's archive holds. Unpacked before anything is asked
-of the cloud, so that a broken archive leaves nothing there."""
+"""The disk inside a stemcell's image: the file itself, or what BOSH's archive holds. Unpacked before the cloud is
+called, so that a broken archive leaves nothing there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEDY = "give the image as it is in a stemcell, or the disk itself"
 
 
 @contextmanager
-def disk_of(path: Path) -> Iterator[IO[bytes]]:
+def open_disk(path: Path) -> Iterator[IO[bytes]]:
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from coterie.cpi.contract import CpiError, InvalidCall, Runtime
-from coterie.cpi.drivers.openstack.clouds_file import completed
-from coterie.cpi.drivers.openstack.login import opened
+from coterie.cpi.drivers.openstack.login import complete_settings, open_session
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.load import open_cloud
 
@@ -43,10 +42,10 @@ def file_with(folder: Path, **entry: Any) -> str:
 def test_a_mistake_is_named_and_its_value_is_not_repeated(properties: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidCall) as caught:
         read_settings(properties)
-    told = str(caught.value.facts())
-    assert f"properties.{field} " in told
+    text = str(caught.value.facts())
+    assert f"properties.{field} " in text
     assert caught.value.remedy
-    assert "s3cret" not in told
+    assert "s3cret" not in text
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_a_mistake_is_named_and_its_value_is_not_repeated(properties: dict[str, 
 )
 def test_credentials_that_are_not_complete_are_refused_with_the_remedy(properties: dict[str, Any], word: str) -> None:
     with pytest.raises(InvalidCall, match=word) as caught:
-        opened(read_settings(properties))
+        open_session(read_settings(properties))
     assert caught.value.remedy
 
 
@@ -73,7 +72,7 @@ def test_a_driver_is_opened_without_its_library() -> None:
 
 def test_an_entry_of_clouds_yaml_fills_what_the_properties_leave_out(tmp_path: Path) -> None:
     path = file_with(tmp_path, region_name="R1", verify=False, interface="internal")
-    found = completed(read_settings({"cloud": "mine", "clouds_file": path, "project_name": "q"}))
+    found = complete_settings(read_settings({"cloud": "mine", "clouds_file": path, "project_name": "q"}))
     assert (found.auth_url, found.username, found.password) == (URL, "me", "from-file")
     assert (found.project_name, found.region, found.insecure, found.interface) == ("q", "R1", True, "internal")
 
@@ -81,26 +80,26 @@ def test_an_entry_of_clouds_yaml_fills_what_the_properties_leave_out(tmp_path: P
 def test_secure_yaml_beside_it_holds_the_secret(tmp_path: Path) -> None:
     path = file_with(tmp_path)
     (tmp_path / "secure.yaml").write_text(json.dumps({"clouds": {"mine": {"auth": {"password": "safer"}}}}))
-    found = completed(read_settings({"cloud": "mine", "clouds_file": path}))
+    found = complete_settings(read_settings({"cloud": "mine", "clouds_file": path}))
     assert (found.password, found.username) == ("safer", "me")
 
 
 def test_a_file_or_entry_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CpiError, match=r"nowhere\.yaml"):
-        completed(read_settings({"cloud": "mine", "clouds_file": str(tmp_path / "nowhere.yaml")}))
+        complete_settings(read_settings({"cloud": "mine", "clouds_file": str(tmp_path / "nowhere.yaml")}))
     with pytest.raises(InvalidCall, match="yours"):
-        completed(read_settings({"cloud": "yours", "clouds_file": file_with(tmp_path)}))
+        complete_settings(read_settings({"cloud": "yours", "clouds_file": file_with(tmp_path)}))
 
 
 def test_a_broken_file_is_refused_without_its_words(tmp_path: Path) -> None:
     path = tmp_path / "clouds.yaml"
     path.write_text("clouds: [\n  hunter2: {")
     with pytest.raises(CpiError) as caught:
-        completed(read_settings({"cloud": "mine", "clouds_file": str(path)}))
+        complete_settings(read_settings({"cloud": "mine", "clouds_file": str(path)}))
     assert "hunter2" not in str(caught.value.facts())
 
 
 def test_a_ca_that_is_none_is_refused() -> None:
     properties = {**AUTH, "ca_cert": "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"}
     with pytest.raises(CpiError, match="ca_cert"):
-        opened(read_settings(properties))
+        open_session(read_settings(properties))

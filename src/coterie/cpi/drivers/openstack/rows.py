@@ -1,0 +1,276 @@
+"""Objects as OpenStack's services list them: where each kind is, how it bears a mark, and the calls that all kinds
+share. Marks are tags of servers and images, metadata of volumes and snapshots, names and descriptions elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from coterie.cpi.contract import Json, Kind, Mark, read_name
+from coterie.cpi.drivers.openstack.client import BROKEN, MISSING, Client, Page, Refusal, Row
+from coterie.cpi.kit.create_once import Created, Hold, create_if_absent
+from coterie.cpi.kit.marking import DIRECTOR, GROUP, INTENT, mark_tags, metadata_tags, read_mark_name, read_mark_tags
+
+Params = dict[str, Any]
+# tags of a server that has floating addresses, volumes of its own, or a key pair that we registered
+VIP, VOLUME, KEY = "coterie-vip", "coterie-volume", "coterie-key"
+_UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_VALUE_LIMIT = 255
+_SHORT_PAGE = 50
+_GONE = ("DELETED", "SOFT_DELETED", "deleted", "deleting", "pending_delete")
+
+
+# -- marks --
+
+
+def director_tag(director_uuid: str) -> str:
+    return f"{DIRECTOR}-{director_uuid}"
+
+
+def tags(mark: Mark) -> list[str]:
+    """Short enough for Nova, which takes 60 characters, and no slash and no comma."""
+    return [director_tag(mark.director), f"{INTENT}-{mark.intent}"]
+
+
+def group_tag(cid: str) -> str:
+    return f"{GROUP}-{cid}"
+
+
+def mark_of_tags(found: Iterable[str]) -> Mark | None:
+    """One Director and one intent; anything else is no proof."""
+    directors, intents = _tagged(found, DIRECTOR), _tagged(found, INTENT)
+    return read_mark_tags({DIRECTOR: directors[0], INTENT: intents[0]}) if len(directors) == len(intents) == 1 else None
+
+
+def owner_of(found: Iterable[str], name: str, director_uuid: str) -> str | None:
+    """The Director that left a mark on a server: by the tag, which holds the whole uuid, or else by the name."""
+    named = read_name(name)
+    return next(iter(_tagged(found, DIRECTOR)), named.owner(director_uuid) if named else None)
+
+
+def description(mark: Mark) -> str:
+    return f"{mark.name()} {mark.director}"
+
+
+def mark_of_description(text: str | None) -> Mark | None:
+    words = (text or "").split()
+    return read_mark_name(words[0], words[1]) if len(words) == 2 and read_name(words[0]) else None
+
+
+def user_metadata(given: Any) -> dict[str, str]:
+    return metadata_tags(given, longest_key=_VALUE_LIMIT, longest_value=_VALUE_LIMIT)
+
+
+def _tagged(found: Iterable[str], key: str) -> list[str]:
+    return [one.removeprefix(f"{key}-") for one in found if one.startswith(f"{key}-")]
+
+
+# -- where each kind is --
+
+
+def _no_filter(_: object) -> Params:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """`by_mark` and `by_director`: what the cloud filters by; empty where it cannot. `mark`: read from a row, for a
+    Director. `detail`: the path of the list ends so."""
+
+    service: str
+    path: str
+    mark: Callable[[Row, str], Mark | None]
+    by_mark: Callable[[Mark], Params] = _no_filter
+    by_director: Callable[[str], Params] = _no_filter
+    detail: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name of a list in an answer; that of a single object is `one`."""
+        return self.path.removeprefix("/").removeprefix("os-").replace("-", "_")
+
+    @property
+    def one(self) -> str:
+        return self.key.removesuffix("s")
+
+
+def _mark_in_tags(row: Row, _: str) -> Mark | None:
+    return mark_of_tags(row.get("tags") or ())
+
+
+def _mark_in_name(row: Row, director_uuid: str) -> Mark | None:
+    return read_mark_name(str(row["name"]), director_uuid)
+
+
+def _with_metadata(path: str) -> Listing:
+    return Listing(
+        "block-storage",
+        path,
+        mark=lambda row, _: read_mark_tags(row.get("metadata") or {}),
+        by_mark=lambda mark: {"metadata": str(mark_tags(mark))},
+        by_director=lambda uuid: {"metadata": str({DIRECTOR: uuid})},
+        detail="/detail",
+    )
+
+
+def _with_name_and_description(path: str) -> Listing:
+    """Neutron sets tags in a call of its own, so the intent is in the name, and the Director in the description."""
+    return Listing(
+        "network",
+        path,
+        mark=lambda row, uuid: _mark_in_name(row, uuid) if row.get("description") == director_tag(uuid) else None,
+        by_mark=lambda mark: {"name": mark.name(), "description": director_tag(mark.director)},
+        by_director=lambda uuid: {"description": director_tag(uuid)},
+    )
+
+
+def _with_description(path: str) -> Listing:
+    return Listing(
+        "network",
+        path,
+        mark=lambda row, _: mark_of_description(row.get("description")),
+        by_mark=lambda mark: {"description": description(mark)},
+    )
+
+
+LISTINGS: dict[Kind, Listing] = {
+    "vm": Listing(
+        "compute",
+        "/servers",
+        mark=_mark_in_tags,
+        by_mark=lambda mark: {"tags": ",".join(tags(mark))},
+        by_director=lambda uuid: {"tags": director_tag(uuid)},
+        detail="/detail",
+    ),
+    "disk": _with_metadata("/volumes"),
+    "snapshot": _with_metadata("/snapshots"),
+    "image": Listing(
+        "image",
+        "/images",
+        mark=_mark_in_tags,
+        by_mark=lambda mark: {"tag": tags(mark)},
+        by_director=lambda uuid: {"tag": director_tag(uuid)},
+    ),
+    "port": _with_name_and_description("/ports"),
+    "network": _with_name_and_description("/networks"),
+    "ip": _with_description("/floatingips"),
+    "security_group": _with_description("/security-groups"),
+    "server_group": Listing("compute", "/os-server-groups", mark=_mark_in_name),
+    "keypair": Listing("compute", "/os-keypairs", mark=_mark_in_name),
+}
+
+
+# -- the calls --
+
+
+class Rows:
+    """Reads, lists, creates and deletes objects of every kind."""
+
+    def __init__(self, client: Client, page_size: int) -> None:
+        self._client = client
+        self._page_size = page_size
+
+    def read(self, kind: Kind, wanted: str) -> Row | None:
+        """The object with this id; a text that is no uuid is never an id of the cloud's."""
+        if not is_uuid(wanted):
+            return None
+        listing = LISTINGS[kind]
+        answer = self._client.look(f"look at {kind} {wanted}", listing.service, f"{listing.path}/{wanted}")
+        found: Row | None = (answer or {}).get(listing.one, answer)
+        return found
+
+    def list_all(self, kind: Kind, **params: Any) -> Iterator[Row]:
+        marker: str | None = None
+        while True:
+            rows, marker = self.page(kind, marker, **params)
+            yield from rows
+            if marker is None:
+                return
+
+    def page(self, kind: Kind, marker: str | None, **params: Any) -> Page:
+        """One page, and the marker of the next. Server groups are counted instead, and key pairs wrapped."""
+        listing = LISTINGS[kind]
+        what, path = f"list objects of kind {kind}", listing.path + listing.detail
+        if kind != "server_group":
+            rows, following = self._client.page(what, listing.service, path, listing.key, marker, **params)
+            return [{"id": one.get("name"), **one} for row in rows for one in [row.get(listing.one, row)]], following
+        offset = int(marker or 0)
+        rows = self._client.get(what, listing.service, path, limit=self._page_size, offset=offset)[listing.key]
+        # Nova silently cuts pages to a limit of its own, so only a short page is the last
+        return rows, str(offset + len(rows)) if len(rows) >= min(self._page_size, _SHORT_PAGE) else None
+
+    def list_marked(self, kind: Kind, mark: Mark) -> list[Row]:
+        """All objects with this mark, the oldest first; more than one only after a race."""
+        listing = LISTINGS[kind]
+        rows = [row for row in self.list_all(kind, **listing.by_mark(mark)) if listing.mark(row, mark.director) == mark]
+        return sorted(rows, key=age)
+
+    def list_live(self, kind: Kind, mark: Mark) -> list[Row]:
+        return [row for row in self.list_marked(kind, mark) if not is_gone(row)]
+
+    def find_live(self, kind: Kind, mark: Mark) -> Row | None:
+        return next(iter(self.list_live(kind, mark)), None)
+
+    def create(self, kind: Kind, mark: Mark, body: Json) -> Row:
+        """A service that broke while it worked may have created it all the same; it has ended, so one look tells."""
+        listing = LISTINGS[kind]
+        try:
+            answer = self._client.send("POST", f"create a {kind}", listing.service, listing.path, {listing.one: body})
+        except Refusal as error:
+            found = self.find_live(kind, mark) if error.status == BROKEN else None
+            if found is None:
+                raise
+            return found
+        created: Row = answer.get(listing.one, answer)
+        return created
+
+    def create_change(self, kind: Kind, mark: Mark, body: Json) -> Json:
+        """For the single writer; `create_once` applies it."""
+        return {"kind": kind, "mark": mark.wire(), "body": body}
+
+    def create_once(self, change: Json, hold: Hold) -> Created:
+        kind, mark = change["kind"], Mark.of_wire(change["mark"])
+        return create_if_absent(
+            lambda: ids(self.list_live(kind, mark)),
+            lambda: str(self.create(kind, mark, change["body"])["id"]),
+            lambda second: self.delete(kind, second),
+            hold,
+        )
+
+    def delete(self, kind: Kind, wanted: str, tolerated: tuple[int, ...] = (MISSING,)) -> None:
+        listing = LISTINGS[kind]
+        self._client.delete(f"delete {kind} {wanted}", listing.service, f"{listing.path}/{wanted}", tolerated)
+
+
+def is_uuid(text: str) -> bool:
+    return _UUID.match(text) is not None
+
+
+def ids(rows: Iterable[Row]) -> list[str]:
+    return [str(row["id"]) for row in rows]
+
+
+def age(row: Row) -> tuple[str, str]:
+    """For sorting: the oldest first."""
+    return str(row.get("created_at") or row.get("created")), str(row["id"])
+
+
+def is_gone(row: Row) -> bool:
+    """Whether it is on its way out: then it is no object any more."""
+    return row.get("status") in _GONE or row.get("OS-EXT-STS:task_state") == "deleting"
+
+
+def created_at(row: Row) -> float | None:
+    text = row.get("created_at") or row.get("created")
+    if not text:
+        return None
+    moment = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def host_of(row: Row) -> str | None:
+    """Administrators see its name; a project sees an opaque id of each host, the same for all its VMs."""
+    return row.get("OS-EXT-SRV-ATTR:host") or row.get("hostId") or None

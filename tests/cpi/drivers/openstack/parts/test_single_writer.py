@@ -1,0 +1,67 @@
+"""The handlers of the single writer: none of them creates anything after its lease has ended."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from coterie.cpi.contract import Json, Mark, Runtime, Unavailable, revive
+from coterie.cpi.drivers.openstack.client import Client
+from coterie.cpi.drivers.openstack.driver import OpenstackCpi
+from coterie.cpi.drivers.openstack.rows import Rows
+from coterie.cpi.kit.sealing import seal
+
+MARK = Mark("0f8fad5b-d9cb-469f-a165-70867728950e", "01" + "a" * 24)
+CHANGE: Json = {"kind": "disk", "mark": MARK.wire(), "body": {}}
+SECRET = {"auth_url": "http://127.0.0.1:9", "username": "u", "password": "p", "project_name": "x"}
+
+
+class Ended:
+    """A coordinator whose lease has ended."""
+
+    def submit(self, cpi: Any, domain: str, change: Json) -> Json:
+        raise AssertionError("not to be called")
+
+    def hold(self, domain: str) -> None:
+        raise Unavailable(f"the lease to write {domain} has ended", remedy="repeat")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    found: list[Any] = []
+    monkeypatch.setattr(Client, "send", lambda self, *arguments, **more: found.append(arguments))
+    monkeypatch.setattr(Client, "project", "x")
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        CHANGE,
+        {**CHANGE, "kind": "security_group", "body": {"name": "web"}},
+        {**CHANGE, "kind": "port", "body": {"network_id": "n"}, "fixed": [], "taken": []},
+        {**CHANGE, "kind": "vm", "group": "cg-x", "sealed": seal("p", {"server": {}})},
+    ],
+    ids=lambda change: str(change["kind"]),
+)
+def test_nothing_is_created_after_the_lease_has_ended(
+    monkeypatch: pytest.MonkeyPatch, sent: list[Any], change: Json
+) -> None:
+    """The looks took longer than the lease; the next writer creates the same."""
+    cpi = OpenstackCpi("north", SECRET, Runtime(MARK.director, Ended()))
+    monkeypatch.setattr(Rows, "list_all", lambda self, kind, **params: iter(()))
+    (outcome,) = cpi.apply("d", [{**change, "until": time.time() + 9}])
+    assert type(revive(outcome["error"])) is Unavailable
+    assert sent == []
+
+
+def test_of_two_volumes_under_one_mark_the_younger_is_removed(monkeypatch: pytest.MonkeyPatch, sent: list[Any]) -> None:
+    rows = [{"id": "a", "created_at": "1"}, {"id": "b", "created_at": "2"}]
+    looks = [[], rows]
+    monkeypatch.setattr(Rows, "list_live", lambda self, kind, mark: looks.pop(0))
+    monkeypatch.setattr(Rows, "create", lambda self, kind, mark, body: rows[1])
+    created = Rows(Client(None, None), 100).create_once(CHANGE, lambda: None)  # type: ignore[arg-type] # not used
+    assert (created.cid, created.new) == ("a", False)
+    assert [(one[0], one[3]) for one in sent] == [("DELETE", "/volumes/b")]
