@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.drivers.openstack.client import DENIED, MISSING, Client, Refusal, Row
@@ -38,12 +39,12 @@ _RESOURCES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Checks:
-    def __init__(self, client: Client, lookups: Lookups, groups: ServerGroups, settings: Settings) -> None:
-        self._client = client
-        self._lookups = lookups
-        self._groups = groups
-        self._settings = settings
+    client: Client
+    lookups: Lookups
+    groups: ServerGroups
+    settings: Settings
 
     def run(self, needs: Needs) -> list[CheckItem]:
         first = tried("credentials", self._check_credentials)
@@ -54,8 +55,8 @@ class Checks:
             tried("azs", lambda: self._check_zones(needs)),
             tried("flavors", self._check_flavors),
             tried("quotas", lambda: self._check_quotas(needs)),
-            *policy_items(needs, self._settings.policies),
-            *group_items(needs, self._groups.inspect, self._groups.find_adopted),
+            *policy_items(needs, self.settings.policies),
+            *group_items(needs, self.groups.inspect, self.groups.find_adopted),
             *kind_items(needs, LISTINGS),
             *self._check_hosts(needs),
         ]
@@ -65,27 +66,27 @@ class Checks:
         return CheckItem("credentials", True, f"Keystone accepts them; {', '.join(versions)}")
 
     def _api_version(self, service: str) -> str:
-        version = self._client.microversion(service)
+        version = self.client.microversion(service)
         return f"{version[0]}.{version[1]}" if version else "without microversions"
 
     def _check_zones(self, needs: Needs) -> CheckItem:
-        return az_item(needs, self._lookups.zones(), self._settings.default_availability_zone, "availability zone")
+        return az_item(needs, self.lookups.zones(), self.settings.default_availability_zone, "availability zone")
 
     def _check_flavors(self) -> CheckItem:
-        count = len(self._lookups.flavors())
+        count = len(self.lookups.flavors())
         return CheckItem("flavors", count > 0, f"{count} flavors", "" if count else "have an administrator add one")
 
     def _check_quotas(self, needs: Needs) -> CheckItem:
         facts = {
-            **_absolute(self._client.get("read limits", "compute", "/limits"), _COMPUTE),
-            **_absolute(self._client.get("read limits", "block-storage", "/limits"), _STORAGE),
+            **_absolute(self.client.get("read limits", "compute", "/limits"), _COMPUTE),
+            **_absolute(self.client.get("read limits", "block-storage", "/limits"), _STORAGE),
             **self._network_quotas(),
         }
         return quota_item(needs, facts, _RESOURCES)
 
     def _network_quotas(self) -> Quotas:
         """Not every Neutron tells how much is used; then a quota shows itself when it is reached."""
-        found = (self._look_if_allowed("read quotas", "network", f"/quotas/{self._client.project}/details") or {}).get(
+        found = (self._look_if_allowed("read quotas", "network", f"/quotas/{self.client.project}/details") or {}).get(
             "quota", {}
         )
         return {
@@ -101,7 +102,7 @@ class Checks:
 
     def _look_if_allowed(self, what: str, service: str, path: str) -> Row | None:
         try:
-            return self._client.get(what, service, path)
+            return self.client.get(what, service, path)
         except Refusal as error:
             if error.status not in (DENIED, MISSING):
                 raise

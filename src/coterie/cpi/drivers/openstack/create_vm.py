@@ -52,36 +52,22 @@ class Resolved:
     common: Json
 
 
+@dataclass(frozen=True, slots=True)
 class VmFactory:
     """The parts that each creation needs."""
 
-    def __init__(
-        self,
-        lookups: Lookups,
-        volumes: Volumes,
-        security_groups: SecurityGroups,
-        server_groups: ServerGroups,
-        ports: Ports,
-        floating_ips: FloatingIps,
-        key_pairs: KeyPairs,
-        nova_keys: NovaKeyPairs,
-        machines: Machines,
-        boots: Boots,
-        rows: Rows,
-        settings: Settings,
-    ) -> None:
-        self.lookups = lookups
-        self.volumes = volumes
-        self.security_groups = security_groups
-        self.server_groups = server_groups
-        self.ports = ports
-        self.floating_ips = floating_ips
-        self.key_pairs = key_pairs
-        self.nova_keys = nova_keys
-        self.machines = machines
-        self.boots = boots
-        self.rows = rows
-        self.settings = settings
+    lookups: Lookups
+    volumes: Volumes
+    security_groups: SecurityGroups
+    server_groups: ServerGroups
+    ports: Ports
+    floating_ips: FloatingIps
+    key_pairs: KeyPairs
+    nova_keys: NovaKeyPairs
+    machines: Machines
+    boots: Boots
+    rows: Rows
+    settings: Settings
 
     def create(self, args: Args) -> VmCreated:
         creation = _Creation(self, args)
@@ -248,41 +234,32 @@ def userdata(settings: AgentSettings) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True)
 class Boots:
     """From a request body to a server that runs."""
 
-    def __init__(
-        self,
-        client: Client,
-        rows: Rows,
-        servers: Servers,
-        groups: NovaServerGroups,
-        waits: Waits,
-        writer: SingleWriter[Refusal],
-        settings: Settings,
-    ) -> None:
-        self._client = client
-        self._rows = rows
-        self._servers = servers
-        self._groups = groups
-        self._waits = waits
-        self._writer = writer
-        self._settings = settings
+    client: Client
+    rows: Rows
+    servers: Servers
+    groups: NovaServerGroups
+    waits: Waits
+    writer: SingleWriter[Refusal]
+    settings: Settings
 
     def boot(self, request: Json, membership: Membership | None, mark: Mark, *, is_ours: bool) -> str:
         """The id of a running server under this mark. `is_ours`: no other call can be booting it."""
         wanted = (None if is_ours else self._await_other_call(mark)) or self._start(request, membership, mark)
         try:
-            self._servers.wait_until_running(wanted, mark)
+            self.servers.wait_until_running(wanted, mark)
             return wanted
         except NoPlacement as error:
             if membership is None or membership.policy != _STRICT or not lost_its_host(error.why):
                 raise self._with_members(error, membership) from error
         # it lost its host to others that booted at once; alone, the scheduler sees them
-        self._servers.delete(wanted, mark)
+        self.servers.delete(wanted, mark)
         wanted = self._start_in_turn(request, membership, mark)
         try:
-            self._servers.wait_until_running(wanted, mark)
+            self.servers.wait_until_running(wanted, mark)
             return wanted
         except NoPlacement as error:
             raise self._with_members(error, membership) from error
@@ -292,7 +269,7 @@ class Boots:
         with suppress(CpiError):  # without the wait only the spread may suffer
             self._await_group(str(change["group"]), hold)
         request, mark = unseal(self._secret(), change["sealed"]), Mark.of_wire(change["mark"])
-        known = self._rows.find_live("vm", mark)
+        known = self.rows.find_live("vm", mark)
         if known:
             return Created(str(known["id"]), False)
         hold()
@@ -303,27 +280,27 @@ class Boots:
         settle time."""
 
         def look() -> str | None:
-            for server in self._rows.list_marked("vm", mark):
+            for server in self.rows.list_marked("vm", mark):
                 wanted = str(server["id"])
                 if server["status"] != "ERROR" and not is_gone(server):
                     return wanted
-                self._servers.delete(wanted, mark)
+                self.servers.delete(wanted, mark)
                 return ""
             return None
 
         with suppress(Overdue):
-            return self._waits.until("a boot by another call", look, self._settings.settle_s) or None
+            return self.waits.until("a boot by another call", look, self.settings.settle_s) or None
         return None
 
     def _start(self, request: Json, membership: Membership | None, mark: Mark) -> str:
         try:
             if membership and membership.group and membership.policy != _STRICT:
                 return self._start_in_turn(request, membership, mark)
-            known = self._rows.find_live("vm", mark)
+            known = self.rows.find_live("vm", mark)
             return str(known["id"]) if known else self._create(request, mark)
         except (Refusal, InvalidCall) as error:
             bad = isinstance(error, InvalidCall) or error.status == BAD
-            if bad and membership and membership.group and self._groups.find(membership.cid) is None:
+            if bad and membership and membership.group and self.groups.find(membership.cid) is None:
                 raise group_missing(membership.cid) from error
             raise
 
@@ -331,40 +308,40 @@ class Boots:
         """The request holds secrets of the agent, and waits in the ledger: so it is sealed."""
         sealed = seal(self._secret(), request)
         change = {"kind": "vm", "mark": mark.wire(), "group": membership.cid, "sealed": sealed}
-        return self._writer.submit("boot", membership.cid, change).cid
+        return self.writer.submit("boot", membership.cid, change).cid
 
     def _create(self, request: Json, mark: Mark) -> str:
         try:
-            return str(self._client.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
+            return str(self.client.send("POST", "create a server", "compute", "/servers", request)["server"]["id"])
         except Refusal as error:
             may_exist = error.status in (BROKEN, CONFLICT) and not error.is_quota
-            found = self._rows.find_live("vm", mark) if may_exist else None
+            found = self.rows.find_live("vm", mark) if may_exist else None
             if found is None:
                 raise
             return str(found["id"])
 
     def _await_group(self, cid: str, hold: Hold) -> None:
-        if self._settings.soft_spread == "host":
-            self._waits.until("hosts for a group", lambda: self._all_placed(cid), _CHOICE_S)
+        if self.settings.soft_spread == "host":
+            self.waits.until("hosts for a group", lambda: self._all_placed(cid), _CHOICE_S)
             return
 
         def look() -> bool | None:
             hold()  # a boot may take longer than a lease
             return self._all_booted(cid)
 
-        self._waits.until("the boots of a group", look, _BOOT_S)
+        self.waits.until("the boots of a group", look, _BOOT_S)
         time.sleep(_NEWS_S)
 
     def _all_placed(self, cid: str) -> bool | None:
-        rows = self._rows.list_all("vm", tags=group_tag(cid), status="BUILD")
+        rows = self.rows.list_all("vm", tags=group_tag(cid), status="BUILD")
         return True if all(host_of(row) for row in rows) else None
 
     def _all_booted(self, cid: str) -> bool | None:
         """By Nova's own list of members, which has a server before its tags can be seen."""
-        known = {str(row["id"]): row for row in self._rows.list_all("vm", tags=group_tag(cid))}
-        group = self._groups.find(cid)
+        known = {str(row["id"]): row for row in self.rows.list_all("vm", tags=group_tag(cid))}
+        group = self.groups.find(cid)
         for member in group.members if group else ():
-            row = known.get(member) or self._rows.read("vm", member)
+            row = known.get(member) or self.rows.read("vm", member)
             if row and row["status"] == "BUILD":
                 return None
         return True
@@ -373,7 +350,7 @@ class Boots:
         """Nova does not say which hosts do not fit and why; the hosts of the group's members are what we can add."""
         if membership is None or membership.group is None:
             return error
-        rows = self._rows.list_all("vm", tags=group_tag(membership.cid))
+        rows = self.rows.list_all("vm", tags=group_tag(membership.cid))
         hosts = sorted({host for row in rows if (host := host_of(row))})
         where = f"has members on {len(hosts)} hosts: {', '.join(hosts[:20])}"
         why = f"{error.why} server group {membership.cid} ({membership.policy}) {where}"
@@ -381,5 +358,5 @@ class Boots:
 
     def _secret(self) -> str:
         """All conductors that may apply a sealed request have it."""
-        full = complete_settings(self._settings)
+        full = complete_settings(self.settings)
         return full.application_credential_secret or full.password or ""

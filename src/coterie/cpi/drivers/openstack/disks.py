@@ -4,6 +4,7 @@ that come and go with a VM are Nova's, so that they are never without one. Sizes
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark, NotSupported
@@ -22,15 +23,15 @@ _BYTES_PER_GIB = 2**30
 _UNFORCED = (3, 66)  # from here on snapshots of attached volumes need no `force`, and take none
 
 
+@dataclass(frozen=True, slots=True)
 class Volumes:
     """Volumes of any kind: waits for their states, removal, and those that come and go with a VM."""
 
-    def __init__(self, client: Client, rows: Rows, lookups: Lookups, waits: Waits, settings: Settings) -> None:
-        self._client = client
-        self._rows = rows
-        self._lookups = lookups
-        self._waits = waits
-        self._settings = settings
+    client: Client
+    rows: Rows
+    lookups: Lookups
+    waits: Waits
+    settings: Settings
 
     def block_devices(self, spec: VmSpec, image: Row, flavor: Row) -> list[Json]:
         """For a boot: the root disk where it is a volume, and an ephemeral disk; empty where flavor and image are all
@@ -43,71 +44,71 @@ class Volumes:
 
     def has_ephemeral_disk(self, spec: VmSpec) -> bool:
         """Whether the VM is born with one: a volume, or what its flavor brings."""
-        flavor = self._lookups.flavor(spec.instance_type)
+        flavor = self.lookups.flavor(spec.instance_type)
         return bool(spec.ephemeral_disk or flavor.get("OS-FLV-EXT-DATA:ephemeral"))
 
     def list_attached(self, server: str, *, passing: bool) -> list[str]:
         """Of a server, the volumes that go with it (`passing`), or its persistent disks."""
         path = f"/servers/{server}/os-volume_attachments"
-        answer = self._client.look(f"list disks of {server}", "compute", path) or {}
+        answer = self.client.look(f"list disks of {server}", "compute", path) or {}
         rows: list[Row] = answer.get("volumeAttachments", [])
         return [str(row["volumeId"]) for row in rows if bool(row.get("delete_on_termination")) is passing]
 
     def delete(self, wanted: str) -> None:
         """Gone when this returns."""
         try:
-            self._rows.delete("disk", wanted)
+            self.rows.delete("disk", wanted)
         except Refusal:
-            row = self._rows.read("disk", wanted)
+            row = self.rows.read("disk", wanted)
             if row and not is_gone(row):  # else Nova is deleting it already
                 raise
-        self._waits.until(f"the deletion of volume {wanted}", lambda: self._gone("disk", wanted))
+        self.waits.until(f"the deletion of volume {wanted}", lambda: self._gone("disk", wanted))
 
     def wait_for_state(self, wanted: str, *states: str) -> Row:
         """The volume once it is in one of these states."""
 
         def look() -> Row | None:
-            row = self._rows.read("disk", wanted)
+            row = self.rows.read("disk", wanted)
             if row is None:
                 raise CpiError(f"volume {wanted} is gone", why="it was deleted", remedy="repeat", retryable=True)
             if str(row["status"]).startswith("error"):
                 raise _cinder_failed(f"volume {wanted}", f"its status is {row['status']}")
             return row if row["status"] in states else None
 
-        return self._waits.until(f"volume {wanted} being {' or '.join(states)}", look)
+        return self.waits.until(f"volume {wanted} being {' or '.join(states)}", look)
 
     def wait_until_idle(self, wanted: str) -> None:
         """Until Cinder has ended what it does with the volume, well or not, or the volume is gone."""
 
         def look() -> bool | None:
-            row = self._rows.read("disk", wanted)
+            row = self.rows.read("disk", wanted)
             return None if row and row["status"] in _BUSY else True
 
-        self._waits.until(f"volume {wanted} being idle", look)
+        self.waits.until(f"volume {wanted} being idle", look)
 
     def delete_snapshot(self, wanted: str) -> None:
-        if self._rows.read("snapshot", wanted) is None:
+        if self.rows.read("snapshot", wanted) is None:
             return
         try:
-            self._rows.delete("snapshot", wanted)
+            self.rows.delete("snapshot", wanted)
         except Refusal:
-            row = self._rows.read("snapshot", wanted)
+            row = self.rows.read("snapshot", wanted)
             if row and not is_gone(row):
                 raise
-        self._waits.until(f"the deletion of snapshot {wanted}", lambda: self._gone("snapshot", wanted))
+        self.waits.until(f"the deletion of snapshot {wanted}", lambda: self._gone("snapshot", wanted))
 
     def wait_for_snapshot(self, wanted: str) -> None:
         def look() -> bool | None:
-            row = self._rows.read("snapshot", wanted)
+            row = self.rows.read("snapshot", wanted)
             if row is None or row["status"] == "error":
                 raise _cinder_failed(f"snapshot {wanted}", "its status is error" if row else "it is gone")
             return True if row["status"] == "available" else None
 
-        self._waits.until(f"snapshot {wanted}", look)
+        self.waits.until(f"snapshot {wanted}", look)
 
     def _root_volume(self, spec: VmSpec, image: Row, flavor: Row) -> VolumeSpec | None:
         """Flavors without a disk of their own boot from volumes only."""
-        wanted = self._settings.boot_from_volume if spec.boot_from_volume is None else spec.boot_from_volume
+        wanted = self.settings.boot_from_volume if spec.boot_from_volume is None else spec.boot_from_volume
         if spec.root_disk:
             return spec.root_disk
         if not wanted and flavor.get("disk"):
@@ -122,55 +123,47 @@ class Volumes:
         """None: on the host itself."""
         if volume is None:
             return {"destination_type": "local", "delete_on_termination": True}
-        kind = self._lookups.volume_type(volume.type)
+        kind = self.lookups.volume_type(volume.type)
         body = {"destination_type": "volume", "volume_size": volume.size, "delete_on_termination": True}
         return {**body, **({"volume_type": kind} if kind else {})}
 
     def _gone(self, kind: Any, wanted: str) -> bool | None:
-        row = self._rows.read(kind, wanted)
+        row = self.rows.read(kind, wanted)
         if row is not None and row["status"] == "error_deleting":
             raise CpiError(f"{kind} {wanted} cannot be deleted", why="error_deleting", remedy="repeat", retryable=True)
         return True if row is None else None
 
 
+@dataclass(frozen=True, slots=True)
 class Disks:
     """Persistent disks."""
 
-    def __init__(
-        self,
-        client: Client,
-        rows: Rows,
-        lookups: Lookups,
-        volumes: Volumes,
-        waits: Waits,
-        writer: SingleWriter[Refusal],
-    ) -> None:
-        self._client = client
-        self._rows = rows
-        self._lookups = lookups
-        self._volumes = volumes
-        self._waits = waits
-        self._writer = writer
+    client: Client
+    rows: Rows
+    lookups: Lookups
+    volumes: Volumes
+    waits: Waits
+    writer: SingleWriter[Refusal]
 
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec = read_disk_spec(cloud_properties)
         if size_mb < 1:
             raise InvalidCall(f"a disk of {size_mb} MB cannot be made", remedy="ask for at least 1 MB")
-        zone = self._lookups.volume_zone(spec.availability_zone or self._zone_of(vm_cid))
+        zone = self.lookups.volume_zone(spec.availability_zone or self._zone_of(vm_cid))
         if spec.availability_zone and zone is None:
             raise InvalidCall(
                 f"cloud_properties.availability_zone {spec.availability_zone!r} is none of Cinder's",
-                remedy=f"use one of: {', '.join(self._lookups.zones('block-storage'))}",
+                remedy=f"use one of: {', '.join(self.lookups.zones('block-storage'))}",
             )
         body: Json = {
             "size": gib(size_mb),
             "name": (spec.name or mark.name())[:_NAME_LIMIT],
             "metadata": mark_tags(mark),
-            "volume_type": self._lookups.volume_type(spec.type),
+            "volume_type": self.lookups.volume_type(spec.type),
             "availability_zone": zone,
         }
-        wanted = self._writer.submit("disk", mark.intent, self._rows.create_change("disk", mark, body)).cid
-        wait_or_remove(lambda: self._wait_until_usable(wanted), lambda: self._volumes.delete(wanted))
+        wanted = self.writer.submit("disk", mark.intent, self.rows.create_change("disk", mark, body)).cid
+        wait_or_remove(lambda: self._wait_until_usable(wanted), lambda: self.volumes.delete(wanted))
         return wanted
 
     def delete(self, disk_cid: str) -> None:
@@ -179,9 +172,9 @@ class Disks:
             return
         _require_detached(row)
         if row["status"] in _BUSY:
-            self._volumes.wait_until_idle(disk_cid)
+            self.volumes.wait_until_idle(disk_cid)
         try:
-            self._volumes.delete(disk_cid)
+            self.volumes.delete(disk_cid)
         except Refusal as error:
             if error.status != BAD:
                 raise
@@ -198,25 +191,25 @@ class Disks:
         if vm_cid not in disk_users(disk):
             _require_detached(disk)
             self._attach(vm_cid, disk_cid)
-            disk = self._volumes.wait_for_state(disk_cid, "in-use")
+            disk = self.volumes.wait_for_state(disk_cid, "in-use")
         return _hint(disk, vm_cid)
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
         if vm_cid not in disk_users(self._require(disk_cid)):
             return
         path = f"/servers/{vm_cid}/os-volume_attachments/{disk_cid}"
-        self._client.delete(f"detach disk {disk_cid}", "compute", path)
+        self.client.delete(f"detach disk {disk_cid}", "compute", path)
 
         def left() -> bool | None:
             return None if vm_cid in disk_users(self._require(disk_cid)) else True
 
-        self._waits.until(f"the detachment of disk {disk_cid}", left)
+        self.waits.until(f"the detachment of disk {disk_cid}", left)
 
     def set_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
         wanted = user_metadata(metadata)
         self._require(disk_cid)
         path = f"/volumes/{disk_cid}/metadata"
-        self._client.send("POST", f"describe disk {disk_cid}", "block-storage", path, {"metadata": wanted})
+        self.client.send("POST", f"describe disk {disk_cid}", "block-storage", path, {"metadata": wanted})
 
     def resize(self, disk_cid: str, new_size_mb: int) -> None:
         self._grow(self._require_changeable(disk_cid, new_size_mb), new_size_mb)
@@ -225,43 +218,43 @@ class Disks:
         """In place: size, type, or both."""
         spec = read_disk_spec(cloud_properties)
         disk = self._require_changeable(disk_cid, new_size_mb)
-        kind = self._lookups.volume_type(spec.type) if spec.type else None
+        kind = self.lookups.volume_type(spec.type) if spec.type else None
         if kind and kind != disk.get("volume_type"):
             self._act(disk_cid, {"os-retype": {"new_type": kind, "migration_policy": "on-demand"}}, "change")
-            if self._volumes.wait_for_state(disk_cid, "available").get("volume_type") != kind:
+            if self.volumes.wait_for_state(disk_cid, "available").get("volume_type") != kind:
                 why = f"Cinder did not make it {kind}"
                 raise CpiError(f"disk {disk_cid} kept its type", why=why, remedy="look at Cinder's log")
         self._grow(disk, new_size_mb)
 
     def snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
-        known = self._rows.find_live("snapshot", mark)
+        known = self.rows.find_live("snapshot", mark)
         wanted = str(known["id"]) if known else self._create_snapshot(disk_cid, metadata, mark)
-        wait_or_remove(lambda: self._volumes.wait_for_snapshot(wanted), lambda: self._volumes.delete_snapshot(wanted))
+        wait_or_remove(lambda: self.volumes.wait_for_snapshot(wanted), lambda: self.volumes.delete_snapshot(wanted))
         return wanted
 
     def _create_snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
         self._require(disk_cid)
         described = {**user_metadata(metadata), **mark_tags(mark)}
         body: Json = {"volume_id": disk_cid, "name": mark.name(), "metadata": described}
-        if (self._client.microversion("block-storage") or _UNFORCED) < _UNFORCED:
+        if (self.client.microversion("block-storage") or _UNFORCED) < _UNFORCED:
             body["force"] = True
-        return self._writer.submit("snapshot", mark.intent, self._rows.create_change("snapshot", mark, body)).cid
+        return self.writer.submit("snapshot", mark.intent, self.rows.create_change("snapshot", mark, body)).cid
 
     def _wait_until_usable(self, wanted: str) -> Row:
-        return self._volumes.wait_for_state(wanted, "available", "in-use")
+        return self.volumes.wait_for_state(wanted, "available", "in-use")
 
     def _attach(self, vm_cid: str, disk_cid: str) -> None:
         body = {"volumeAttachment": {"volumeId": disk_cid}}
         path = f"/servers/{vm_cid}/os-volume_attachments"
         try:
-            self._client.send("POST", f"attach disk {disk_cid}", "compute", path, body)
+            self.client.send("POST", f"attach disk {disk_cid}", "compute", path, body)
         except Refusal:
             # another call may have attached it there meanwhile
             if vm_cid not in disk_users(self._wait_until_usable(disk_cid)):
                 raise
 
     def _require_changeable(self, disk_cid: str, new_size_mb: int) -> Row:
-        self._volumes.wait_until_idle(disk_cid)
+        self.volumes.wait_until_idle(disk_cid)
         disk = self._require(disk_cid)
         if gib(new_size_mb) < int(disk["size"]):
             raise NotSupported(f"disk {disk_cid} cannot shrink", remedy="copy it to a smaller one")
@@ -275,15 +268,15 @@ class Disks:
         self._act(disk_cid, {"os-extend": {"new_size": wanted}}, "extend")
 
         def has_grown() -> bool | None:
-            return True if int(self._volumes.wait_for_state(disk_cid, "available")["size"]) >= wanted else None
+            return True if int(self.volumes.wait_for_state(disk_cid, "available")["size"]) >= wanted else None
 
-        self._waits.until(f"the growth of disk {disk_cid}", has_grown)
+        self.waits.until(f"the growth of disk {disk_cid}", has_grown)
 
     def _act(self, disk_cid: str, action: Json, what: str) -> None:
-        self._client.send("POST", f"{what} disk {disk_cid}", "block-storage", f"/volumes/{disk_cid}/action", action)
+        self.client.send("POST", f"{what} disk {disk_cid}", "block-storage", f"/volumes/{disk_cid}/action", action)
 
     def _find(self, wanted: str) -> Row | None:
-        row = self._rows.read("disk", wanted)
+        row = self.rows.read("disk", wanted)
         return None if row is None or is_gone(row) else row
 
     def _require(self, disk_cid: str) -> Row:
@@ -293,7 +286,7 @@ class Disks:
         return row
 
     def _zone_of(self, vm_cid: str | None) -> str | None:
-        server = self._rows.read("vm", vm_cid) if vm_cid else None
+        server = self.rows.read("vm", vm_cid) if vm_cid else None
         return server.get("OS-EXT-AZ:availability_zone") if server else None
 
 

@@ -4,6 +4,7 @@ What changes rarely is remembered for a while."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NetworkNotFound, StemcellNotFound
 from coterie.cpi.drivers.openstack.client import Client, Row
@@ -17,16 +18,16 @@ _SIZES = ("cpu", "ram", "ephemeral_disk_size")
 _SYSTEM_GIB = 3  # of a root disk, that the system itself needs
 
 
+@dataclass(frozen=True, slots=True)
 class Lookups:
-    def __init__(self, client: Client, rows: Rows, settings: Settings) -> None:
-        self._client = client
-        self._rows = rows
-        self._settings = settings
-        self._cache = LookupCache(_REMEMBERED_S)
+    client: Client
+    rows: Rows
+    settings: Settings
+    _cache: LookupCache = field(default_factory=lambda: LookupCache(_REMEMBERED_S), init=False)
 
     def flavors(self) -> Sequence[Row]:
         return self._cache.get(
-            "flavors", lambda: self._client.list_all("list flavors", "compute", "/flavors/detail", "flavors")
+            "flavors", lambda: self.client.list_all("list flavors", "compute", "/flavors/detail", "flavors")
         )
 
     def flavor(self, wanted: str) -> Row:
@@ -55,11 +56,11 @@ class Lookups:
 
     def volume_type(self, wanted: str | None) -> str | None:
         """As Cinder will check it; None: Cinder's own default."""
-        name = wanted or self._settings.default_volume_type
+        name = wanted or self.settings.default_volume_type
         if name is None:
             return None
         rows = self._cache.get(
-            "types", lambda: self._client.get("list volume types", "block-storage", "/types")["volume_types"]
+            "types", lambda: self.client.get("list volume types", "block-storage", "/types")["volume_types"]
         )
         return str(pick_one(rows, name, "volume type", where="cloud_properties.type")["name"])
 
@@ -67,18 +68,18 @@ class Lookups:
         """Availability zones of Nova, or of Cinder, that are up."""
         rows = self._cache.get(
             f"zones of {service}",
-            lambda: self._client.get("list zones", service, "/os-availability-zone")["availabilityZoneInfo"],
+            lambda: self.client.get("list zones", service, "/os-availability-zone")["availabilityZoneInfo"],
         )
         return sorted(str(row["zoneName"]) for row in rows if row["zoneState"]["available"])
 
     def volume_zone(self, wanted: str | None) -> str | None:
         """Cinder has zones of its own; one that it does not know is left to its default."""
-        name = wanted or self._settings.default_availability_zone
+        name = wanted or self.settings.default_availability_zone
         return name if name in self.zones("block-storage") else None
 
     def image(self, stemcell_cid: str) -> Row:
         wanted = stemcell_cid.removeprefix(LIGHT)
-        found = self._cache.get(_image_key(wanted), lambda: _as_list(self._rows.read("image", wanted)))
+        found = self._cache.get(_image_key(wanted), lambda: _as_list(self.rows.read("image", wanted)))
         if found and found[0].get("status") == "active":
             return found[0]
         self.forget_image(wanted)
@@ -93,7 +94,7 @@ class Lookups:
 
     def network(self, wanted: str | None) -> Row:
         """The one named, the default one, or the only one that the project can boot on."""
-        name = wanted or self._settings.default_network
+        name = wanted or self.settings.default_network
         found = self._cache.get(f"network {name}", lambda: self._list_networks(name))
         if len(found) == 1:
             return found[0]
@@ -110,11 +111,11 @@ class Lookups:
 
     def external_network(self, wanted: str | None) -> Row:
         """Where floating addresses come from."""
-        name = wanted or self._settings.external_network
+        name = wanted or self.settings.external_network
         if name:
             return self.network(name)
         external = {"router:external": True}
-        rows = self._cache.get("external", lambda: list(self._rows.list_all("network", **external)))
+        rows = self._cache.get("external", lambda: list(self.rows.list_all("network", **external)))
         if len(rows) == 1:
             return rows[0]
         raise InvalidCall(
@@ -124,10 +125,10 @@ class Lookups:
 
     def _list_networks(self, name: str | None) -> list[Row]:
         if name and is_uuid(name):
-            return _as_list(self._rows.read("network", name))
+            return _as_list(self.rows.read("network", name))
         if name:
-            return list(self._rows.list_all("network", name=name))
-        return [row for row in self._rows.list_all("network") if not row.get("router:external")]
+            return list(self.rows.list_all("network", name=name))
+        return [row for row in self.rows.list_all("network") if not row.get("router:external")]
 
 
 def _image_key(wanted: str) -> str:

@@ -8,6 +8,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import CpiError, Json, Mark, NoPlacement, Unavailable, VMCreationFailed, VMNotFound
@@ -41,16 +42,17 @@ _NAME_LIMIT = 255
 _BRIEF = {"OpenStack-API-Version": "compute 2.74"}
 
 
+@dataclass(frozen=True, slots=True)
 class Servers:
     """Nova's servers, one by one. To read a whole server Nova asks Neutron too, so ours are waited for in short lists,
     by their tags; all that boot at the same time in one list."""
 
-    def __init__(self, client: Client, rows: Rows, waits: Waits) -> None:
-        self._client = client
-        self._rows = rows
-        self._waits = waits
-        self._listing = threading.Lock()
-        self._building: dict[str, tuple[float, frozenset[str]]] = {}  # by Director: when it was listed, and the ids
+    client: Client
+    rows: Rows
+    waits: Waits
+    _listing: threading.Lock = field(default_factory=threading.Lock, init=False)
+    # by Director: when its building servers were listed, and their ids
+    _building: dict[str, tuple[float, frozenset[str]]] = field(default_factory=dict, init=False)
 
     def wait_until_running(self, wanted: str, mark: Mark | None) -> None:
         """One that failed, or went, is an error that says why."""
@@ -61,12 +63,12 @@ class Servers:
                 return None
             return True if mark and self._is_listed(wanted, mark, status="ACTIVE") else self._is_decided(wanted)
 
-        self._waits.until(f"the boot of server {wanted}", look, first_s=self._waits.poll_s)
+        self.waits.until(f"the boot of server {wanted}", look, first_s=self.waits.poll_s)
 
     def delete(self, wanted: str, mark: Mark | None) -> None:
         """Gone when this returns."""
         try:
-            self._rows.delete("vm", wanted)
+            self.rows.delete("vm", wanted)
         except Refusal as error:
             if error.status != CONFLICT or not self._is_deleting(wanted):
                 raise
@@ -76,17 +78,17 @@ class Servers:
         """None where there is no such server. Before it has a host only the whole server shows its tags."""
         if not is_uuid(wanted):
             return None
-        answer = self._client.look(f"look at server {wanted}", "compute", f"/servers/{wanted}/tags")
-        found = answer or self._rows.read("vm", wanted)
+        answer = self.client.look(f"look at server {wanted}", "compute", f"/servers/{wanted}/tags")
+        found = answer or self.rows.read("vm", wanted)
         return None if found is None else list(found.get("tags") or ())
 
     def act(self, wanted: str, action: Row, what: str) -> None:
-        self._client.send("POST", f"{what} server {wanted}", "compute", f"/servers/{wanted}/action", action)
+        self.client.send("POST", f"{what} server {wanted}", "compute", f"/servers/{wanted}/action", action)
 
     def require_listed(self, ports: Sequence[Row]) -> None:
         """Nova silently leaves servers of a cell that is down out of its lists; their ports still name them."""
         for server in {str(port["device_id"]) for port in ports if port.get("device_id")}:
-            row = self._rows.read("vm", server)
+            row = self.rows.read("vm", server)
             if row is not None and not is_gone(row):
                 raise Unavailable(
                     f"server {server} is there, and Nova does not list it",
@@ -98,12 +100,12 @@ class Servers:
         def look() -> bool | None:
             if mark and self._is_listed(wanted, mark):
                 return None
-            server = self._rows.read("vm", wanted)
+            server = self.rows.read("vm", wanted)
             if server is not None and server["status"] == _DEFERRED:
                 self._delete_for_good(wanted)
             return True if server is None else None
 
-        self._waits.until(f"the deletion of server {wanted}", look, first_s=self._waits.poll_s)
+        self.waits.until(f"the deletion of server {wanted}", look, first_s=self.waits.poll_s)
 
     def _delete_for_good(self, wanted: str) -> None:
         try:
@@ -113,27 +115,27 @@ class Servers:
                 raise
 
     def _is_deleting(self, wanted: str) -> bool:
-        server = self._rows.read("vm", wanted)
+        server = self.rows.read("vm", wanted)
         return server is None or server.get("OS-EXT-STS:task_state") == "deleting"
 
     def _list_building(self, director: str, since: float) -> frozenset[str]:
         """The servers of a Director that are being built; listed once for all waiting threads, not before `since`."""
         with self._listing:
             listed_at, found = self._building.get(director, (0.0, frozenset()))
-            if listed_at < max(since, time.monotonic() - self._waits.poll_s):
+            if listed_at < max(since, time.monotonic() - self.waits.poll_s):
                 listed_at = time.monotonic()
                 params = {"tags": director_tag(director), "status": "BUILD"}
-                rows = self._client.list_all("list building servers", "compute", "/servers", "servers", **params)
+                rows = self.client.list_all("list building servers", "compute", "/servers", "servers", **params)
                 found = frozenset(ids(rows))
                 self._building[director] = listed_at, found
             return found
 
     def _is_listed(self, wanted: str, mark: Mark, **more: Any) -> bool:
         params = {**LISTINGS["vm"].by_mark(mark), **more}
-        return wanted in ids(self._client.get("look for servers", "compute", "/servers", **params)["servers"])
+        return wanted in ids(self.client.get("look for servers", "compute", "/servers", **params)["servers"])
 
     def _is_decided(self, wanted: str) -> bool | None:
-        server = self._rows.read("vm", wanted)
+        server = self.rows.read("vm", wanted)
         if server is None:
             why = "it was deleted while it was built"
             raise VMCreationFailed(f"server {wanted} is gone", why=why, remedy="repeat", retryable=True)
@@ -151,37 +153,26 @@ def _boot_failed(server: Row) -> VMCreationFailed:
     return VMCreationFailed("Nova could not build the VM", why=text, remedy=remedy, retryable=True)
 
 
+@dataclass(frozen=True, slots=True)
 class Machines:
     """Whole VMs: the server with everything that comes and goes with it."""
 
-    def __init__(
-        self,
-        client: Client,
-        rows: Rows,
-        servers: Servers,
-        ports: Ports,
-        floating_ips: FloatingIps,
-        volumes: Volumes,
-        key_pairs: KeyPairs,
-        settings: Settings,
-        director_uuid: str,
-    ) -> None:
-        self._client = client
-        self._rows = rows
-        self._servers = servers
-        self._ports = ports
-        self._floating_ips = floating_ips
-        self._volumes = volumes
-        self._key_pairs = key_pairs
-        self._settings = settings
-        self._director_uuid = director_uuid
+    client: Client
+    rows: Rows
+    servers: Servers
+    ports: Ports
+    floating_ips: FloatingIps
+    volumes: Volumes
+    key_pairs: KeyPairs
+    settings: Settings
+    director_uuid: str
 
     def exists(self, vm_cid: str) -> bool:
-        row = self._rows.read("vm", vm_cid)
+        row = self.rows.read("vm", vm_cid)
         return row is not None and not is_gone(row)
 
     def require(self, vm_cid: str) -> Row:
-        row = self._rows.read("vm", vm_cid)
+        row = self.rows.read("vm", vm_cid)
         if row is None or is_gone(row):
             raise _missing(vm_cid)
         return row
@@ -190,52 +181,52 @@ class Machines:
         """One that is off is started."""
         server = self.require(vm_cid)
         action = {"os-start": None} if server["status"] == "SHUTOFF" else {"reboot": {"type": "SOFT"}}
-        self._servers.act(vm_cid, action, "restart")
-        self._servers.wait_until_running(vm_cid, None)
+        self.servers.act(vm_cid, action, "restart")
+        self.servers.wait_until_running(vm_cid, None)
 
     def set_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
         wanted = user_metadata(metadata)
         self._describe(vm_cid, "POST", "/metadata", {"metadata": wanted})
         shown = str(metadata.get("name") or "").strip()[:_NAME_LIMIT]
-        if self._settings.human_readable_vm_names and shown:
+        if self.settings.human_readable_vm_names and shown:
             self._describe(vm_cid, "PUT", "", {"server": {"name": shown}}, headers=_BRIEF)
 
     def delete(self, wanted: str) -> None:
         """Gone when this returns; gone already is fine. Killed anywhere and repeated, it goes on where it was."""
-        tags = self._servers.read_tags(wanted)
+        tags = self.servers.read_tags(wanted)
         if tags is None:
-            self._ports.delete(self._ports.list_leaving(wanted))  # an earlier call may have died before its ports went
+            self.ports.delete(self.ports.list_leaving(wanted))  # an earlier call may have died before its ports went
             return
         mark = mark_of_tags(tags) or self._young_mark(wanted)
         has = set(tags) if mark_of_tags(tags) else {VIP, VOLUME, KEY}  # a young one may have any
         ports = self._list_ports(wanted, mark) if mark else []
         if mark and VIP in has:
-            self._floating_ips.detach(ports)
-        volumes = self._volumes.list_attached(wanted, passing=True) if mark and VOLUME in has else []
-        key = (self._rows.read("vm", wanted) or {}).get("key_name") if mark and KEY in has else None
-        self._ports.note_leaving(ports, wanted)
-        self._servers.delete(wanted, mark)
-        self._ports.delete(ports)
+            self.floating_ips.detach(ports)
+        volumes = self.volumes.list_attached(wanted, passing=True) if mark and VOLUME in has else []
+        key = (self.rows.read("vm", wanted) or {}).get("key_name") if mark and KEY in has else None
+        self.ports.note_leaving(ports, wanted)
+        self.servers.delete(wanted, mark)
+        self.ports.delete(ports)
         for volume in volumes:
-            self._volumes.delete(volume)
-        self._key_pairs.release(key)
+            self.volumes.delete(volume)
+        self.key_pairs.release(key)
 
     def delete_unfinished(self, mark: Mark) -> None:
         """Everything under the mark of a VM that was not finished."""
-        for server in self._rows.list_marked("vm", mark):
+        for server in self.rows.list_marked("vm", mark):
             wanted, tags = str(server["id"]), server.get("tags") or ()
-            volumes = self._volumes.list_attached(wanted, passing=True) if VOLUME in tags else []
-            self._servers.delete(wanted, mark)
+            volumes = self.volumes.list_attached(wanted, passing=True) if VOLUME in tags else []
+            self.servers.delete(wanted, mark)
             for volume in volumes:
-                self._volumes.delete(volume)
-        self._floating_ips.release(self._rows.list_marked("ip", mark))
-        ports = self._rows.list_marked("port", mark)
-        self._servers.require_listed(ports)
-        self._ports.delete(ports)
+                self.volumes.delete(volume)
+        self.floating_ips.release(self.rows.list_marked("ip", mark))
+        ports = self.rows.list_marked("port", mark)
+        self.servers.require_listed(ports)
+        self.ports.delete(ports)
 
     def current_id(self) -> str:
         """Inside a VM of this cloud, its metadata service knows."""
-        url = self._settings.metadata_url
+        url = self.settings.metadata_url
         try:
             with urllib.request.urlopen(url, timeout=_METADATA_S) as answer:  # noqa: S310 # the settings allow http only
                 return str(json.loads(answer.read(_METADATA_BYTES))["uuid"])
@@ -247,36 +238,36 @@ class Machines:
             ) from error
 
     def _list_ports(self, server: str, mark: Mark) -> list[Row]:
-        rows = self._rows.list_marked("port", mark)
+        rows = self.rows.list_marked("port", mark)
         return [port for port in rows if port.get("device_id") in (None, "", server)]
 
     def _young_mark(self, wanted: str) -> Mark | None:
         """Nova writes the tags of a server a moment after the server itself; until it is renamed its name tells."""
-        return read_mark_name(str((self._rows.read("vm", wanted) or {}).get("name")), self._director_uuid)
+        return read_mark_name(str((self.rows.read("vm", wanted) or {}).get("name")), self.director_uuid)
 
     def _describe(self, vm_cid: str, method: str, below: str, body: Json, **more: Any) -> None:
         if not is_uuid(vm_cid):
             raise _missing(vm_cid)
         path = f"/servers/{vm_cid}{below}"
         try:
-            self._client.send(method, f"describe server {vm_cid}", "compute", path, body, **more)
+            self.client.send(method, f"describe server {vm_cid}", "compute", path, body, **more)
         except Refusal as error:
             if error.status == MISSING:
                 raise _missing(vm_cid) from error
             raise
 
 
+@dataclass(frozen=True, slots=True)
 class NovaKeyPairs:
     """Fills the kit's `KeyPairPort`. Nova keeps key pairs per user and by unique names. There is one pair for all VMs
     with a key, under the mark of the first; two calls at once may make two, and each goes with its last VM."""
 
-    def __init__(self, client: Client, rows: Rows, director_uuid: str) -> None:
-        self._client = client
-        self._rows = rows
-        self._director_uuid = director_uuid
+    client: Client
+    rows: Rows
+    director_uuid: str
 
     def find(self, digest: bytes, mark: Mark) -> str | None:
-        names = [str(row["name"]) for row in self._rows.list_all("keypair")]
+        names = [str(row["name"]) for row in self.rows.list_all("keypair")]
         return min((one for one in names if one.endswith(_ending(digest)) and self.is_ours(one)), default=None)
 
     def name(self, digest: bytes, mark: Mark) -> str:
@@ -285,24 +276,24 @@ class NovaKeyPairs:
     def register(self, name: str, public_key: str) -> None:
         pair = {"keypair": {"name": name, "public_key": public_key, "type": "ssh"}}
         try:
-            self._client.send("POST", "register a key pair", "compute", "/os-keypairs", pair)
+            self.client.send("POST", "register a key pair", "compute", "/os-keypairs", pair)
         except Refusal as error:
             if error.status != CONFLICT or error.is_quota:
                 raise
 
     def is_ours(self, name: str) -> bool:
-        return read_mark_name(name, self._director_uuid) is not None
+        return read_mark_name(name, self.director_uuid) is not None
 
     def exists(self, name: str) -> bool:
-        return self._client.look(f"look at key pair {name}", "compute", f"/os-keypairs/{name}") is not None
+        return self.client.look(f"look at key pair {name}", "compute", f"/os-keypairs/{name}") is not None
 
     def list_users(self, name: str) -> tuple[str, ...]:
         """Older releases ignore the filter, so each row is compared."""
-        rows = self._rows.list_all("vm", key_name=name)
+        rows = self.rows.list_all("vm", key_name=name)
         return tuple(ids(row for row in rows if row.get("key_name") == name and not is_gone(row)))
 
     def delete(self, name: str) -> None:
-        self._rows.delete("keypair", name)
+        self.rows.delete("keypair", name)
 
 
 def _ending(digest: bytes) -> str:

@@ -90,15 +90,13 @@ class VmPorts:
         return list(dict.fromkeys(ids(self.by_label.values())))
 
 
+@dataclass(frozen=True, slots=True)
 class Ports:
-    def __init__(
-        self, client: Client, rows: Rows, lookups: Lookups, writer: SingleWriter[Refusal], director_uuid: str
-    ) -> None:
-        self._client = client
-        self._rows = rows
-        self._lookups = lookups
-        self._writer = writer
-        self._director_uuid = director_uuid
+    client: Client
+    rows: Rows
+    lookups: Lookups
+    writer: SingleWriter[Refusal]
+    director_uuid: str
 
     def create(self, nics: Sequence[Nic], security_groups: Mapping[str, Sequence[str]], mark: Mark) -> VmPorts:
         """A port for each NIC; `security_groups`: by the NIC's first label. A port with a static address can be created
@@ -122,27 +120,27 @@ class Ports:
         mark, body = Mark.of_wire(change["mark"]), change["body"]
 
         def fitting() -> list[str]:
-            rows = [row for row in self._rows.list_marked("port", mark) if row["network_id"] == body["network_id"]]
+            rows = [row for row in self.rows.list_marked("port", mark) if row["network_id"] == body["network_id"]]
             free = [row for row in rows if not set(_addresses(row)) & set(change["fixed"])]
             return [one for one in ids(free) if one not in change["taken"]]
 
         return create_if_absent(
             fitting,
-            lambda: str(self._rows.create("port", mark, body)["id"]),
-            lambda second: self._rows.delete("port", second),
+            lambda: str(self.rows.create("port", mark, body)["id"]),
+            lambda second: self.rows.delete("port", second),
             hold,
         )
 
     def delete(self, ports: Iterable[Row]) -> None:
         for port in ports:
-            self._rows.delete("port", str(port["id"]))
+            self.rows.delete("port", str(port["id"]))
 
     def list_leaving(self, server: str) -> list[Row]:
         """Ports of ours that were noted as this server's when its deletion began."""
         note = f"{_LEAVES}{server}"
         return [
             row
-            for row in self._rows.list_all("port", tags=note)
+            for row in self.rows.list_all("port", tags=note)
             if self._mark(row) and note in (row.get("tags") or ()) and row.get("device_id") in (None, "", server)
         ]
 
@@ -158,17 +156,17 @@ class Ports:
 
     def _put(self, port: Row, below: str, body: Json | None) -> None:
         try:
-            self._client.send("PUT", f"change port {port['id']}", "network", f"/ports/{port['id']}{below}", body)
+            self.client.send("PUT", f"change port {port['id']}", "network", f"/ports/{port['id']}{below}", body)
         except Refusal as error:
             if error.status != MISSING:
                 raise
 
     def _mark(self, port: Row) -> Mark | None:
-        return LISTINGS["port"].mark(port, self._director_uuid)
+        return LISTINGS["port"].mark(port, self.director_uuid)
 
     def _body(self, nic: Nic, security_groups: Sequence[str], mark: Mark) -> Json:
         return {
-            "network_id": self._lookups.network(nic.network)["id"],
+            "network_id": self.lookups.network(nic.network)["id"],
             "name": mark.name(),
             "description": director_tag(mark.director),
             **({"security_groups": list(security_groups)} if security_groups else {}),
@@ -178,13 +176,13 @@ class Ports:
     def _create_free(self, body: Json, mark: Mark, taken: list[str], fixed: list[str]) -> tuple[Row, bool]:
         """Without an address of its own a port could be created twice. `taken`: ports of the VM's NICs before this one;
         `fixed`: addresses of all its NICs that have one."""
-        change = {**self._rows.create_change("port", mark, body), "taken": taken, "fixed": fixed}
-        created = self._writer.submit("port", mark.intent, change)
-        return self._rows.read("port", created.cid) or {"id": created.cid}, created.new
+        change = {**self.rows.create_change("port", mark, body), "taken": taken, "fixed": fixed}
+        created = self.writer.submit("port", mark.intent, change)
+        return self.rows.read("port", created.cid) or {"id": created.cid}, created.new
 
     def _create_fixed(self, body: Json, mark: Mark) -> tuple[Row, bool]:
         try:
-            return self._rows.create("port", mark, body), True
+            return self.rows.create("port", mark, body), True
         except Refusal as error:
             if error.status != CONFLICT or error.is_quota:
                 raise
@@ -193,7 +191,7 @@ class Ports:
     def _create_after_conflict(self, body: Json, mark: Mark) -> tuple[Row, bool]:
         """The address belongs to this very VM, to one of ours that is gone, or to something that keeps it."""
         for ip in [one["ip_address"] for one in body["fixed_ips"]]:
-            for port in list(self._rows.list_all("port", network_id=body["network_id"], fixed_ips=f"ip_address={ip}")):
+            for port in list(self.rows.list_all("port", network_id=body["network_id"], fixed_ips=f"ip_address={ip}")):
                 if ip not in _addresses(port) or port["network_id"] != body["network_id"]:
                     continue  # a filter that was ignored proves nothing
                 holder = self._mark(port)
@@ -202,11 +200,11 @@ class Ports:
                 if holder is None or not self._is_abandoned(port, holder):
                     raise _address_taken(ip, port, ours=holder is not None)
                 self.delete([port])
-        return self._rows.create("port", mark, body), True
+        return self.rows.create("port", mark, body), True
 
     def _is_abandoned(self, port: Row, holder: Mark) -> bool:
         """A port of ours without a server, and without one that could still get it."""
-        return not port.get("device_id") and not self._rows.list_marked("vm", holder)
+        return not port.get("device_id") and not self.rows.list_marked("vm", holder)
 
 
 def _addresses(port: Row) -> list[str]:
@@ -226,14 +224,14 @@ def _address_taken(ip: str, port: Row, *, ours: bool) -> VMCreationFailed:
 # -- floating addresses --
 
 
+@dataclass(frozen=True, slots=True)
 class FloatingIps:
     """One that the project does not have yet is allocated, and released only if we allocated it."""
 
-    def __init__(self, client: Client, rows: Rows, lookups: Lookups, director_uuid: str) -> None:
-        self._client = client
-        self._rows = rows
-        self._lookups = lookups
-        self._director_uuid = director_uuid
+    client: Client
+    rows: Rows
+    lookups: Lookups
+    director_uuid: str
 
     def claim(self, request: NetworkRequest, port: Row, mark: Mark) -> Row:
         """The address, if it is free for this port; allocated now, if the project does not have it."""
@@ -253,31 +251,31 @@ class FloatingIps:
     def detach(self, ports: Iterable[Row]) -> None:
         """No floating address leads to these ports any more; those that we allocated for them are released."""
         for port in ports:
-            rows = self._rows.list_all("ip", port_id=port["id"])
+            rows = self.rows.list_all("ip", port_id=port["id"])
             for row in [row for row in rows if row.get("port_id") == port["id"]]:
                 mark = mark_of_description(row.get("description"))
-                if mark and mark.director == self._director_uuid:
+                if mark and mark.director == self.director_uuid:
                     self.release([row])
                 else:
                     self._attach(row, None)
 
     def release(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            self._rows.delete("ip", str(row["id"]))
+            self.rows.delete("ip", str(row["id"]))
 
     def _find(self, ip: str) -> Row | None:
-        rows = self._rows.list_all("ip", floating_ip_address=ip, project_id=self._client.project)
+        rows = self.rows.list_all("ip", floating_ip_address=ip, project_id=self.client.project)
         return next((row for row in rows if row["floating_ip_address"] == ip), None)
 
     def _allocate(self, request: NetworkRequest, mark: Mark) -> Row:
         """Only administrators may choose an address; Neutron gives each address once."""
         body = {
-            "floating_network_id": self._lookups.external_network(network_name(request))["id"],
+            "floating_network_id": self.lookups.external_network(network_name(request))["id"],
             "floating_ip_address": request.ip,
             "description": description(mark),
         }
         try:
-            return self._rows.create("ip", mark, body)
+            return self.rows.create("ip", mark, body)
         except Refusal as error:
             found = self._find(str(request.ip))
             if found:
@@ -290,19 +288,19 @@ class FloatingIps:
 
     def _attach(self, row: Row, port: str | None) -> None:
         what, body = f"change address {row['floating_ip_address']}", {"floatingip": {"port_id": port}}
-        self._client.send("PUT", what, "network", f"/floatingips/{row['id']}", body)
+        self.client.send("PUT", what, "network", f"/floatingips/{row['id']}", body)
 
 
 # -- managed networks --
 
 
+@dataclass(frozen=True, slots=True)
 class ManagedNetworks:
     """One network with one subnet for each that a Director manages."""
 
-    def __init__(self, client: Client, rows: Rows, writer: SingleWriter[Refusal]) -> None:
-        self._client = client
-        self._rows = rows
-        self._writer = writer
+    client: Client
+    rows: Rows
+    writer: SingleWriter[Refusal]
 
     def create(self, subnet: Json, mark: Mark) -> NetworkCreated:
         for key in subnet.get("cloud_properties") or {}:
@@ -316,22 +314,22 @@ class ManagedNetworks:
             "gateway_ip": str(subnet.get("gateway") or within[1]),
         }
         bare = {key: body[key] for key in ("name", "description")}
-        wanted = self._writer.submit("network", mark.intent, self._rows.create_change("network", mark, bare)).cid
+        wanted = self.writer.submit("network", mark.intent, self.rows.create_change("network", mark, bare)).cid
         found = wait_or_remove(
-            lambda: self._ensure_subnet({**body, "network_id": wanted}), lambda: self._rows.delete("network", wanted)
+            lambda: self._ensure_subnet({**body, "network_id": wanted}), lambda: self.rows.delete("network", wanted)
         )
         addresses = {"range": found["cidr"], "gateway": found["gateway_ip"], "reserved": []}
         return NetworkCreated(wanted, addresses, {"net_id": wanted})
 
     def delete(self, network_cid: str) -> None:
-        if self._rows.read("network", network_cid) is None:
+        if self.rows.read("network", network_cid) is None:
             return
         try:
-            self._rows.delete("network", network_cid)
+            self.rows.delete("network", network_cid)
         except Refusal as error:
             if error.status != CONFLICT:
                 raise
-            ports = ids(self._rows.list_all("port", network_id=network_cid))
+            ports = ids(self.rows.list_all("port", network_id=network_cid))
             raise CpiError(
                 f"network {network_cid} cannot be deleted",
                 why=f"ports on it: {', '.join(ports[:5])}" if ports else error.text,
@@ -345,7 +343,7 @@ class ManagedNetworks:
         if found:
             return found
         try:
-            created: Row = self._client.send("POST", "create a subnet", "network", "/subnets", {"subnet": body})
+            created: Row = self.client.send("POST", "create a subnet", "network", "/subnets", {"subnet": body})
             return dict(created["subnet"])
         except Refusal:
             found = self._find_subnet(body["network_id"])
@@ -354,7 +352,7 @@ class ManagedNetworks:
             return found
 
     def _find_subnet(self, network: str) -> Row | None:
-        rows: list[Row] = self._client.get("list subnets", "network", "/subnets", network_id=network)["subnets"]
+        rows: list[Row] = self.client.get("list subnets", "network", "/subnets", network_id=network)["subnets"]
         return next(iter(rows), None)
 
 

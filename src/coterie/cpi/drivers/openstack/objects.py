@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark
@@ -30,32 +31,22 @@ _NAMED: tuple[Kind, ...] = ("server_group", "keypair")
 _STATES = {"ACTIVE": "running", "SHUTOFF": "stopped", "ERROR": "error", "BUILD": "building", "REBOOT": "running"}
 
 
+@dataclass(frozen=True, slots=True)
 class Objects:
     """`deletes`: what deletes an object of a kind, by its CID; a kind without one is listed, never deleted."""
 
-    def __init__(
-        self,
-        client: Client,
-        rows: Rows,
-        servers: Servers,
-        groups: ServerGroups,
-        records: GroupRecords,
-        nova_keys: NovaKeyPairs,
-        deletes: Mapping[Kind, Delete],
-        director_uuid: str,
-    ) -> None:
-        self._client = client
-        self._rows = rows
-        self._servers = servers
-        self._groups = groups
-        self._records = records
-        self._nova_keys = nova_keys
-        self._deletes = deletes
-        self._director_uuid = director_uuid
+    client: Client
+    rows: Rows
+    servers: Servers
+    groups: ServerGroups
+    records: GroupRecords
+    nova_keys: NovaKeyPairs
+    deletes: Mapping[Kind, Delete]
+    director_uuid: str
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in LISTINGS}
-        return ObjectTable(self._director_uuid, kinds, count_calls=lambda: self._client.calls)
+        return ObjectTable(self.director_uuid, kinds, count_calls=lambda: self.client.calls)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
         return ObjectKind(
@@ -63,19 +54,19 @@ class Objects:
             page=partial(self._page, kind),
             read=partial(self._read, kind),
             describe=partial(self._describe, kind),
-            delete=partial(self._delete, kind) if kind in self._deletes else None,
-            owner=lambda row: owner_of(row.get("tags") or (), str(row.get("name")), self._director_uuid),
+            delete=partial(self._delete, kind) if kind in self.deletes else None,
+            owner=lambda row: owner_of(row.get("tags") or (), str(row.get("name")), self.director_uuid),
             is_gone=is_gone,
             marking="name" if kind in _NAMED else "atomic",
             filtered=bool(LISTINGS[kind].by_director("x")),
         )
 
     def _search(self, kind: Kind, mark: Mark) -> list[Row]:
-        rows = self._rows.list_live(kind, mark)
+        rows = self.rows.list_live(kind, mark)
         if not rows and kind == "server_group":
             return [row for row in self._list_recorded(mark.director) if row["name"] == mark.group_cid]
         if not rows and kind == "vm":
-            self._servers.require_listed(self._rows.list_marked("port", mark))
+            self.servers.require_listed(self.rows.list_marked("port", mark))
         return rows
 
     def _page(self, kind: Kind, director_uuid: str, cursor: str | None) -> RowPage[Row]:
@@ -83,8 +74,8 @@ class Objects:
             return RowPage(self._list_recorded(director_uuid))
         by_director = LISTINGS[kind].by_director(director_uuid)
         # Neutron shows administrators what all projects have
-        within = {"project_id": self._client.project} if kind in ("ip", "security_group") else {}
-        rows, following = self._rows.page(kind, cursor, **by_director, **within)
+        within = {"project_id": self.client.project} if kind in ("ip", "security_group") else {}
+        rows, following = self.rows.page(kind, cursor, **by_director, **within)
         if kind == "server_group" and following is None:
             following = _RECORDED
         # a filter that was ignored proves nothing
@@ -93,13 +84,13 @@ class Objects:
 
     def _read(self, kind: Kind, cid: str, director_uuid: str) -> Row | None:
         if kind == "keypair":
-            return next((row for row in self._rows.list_all(kind) if row["name"] == cid), None)
+            return next((row for row in self.rows.list_all(kind) if row["name"] == cid), None)
         if kind != "server_group":
-            return self._rows.read(kind, cid)
-        present = list(self._rows.list_all(kind))
+            return self.rows.read(kind, cid)
+        present = list(self.rows.list_all(kind))
         named = sorted((row for row in present if row["name"] == cid), key=lambda row: not row.get("members"))
         recorded = [row for row in self._list_recorded(director_uuid) if row["name"] == cid]
-        return next(iter([*named, *recorded]), None) or self._rows.read(kind, cid)
+        return next(iter([*named, *recorded]), None) or self.rows.read(kind, cid)
 
     def _describe(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:
         mark = LISTINGS[kind].mark(row, director_uuid)
@@ -126,11 +117,11 @@ class Objects:
             "ip": lambda: (str(row["port_id"]),) if row.get("port_id") else (),
         }
         asked: Mapping[str, Callable[[], tuple[str, ...]]] = {
-            "image": lambda: tuple(ids(one for one in self._rows.list_all("vm", image=row["id"]) if not is_gone(one))),
-            "keypair": lambda: self._nova_keys.list_users(str(row["name"])),
+            "image": lambda: tuple(ids(one for one in self.rows.list_all("vm", image=row["id"]) if not is_gone(one))),
+            "keypair": lambda: self.nova_keys.list_users(str(row["name"])),
             "security_group": lambda: (
-                *ids(self._rows.list_all("port", security_groups=row["id"])),
-                *self._records.holders(str(row["id"])),
+                *ids(self.rows.list_all("port", security_groups=row["id"])),
+                *self.records.holders(str(row["id"])),
             ),
             "vm": lambda: (),
             "snapshot": lambda: (),
@@ -143,14 +134,14 @@ class Objects:
         used = self._users(kind, row, None) if kind in ("port", "ip") else ()
         if used:
             raise CpiError(f"{kind} {cid} is used by {used[0]}", remedy="delete that first")
-        self._deletes[kind](cid)
+        self.deletes[kind](cid)
 
     def _list_recorded(self, director_uuid: str) -> list[Row]:
         """Server groups without a group of Nova's, as rows."""
-        if not self._records.newest():
+        if not self.records.newest():
             return []
-        present = [str(row["name"]) for row in self._rows.list_all("server_group")]
-        found = self._groups.list_recorded_only(director_uuid, present)
+        present = [str(row["name"]) for row in self.rows.list_all("server_group")]
+        found = self.groups.list_recorded_only(director_uuid, present)
         return [{"id": one.cid, "name": one.cid, "members": list(one.members)} for one in found]
 
 

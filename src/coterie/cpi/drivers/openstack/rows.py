@@ -166,19 +166,19 @@ LISTINGS: dict[Kind, Listing] = {
 # -- the calls --
 
 
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Reads, lists, creates and deletes objects of every kind."""
 
-    def __init__(self, client: Client, page_size: int) -> None:
-        self._client = client
-        self._page_size = page_size
+    client: Client
+    page_size: int
 
     def read(self, kind: Kind, wanted: str) -> Row | None:
         """The object with this id; a text that is no uuid is never an id of the cloud's."""
         if not is_uuid(wanted):
             return None
         listing = LISTINGS[kind]
-        answer = self._client.look(f"look at {kind} {wanted}", listing.service, f"{listing.path}/{wanted}")
+        answer = self.client.look(f"look at {kind} {wanted}", listing.service, f"{listing.path}/{wanted}")
         found: Row | None = (answer or {}).get(listing.one, answer)
         return found
 
@@ -195,12 +195,12 @@ class Rows:
         listing = LISTINGS[kind]
         what, path = f"list objects of kind {kind}", listing.path + listing.detail
         if kind != "server_group":
-            rows, following = self._client.page(what, listing.service, path, listing.key, marker, **params)
+            rows, following = self.client.page(what, listing.service, path, listing.key, marker, **params)
             return [{"id": one.get("name"), **one} for row in rows for one in [row.get(listing.one, row)]], following
         offset = int(marker or 0)
-        rows = self._client.get(what, listing.service, path, limit=self._page_size, offset=offset)[listing.key]
+        rows = self.client.get(what, listing.service, path, limit=self.page_size, offset=offset)[listing.key]
         # Nova silently cuts pages to a limit of its own, so only a short page is the last
-        return rows, str(offset + len(rows)) if len(rows) >= min(self._page_size, _SHORT_PAGE) else None
+        return rows, str(offset + len(rows)) if len(rows) >= min(self.page_size, _SHORT_PAGE) else None
 
     def list_marked(self, kind: Kind, mark: Mark) -> list[Row]:
         """All objects with this mark, the oldest first; more than one only after a race."""
@@ -218,7 +218,7 @@ class Rows:
         """A service that broke while it worked may have created it all the same; it has ended, so one look tells."""
         listing = LISTINGS[kind]
         try:
-            answer = self._client.send("POST", f"create a {kind}", listing.service, listing.path, {listing.one: body})
+            answer = self.client.send("POST", f"create a {kind}", listing.service, listing.path, {listing.one: body})
         except Refusal as error:
             found = self.find_live(kind, mark) if error.status == BROKEN else None
             if found is None:
@@ -242,7 +242,7 @@ class Rows:
 
     def delete(self, kind: Kind, wanted: str, tolerated: tuple[int, ...] = (MISSING,)) -> None:
         listing = LISTINGS[kind]
-        self._client.delete(f"delete {kind} {wanted}", listing.service, f"{listing.path}/{wanted}", tolerated)
+        self.client.delete(f"delete {kind} {wanted}", listing.service, f"{listing.path}/{wanted}", tolerated)
 
 
 def is_uuid(text: str) -> bool:

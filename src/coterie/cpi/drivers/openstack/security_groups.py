@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import InvalidCall, Json, Mark, SecurityGroup
@@ -18,14 +19,14 @@ _EVERY = ("any", "all")
 _EVERYWHERE = ("0.0.0.0/0", "::/0", None)
 
 
+@dataclass(frozen=True, slots=True)
 class NeutronSecurityGroups:
     """Fills the kit's `SecurityGroupCloud`."""
 
-    def __init__(self, client: Client, rows: Rows, writer: SingleWriter[Refusal], director_uuid: str) -> None:
-        self._client = client
-        self._rows = rows
-        self._writer = writer
-        self._director_uuid = director_uuid
+    client: Client
+    rows: Rows
+    writer: SingleWriter[Refusal]
+    director_uuid: str
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By name or id, in this project."""
@@ -41,11 +42,11 @@ class NeutronSecurityGroups:
         return self._existing(rows[0]) if rows else None
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
-        row = self._rows.read("security_group", cid)
+        row = self.rows.read("security_group", cid)
         return self._existing(row) if row else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
-        return [self._existing(row) for row in self._rows.list_marked("security_group", mark)]
+        return [self._existing(row) for row in self.rows.list_marked("security_group", mark)]
 
     def require_rules(self, request: SecurityGroup) -> None:
         for rule in request.rules:
@@ -53,8 +54,8 @@ class NeutronSecurityGroups:
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         body = {"name": name, "description": description(mark)}
-        change = self._rows.create_change("security_group", mark, body)
-        created = self._writer.submit("security_group", name, change)
+        change = self.rows.create_change("security_group", mark, body)
+        created = self.writer.submit("security_group", name, change)
         return self.read(created.cid) or ExistingSecurityGroup(created.cid, mark), created.new
 
     def create_once(self, change: Json, hold: Hold) -> Created:
@@ -63,8 +64,8 @@ class NeutronSecurityGroups:
         mark, body = Mark.of_wire(change["mark"]), change["body"]
         return create_if_absent(
             lambda: ids(self._list_named(str(body["name"]))),
-            lambda: str(self._rows.create("security_group", mark, body)["id"]),
-            lambda second: self._rows.delete("security_group", second),
+            lambda: str(self.rows.create("security_group", mark, body)["id"]),
+            lambda second: self.rows.delete("security_group", second),
             hold,
         )
 
@@ -75,22 +76,22 @@ class NeutronSecurityGroups:
                     self._add_rule({**body, "security_group_id": found.id})
 
     def delete(self, cid: str) -> None:
-        self._rows.delete("security_group", cid)
+        self.rows.delete("security_group", cid)
 
     def delete_if_unused(self, cid: str) -> None:
-        self._rows.delete("security_group", cid, tolerated=(MISSING, CONFLICT))
+        self.rows.delete("security_group", cid, tolerated=(MISSING, CONFLICT))
 
     def _list_named(self, name: str) -> list[Row]:
-        return sorted(self._rows.list_all("security_group", name=name, project_id=self._client.project), key=age)
+        return sorted(self.rows.list_all("security_group", name=name, project_id=self.client.project), key=age)
 
     def _existing(self, row: Row) -> ExistingSecurityGroup:
         mark = mark_of_description(row.get("description"))
-        ours = mark if mark and mark.director == self._director_uuid else None
+        ours = mark if mark and mark.director == self.director_uuid else None
         return ExistingSecurityGroup(str(row["id"]), ours, row)
 
     def _add_rule(self, body: Row) -> None:
         try:
-            self._client.send("POST", "add a rule", "network", "/security-group-rules", {"security_group_rule": body})
+            self.client.send("POST", "add a rule", "network", "/security-group-rules", {"security_group_rule": body})
         except Refusal as error:
             if error.status != CONFLICT or error.is_quota:  # it has the rule already
                 raise

@@ -7,6 +7,7 @@ tags of the project's default security group, which cannot be deleted: `<cid>.<n
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import quote
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from coterie.cpi.kit.server_groups import ExistingGroup
 _TAGS_LIMIT = 50  # of newer Neutrons, for one object
 
 
+@dataclass(frozen=True, slots=True)
 class NovaServerGroups:
     """Fills the kit's `ServerGroupCloud`. A group that was seen is remembered: Nova itself refuses to boot into one
     that is gone."""
@@ -28,25 +30,17 @@ class NovaServerGroups:
     noun = "server group"
     leave_hint = ""
 
-    def __init__(
-        self,
-        rows: Rows,
-        ports: Ports,
-        records: TagRecords,
-        writer: SingleWriter[Refusal],
-        director_uuid: str,
-    ) -> None:
-        self._rows = rows
-        self._ports = ports
-        self._records = records
-        self._writer = writer
-        self._director_uuid = director_uuid
-        self._seen: dict[str, ExistingGroup] = {}
+    rows: Rows
+    ports: Ports
+    records: TagRecords
+    writer: SingleWriter[Refusal]
+    director_uuid: str
+    _seen: dict[str, ExistingGroup] = field(default_factory=dict, init=False)
 
     def find(self, cid: str) -> ExistingGroup | None:
         seen = self._seen.pop(cid, None)
         known = cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else (seen.id if seen else "")
-        row = self._rows.read("server_group", known)
+        row = self.rows.read("server_group", known)
         found = _existing(row) if row else None
         if found is None and not is_adopted(cid):
             found = next(iter(self.list_named(cid)), None)
@@ -59,23 +53,23 @@ class NovaServerGroups:
 
     def list_named(self, name: str) -> list[ExistingGroup]:
         """Nova filters nothing and tells no age: of several, all callers choose the one with members."""
-        found = [_existing(row) for row in self._rows.list_all("server_group") if row["name"] == name]
+        found = [_existing(row) for row in self.rows.list_all("server_group") if row["name"] == name]
         return sorted(found, key=lambda group: (not group.members, group.id))
 
     def list_adoptable(self, name: str) -> list[ExistingGroup]:
         """By name or id: Nova lets many have one name."""
-        return [_existing(row) for row in self._rows.list_all("server_group") if name in (row["name"], row["id"])]
+        return [_existing(row) for row in self.rows.list_all("server_group") if name in (row["name"], row["id"])]
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> tuple[ExistingGroup, bool]:
         body = {"name": mark.group_cid, "policy": metadata.policy}
-        change = self._rows.create_change("server_group", mark, body)
-        created = self._writer.submit("server_group", mark.intent, change)
-        row = self._rows.read("server_group", created.cid) or {**body, "id": created.cid}
+        change = self.rows.create_change("server_group", mark, body)
+        created = self.writer.submit("server_group", mark.intent, change)
+        row = self.rows.read("server_group", created.cid) or {**body, "id": created.cid}
         return _existing(row), created.new
 
     def delete(self, group: ExistingGroup) -> None:
         self._seen.pop(group.name, None)
-        self._rows.delete("server_group", group.id)
+        self.rows.delete("server_group", group.id)
 
     def list_tagged(self, cid: str) -> list[str]:
         return ids(self._list_tagged_rows(cid))
@@ -94,7 +88,7 @@ class NovaServerGroups:
         ours = {str(row["id"]): row for row in self._list_tagged_rows(cid)}
         if group is None:
             return [self._member(row) for row in ours.values()], []
-        found = [ours.get(one) or self._rows.read("vm", one) for one in group.members]
+        found = [ours.get(one) or self.rows.read("vm", one) for one in group.members]
         return [self._member(row) for row in found if row and not is_gone(row)], []
 
     def require_exchange(self, cid: str, group: ExistingGroup | None) -> None:
@@ -105,32 +99,32 @@ class NovaServerGroups:
     ) -> None:
         for row in self._list_tagged_rows(cid):
             mark = mark_of_tags(row.get("tags") or ())
-            for port in self._rows.list_marked("port", mark) if mark else ():
+            for port in self.rows.list_marked("port", mark) if mark else ():
                 has = [str(one) for one in port.get("security_groups") or ()]
                 kept = [one for one in has if one not in set(old)]
                 # a port without any lets nothing through; one that was created without any has the default one
-                wanted = list(dict.fromkeys([*kept, *new])) or [self._records.default_group()]
+                wanted = list(dict.fromkeys([*kept, *new])) or [self.records.default_group()]
                 if set(wanted) != set(has):
-                    self._ports.change(port, {"security_groups": wanted})
+                    self.ports.change(port, {"security_groups": wanted})
 
     def _list_tagged_rows(self, cid: str) -> list[Row]:
-        rows = self._rows.list_all("vm", tags=group_tag(cid))
+        rows = self.rows.list_all("vm", tags=group_tag(cid))
         return [row for row in rows if group_tag(cid) in (row.get("tags") or ()) and not is_gone(row)]
 
     def _member(self, row: Row) -> GroupMember:
         mark = mark_of_tags(row.get("tags") or ())
-        ours = mark is not None and mark.director == self._director_uuid
+        ours = mark is not None and mark.director == self.director_uuid
         return GroupMember(str(row["id"]), host_of(row), ours)
 
 
+@dataclass(frozen=True, slots=True)
 class TagRecords:
     """Fills the kit's `RecordStore`."""
 
     limit = 5  # that one tag of 255 characters holds
 
-    def __init__(self, client: Client, rows: Rows) -> None:
-        self._client = client
-        self._rows = rows
+    client: Client
+    rows: Rows
 
     def list_records(self) -> list[GroupRecord]:
         return [record for record in map(read_record, self._carrier().get("tags") or ()) if record]
@@ -145,20 +139,20 @@ class TagRecords:
 
     def add_record(self, record: GroupRecord) -> None:
         path = _tag_path(self.default_group(), record)
-        self._client.send("PUT", "record security groups", "network", path)
+        self.client.send("PUT", "record security groups", "network", path)
 
     def delete_records(self, records: Sequence[GroupRecord]) -> None:
         carrier = self.default_group()
         for record in records:
-            self._client.delete("delete a record", "network", _tag_path(carrier, record))
+            self.client.delete("delete a record", "network", _tag_path(carrier, record))
 
     def default_group(self) -> str:
         return str(self._carrier()["id"])
 
     def _carrier(self) -> Row:
         """The project's default security group. An administrator's list shows other projects' too."""
-        mine = {"name": "default", "project_id": self._client.project, "fields": ["id", "tags"]}  # without its rules
-        rows = list(self._rows.list_all("security_group", **mine))
+        mine = {"name": "default", "project_id": self.client.project, "fields": ["id", "tags"]}  # without its rules
+        rows = list(self.rows.list_all("security_group", **mine))
         if len(rows) == 1:
             return rows[0]
         raise CpiError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -27,18 +28,18 @@ _FAMILIES = ("hw_", "os_", "vmware_", "img_")
 _IGNORED = ("name", "infrastructure", "hypervisor", "disk", "root_device_name", "image_format", "os")
 
 
+@dataclass(frozen=True, slots=True)
 class Stemcells:
-    def __init__(self, client: Client, rows: Rows, lookups: Lookups, waits: Waits, settings: Settings) -> None:
-        self._client = client
-        self._rows = rows
-        self._lookups = lookups
-        self._waits = waits
-        self._settings = settings
+    client: Client
+    rows: Rows
+    lookups: Lookups
+    waits: Waits
+    settings: Settings
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         properties = _read_properties(cloud_properties)
         if "image_id" in properties:
-            return LIGHT + str(self._lookups.image(str(properties["image_id"]))["id"])
+            return LIGHT + str(self.lookups.image(str(properties["image_id"]))["id"])
         path = Path(image_path)
         if not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
@@ -50,31 +51,31 @@ class Stemcells:
 
     def delete(self, stemcell_cid: str) -> None:
         """A light one is only forgotten: the image was never ours."""
-        if not stemcell_cid.startswith(LIGHT) and self._rows.read("image", stemcell_cid):
+        if not stemcell_cid.startswith(LIGHT) and self.rows.read("image", stemcell_cid):
             self.delete_image(stemcell_cid)
 
     def delete_image(self, wanted: str) -> None:
-        self._lookups.forget_image(wanted)
-        self._rows.delete("image", wanted)
+        self.lookups.forget_image(wanted)
+        self.rows.delete("image", wanted)
 
     def _create_or_follow(self, wanted: str, body: Json, disk: IO[bytes]) -> str | None:
         """The image with this id, ready; None where it was deleted before: Glance takes no id twice."""
         try:
-            self._client.send("POST", "create an image", "image", "/images", {**body, "id": wanted})
+            self.client.send("POST", "create an image", "image", "/images", {**body, "id": wanted})
         except Refusal as error:
             if error.status != CONFLICT or error.is_quota:
                 raise
-            return self._follow(wanted, disk) if self._rows.read("image", wanted) else None
+            return self._follow(wanted, disk) if self.rows.read("image", wanted) else None
         return self._upload_or_remove(wanted, disk)
 
     def _follow(self, wanted: str, disk: IO[bytes]) -> str | None:
         """Another call created it: it uploads now, or died before it did."""
         with suppress(Overdue):
-            return self._wait_until_active(wanted, self._settings.settle_s)
-        row = self._rows.read("image", wanted)
+            return self._wait_until_active(wanted, self.settings.settle_s)
+        row = self.rows.read("image", wanted)
         if row and row["status"] == "queued":
             return self._upload_or_remove(wanted, disk)
-        return self._wait_until_active(wanted, self._settings.state_timeout) if row else None
+        return self._wait_until_active(wanted, self.settings.state_timeout) if row else None
 
     def _upload_or_remove(self, wanted: str, disk: IO[bytes]) -> str:
         return wait_or_remove(lambda: self._upload(wanted, disk), lambda: self.delete_image(wanted))
@@ -82,25 +83,25 @@ class Stemcells:
     def _upload(self, wanted: str, disk: IO[bytes]) -> str:
         kind, path = {"Content-Type": "application/octet-stream"}, f"/images/{wanted}/file"
         try:
-            self._client.send("PUT", f"upload image {wanted}", "image", path, headers=kind, data=_Chunks(disk))
+            self.client.send("PUT", f"upload image {wanted}", "image", path, headers=kind, data=_Chunks(disk))
         except Refusal as error:
             if error.status != CONFLICT:  # another call uploads the same
                 raise
-        return self._wait_until_active(wanted, self._settings.state_timeout)
+        return self._wait_until_active(wanted, self.settings.state_timeout)
 
     def _wait_until_active(self, wanted: str, limit_s: float) -> str:
         def look() -> str | None:
-            row = self._rows.read("image", wanted)
+            row = self.rows.read("image", wanted)
             if row is None or row["status"] in ("killed", "deleted", "pending_delete"):
                 raise StemcellNotFound(
                     f"image {wanted} is gone", why="it was deleted or killed", remedy="upload it again"
                 )
             return wanted if row["status"] == "active" else None
 
-        return self._waits.until(f"image {wanted} being active", look, limit_s)
+        return self.waits.until(f"image {wanted} being active", look, limit_s)
 
     def _body(self, properties: Json, mark: Mark, more: dict[str, str]) -> Json:
-        default = "public" if self._settings.stemcell_public_visibility else "private"
+        default = "public" if self.settings.stemcell_public_visibility else "private"
         return {
             "name": mark.name(),
             "disk_format": properties.get("disk_format", "qcow2"),
@@ -112,15 +113,15 @@ class Stemcells:
         }
 
 
+@dataclass(frozen=True, slots=True)
 class _Chunks:
     """The whole file each time it is iterated: a request that is repeated after a new login must not be empty."""
 
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source = source
+    source: IO[bytes]
 
     def __iter__(self) -> Iterator[bytes]:
-        self._source.seek(0)
-        while chunk := self._source.read(_CHUNK):
+        self.source.seek(0)
+        while chunk := self.source.read(_CHUNK):
             yield chunk
 
 
