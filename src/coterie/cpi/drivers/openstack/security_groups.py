@@ -12,7 +12,7 @@ from coterie.cpi.contract import InvalidCall, Json, Mark, SecurityGroup
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.rows import Rows, age, description, ids, is_uuid, mark_of_description
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
-from coterie.cpi.kit.security_groups import ExistingSecurityGroup
+from coterie.cpi.kit.security_groups import ExistingSecurityGroup, read_ports
 
 _DIRECTIONS = {"in": "ingress", "out": "egress", "ingress": "ingress", "egress": "egress"}
 _EVERY = ("any", "all")
@@ -116,7 +116,7 @@ def _body(rule: Mapping[str, Any], family: str, cidr: str | None, group: str | N
     direction, protocol = str(rule.get("direction", "in")), str(rule.get("protocol") or "tcp").lower()
     if direction not in _DIRECTIONS:
         raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use ingress or egress")
-    low, high = _ports(str(rule.get("ports") or "1-65535")) if protocol in ("tcp", "udp") else (None, None)
+    low, high = read_ports(rule) if protocol in ("tcp", "udp") else (None, None)
     return {
         "direction": _DIRECTIONS[direction],
         "protocol": None if protocol in _EVERY else protocol,
@@ -140,10 +140,3 @@ def _cidr(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise InvalidCall(f"a security rule has cidr {text!r}", remedy="write it like 10.0.0.0/8") from None
-
-
-def _ports(text: str) -> tuple[int, int]:
-    low, _, high = text.partition("-")
-    if not low.strip().isdecimal() or (high and not high.strip().isdecimal()):
-        raise InvalidCall(f"a security rule has ports {text!r}", remedy="write them like 80 or 8000-8080")
-    return int(low), int(high or low)
