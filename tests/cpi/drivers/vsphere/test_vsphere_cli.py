@@ -10,14 +10,19 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from peers.leases import end_leases
 from peers.vsphere_image import write_image
 from peers.vsphere_operator import VsphereOperator
 from tests.cli.conftest import Machine
 from tests.peers.vcenter import Vcenter, vcenter
 
+from coterie.cli.link.api import Api
+from coterie.cli.link.route import UnixRoute
 from coterie.director.process.lock import holder
+from coterie.ledger.store import Ledger
 
 CLOUD = {
     "clouds": [
@@ -77,8 +82,14 @@ def prepared(folder: Path, server: Vcenter) -> Machine:
 
 def await_state(machine: Machine, state: str) -> None:
     """The periodic look comes by."""
-    while machine.run("groups", "-o", "json").json["items"][0]["state"] != state:
+    while listed(machine, "groups")[0]["state"] != state:
         time.sleep(0.2)
+
+
+def listed(machine: Machine, what: str) -> list[dict[str, Any]]:
+    """Over the socket of the running Director: a command would be a process for each look."""
+    found: list[dict[str, Any]] = Api(UnixRoute(machine.home.socket, "test")).list(f"/v1/{what}")["items"]
+    return found
 
 
 def furnish(machine: Machine) -> None:
@@ -97,16 +108,19 @@ def test_turning_groups_on_goes_on_where_a_killed_director_left_it(
     vms = {one["name"]: one["vm_cid"] for one in machine.run("nodes", "-o", "json").json["items"]}
     server.bend("ReconfigureComputeResource_Task", "delay" if moment == "before" else "late", ms=3000)
     deploying = machine.start("deploy", "web.yml")
-    while not any(one["state"] == "changing" for one in machine.run("nodes", "-o", "json").json["items"]):
+    while not any(one["state"] == "changing" for one in listed(machine, "nodes")):
         time.sleep(0.05)
     time.sleep(1)
     dead = holder(machine.home.lock)
     assert dead is not None
     os.kill(dead.pid, signal.SIGKILL)
     deploying.communicate()
+    ledger = Ledger.open(f"sqlite:///{machine.home.ledger}")
+    end_leases(ledger)
+    ledger.close()
     assert machine.run("tasks").code == 0  # starts the Director again, which goes on
     operator = VsphereOperator(server, {"z1": "DC0_C0"})
-    while any(one["state"] != "up" for one in machine.run("nodes", "-o", "json").json["items"]):
+    while any(one["state"] != "up" for one in listed(machine, "nodes")):
         time.sleep(0.2)
     assert {one["name"]: one["vm_cid"] for one in machine.run("nodes", "-o", "json").json["items"]} == vms
     assert {operator.get(vm, "config.instanceUuid") for vm in operator.group("DC0_C0/licensed").vm} == set(vms.values())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from peers.leases import end_leases
 from peers.vsphere_bed import VsphereBed
 from pyVmomi import vim
 
@@ -22,8 +23,6 @@ from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import domains
-
-LEASE_S = 0.5
 
 
 class Killed(BaseException):
@@ -38,7 +37,7 @@ class Nursery:
         self._ledger = ledger
 
     def born(self) -> VsphereCpi:
-        coordinator = LedgerCoordinator(self._ledger, Ids().uuid(), lease_s=LEASE_S)
+        coordinator = LedgerCoordinator(self._ledger, Ids().uuid())
         return VsphereCpi("lab", self._bed.properties(), Runtime(self._bed.director_uuid, coordinator))
 
     def every_point(self, act: Callable[[Cpi], Any], after: Callable[[int], None]) -> int:
@@ -50,6 +49,7 @@ class Nursery:
                 after(calls)
                 return calls
             except Killed:
+                end_leases(self._ledger)
                 act(self.born())
                 after(calls)
         raise AssertionError("unreachable")

@@ -10,33 +10,15 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from peers.cd import files_on_cd
 from peers.vsphere_bed import VsphereBed
 from tests.peers.vcenter import vcenter
 
 from coterie.cpi.conformance.expect import refused
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, InvalidCall, Kind, Mark, Runtime, StemcellNotFound
-from coterie.cpi.drivers.vsphere.devices import cd_image
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.cpi.drivers.vsphere.placement import Store, choose_store
-
-SECTOR = 2048
-
-
-def on_disc(content: bytes) -> dict[str, bytes]:
-    """The files in the root folder of an ISO 9660 image, read from its descriptor on."""
-    assert content[16 * SECTOR : 16 * SECTOR + 7] == b"\x01CD001\x01"
-    root = content[16 * SECTOR + 156 :]
-    at, size = (int.from_bytes(root[o : o + 4], "little") for o in (2, 10))
-    folder, found, offset = content[at * SECTOR : at * SECTOR + size], {}, 0
-    while folder[offset]:
-        entry = folder[offset : offset + folder[offset]]
-        where, length = (int.from_bytes(entry[o : o + 4], "little") for o in (2, 10))
-        name = entry[33 : 33 + entry[32]]
-        if not entry[25] & 2:
-            found[name.decode()] = content[where * SECTOR : where * SECTOR + length]
-        offset += folder[offset]
-    return found
 
 
 def fetched(bed: VsphereBed, path: str) -> tuple[int, bytes]:
@@ -54,21 +36,13 @@ def vm_files(bed: VsphereBed, cid: str) -> str:
     return path.rpartition("/")[0]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2048, 2049, 100_000])
-def test_a_disc_holds_its_one_file(size: int) -> None:
-    content = bytes(number % 251 for number in range(size))
-    disc = cd_image("env", content)
-    assert len(disc) % SECTOR == 0
-    assert on_disc(disc) == {"ENV.;1": content}
-
-
 def test_the_agent_finds_its_settings_on_a_disc_that_goes_with_the_vm(bed: VsphereBed, lab: Lab) -> None:
     bed.more = {"agent": {"mbus": "nats://127.0.0.1", "ignored": "x"}}
     cpi = bed.open()
     arguments = lab.vm_arguments()
     created = cpi.create_vm(**arguments)
     path = f"{vm_files(bed, created.cid)}/coterie-env.iso"
-    settings = json.loads(on_disc(fetched(bed, path)[1])["ENV.;1"])
+    settings = json.loads(files_on_cd(fetched(bed, path)[1])["ENV.;1"])
     assert settings["agent_id"] == arguments["agent_id"]
     assert settings["networks"]["default"]["mac"] == created.networks["default"]["mac"]
     assert settings["disks"] == {"system": "0", "ephemeral": "1", "persistent": {}}

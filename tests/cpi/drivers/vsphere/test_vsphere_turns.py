@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from peers.vsphere_bed import VsphereBed
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Runtime
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.cpi.drivers.vsphere.membership import ClusterWriter
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ledger.store import Ledger
 
@@ -19,22 +21,27 @@ RECONFIGURE = "ReconfigureComputeResource_Task"
 LEASE_S = 1.0
 
 
-class Sleeper(VsphereCpi):
-    """Pauses once, when its writer has read the cluster and is about to write."""
+class PausingWriter(ClusterWriter):
+    """Pauses once, when it has read the cluster and is about to write."""
 
+    def __init__(self, writer: ClusterWriter, asleep: threading.Event, wake: threading.Event) -> None:
+        super().__init__(*(getattr(writer, one.name) for one in fields(writer)))
+        object.__setattr__(self, "events", (asleep, wake))
+
+    def _judge_all(self, *arguments: Any) -> Any:
+        found = super()._judge_all(*arguments)
+        asleep, wake = self.events  # type: ignore[attr-defined] # set above, past the frozen fields
+        if not asleep.is_set():
+            asleep.set()
+            wake.wait(60)
+        return found
+
+
+class Sleeper(VsphereCpi):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.asleep, self.wake = threading.Event(), threading.Event()
-        judge = self.writer._judge_all
-
-        def judge_and_pause(*arguments: Any) -> Any:
-            found = judge(*arguments)
-            if not self.asleep.is_set():
-                self.asleep.set()
-                self.wake.wait(60)
-            return found
-
-        self.writer._judge_all = judge_and_pause  # type: ignore[method-assign] # the pause is the test's
+        self.writer = PausingWriter(self.writer, self.asleep, self.wake)
 
 
 def test_a_writer_whose_turn_is_over_sends_nothing_and_loses_nothing(bed: VsphereBed, lab: Lab, tmp_path: Path) -> None:

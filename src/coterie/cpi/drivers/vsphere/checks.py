@@ -4,7 +4,7 @@ this driver uses, which `grant` gives to a user. Checks change nothing."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, CpiError, GroupMetadata, NameTaken, Needs
@@ -21,44 +21,25 @@ from coterie.cpi.kit.check_items import kind_items, policy_items
 
 Level = Literal["root", "datacenter", "cluster"]
 ROLES: dict[Level, str] = {"root": "coterie-root", "datacenter": "coterie", "cluster": "coterie-groups"}
-_VM = "VirtualMachine"
 # The custom attributes of VMs are defined once, for the whole vCenter.
 _ROOT_PRIVILEGES = ("Global.ManageCustomFields",)
 # On the datacenter, propagated to its folders, clusters, datastores and networks.
-_DATACENTER_PRIVILEGES = (
-    "Datastore.AllocateSpace",
-    "Datastore.Browse",
-    "Datastore.FileManagement",
-    "Folder.Create",
-    "Folder.Delete",
-    "Folder.Rename",
-    "Global.SetCustomField",
-    "Network.Assign",
-    "Resource.AssignVMToPool",
-    "VApp.Import",
-    f"{_VM}.Config.AddExistingDisk",
-    f"{_VM}.Config.AddNewDisk",
-    f"{_VM}.Config.AddRemoveDevice",
-    f"{_VM}.Config.AdvancedConfig",
-    f"{_VM}.Config.CPUCount",
-    f"{_VM}.Config.DiskExtend",
-    f"{_VM}.Config.EditDevice",
-    f"{_VM}.Config.Memory",
-    f"{_VM}.Config.RemoveDisk",
-    f"{_VM}.Config.Settings",
-    f"{_VM}.Interact.DeviceConnection",
-    f"{_VM}.Interact.PowerOff",
-    f"{_VM}.Interact.PowerOn",
-    f"{_VM}.Interact.Reset",
-    f"{_VM}.Interact.SetCDMedia",
-    f"{_VM}.Inventory.Create",
-    f"{_VM}.Inventory.CreateFromExisting",
-    f"{_VM}.Inventory.Delete",
-    f"{_VM}.Provisioning.Clone",
-    f"{_VM}.Provisioning.CloneTemplate",
-    f"{_VM}.Provisioning.DeployTemplate",
-    f"{_VM}.Provisioning.MarkAsTemplate",
-    f"{_VM}.State.CreateSnapshot",
+_DATACENTER_FAMILIES = {
+    "Datastore": "AllocateSpace Browse FileManagement",
+    "Folder": "Create Delete Rename",
+    "Global": "SetCustomField",
+    "Network": "Assign",
+    "Resource": "AssignVMToPool",
+    "VApp": "Import",
+    "VirtualMachine.Config": "AddExistingDisk AddNewDisk AddRemoveDevice AdvancedConfig CPUCount DiskExtend EditDevice "
+    "Memory RemoveDisk Settings",
+    "VirtualMachine.Interact": "DeviceConnection PowerOff PowerOn Reset SetCDMedia",
+    "VirtualMachine.Inventory": "Create CreateFromExisting Delete",
+    "VirtualMachine.Provisioning": "Clone CloneTemplate DeployTemplate MarkAsTemplate",
+    "VirtualMachine.State": "CreateSnapshot",
+}
+_DATACENTER_PRIVILEGES = tuple(
+    f"{family}.{name}" for family, some in _DATACENTER_FAMILIES.items() for name in some.split()
 )
 # On each cluster, and only where server groups are used.
 _CLUSTER_PRIVILEGES = ("Host.Inventory.EditCluster",)
@@ -66,15 +47,15 @@ _STRICT = "anti-affinity:"
 _SAMPLE_CID = "cg-0000000000-00000000000000000000000000"  # stands for the CID that a group will get
 
 
+@dataclass(frozen=True, slots=True)
 class Rights:
     """Whether the session has the privileges that a manifest needs, object by object; and the roles that give them."""
 
-    def __init__(self, client: Client, inventory: Inventory, placement: Placement, cloud: str, user: str) -> None:
-        self._client = client
-        self._inventory = inventory
-        self._placement = placement
-        self._cloud = cloud
-        self._user = user
+    client: Client
+    inventory: Inventory
+    placement: Placement
+    cloud: str
+    user: str
 
     def check(self, zones: Sequence[str], groups: bool) -> list[CheckItem]:
         """One finding per object that lacks something, or one that says that nothing is lacking."""
@@ -95,69 +76,67 @@ class Rights:
 
     @property
     def _manager(self) -> Any:
-        return self._client.content.authorizationManager
+        return self.client.content.authorizationManager
 
     def _lacking(self, level: Level, zones: Sequence[str]) -> Iterator[CheckItem]:
         objects, wanted = self._objects(level, zones), list(_privileges(True)[level])
-        refs, session = [ref for _, ref in objects], self._client.session.key
+        refs, session = [ref for _, ref in objects], self.client.session.key
         names = {ref: name for name, ref in objects}
-        for answer in self._client.query(self._manager.HasPrivilegeOnEntities, refs, session, wanted):
+        for answer in self.client.query(self._manager.HasPrivilegeOnEntities, refs, session, wanted):
             missing = sorted(one.privId for one in answer.privAvailability if not one.isGranted)
             if missing:
                 yield CheckItem(
                     f"privileges on {names.get(answer.entity, level)}",
                     False,
-                    f"{self._user} lacks {', '.join(missing)}",
-                    f"`coterie clouds grant {self._cloud} --user {self._user}` as an administrator",
+                    f"{self.user} lacks {', '.join(missing)}",
+                    f"`coterie clouds grant {self.cloud} --user {self.user}` as an administrator",
                 )
 
     def _objects(self, level: Level, zones: Sequence[str]) -> list[tuple[str, Any]]:
         """With names that people know. `zones` empty: all."""
         if level == "root":
-            return [("the vCenter", self._client.content.rootFolder)]
+            return [("the vCenter", self.client.content.rootFolder)]
         if level == "datacenter":
-            return [(f"datacenter {self._inventory.datacenter.path}", self._inventory.datacenter.ref)]
-        wanted = [one for one in self._placement.clusters.values() if not zones or one.zone in zones]
+            return [(f"datacenter {self.inventory.datacenter.path}", self.inventory.datacenter.ref)]
+        wanted = [one for one in self.placement.clusters.values() if not zones or one.zone in zones]
         return list({one.ref._moId: (f"cluster {one.name}", one.ref) for one in wanted}.values())
 
     def _ensure_role(self, name: str, privileges: list[str]) -> int:
         """The id of the role, with exactly these privileges; read back by its name, which is certain."""
         found = self._find_role(name)
         if found is None:
-            self._client.change(self._manager.AddAuthorizationRole, name, privileges)
+            self.client.change(self._manager.AddAuthorizationRole, name, privileges)
         else:
-            self._client.change(self._manager.UpdateAuthorizationRole, found.roleId, name, privileges)
+            self.client.change(self._manager.UpdateAuthorizationRole, found.roleId, name, privileges)
         role = self._find_role(name)
         if role is None:
             raise CpiError(f"role {name} was made and does not show", remedy="repeat", retryable=True)
         return int(role.roleId)
 
     def _find_role(self, name: str) -> Any | None:
-        roles = self._client.get(self._manager, "roleList") or ()
+        roles = self.client.get(self._manager, "roleList") or ()
         return next((role for role in roles if role.name == name), None)
 
     def _set_permission(self, user: str, role: int, ref: Any, propagate: bool) -> None:
         permission = sdk.vim.AuthorizationManager.Permission(
             principal=user, group=False, propagate=propagate, roleId=role, entity=ref
         )
-        self._client.change(self._manager.SetEntityPermissions, ref, [permission])
+        self.client.change(self._manager.SetEntityPermissions, ref, [permission])
 
 
+@dataclass(frozen=True, slots=True)
 class GroupChecks:
     """Server groups that a manifest requests, checked beforehand: DRS, host groups, names, adopted groups."""
 
-    def __init__(
-        self, placement: Placement, clusters: Clusters, records: GroupRecords, server_groups: ServerGroups
-    ) -> None:
-        self._placement = placement
-        self._clusters = clusters
-        self._records = records
-        self._server_groups = server_groups
+    placement: Placement
+    clusters: Clusters
+    records: GroupRecords
+    server_groups: ServerGroups
 
     def check(self, needs: Needs) -> Iterator[CheckItem]:
         if not needs.policies and not needs.groups:
             return
-        views = self._clusters.views()
+        views = self.clusters.views()
         for view in self._in_zones(needs.azs, views).values():
             if not view.drs:
                 detail = f"DRS is off in cluster {view.name}, so groups and rules have no effect"
@@ -168,7 +147,7 @@ class GroupChecks:
 
     def _in_zones(self, zones: Sequence[str], views: dict[str, ClusterView]) -> dict[str, ClusterView]:
         """The views of these zones; of all, where none is named."""
-        return {key: view for key, view in views.items() if not zones or self._placement.clusters[key].zone in zones}
+        return {key: view for key, view in views.items() if not zones or self.placement.clusters[key].zone in zones}
 
     def _check_group(self, request: Mapping[str, Any], views: dict[str, ClusterView]) -> Iterator[CheckItem]:
         what, options = f"server group {request.get('name')}", request.get("options") or {}
@@ -192,12 +171,12 @@ class GroupChecks:
     def _require_name(self, request: Mapping[str, Any], spec: GroupSpec, views: dict[str, ClusterView]) -> None:
         """Free to take; a group that is there and stays what it is has its name already."""
         options, cid = request.get("options") or {}, request.get("cid")
-        present = self._records.find(cid, unfinished=True) if cid else None
+        present = self.records.find(cid, unfinished=True) if cid else None
         named = options.get("vm_group")
         if present is None or named not in (None, present.spec.name):
-            self._server_groups.require_free_name(options, spec, views)
+            self.server_groups.require_free_name(options, spec, views)
         elif present.spec.policy == spec.policy:
-            self._server_groups.require_free_host_rule(present, replace(spec, name=present.spec.name), views)
+            self.server_groups.require_free_host_rule(present, replace(spec, name=present.spec.name), views)
         elif named:
             raise NameTaken(
                 f"{named!r} is the name of the present group, and another policy needs another group",
@@ -216,30 +195,23 @@ class GroupChecks:
                 detail = f"cluster {view.name} has no host group {name!r}: {why}"
                 yield CheckItem(what, False, detail, "have the administrator make it there, or leave this zone out")
                 continue
-            up = {host.ref._moId for host in self._placement.list_hosts(self._placement.clusters[key])}
+            up = {host.ref._moId for host in self.placement.list_hosts(self.placement.clusters[key])}
             if spec.affine and not up & set(group.members):
                 detail = f"no host of {name!r} is up in cluster {view.name}"
                 yield CheckItem(what, False, detail, "add hosts to the host group, or end their maintenance")
 
 
+@dataclass(frozen=True, slots=True)
 class Checks:
-    def __init__(
-        self,
-        placement: Placement,
-        rights: Rights,
-        groups: GroupChecks,
-        settings: Settings,
-        kinds: Mapping[str, Any],
-    ) -> None:
-        self._placement = placement
-        self._rights = rights
-        self._groups = groups
-        self._settings = settings
-        self._kinds = kinds
+    placement: Placement
+    rights: Rights
+    groups: GroupChecks
+    settings: Settings
+    kinds: Mapping[str, Any]
 
     def check(self, needs: Needs) -> list[CheckItem]:
         try:
-            clusters = self._placement.refresh().values()
+            clusters = self.placement.refresh().values()
         except (Refusal, AuthenticationFailed) as error:
             problem = contract_error(error) if isinstance(error, Refusal) else error
             if problem.retryable:
@@ -247,23 +219,23 @@ class Checks:
             return [CheckItem(problem.details.get("check", "credentials"), False, str(problem), problem.remedy)]
         hosts: dict[str, list[Host]] = {}
         for cluster in clusters:
-            hosts.setdefault(cluster.zone, []).extend(self._placement.list_hosts(cluster))
+            hosts.setdefault(cluster.zone, []).extend(self.placement.list_hosts(cluster))
         return [
-            CheckItem("credentials", True, f"{self._settings.user} is logged in"),
-            *_check_certificate(self._settings),
+            CheckItem("credentials", True, f"{self.settings.user} is logged in"),
+            *_check_certificate(self.settings),
             _check_zones(needs, sorted(hosts)),
             _check_hosts(needs, hosts),
-            *self._rights.check(needs.azs, bool(needs.policies or needs.groups)),
+            *self.rights.check(needs.azs, bool(needs.policies or needs.groups)),
             *policy_items(needs, POLICIES),
-            *self._groups.check(needs),
-            *kind_items(needs, self._kinds),
+            *self.groups.check(needs),
+            *kind_items(needs, self.kinds),
             *self._check_stores(),
             *_check_strict(needs, hosts),
         ]
 
     def _check_stores(self) -> Iterator[CheckItem]:
-        for cluster in self._placement.clusters.values():
-            if not self._placement.list_stores([cluster], self._settings.datastores):
+        for cluster in self.placement.clusters.values():
+            if not self.placement.list_stores([cluster], self.settings.datastores):
                 detail = f"no datastore of cluster {cluster.name} matches properties.datastores"
                 yield CheckItem(f"datastores {cluster.zone}", False, detail, "check the patterns and the datastores")
 

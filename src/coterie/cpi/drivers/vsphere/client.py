@@ -20,6 +20,7 @@ from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.sdk import Refusal, call_failure
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.http import trust
 
 _API_VERSION = "vim.version.version13"  # vSphere 6.7 and later
 _TIMEOUT_S = 120
@@ -82,16 +83,7 @@ class Session:
     def tls(self) -> ssl.SSLContext | None:
         if urlsplit(self._settings.url).scheme == "http":
             return None
-        if self._settings.insecure:
-            return ssl._create_unverified_context()  # noqa: S323 # the user's own choice: properties.insecure
-        pem = self._settings.ca_cert
-        try:
-            inline = bool(pem) and "-----BEGIN" in str(pem)
-            return ssl.create_default_context(cadata=pem if inline else None, cafile=None if inline else pem)
-        except (OSError, ssl.SSLError) as error:
-            raise CpiError(
-                "properties.ca_cert cannot be read", why=str(error), remedy="give a PEM text or file"
-            ) from error
+        return trust(self._settings.ca_cert, insecure=self._settings.insecure)
 
     def _log_in(self, logins: int) -> None:
         """Unless another thread has logged in since there were `logins`."""

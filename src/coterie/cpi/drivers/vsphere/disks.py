@@ -52,15 +52,13 @@ class File:
         return f"{self.stem}@{self.store}"
 
 
+@dataclass(frozen=True, slots=True)
 class Disks:
-    def __init__(
-        self, client: Client, inventory: Inventory, placement: Placement, settings: Settings, director_uuid: str
-    ) -> None:
-        self._client = client
-        self._inventory = inventory
-        self._placement = placement
-        self._settings = settings
-        self._director_uuid = director_uuid
+    client: Client
+    inventory: Inventory
+    placement: Placement
+    settings: Settings
+    director_uuid: str
 
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         wanted = read_disk_properties(cloud_properties)
@@ -69,9 +67,9 @@ class Disks:
         found = self._find("disk", mark.name())
         if found is not None:
             return found.cid
-        clusters = self._placement.of_vm(self._inventory.require_vm(vm_cid)) if vm_cid else []
-        clusters = self._placement.in_zone(wanted.zone) if wanted.zone else clusters
-        stores = self._placement.list_stores(clusters, wanted.datastores or self._settings.persistent_datastores)
+        clusters = self.placement.of_vm(self.inventory.require_vm(vm_cid)) if vm_cid else []
+        clusters = self.placement.in_zone(wanted.zone) if wanted.zone else clusters
+        stores = self.placement.list_stores(clusters, wanted.datastores or self.settings.persistent_datastores)
         file = self._file(choose_store(stores, mark.intent, size_mb).name, "disk", mark.name())
         self._create_file(file, size_mb, wanted.type)
         return file.cid
@@ -92,8 +90,8 @@ class Disks:
             return
         if self._find_user(found) is not None:
             raise CpiError(f"disk {cid} is attached", remedy="detach it before it is resized")
-        extend, datacenter = self._manager.ExtendVirtualDisk_Task, self._inventory.datacenter.ref
-        self._client.run(extend, found.path, datacenter, new_size_mb * 1024, False)
+        extend, datacenter = self._manager.ExtendVirtualDisk_Task, self.inventory.datacenter.ref
+        self.client.run(extend, found.path, datacenter, new_size_mb * 1024, False)
 
     def update(self, cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place; the way a disk is provisioned is fixed for its life."""
@@ -104,8 +102,8 @@ class Disks:
 
     def attach(self, vm_cid: str, cid: str) -> str:
         """The unit number on the VM's SCSI controller, as BOSH's agents want it."""
-        machine, disk = self._inventory.require_vm(vm_cid), self._require(cid)
-        present = self._client.get(machine, _DEVICES) or []
+        machine, disk = self.inventory.require_vm(vm_cid), self._require(cid)
+        present = self.client.get(machine, _DEVICES) or []
         for one in devices.disks(present):
             if devices.disk_path(one) == disk.path:
                 return str(one.unitNumber)
@@ -118,15 +116,15 @@ class Disks:
 
     def detach(self, vm_cid: str, cid: str) -> None:
         """Not attached to that VM is success, unless it may be there under another name."""
-        machine, stem = self._inventory.require_vm(vm_cid), cid.partition("@")[0]
-        attached = devices.disks(self._client.get(machine, _DEVICES) or [])
+        machine, stem = self.inventory.require_vm(vm_cid), cid.partition("@")[0]
+        attached = devices.disks(self.client.get(machine, _DEVICES) or [])
         wanted = [one for one in attached if self._persistent_stem(one) == stem]
         if not wanted:
             self._require_elsewhere(vm_cid, cid, attached)
         self._reconfigure(machine, [devices.detach(one) for one in wanted])
 
     def list_attached(self, vm_cid: str) -> list[str]:
-        present = self._client.get(self._inventory.require_vm(vm_cid), _DEVICES) or []
+        present = self.client.get(self.inventory.require_vm(vm_cid), _DEVICES) or []
         paths = [devices.disk_path(one) for one in devices.disks(present) if self._persistent_stem(one)]
         return [_file_at(path).cid for path in paths]
 
@@ -140,11 +138,11 @@ class Disks:
         disk can be copied only while no running VM writes to it."""
         disk = self._require(cid)
         self._require_idle(disk, cid)
-        file, datacenter = self._file(disk.store, "snapshot", mark.name()), self._inventory.datacenter.ref
+        file, datacenter = self._file(disk.store, "snapshot", mark.name()), self.inventory.datacenter.ref
         self._ensure_directory(file)
         copy = self._manager.CopyVirtualDisk_Task
         with tolerate("FileAlreadyExists"):
-            self._client.run(copy, disk.path, datacenter, file.path, datacenter, None, False)
+            self.client.run(copy, disk.path, datacenter, file.path, datacenter, None, False)
         return file.cid
 
     def delete_snapshot(self, cid: str) -> None:
@@ -164,14 +162,14 @@ class Disks:
 
     @property
     def _manager(self) -> Any:
-        return self._client.content.virtualDiskManager
+        return self.client.content.virtualDiskManager
 
     def _list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
         """All of a Director, on every datastore; the folder that a file lies in proves the mark in its name."""
         users = self._list_users()
         return [
             _object(kind, file, director_uuid, users.get(file.path))
-            for store in self._placement.list_stores([], ("*",))
+            for store in self.placement.list_stores([], ("*",))
             for file in self._list_files(store, self._folder(kind, director_uuid))
         ]
 
@@ -187,7 +185,7 @@ class Disks:
         if user is not None:  # an operator may have restored a snapshot by attaching it to a VM
             raise CpiError(f"{kind} {cid} is attached to VM {user}", remedy="detach it first")
         with tolerate("FileNotFound"):
-            self._client.run(self._manager.DeleteVirtualDisk_Task, found.path, self._inventory.datacenter.ref)
+            self.client.run(self._manager.DeleteVirtualDisk_Task, found.path, self.inventory.datacenter.ref)
 
     def _create_file(self, file: File, size_mb: int, disk_type: str) -> None:
         spec = sdk.vim.VirtualDiskManager.FileBackedVirtualDiskSpec(
@@ -196,17 +194,17 @@ class Disks:
         create = self._manager.CreateVirtualDisk_Task
         with tolerate("FileAlreadyExists"):  # another call with the same mark was faster
             try:
-                self._client.run(create, file.path, self._inventory.datacenter.ref, spec)
+                self.client.run(create, file.path, self.inventory.datacenter.ref, spec)
             except Refusal as refusal:
                 if not refusal.is_a("FileNotFound", "CannotCreateFile"):
                     raise
                 self._ensure_directory(file)
-                self._client.run(create, file.path, self._inventory.datacenter.ref, spec)
+                self.client.run(create, file.path, self.inventory.datacenter.ref, spec)
 
     def _ensure_directory(self, file: File) -> None:
-        make, path = self._client.content.fileManager.MakeDirectory, f"[{file.store}] {file.folder}"
+        make, path = self.client.content.fileManager.MakeDirectory, f"[{file.store}] {file.folder}"
         with tolerate("FileAlreadyExists"):
-            self._client.change(make, path, self._inventory.datacenter.ref, True)
+            self.client.change(make, path, self.inventory.datacenter.ref, True)
 
     def _require_elsewhere(self, vm_cid: str, cid: str, attached: list[Any]) -> None:
         """A disk whose file is not where it should be may be one that cannot be recognised on this VM."""
@@ -227,7 +225,7 @@ class Disks:
         user = self._find_user(disk)
         if user is None:
             return
-        if self._client.get(self._inventory.require_vm(user), "runtime.powerState") != "poweredOff":
+        if self.client.get(self.inventory.require_vm(user), "runtime.powerState") != "poweredOff":
             raise CpiError(
                 f"disk {cid} cannot be copied while VM {user} runs",
                 why="its file is locked, and an independent disk takes no part in the VM's snapshots",
@@ -236,12 +234,12 @@ class Disks:
 
     def _reconfigure(self, machine: Any, changes: list[Any]) -> None:
         if changes:
-            self._client.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=changes))
+            self.client.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=changes))
 
     def _persistent_stem(self, disk: Any) -> str | None:
         """The stem of a persistent disk's file, of any Director; None for a VM's own disk."""
         file = _file_at(devices.disk_path(disk))
-        inside = file.folder.startswith(f"{self._settings.folder.strip('/')}/") and file.folder.endswith("/disks")
+        inside = file.folder.startswith(f"{self.settings.folder.strip('/')}/") and file.folder.endswith("/disks")
         return file.name.removesuffix(".vmdk") if inside else None
 
     def _find_user(self, disk: File) -> str | None:
@@ -250,8 +248,8 @@ class Disks:
 
     def _list_users(self) -> dict[str, str]:
         """Path of each attached disk → its VM, by the layout, which is far smaller than the devices."""
-        place = self._inventory.datacenter
-        rows = self._client.list_vms(place.ref, place.vm_folder, "config.instanceUuid", "layout.disk")
+        place = self.inventory.datacenter
+        rows = self.client.list_vms(place.ref, place.vm_folder, "config.instanceUuid", "layout.disk")
         return {
             path: str(row.get("config.instanceUuid") or row.ref._moId)
             for row in rows
@@ -268,11 +266,11 @@ class Disks:
     def _find(self, kind: FileKind, cid: str, director_uuid: str | None = None) -> File | None:
         """On any datastore of the datacenter; the one in the CID is looked at first. Only a file with the Director's
         mark counts: any other in our folder is left alone."""
-        director = director_uuid or self._director_uuid
+        director = director_uuid or self.director_uuid
         stem, _, hint = cid.partition("@")
         if read_mark_name(stem, director) is None:
             return None
-        stores = self._placement.list_stores([], ("*",))
+        stores = self.placement.list_stores([], ("*",))
         for store in sorted(stores, key=lambda one: (one.name != hint, one.name)):
             for found in self._list_files(store, self._folder(kind, director), f"{stem}.vmdk"):
                 if found.stem == stem:  # the datastore takes a name for a pattern
@@ -286,15 +284,15 @@ class Disks:
         flags = browser.FileInfo.Details(fileType=True, fileSize=False, modification=False, fileOwner=False)
         spec = browser.SearchSpec(matchPattern=[pattern], query=[query], details=flags)
         with tolerate("FileNotFound", "InvalidDatastorePath"):
-            found = self._client.run(store.browser.SearchDatastore_Task, f"[{store.name}] {folder}", spec)
+            found = self.client.run(store.browser.SearchDatastore_Task, f"[{store.name}] {folder}", spec)
             return [File(store.name, folder, str(one.path), _size_mb(one)) for one in found.file or ()]
         return []
 
     def _file(self, store: str, kind: FileKind, stem: str) -> File:
-        return File(store, self._folder(kind, self._director_uuid), f"{stem}.vmdk")
+        return File(store, self._folder(kind, self.director_uuid), f"{stem}.vmdk")
 
     def _folder(self, kind: FileKind, director_uuid: str) -> str:
-        return f"{self._settings.folder.strip('/')}/{director_uuid}/{_FOLDERS[kind]}"
+        return f"{self.settings.folder.strip('/')}/{director_uuid}/{_FOLDERS[kind]}"
 
 
 def _object(kind: FileKind, file: File, director_uuid: str, user: str | None) -> CloudObject:

@@ -233,50 +233,50 @@ def _plan_removal(view: ClusterView, change: MemberChange, group: DrsGroup | Non
         edits.then.append(("remove", group))
 
 
+@dataclass(frozen=True, slots=True)
 class Clusters:
     """Reads the groups and rules of clusters by narrow paths, and writes them in one spec."""
 
-    def __init__(self, client: Client, placement: Placement) -> None:
-        self._client = client
-        self._placement = placement
+    client: Client
+    placement: Placement
 
     def view(self, cluster: Any) -> ClusterView:
-        return _view(self._client.read(cluster, *_PATHS))
+        return _view(self.client.read(cluster, *_PATHS))
 
     def views(self) -> dict[str, ClusterView]:
         """All zones' clusters in one call, with the keys of `Placement.clusters`."""
-        clusters = self._placement.clusters
+        clusters = self.placement.clusters
         unique = list({one.ref._moId: one.ref for one in clusters.values()}.values())
-        rows = self._client.read_all(unique, sdk.vim.ClusterComputeResource, _PATHS)
+        rows = self.client.read_all(unique, sdk.vim.ClusterComputeResource, _PATHS)
         views = {row.ref: _view(row) for row in rows}
         return {key: views[one.ref] for key, one in clusters.items()}
 
     def unique(self) -> dict[str, ZoneCluster]:
         """Each cluster once, by the key of its first zone."""
         found: dict[str, tuple[str, ZoneCluster]] = {}
-        for key, one in self._placement.clusters.items():
+        for key, one in self.placement.clusters.items():
             found.setdefault(one.ref._moId, (key, one))
         return dict(found.values())
 
     def domain(self, cluster: Any) -> str:
         """One writer per vCenter and cluster, however many clouds are configured on it."""
-        return f"vsphere:{self._client.content.about.instanceUuid}/{cluster._moId}"
+        return f"vsphere:{self.client.content.about.instanceUuid}/{cluster._moId}"
 
     def of_domain(self, domain: str) -> Any:
-        return self._client.reference(sdk.vim.ClusterComputeResource, domain.rpartition("/")[2])
+        return self.client.reference(sdk.vim.ClusterComputeResource, domain.rpartition("/")[2])
 
     def write(self, cluster: Any, edits: Sequence[tuple[Op, DrsGroup | DrsRule]]) -> None:
         spec = sdk.vim.cluster.ConfigSpecEx()
         spec.groupSpec = [self._group_spec(op, one) for op, one in edits if isinstance(one, DrsGroup)]
         spec.rulesSpec = [self._rule_spec(op, one) for op, one in edits if isinstance(one, DrsRule)]
-        self._client.run(cluster.ReconfigureComputeResource_Task, spec, True)
+        self.client.run(cluster.ReconfigureComputeResource_Task, spec, True)
 
     def wait_until_idle(self, cluster: Any) -> None:
         """The writer before us may have left a reconfiguration running: it must not end after we have looked."""
         deadline = time.monotonic() + _BUSY_S
         while time.monotonic() < deadline:
-            recent = self._client.get(cluster, "recentTask") or []
-            rows = self._client.read_existing(recent, sdk.vim.Task, ["info.state", "info.descriptionId"])
+            recent = self.client.get(cluster, "recentTask") or []
+            rows = self.client.read_existing(recent, sdk.vim.Task, ["info.state", "info.descriptionId"])
             if not any(_reconfigures(row) for row in rows):
                 return
             time.sleep(0.2)
@@ -303,7 +303,7 @@ class Clusters:
         return cluster.RuleSpec(operation=op, info=info)
 
     def _vms(self, moids: Sequence[str]) -> list[Any]:
-        return [self._client.reference(sdk.vim.VirtualMachine, moid) for moid in moids]
+        return [self.client.reference(sdk.vim.VirtualMachine, moid) for moid in moids]
 
 
 def _view(row: Row) -> ClusterView:

@@ -106,10 +106,10 @@ def group_missing(cid: str, why: str) -> GroupMissing:
     return GroupMissing(f"server group {cid} is missing", why=why, remedy=remedy)
 
 
+@dataclass(frozen=True, slots=True)
 class GroupRecords:
-    def __init__(self, client: Client, inventory: Inventory) -> None:
-        self._client = client
-        self._inventory = inventory
+    client: Client
+    inventory: Inventory
 
     def find(self, cid: str, director_uuid: str | None = None, *, unfinished: bool = False) -> GroupRecord | None:
         """The record of a group; for an adopted one, what follows from its handle. `unfinished`: also one whose maker
@@ -117,7 +117,7 @@ class GroupRecords:
         if is_adopted(cid):
             return GroupRecord(cid, None, GroupSpec(None, cid.removeprefix(ADOPTED_PREFIX), adopted=True))
         for name in (cid, f"{_UNFINISHED}{cid}") if unfinished else (cid,):
-            ref = self._inventory.find(*self._inventory.path("groups", director_uuid), name)
+            ref = self.inventory.find(*self.inventory.path("groups", director_uuid), name)
             if ref is not None:
                 return _read(name, ref, self._labels(ref))
         return None
@@ -130,10 +130,10 @@ class GroupRecords:
 
     def list_all(self, director_uuid: str) -> list[GroupRecord]:
         """All of a Director, in two calls."""
-        folder = self._inventory.find_folder("groups", director_uuid)
+        folder = self.inventory.find_folder("groups", director_uuid)
         if folder is None:
             return []
-        rows = self._client.list_below(folder, sdk.vim.Folder, "name", "parent")
+        rows = self.client.list_below(folder, sdk.vim.Folder, "name", "parent")
         labels: dict[Any, list[str]] = {}
         for row in rows:
             labels.setdefault(row.get("parent"), []).append(str(row.get("name")))
@@ -142,15 +142,15 @@ class GroupRecords:
 
     def create(self, cid: str, spec: GroupSpec) -> None:
         """Under another name, and renamed when it is whole: no other process ever sees half of one."""
-        ref = self._inventory.ensure_child(self._inventory.ensure_folder("groups"), f"{_UNFINISHED}{cid}")
+        ref = self.inventory.ensure_child(self.inventory.ensure_folder("groups"), f"{_UNFINISHED}{cid}")
         present = self._labels(ref)
         for label in _labels_of(spec):
             if label not in present:
-                self._inventory.ensure_child(ref, label)
+                self.inventory.ensure_child(ref, label)
         try:
-            self._client.run(ref.Rename_Task, cid)
+            self.client.run(ref.Rename_Task, cid)
         except Refusal:
-            made = self._inventory.find(*self._inventory.path("groups"), cid)
+            made = self.inventory.find(*self.inventory.path("groups"), cid)
             if made is None:
                 raise
             if made != ref:  # another call under the same mark was first; it may also have renamed this very folder
@@ -161,7 +161,7 @@ class GroupRecords:
         wanted, present = _labels_of(spec), self._labels(record.ref)
         for label in wanted:
             if label not in present:
-                self._inventory.ensure_child(record.ref, label)
+                self.inventory.ensure_child(record.ref, label)
         for label, ref in present.items():
             if label not in wanted and not label.startswith((_LIVE, _MAKING)):
                 self._destroy(ref)
@@ -171,17 +171,17 @@ class GroupRecords:
         self.remove_empty_folders()
 
     def remove_empty_folders(self) -> None:
-        self._inventory.remove_empty_folders("groups")
+        self.inventory.remove_empty_folders("groups")
 
     def note_live(self, record: GroupRecord, cluster: Any) -> None:
         """From now on a group that is absent there is *missing*, not *reserved*."""
         if record.ref is not None and cluster._moId not in record.live:
-            self._inventory.ensure_child(record.ref, f"{_LIVE}{cluster._moId}")
+            self.inventory.ensure_child(record.ref, f"{_LIVE}{cluster._moId}")
 
     def note_making(self, record: GroupRecord, cluster: Any) -> None:
         """Before the group is written: a name of the user's proves nothing, should this process die right after."""
         if record.ref is not None and record.cid not in record.spec.name and cluster._moId not in record.making:
-            self._inventory.ensure_child(record.ref, f"{_MAKING}{cluster._moId}")
+            self.inventory.ensure_child(record.ref, f"{_MAKING}{cluster._moId}")
 
     def note_reserved(self, record: GroupRecord, cluster: Any) -> None:
         """Before the group is removed there."""
@@ -193,21 +193,21 @@ class GroupRecords:
 
     def require_no_vms(self, folder: Any) -> None:
         """Destroying a folder would unregister all VMs in it."""
-        inside = self._inventory.list_occupants(folder)
+        inside = self.inventory.list_occupants(folder)
         if inside:
             raise GroupInUse(
                 "the folder of a server group holds VMs",
                 why=f"{', '.join(inside[:5])} were put into it by others",
-                remedy=f"move them to another folder; this one is below {'/'.join(self._inventory.path('groups'))}",
+                remedy=f"move them to another folder; this one is below {'/'.join(self.inventory.path('groups'))}",
             )
 
     def _destroy(self, folder: Any) -> None:
         self.require_no_vms(folder)
         with tolerate("ManagedObjectNotFound"):
-            self._client.run(folder.UnregisterAndDestroy_Task)
+            self.client.run(folder.UnregisterAndDestroy_Task)
 
     def _labels(self, ref: Any) -> dict[str, Any]:
-        return {str(row.get("name")): row.ref for row in self._client.list_children(ref, sdk.vim.Folder, "name")}
+        return {str(row.get("name")): row.ref for row in self.client.list_children(ref, sdk.vim.Folder, "name")}
 
 
 def _read(name: str, ref: Any, labels: Iterable[str]) -> GroupRecord:

@@ -4,6 +4,7 @@ It is found again by its mark, and deleted with everything but its persistent di
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster, choose
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import NETWORK, Settings, VmProperties, read_vm_properties
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells, Template
+from coterie.cpi.kit.cd_image import cd_image
 from coterie.cpi.kit.marking import metadata_tags, read_mark_name
 from coterie.errors import CoterieError
 
@@ -111,41 +113,29 @@ class Networking:
         return ethernet.DistributedVirtualPortBackingInfo(port=connection)
 
 
+@dataclass(frozen=True, slots=True)
 class Machines:
-    def __init__(
-        self,
-        client: Client,
-        inventory: Inventory,
-        placement: Placement,
-        attributes: Attributes,
-        networking: Networking,
-        stemcells: Stemcells,
-        disks: Disks,
-        membership: Membership,
-        settings: Settings,
-        director_uuid: str,
-    ) -> None:
-        self._client = client
-        self._inventory = inventory
-        self._placement = placement
-        self._attributes = attributes
-        self._networking = networking
-        self._stemcells = stemcells
-        self._disks = disks
-        self._membership = membership
-        self._settings = settings
-        self._director_uuid = director_uuid
+    client: Client
+    inventory: Inventory
+    placement: Placement
+    attributes: Attributes
+    networking: Networking
+    stemcells: Stemcells
+    disks: Disks
+    membership: Membership
+    settings: Settings
+    director_uuid: str
 
     def create(
         self, agent_id: str, stemcell_cid: str, cloud_properties: Json, networks: Networks, env: Json, mark: Mark
     ) -> VmCreated:
         size = read_vm_properties(cloud_properties)
-        clusters = self._placement.in_zone(size.zone)
-        group = self._membership.requested_group(env)
-        nics = self._networking.read_nics(networks)
-        template = self._stemcells.require_template(stemcell_cid)
+        clusters = self.placement.in_zone(size.zone)
+        group = self.membership.requested_group(env)
+        nics = self.networking.read_nics(networks)
+        template = self.stemcells.require_template(stemcell_cid)
         problem = NoPlacement("the zone has no cluster", remedy="check properties.zones")
-        for cluster in self._placement.list_fitting(clusters, size, mark.intent):
+        for cluster in self.placement.list_fitting(clusters, size, mark.intent):
             try:
                 machine = self._clone(template, size, nics, cluster, mark)
                 return VmCreated(instance_uuid(mark), self._finish(machine, agent_id, networks, nics, env, group))
@@ -154,38 +144,38 @@ class Machines:
         raise problem
 
     def delete(self, cid: str) -> None:
-        found = self._inventory.find_vm(cid)
+        found = self.inventory.find_vm(cid)
         if found is not None:
             self._remove(found)
-        self._inventory.remove_empty_folders("vms")
+        self.inventory.remove_empty_folders("vms")
 
     def reboot(self, cid: str) -> None:
-        machine = self._inventory.require_vm(cid)
+        machine = self.inventory.require_vm(cid)
         try:
-            self._client.run(machine.ResetVM_Task)
+            self.client.run(machine.ResetVM_Task)
         except Refusal as refusal:
             if not refusal.is_a("InvalidPowerState"):
                 raise
-            self._client.run(machine.PowerOnVM_Task)
+            self.client.run(machine.PowerOnVM_Task)
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
         """As custom attributes. The VM's name stays: it bears the mark."""
-        self._attributes.write(self._inventory.require_vm(cid), metadata_tags(metadata, longest_key=NAME_LIMIT))
+        self.attributes.write(self.inventory.require_vm(cid), metadata_tags(metadata, longest_key=NAME_LIMIT))
 
     def read_owner(self, cid: str) -> str | None:
-        row = self._client.read(self._inventory.require_vm(cid), "name", "parent", "customValue")
+        row = self.client.read(self.inventory.require_vm(cid), "name", "parent", "customValue")
         path, above = [str(row.get("name"))], row.get("parent")
         while above is not None and len(path) < 3:
-            folder = self._client.read(above, "name", "parent")
+            folder = self.client.read(above, "name", "parent")
             path, above = [*path, str(folder.get("name"))], folder.get("parent")
-        return owner_of(path, self._attributes.named(row.get("customValue")), self._director_uuid)
+        return owner_of(path, self.attributes.named(row.get("customValue")), self.director_uuid)
 
     def calculate_properties(self, requirements: Mapping[str, int]) -> Json:
         for key in ("cpu", "ram", "ephemeral_disk_size"):
             if not isinstance(requirements.get(key), int):
                 raise InvalidCall(f"requirements.{key} is missing or no number", remedy=f"give {key}")
         size = VmProperties(requirements["cpu"], requirements["ram"], requirements["ephemeral_disk_size"])
-        self._placement.list_fitting(list(self._placement.clusters.values()), size, "")
+        self.placement.list_fitting(list(self.placement.clusters.values()), size, "")
         return {"cpu": size.cpu, "ram": size.ram, "disk": size.disk}
 
     def current_id(self) -> str:
@@ -194,35 +184,35 @@ class Machines:
             board = _BOARD_UUID.read_text().strip().lower()
         except OSError as error:
             raise VMNotFound("this machine's uuid cannot be read", why=str(error), remedy="run as root") from error
-        found = self._inventory.find_machine(board, by_instance=False)
+        found = self.inventory.find_machine(board, by_instance=False)
         if found is None:
             raise VMNotFound("this process runs in no VM of this vCenter", remedy="run it in one")
-        return str(self._client.get(found, "config.instanceUuid"))
+        return str(self.client.get(found, "config.instanceUuid"))
 
     def list_vms(self, director_uuid: str) -> list[CloudObject]:
-        return self._objects(self._inventory.list_machines("vms", director_uuid, *OBJECT), director_uuid)
+        return self._objects(self.inventory.list_machines("vms", director_uuid, *OBJECT), director_uuid)
 
     def list_images(self, director_uuid: str) -> list[CloudObject]:
         """Each stemcell once: replicas share the intent of their template and go with it."""
-        rows = self._inventory.list_machines("stemcells", director_uuid, *OBJECT)
+        rows = self.inventory.list_machines("stemcells", director_uuid, *OBJECT)
         found = [self._image(row, director_uuid) for row in rows]
         return list({(one.mark.intent if one.mark else one.cid): one for one in reversed(found)}.values())
 
     def find_vm(self, cid: str, director_uuid: str) -> CloudObject | None:
-        ref = self._inventory.find_vm(cid)
-        return self._objects([self._client.read(ref, *OBJECT)], director_uuid)[0] if ref is not None else None
+        ref = self.inventory.find_vm(cid)
+        return self._objects([self.client.read(ref, *OBJECT)], director_uuid)[0] if ref is not None else None
 
     def find_image(self, cid: str, director_uuid: str) -> CloudObject | None:
-        ref = self._inventory.find_machine(cid)
-        row = self._client.read(ref, *OBJECT) if ref is not None else None
+        ref = self.inventory.find_machine(cid)
+        row = self.client.read(ref, *OBJECT) if ref is not None else None
         return self._image(row, director_uuid) if row is not None and row.get("config.template") else None
 
     def _clone(self, template: Template, size: VmProperties, nics: list[Nic], cluster: ZoneCluster, mark: Mark) -> Any:
         """The VM of this mark, off. Another call may have cloned it before, or be doing so now."""
-        stores = self._placement.list_stores([cluster], size.datastores or self._settings.datastores)
+        stores = self.placement.list_stores([cluster], size.datastores or self.settings.datastores)
         store = choose_store(stores, mark.intent, size.disk)
-        source = self._stemcells.ensure_replica(template, cluster, store)
-        snapshot = source.snapshot if self._settings.linked_clones else None
+        source = self.stemcells.ensure_replica(template, cluster, store)
+        snapshot = source.snapshot if self.settings.linked_clones else None
         disk_move = "moveAllDiskBackingsAndDisallowSharing" if snapshot is None else "createNewChildDiskBacking"
         spec = sdk.vim.vm.CloneSpec(
             location=sdk.vim.vm.RelocateSpec(datastore=store.ref, pool=cluster.pool, diskMoveType=disk_move),
@@ -232,9 +222,9 @@ class Machines:
             snapshot=snapshot,
         )
         try:
-            return self._client.run(source.ref.CloneVM_Task, self._inventory.ensure_folder("vms"), mark.name(), spec)
+            return self.client.run(source.ref.CloneVM_Task, self.inventory.ensure_folder("vms"), mark.name(), spec)
         except Refusal as refusal:
-            found = self._inventory.find_machine(instance_uuid(mark)) if refusal.is_a("DuplicateName") else None
+            found = self.inventory.find_machine(instance_uuid(mark)) if refusal.is_a("DuplicateName") else None
             if found is None:
                 raise
             return found
@@ -244,15 +234,15 @@ class Machines:
     ) -> Json:
         """The networks of the VM, once it has joined its group and runs. A VM that cannot be finished is removed before
         the failure is raised."""
-        row = self._client.read(machine, "name", _POWER, _VMX, _DEVICES)
+        row = self.client.read(machine, "name", _POWER, _VMX, _DEVICES)
         answer = devices.with_macs(networks, nics, row.get(_DEVICES))
         try:
             if row.get(_POWER) != "poweredOn":
                 self._configure_agent(row, agent_id, answer, env)
                 if group:
-                    self._membership.join(group, machine)
+                    self.membership.join(group, machine)
                 with tolerate("InvalidPowerState"):  # on already: another call finishes the same VM
-                    self._client.run(machine.PowerOnVM_Task)
+                    self.client.run(machine.PowerOnVM_Task)
             return answer
         except CoterieError as error:
             if self._is_running(machine):
@@ -262,19 +252,19 @@ class Machines:
 
     def _configure_agent(self, row: Row, agent_id: str, networks: Json, env: Json) -> None:
         """Give the agent its settings, on a CD beside the VM's own files or as guest information."""
-        present, name, agent = row.get(_DEVICES), str(row.get("name")), self._settings.agent
+        present, name, agent = row.get(_DEVICES), str(row.get("name")), self.settings.agent
         settings = devices.agent_settings(agent_id, name, row.ref._moId, networks, env, present, agent)
-        if self._settings.agent_settings == "guestinfo":
+        if self.settings.agent_settings == "guestinfo":
             spec = sdk.vim.vm.ConfigSpec(extraConfig=devices.extra_config(devices.guestinfo(settings)))
         else:
             path = devices.cd_path(row.get(_VMX))
-            self._client.put_file(self._inventory.datacenter.path, path, devices.cd_image("env", settings))
+            self.client.put_file(self.inventory.datacenter.path, path, cd_image("env", settings))
             spec = sdk.vim.vm.ConfigSpec(deviceChange=[devices.insert_cd(present, path)])
-        self._client.run(row.ref.ReconfigVM_Task, spec)
+        self.client.run(row.ref.ReconfigVM_Task, spec)
 
     def _is_running(self, machine: Any) -> bool:
         try:
-            return bool(self._client.get(machine, _POWER) == "poweredOn")
+            return bool(self.client.get(machine, _POWER) == "poweredOn")
         except CoterieError:
             return False
 
@@ -291,26 +281,26 @@ class Machines:
     def _remove(self, machine: Any) -> None:
         """Off, out of its group, its persistent disks detached, and gone with its own files. Gone already is fine."""
         with tolerate("ManagedObjectNotFound"):
-            row = self._client.read(machine, _POWER, _VMX, _DEVICES, "customValue")
+            row = self.client.read(machine, _POWER, _VMX, _DEVICES, "customValue")
             present = row.get(_DEVICES) or []
             if row.get(_POWER) != "poweredOff":
                 with tolerate("InvalidPowerState"):
-                    self._client.run(machine.PowerOffVM_Task)
-            self._membership.leave(machine, self._attributes.named(row.get("customValue")))
-            self._disks.detach_persistent(machine, present)
+                    self.client.run(machine.PowerOffVM_Task)
+            self.membership.leave(machine, self.attributes.named(row.get("customValue")))
+            self.disks.detach_persistent(machine, present)
             if devices.has_cd(present):
                 self._delete_file(devices.cd_path(row.get(_VMX)))
-            self._client.run(machine.Destroy_Task)
+            self.client.run(machine.Destroy_Task)
 
     def _delete_file(self, path: str) -> None:
-        delete = self._client.content.fileManager.DeleteDatastoreFile_Task
+        delete = self.client.content.fileManager.DeleteDatastoreFile_Task
         with tolerate("FileNotFound", "InvalidDatastorePath"):
-            self._client.run(delete, path, self._inventory.datacenter.ref)
+            self.client.run(delete, path, self.inventory.datacenter.ref)
 
     def _objects(self, rows: Iterable[Row], director_uuid: str) -> list[CloudObject]:
         some = list(rows)
-        hosts = self._inventory.host_names([row.get("runtime.host") for row in some])
-        zones = self._placement.zone_names({row.get("resourcePool") for row in some} - {None})
+        hosts = self.inventory.host_names([row.get("runtime.host") for row in some])
+        zones = self.placement.zone_names({row.get("resourcePool") for row in some} - {None})
         return [self._vm(row, director_uuid, hosts, zones) for row in some]
 
     def _vm(self, row: Row, director_uuid: str, hosts: dict[Any, str], zones: dict[Any, str]) -> CloudObject:
@@ -325,7 +315,7 @@ class Machines:
             az=zones.get(row.get("resourcePool")),
             state=_STATES.get(str(row.get(_POWER))),
             host=hosts.get(row.get("runtime.host")),
-            tags=self._attributes.named(row.get("customValue")),
+            tags=self.attributes.named(row.get("customValue")),
         )
 
     def _image(self, row: Row, director_uuid: str) -> CloudObject:
@@ -341,7 +331,7 @@ class Machines:
             mark=mark,
             in_use_by=(),
             state="live" if row.get("config.template") else "building",
-            tags=self._attributes.named(row.get("customValue")),
+            tags=self.attributes.named(row.get("customValue")),
         )
 
 

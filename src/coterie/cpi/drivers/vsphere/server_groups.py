@@ -46,36 +46,26 @@ class _GroupInCluster:
         return self.view.members(self.record.spec)
 
 
+@dataclass(frozen=True, slots=True)
 class ServerGroups:
-    def __init__(
-        self,
-        client: Client,
-        inventory: Inventory,
-        placement: Placement,
-        attributes: Attributes,
-        clusters: Clusters,
-        records: GroupRecords,
-        membership: Membership,
-        director_uuid: str,
-    ) -> None:
-        self._client = client
-        self._inventory = inventory
-        self._placement = placement
-        self._attributes = attributes
-        self._clusters = clusters
-        self._records = records
-        self._membership = membership
-        self._director_uuid = director_uuid
+    client: Client
+    inventory: Inventory
+    placement: Placement
+    attributes: Attributes
+    clusters: Clusters
+    records: GroupRecords
+    membership: Membership
+    director_uuid: str
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         spec = read_spec(metadata, mark.group_cid)
-        views = self._clusters.views()
+        views = self.clusters.views()
         if metadata.options.get("adopt"):
             return _adopt(metadata, views)
-        if self._records.find(mark.group_cid) is None:
+        if self.records.find(mark.group_cid) is None:
             self.require_free_name(metadata.options, spec, views)
             _require_host_group(spec, views)
-            self._records.create(mark.group_cid, spec)
+            self.records.create(mark.group_cid, spec)
         return mark.group_cid
 
     def update(self, cid: str, metadata: GroupMetadata) -> None:
@@ -83,7 +73,7 @@ class ServerGroups:
         again."""
         if is_adopted(cid):
             return
-        record, spec = self._records.require(cid), read_spec(metadata, cid)
+        record, spec = self.records.require(cid), read_spec(metadata, cid)
         if not spec.is_same_group(record.spec):
             raise NotSupported(
                 f"server group {cid} keeps its policy {record.spec.policy} and its name for life",
@@ -92,28 +82,28 @@ class ServerGroups:
         if spec != record.spec:
             self._change_hosts(record, spec)
         for row in self._list_belonging(cid):
-            self._membership.submit(self._inventory.cluster_of(row.ref), "restore", cid, row.ref)
+            self.membership.request_change(self.inventory.cluster_of(row.ref), "restore", cid, row.ref)
 
     def delete(self, cid: str) -> None:
-        record = self._records.find(cid, unfinished=True)
+        record = self.records.find(cid, unfinished=True)
         if is_adopted(cid):
             return
         if record is None:
-            self._records.remove_empty_folders()  # a process that removed the record may have died before that
+            self.records.remove_empty_folders()  # a process that removed the record may have died before that
             return
-        self._records.require_no_vms(record.ref)
+        self.records.require_no_vms(record.ref)
         name = record.spec.name
-        for key, view in self._clusters.views().items():
+        for key, view in self.clusters.views().items():
             if view.vm_group(name) or name in view.rules or view.tying(name):
-                self._membership.submit(self._placement.clusters[key].ref, "delete", cid)
-        self._records.delete(record)
+                self.membership.request_change(self.placement.clusters[key].ref, "delete", cid)
+        self.records.delete(record)
 
     def inspect(self, cid: str) -> GroupView:
-        record = self._records.find(cid)
+        record = self.records.find(cid)
         if record is None:
             return GroupView("missing", None, notes=(f"nothing in the vCenter remembers server group {cid}",))
-        views, spec = self._clusters.views(), record.spec
-        everywhere = [_GroupInCluster(one, views[key], record) for key, one in self._clusters.unique().items()]
+        views, spec = self.clusters.views(), record.spec
+        everywhere = [_GroupInCluster(one, views[key], record) for key, one in self.clusters.unique().items()]
         groups = [one for one in everywhere if one.view.vm_group(spec.name)]
         members = self._read_members([moid for one in groups for moid in one.members])
         removed = [] if spec.adopted else list(_removed_notes(everywhere))
@@ -128,19 +118,19 @@ class ServerGroups:
         )
 
     def list_objects(self, director_uuid: str) -> list[CloudObject]:
-        records = self._records.list_all(director_uuid)
-        views = self._clusters.views() if records else {}
+        records = self.records.list_all(director_uuid)
+        views = self.clusters.views() if records else {}
         return [self._object(record, views, director_uuid) for record in records]
 
     def find_object(self, cid: str, director_uuid: str) -> CloudObject | None:
-        record = self._records.find(cid, director_uuid, unfinished=True)
+        record = self.records.find(cid, director_uuid, unfinished=True)
         if record is None or record.ref is None:
             return None
-        return self._object(record, self._clusters.views(), director_uuid)
+        return self._object(record, self.clusters.views(), director_uuid)
 
     def require_free_name(self, options: Mapping[str, Any], spec: GroupSpec, views: Views) -> None:
         """For a group that is not there yet."""
-        ours = self._records.list_all(self._director_uuid) if "vm_group" in options else ()
+        ours = self.records.list_all(self.director_uuid) if "vm_group" in options else ()
         other = next((one for one in ours if one.spec.name == spec.name), None)
         if other is not None:
             raise NameTaken(f"our server group {other.cid} has the name {spec.name!r}", remedy="use another vm_group")
@@ -163,28 +153,28 @@ class ServerGroups:
     def _change_hosts(self, record: GroupRecord, spec: GroupSpec) -> None:
         """Tie the group to other hosts, or to none. Only while the old spec is recorded is the old rule known to be
         ours: a rule that the new spec does not have is removed first."""
-        views = self._clusters.views()
+        views = self.clusters.views()
         _require_host_group(spec, views)
         self.require_free_host_rule(record, spec, views)
         for key, view in views.items() if not spec.host_group else ():
             if view.host_rule(record.spec):
-                self._membership.submit(self._placement.clusters[key].ref, "untie", record.cid)
-        self._records.rewrite(record, spec)
+                self.membership.request_change(self.placement.clusters[key].ref, "untie", record.cid)
+        self.records.rewrite(record, spec)
 
     def _list_belonging(self, cid: str) -> list[Row]:
         """Our VMs that belong to this group, whether or not the vCenter has them in it."""
         paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
-        rows = self._inventory.list_machines("vms", None, *paths)
-        return [row for row in rows if self._attributes.named(row.get("customValue")).get(GROUP) == cid]
+        rows = self.inventory.list_machines("vms", None, *paths)
+        return [row for row in rows if self.attributes.named(row.get("customValue")).get(GROUP) == cid]
 
     def _read_members(self, moids: list[str]) -> dict[str, GroupMember]:
-        refs = [self._client.reference(sdk.vim.VirtualMachine, moid) for moid in moids]
-        rows = self._client.read_existing(refs, sdk.vim.VirtualMachine, _MEMBER)
-        hosts = self._inventory.host_names([row.get("runtime.host") for row in rows])
+        refs = [self.client.reference(sdk.vim.VirtualMachine, moid) for moid in moids]
+        rows = self.client.read_existing(refs, sdk.vim.VirtualMachine, _MEMBER)
+        hosts = self.inventory.host_names([row.get("runtime.host") for row in rows])
         members = {}
         for row in rows:
             uuid, host = str(row.get("config.instanceUuid")), hosts.get(row.get("runtime.host"))
-            ours = vm_mark(str(row.get("name")), uuid, self._director_uuid) is not None
+            ours = vm_mark(str(row.get("name")), uuid, self.director_uuid) is not None
             members[row.ref._moId] = GroupMember(uuid, host, ours)
         return members
 
@@ -204,8 +194,8 @@ class ServerGroups:
             moids = _tied_hosts(one)
             if moids is None:
                 return None
-            refs += [self._client.reference(sdk.vim.HostSystem, moid) for moid in moids]
-        return tuple(sorted(self._inventory.host_names(refs).values())) if groups else None
+            refs += [self.client.reference(sdk.vim.HostSystem, moid) for moid in moids]
+        return tuple(sorted(self.inventory.host_names(refs).values())) if groups else None
 
     def _object(self, record: GroupRecord, views: Views, director_uuid: str) -> CloudObject:
         groups = [group for view in views.values() if (group := view.vm_group(record.spec.name))]

@@ -40,12 +40,12 @@ class Template:
     devices: list[Any]
 
 
+@dataclass(frozen=True, slots=True)
 class Stemcells:
-    def __init__(self, client: Client, inventory: Inventory, placement: Placement, settings: Settings) -> None:
-        self._client = client
-        self._inventory = inventory
-        self._placement = placement
-        self._settings = settings
+    client: Client
+    inventory: Inventory
+    placement: Placement
+    settings: Settings
 
     def create(self, image_path: str, cloud_properties: Json, mark: Mark) -> str:
         """From a file, or (a light stemcell) from a template that an operator keeps, named by its inventory path."""
@@ -65,20 +65,20 @@ class Stemcells:
 
     def delete(self, cid: str) -> None:
         """With all its replicas."""
-        ref = self._inventory.find_machine(cid)
+        ref = self.inventory.find_machine(cid)
         if ref is None:
             return
-        prefix = _replica_prefix(str(self._client.get(ref, "name")))
-        rows = self._inventory.list_machines("stemcells", None, "name")
+        prefix = _replica_prefix(str(self.client.get(ref, "name")))
+        rows = self.inventory.list_machines("stemcells", None, "name")
         replicas = [row.ref for row in rows if str(row.get("name")).startswith(prefix)]
         for machine in [*replicas, ref]:
             with tolerate("ManagedObjectNotFound"):
-                self._client.run(machine.Destroy_Task)
-        self._inventory.remove_empty_folders("stemcells")
+                self.client.run(machine.Destroy_Task)
+        self.inventory.remove_empty_folders("stemcells")
 
     def require_template(self, cid: str) -> Template:
-        ref = self._inventory.find_machine(cid)
-        row = self._client.read(ref, *_TEMPLATE) if ref is not None else None
+        ref = self.inventory.find_machine(cid)
+        row = self.client.read(ref, *_TEMPLATE) if ref is not None else None
         if row is None or not row.get("config.template"):
             raise StemcellNotFound(f"there is no stemcell {cid}", remedy="upload the stemcell again")
         return _template(row)
@@ -95,7 +95,7 @@ class Stemcells:
             if not refusal.is_a("DuplicateName"):
                 raise
             ref = self._await_other_maker(name)
-        return _template(self._client.read(ref, *_TEMPLATE))
+        return _template(self.client.read(ref, *_TEMPLATE))
 
     def _create_once(self, image_path: str, source: str | None, mark: Mark) -> bool:
         """False where another call's attempt under this mark came to nothing, so that it must be tried again."""
@@ -105,13 +105,13 @@ class Stemcells:
         except Refusal as refusal:
             if not refusal.is_a("DuplicateName"):
                 raise
-            if self._inventory.find_machine(instance_uuid(mark)) is None:
+            if self.inventory.find_machine(instance_uuid(mark)) is None:
                 return False
             self._await_other_maker(mark.name())
         return True
 
     def _copy_template(self, path: str, mark: Mark) -> Any:
-        found = self._inventory.find(*path.strip("/").split("/"))
+        found = self.inventory.find(*path.strip("/").split("/"))
         if found is None:
             raise StemcellNotFound(f"there is no template {path!r}", remedy="give its path below the VM folder")
         config = sdk.vim.vm.ConfigSpec(instanceUuid=instance_uuid(mark))
@@ -122,22 +122,22 @@ class Stemcells:
             datastore=datastore, pool=cluster.pool, diskMoveType="moveAllDiskBackingsAndDisallowSharing"
         )
         spec = sdk.vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config)
-        return self._client.run(source.CloneVM_Task, self._inventory.ensure_folder("stemcells"), name, spec)
+        return self.client.run(source.CloneVM_Task, self.inventory.ensure_folder("stemcells"), name, spec)
 
     def _import_file(self, image_path: str, mark: Mark) -> Any:
         """The VM that came of the package. Refused with DuplicateName where one of that name is there already."""
         cluster = self._first_cluster()
         need_mb = Path(image_path).stat().st_size // (1024 * 1024) + 1
-        stores = self._placement.list_stores([cluster], self._settings.datastores)
+        stores = self.placement.list_stores([cluster], self.settings.datastores)
         store = choose_store(stores, mark.intent, need_mb)
         with open_package(image_path) as package:
             spec = self._import_spec(package, mark.name(), cluster, store)
             spec.importSpec.configSpec.instanceUuid = instance_uuid(mark)
-            folder = self._inventory.ensure_folder("stemcells")
-            lease = self._client.change(cluster.pool.ImportVApp, spec.importSpec, folder)
+            folder = self.inventory.ensure_folder("stemcells")
+            lease = self.client.change(cluster.pool.ImportVApp, spec.importSpec, folder)
             try:
                 entity = self._upload_files(lease, package, spec.fileItem or ())
-                self._client.change(lease.HttpNfcLeaseComplete)
+                self.client.change(lease.HttpNfcLeaseComplete)
                 return entity
             except Exception:
                 self._abort(lease)
@@ -145,8 +145,8 @@ class Stemcells:
 
     def _import_spec(self, package: Package, name: str, cluster: ZoneCluster, store: Store) -> Any:
         parameters = sdk.vim.OvfManager.CreateImportSpecParams(entityName=name, diskProvisioning="thin")
-        create, text = self._client.content.ovfManager.CreateImportSpec, package.description()
-        spec = self._client.query(create, text, cluster.pool, store.ref, parameters)
+        create, text = self.client.content.ovfManager.CreateImportSpec, package.description()
+        spec = self.client.query(create, text, cluster.pool, store.ref, parameters)
         if spec.error or spec.importSpec is None:
             why = "; ".join(str(one.msg) for one in spec.error or ()) or "no reason given"
             raise InvalidCall("vCenter cannot use the image's description", why=why, remedy="use another stemcell")
@@ -165,7 +165,7 @@ class Stemcells:
     def _await_lease(self, lease: Any) -> Any:
         deadline = time.monotonic() + _LEASE_S
         while time.monotonic() < deadline:
-            row = self._client.read(lease, "state", "error", "info")
+            row = self.client.read(lease, "state", "error", "info")
             if row.get("state") == "ready":
                 return row.get("info")
             if row.get("state") == "error":
@@ -174,9 +174,9 @@ class Stemcells:
         raise OutcomeUnknown("the import was not made ready", remedy="look for the template before repeating it")
 
     def _upload(self, lease: Any, url: str, file: IO[bytes], size: int) -> None:
-        where, own = urlsplit(url), urlsplit(self._settings.url)
+        where, own = urlsplit(url), urlsplit(self.settings.url)
         is_vcenter = where.hostname in (None, "*") or where.netloc == "*"  # the vCenter writes * for itself
-        connection = self._client.connect(own.netloc if is_vcenter else where.netloc)
+        connection = self.client.connect(own.netloc if is_vcenter else where.netloc)
         try:
             connection.putrequest("POST", where.path)
             connection.putheader("Content-Length", str(size))
@@ -186,7 +186,7 @@ class Stemcells:
             while piece := file.read(_PIECE):
                 connection.send(piece)
                 sent += len(piece)
-                self._client.query(lease.HttpNfcLeaseProgress, min(99, sent * 100 // max(size, 1)))
+                self.client.query(lease.HttpNfcLeaseProgress, min(99, sent * 100 // max(size, 1)))
             answer = connection.getresponse()
             answer.read()
         except (OSError, http.client.HTTPException) as error:
@@ -199,27 +199,27 @@ class Stemcells:
     def _abort(self, lease: Any) -> None:
         """The half-imported VM goes with its lease; where that cannot be read, the lease ends by itself."""
         try:
-            info = self._client.get(lease, "info")
-            self._client.change(lease.HttpNfcLeaseAbort)
+            info = self.client.get(lease, "info")
+            self.client.change(lease.HttpNfcLeaseAbort)
             if info is not None:
-                self._client.run(info.entity.Destroy_Task)
+                self.client.run(info.entity.Destroy_Task)
         except (CpiError, Refusal):
             return
 
     def _seal(self, machine: Any) -> None:
         """From an imported VM to a template: its snapshot is the base of linked clones."""
-        if not self._client.get(machine, "rootSnapshot"):
-            self._client.run(machine.CreateSnapshot_Task, _SNAPSHOT, "base of linked clones", False, False)
-        self._client.change(machine.MarkAsTemplate)
+        if not self.client.get(machine, "rootSnapshot"):
+            self.client.run(machine.CreateSnapshot_Task, _SNAPSHOT, "base of linked clones", False, False)
+        self.client.change(machine.MarkAsTemplate)
 
     def _await_other_maker(self, name: str) -> Any:
         """The template that another call is making under this name."""
         deadline, pause = time.monotonic() + _OTHER_MAKER_S, 0.01
         while time.monotonic() < deadline:
-            found = self._inventory.find(*self._inventory.path("stemcells"), name)
+            found = self.inventory.find(*self.inventory.path("stemcells"), name)
             if found is None:
                 break
-            if self._client.get(found, "config.template"):
+            if self.client.get(found, "config.template"):
                 return found
             time.sleep(pause)
             pause = min(pause * 1.5, 2.0)
@@ -229,7 +229,7 @@ class Stemcells:
         )
 
     def _first_cluster(self) -> ZoneCluster:
-        return next(iter(self._placement.clusters.values()))
+        return next(iter(self.placement.clusters.values()))
 
 
 class Package:
