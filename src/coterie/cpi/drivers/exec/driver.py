@@ -1,53 +1,61 @@
-"""ExecCpi: each of BOSH's methods is a question to the foreign program. What it lacks is refused with the reason."""
+"""The driver of clouds that a foreign CPI program serves; entry point `exec`. Each of BOSH's methods is a call of the
+program; what no such program has, and what this one lacks, is refused with the reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from coterie.cpi.contract import (
     Capabilities,
     CheckItem,
+    CloudObject,
+    Cpi,
     DiskHint,
+    Expected,
     Forms,
+    GroupMetadata,
+    GroupView,
     Json,
     Kind,
     Mark,
     Needs,
     NetworkCreated,
     Networks,
+    NotSupported,
     Runtime,
+    SurveyPage,
     VmCreated,
 )
 from coterie.cpi.drivers.exec.limits import UNSUPPORTED, lacking
 from coterie.cpi.drivers.exec.look import look
 from coterie.cpi.drivers.exec.program import Program
-from coterie.cpi.drivers.exec.refusals import RefusingCpi, refusal
 from coterie.cpi.drivers.exec.settings import CLOUD, read_settings
+from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.wire import Method, table
 
 T = TypeVar("T")
-_PARALLEL = 8  # every call is a process of its own
 
 
-class ExecCpi(RefusingCpi):
+class ExecCpi(Cpi):
     forms: ClassVar[Forms] = {"cloud": CLOUD}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
         self._settings = read_settings(properties)
-        self._program = Program(cloud, self._settings, runtime.director_uuid)
-        self._lacks = {name: lacking(cloud) for name in self._settings.lacks}
+        limit = call_limit(cloud, self._settings.max_parallel_calls, runtime.director_uuid)
+        self._program = Program(cloud, self._settings, runtime.director_uuid, limit)
+        self._unsupported = {**UNSUPPORTED, **{name: lacking(cloud) for name in self._settings.lacks}}
 
     def capabilities(self) -> Capabilities:
         return Capabilities(
             driver="exec",
             kinds=dict.fromkeys(self._kinds(), "none"),
-            resize_disk="resize_disk" not in self._lacks,
-            snapshots="snapshot_disk" not in self._lacks,
-            managed_networks="create_network" not in self._lacks,
-            max_parallel_calls=_PARALLEL,
-            unsupported={**UNSUPPORTED, **self._lacks},
+            resize_disk="resize_disk" not in self._unsupported,
+            snapshots="snapshot_disk" not in self._unsupported,
+            managed_networks="create_network" not in self._unsupported,
+            max_parallel_calls=self._settings.max_parallel_calls,
+            unsupported=self._unsupported,
         )
 
     def info(self) -> Json:
@@ -137,11 +145,45 @@ class ExecCpi(RefusingCpi):
     def current_vm_id(self) -> str:
         return self._ask(table.CURRENT_VM_ID)
 
+    def configure_networks(self, vm_cid: str, networks: Networks) -> None:
+        self._refuse("configure_networks")
+
+    def vm_owner(self, vm_cid: str) -> str | None:
+        self._refuse("vm_owner")
+
+    def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
+        self._refuse("create_server_group")
+
+    def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
+        self._refuse("update_server_group")
+
+    def delete_server_group(self, cid: str) -> None:
+        self._refuse("delete_server_group")
+
+    def inspect_server_group(self, cid: str) -> GroupView:
+        self._refuse("inspect_server_group")
+
+    def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
+        self._refuse("find")
+
+    def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
+        self._refuse("survey")
+
+    def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
+        self._refuse("delete_object")
+
     def _kinds(self) -> list[Kind]:
-        creators = [method for method in table.METHODS.values() if method.marks]
-        return [m.marks for m in creators if m.marks and m.name not in {*UNSUPPORTED, *self._lacks}]
+        return [one.marks for one in table.METHODS.values() if one.marks and one.name not in self._unsupported]
 
     def _ask(self, method: Method[T], *arguments: Any, mark: Mark | None = None) -> T:
-        if method.name in self._lacks:
-            raise refusal(self.cloud, method.name, self._lacks[method.name])
+        if method.name in self._unsupported:
+            self._refuse(method.name)
         return self._program.ask(method, *arguments, mark=mark)
+
+    def _refuse(self, method: str) -> NoReturn:
+        reason = self._unsupported[method]
+        raise NotSupported(
+            f"cloud {self.cloud!r} cannot {method}",
+            why=reason.why,
+            remedy=f"use a driver that is not `exec` where this is needed ({reason.citation})",
+        )

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NotImplementedHere, NotSupported
 from coterie.cpi.drivers.exec.process import Finished, Limits, run
 from coterie.cpi.drivers.exec.settings import Settings
+from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.wire import HIGHEST, Method, Redactor, broken_answer, read_response, write_request
 from coterie.cpi.wire.envelope import MAX_RESPONSE
 from coterie.cpi.wire.table import INFO
@@ -20,8 +21,9 @@ _log = logging.getLogger(__name__)
 
 
 class Program:
-    def __init__(self, cloud: str, settings: Settings, director_uuid: str) -> None:
+    def __init__(self, cloud: str, settings: Settings, director_uuid: str, limit: CallLimit) -> None:
         self._cloud = cloud
+        self._limit = limit
         self._settings = settings
         self._context = settings.context(director_uuid)
         self._info: Json | None = None
@@ -72,7 +74,8 @@ class Program:
     def _run(self, request: bytes) -> Finished:
         limits = Limits(self._settings.timeout_s, MAX_RESPONSE, MAX_STDERR)
         try:
-            return run(self._settings.path, request, self._settings.environment(), limits)
+            with self._limit:
+                return run(self._settings.path, request, self._settings.environment(), limits)
         except OSError as error:
             raise InvalidCall(
                 f"the CPI program of cloud {self._cloud!r} cannot be started",

@@ -10,6 +10,7 @@ from typing import Any
 
 from coterie.cpi.contract import Form
 from coterie.cpi.drivers.exec.limits import UNSUPPORTED
+from coterie.cpi.kit.readers import whole
 from coterie.cpi.wire import METHODS
 
 # What a BOSH Director gives its CPI programs; everything else of our environment stays here.
@@ -32,6 +33,7 @@ class Settings:
     timeout_s: float = 3600.0
     stemcell_api_version: int = 2
     lacks: tuple[str, ...] = ()  # methods that this program is known not to have
+    max_parallel_calls: int = 8  # every call is a process of its own
 
     def environment(self) -> dict[str, str]:
         seen = {name: os.environ[name] for name in (*_KEPT, *self.env) if name in os.environ}
@@ -93,6 +95,7 @@ CLOUD = Form(
         "timeout_s": _seconds,
         "stemcell_api_version": _version,
         "lacks": _methods,
+        "max_parallel_calls": whole(1),
     },
     needed={"path": "name the CPI program, for example /var/vcap/jobs/x_cpi/bin/cpi"},
     secret=True,
