@@ -137,6 +137,14 @@ def read_networks(networks: Networks, form: Form) -> list[NetworkRequest]:
     return sorted(requests, key=lambda request: request.label not in routed)
 
 
+def answer_networks(networks: Networks, given: Mapping[str, tuple[str | None, str | None]]) -> Json:
+    """The networks argument as create_vm answers it; `given`: by label, the address and the MAC that the cloud gave."""
+    answer: Json = {label: dict(spec) for label, spec in networks.items()}
+    for label, (ip, mac) in given.items():
+        answer[label] |= {"ip": ip, "mac": mac}
+    return answer
+
+
 def _read_network(label: str, spec: Mapping[str, Any], form: Form) -> NetworkRequest:
     type_ = str(spec.get("type", "manual"))
     if type_ not in _TYPES:

@@ -29,8 +29,9 @@ class GroupRecord:
 class RecordStore(Protocol):
     """Where a cloud keeps the records of all server groups."""
 
-    limit: int
-    """How many security groups one record holds."""
+    @property
+    def limit(self) -> int:
+        """How many security groups one record holds."""
 
     def list_records(self) -> list[GroupRecord]:
         """All readable records, in any order."""

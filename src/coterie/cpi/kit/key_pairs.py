@@ -8,6 +8,7 @@ import binascii
 import hashlib
 import struct
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from coterie.cpi.contract import InvalidCall, Mark
@@ -65,6 +66,16 @@ def key_digest(public_key: str) -> bytes:
     if len(words) < 2:
         raise InvalidCall("cloud_properties.public_key is no public key", remedy="give one like ssh-ed25519 AAAA…")
     return hashlib.sha256(" ".join(words[:2]).encode()).digest()
+
+
+def read_public_half(given: str | None) -> str | None:
+    """Of a private key, a PEM text or the path of a file; None where there is none to be had."""
+    if not given:
+        return None
+    try:
+        return public_half(given if "-----BEGIN" in given else Path(given).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def public_half(pem: str) -> str | None:

@@ -107,6 +107,10 @@ class SecurityGroups:
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         return self._cloud.read(cid)
 
+    def holders(self, cid: str) -> tuple[str, ...]:
+        """CIDs of the server groups that have it."""
+        return self._records.holders(cid)
+
     def created_for(self, mark: Mark) -> set[str]:
         """Ids of those that bear this mark: what was still in use when it should have gone, or an interrupted call
         left."""

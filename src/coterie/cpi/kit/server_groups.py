@@ -75,11 +75,13 @@ class RecordedGroup:
 class ServerGroupCloud(Protocol):
     """How a cloud holds server groups. Its methods raise `CpiError`s only; a driver's refusal is one too."""
 
-    noun: str
-    """The cloud's word for a server group, for messages."""
+    @property
+    def noun(self) -> str:
+        """The cloud's word for a server group, for messages."""
 
-    leave_hint: str
-    """When VMs leave a group, where that is later than their deletion; may be empty."""
+    @property
+    def leave_hint(self) -> str:
+        """When VMs leave a group, where that is later than their deletion; may be empty."""
 
     def find(self, cid: str) -> ExistingGroup | None:
         """The group behind a CID as it is now: an adopted one by its id, one of ours by its name."""

@@ -1,0 +1,45 @@
+"""What a VM requires, and the smallest of a cloud's sizes that fits; never the largest in its stead. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from coterie.cpi.contract import InvalidCall
+
+_REQUIRED = ("cpu", "ram", "ephemeral_disk_size")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    cpu: int
+    ram_mb: int
+    disk_mb: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    name: str
+    cpu: int
+    ram_mb: int
+
+
+def read_requirements(given: Mapping[str, int]) -> Requirements:
+    for key in _REQUIRED:
+        if not isinstance(given.get(key), int):
+            raise InvalidCall(f"requirements.{key} is missing or no number", remedy="give cpu, ram and disk size")
+    return Requirements(*(int(given[key]) for key in _REQUIRED))
+
+
+def smallest_fit(sizes: Iterable[Size], wanted: Requirements) -> Size | None:
+    fitting = [size for size in sizes if fits(size, wanted)]
+    return min(fitting, key=lambda size: (excess(size, wanted), size.name), default=None)
+
+
+def fits(size: Size, wanted: Requirements) -> bool:
+    return size.cpu >= wanted.cpu and size.ram_mb >= wanted.ram_mb
+
+
+def excess(size: Size, wanted: Requirements) -> float:
+    """How many times too large, in both respects: one that is huge in cpu is not small because it has little memory."""
+    return size.cpu / max(wanted.cpu, 1) + size.ram_mb / max(wanted.ram_mb, 1)
