@@ -115,11 +115,11 @@ def _live(order: Order) -> None:
 
 def _around_api(tracer: Tracer) -> None:
     """Calls that change a CloudStack cloud; the others leave it as it is, and how often a job is asked after varies."""
-    from coterie.cpi.drivers.cloudstack.api import Api
+    from coterie.cpi.drivers.cloudstack.client import Client
 
-    original = Api._once
+    original = Client.request
 
-    def once(self: Api, command: str, parameters: Any, *, changes: bool) -> Any:
+    def request(self: Client, command: str, parameters: Any, *, changes: bool) -> Any:
         if not changes:
             return original(self, command, parameters, changes=changes)
         tracer.reach(f"cloud {command}", "before")
@@ -127,7 +127,7 @@ def _around_api(tracer: Tracer) -> None:
         tracer.reach(f"cloud {command}", "after")
         return answer
 
-    Api._once = once  # type: ignore[method-assign]  # this process is there to be watched
+    Client.request = request  # type: ignore[method-assign]  # this process is there to be watched
 
 
 if __name__ == "__main__":

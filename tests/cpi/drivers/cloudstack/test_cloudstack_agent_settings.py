@@ -15,7 +15,7 @@ from peers.cloudstack_bed import CloudstackBed
 from tests.cpi.drivers.cloudstack import keys
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.drivers.cloudstack.key_halves import public_half
+from coterie.cpi.kit.key_pairs import public_half
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA somebody"
 DATA_SERVER = {"type": "http", "url": "http://data-server./latest/user-data"}

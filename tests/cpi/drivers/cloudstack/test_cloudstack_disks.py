@@ -9,8 +9,7 @@ from peers.cloudstack_bed import CloudstackBed
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, InvalidCall, NotSupported, OutcomeUnknown
-from coterie.cpi.drivers.cloudstack.api import Api
-from coterie.cpi.drivers.cloudstack.refusals import Refusal
+from coterie.cpi.drivers.cloudstack.client import Client, Refusal
 from coterie.sandbox import faults
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.twist import Tx
@@ -70,11 +69,11 @@ def test_a_request_that_is_repeated_on_its_way_makes_one_disk(bed: CloudstackBed
 
 
 def test_a_disk_whose_job_fails_leaves_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(self: Api, command: str, *_: Any) -> Any:
+    def failing(self: Client, command: str, *_: Any) -> Any:
         raise Refusal(command, 530, "no pool")
 
     with monkeypatch.context() as patch, pytest.raises(CpiError, match="no pool"):
-        patch.setattr(Api, "wait", failing)
+        patch.setattr(Client, "wait", failing)
         lab.cpi.create_disk(1024, {}, mark=lab.mark())
 
 

@@ -16,7 +16,7 @@ from peers.cloudstack_bed import CloudstackBed
 from coterie.cpi.conformance.expect import awaited
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, Expected, Mark, SecurityGroup
-from coterie.cpi.drivers.cloudstack.api import Api
+from coterie.cpi.drivers.cloudstack.client import Client
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA"
 SWEPT = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "ip", "keypair")
@@ -28,15 +28,15 @@ class Killed(BaseException):
 
 def dying_after(cpi: Cpi, calls: int, patch: pytest.MonkeyPatch) -> None:
     """The process dies when this many calls were answered."""
-    once, left = Api._once, itertools.count(calls, -1)
+    request, left = Client.request, itertools.count(calls, -1)
 
-    def counted(self: Api, *arguments: Any, **keywords: Any) -> Any:
-        answer = once(self, *arguments, **keywords)
-        if self is cpi.api and next(left) == 1:  # type: ignore[attr-defined] # it is ours
+    def counted(self: Client, *arguments: Any, **keywords: Any) -> Any:
+        answer = request(self, *arguments, **keywords)
+        if self is cpi.client and next(left) == 1:  # type: ignore[attr-defined] # it is ours
             raise Killed
         return answer
 
-    patch.setattr(Api, "_once", counted)
+    patch.setattr(Client, "request", counted)
 
 
 def sweep(bed: CloudstackBed, keep: set[str]) -> None:

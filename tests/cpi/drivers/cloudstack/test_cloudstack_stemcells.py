@@ -238,7 +238,7 @@ def test_an_image_that_is_still_fetched_is_not_taken_away(bed: CloudstackBed, la
         patch.setattr(
             _ShelfHandler, "do_GET", lambda handler: waiting.wait(20) and _ShelfHandler._answer(handler, 404, b"")
         )
-        with pytest.raises(OutcomeUnknown, match="not ready within"):
+        with pytest.raises(OutcomeUnknown, match="did not become ready within"):
             bed.open().create_stemcell(path, properties, mark=mark)
         assert len(shelf.images) == 1
         found = lab.cpi.find("image", mark)

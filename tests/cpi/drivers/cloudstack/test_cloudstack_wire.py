@@ -10,9 +10,9 @@ from peers.cloudstack_bed import CloudstackBed
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import AuthenticationFailed, CpiError, InvalidCall, Runtime, Unavailable
+from coterie.cpi.drivers.cloudstack.client import signature
 from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
 from coterie.cpi.drivers.cloudstack.properties import read_settings
-from coterie.cpi.drivers.cloudstack.signer import signature
 from coterie.sandbox import faults
 
 GOOD = {"endpoint": "http://127.0.0.1:1/client/api", "api_key": "key", "secret_access_key": "s3cret-word"}
@@ -37,7 +37,7 @@ def test_a_signature_is_the_vendors() -> None:
 def test_odd_values_arrive_as_they_are(bed: CloudstackBed, odd: str) -> None:
     cpi = bed.open()
     assert isinstance(cpi, CloudstackCpi)
-    made = cpi.api.call("createSecurityGroup", name=odd)["securitygroup"]
+    made = cpi.client.call("createSecurityGroup", name=odd)["securitygroup"]
     assert made["name"] == odd
 
 

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CheckItem, Needs
-from coterie.cpi.drivers.cloudstack.abilities import Abilities
-from coterie.cpi.drivers.cloudstack.adoption import Adoption
-from coterie.cpi.drivers.cloudstack.affinity import POLICIES
-from coterie.cpi.drivers.cloudstack.capacity_checks import CapacityChecks
-from coterie.cpi.drivers.cloudstack.inspection import Inspection
-from coterie.cpi.drivers.cloudstack.refusals import cloud_call
-from coterie.cpi.drivers.cloudstack.removal import Removal
-from coterie.cpi.drivers.cloudstack.template_checks import TemplateChecks
-from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, tried
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.cpi.contract import CheckItem, InvalidCall, Needs
+from coterie.cpi.drivers.cloudstack.catalog import Catalog
+from coterie.cpi.drivers.cloudstack.client import Client, Row
+from coterie.cpi.drivers.cloudstack.server_groups import POLICIES
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, tried
+from coterie.cpi.kit.key_pairs import read_public_half
+from coterie.cpi.kit.publishing import Publisher
+from coterie.cpi.kit.quotas import az_item, host, host_items, quota
+from coterie.cpi.kit.server_groups import ServerGroups
+
+# name of the quota, as the planner knows it → the account's word for it
+_QUOTAS = {
+    "instances": "vm",
+    "cpu": "cpu",
+    "ram_mb": "memory",
+    "volumes": "volume",
+    "volume_gb": "primarystorage",
+    "snapshots": "snapshot",
+    "images": "template",
+}
+_RESOURCES = {"vm": "instances", "disk": "volumes", "snapshot": "snapshots", "image": "images"}
 
 
-class Checks(Abilities, CapacityChecks, TemplateChecks, Removal, Inspection, Adoption):
-    @cloud_call
-    def check(self, needs: Needs | None = None) -> list[CheckItem]:
-        needs = needs or Needs()
+@dataclass(frozen=True, slots=True)
+class Checks:
+    client: Client
+    catalog: Catalog
+    publisher: Publisher
+    server_groups: ServerGroups
+    kinds: Collection[str]
+
+    def run(self, needs: Needs) -> list[CheckItem]:
         first = tried("credentials", self._credentials)
         if not first.ok:
             return [first]
@@ -25,56 +45,82 @@ class Checks(Abilities, CapacityChecks, TemplateChecks, Removal, Inspection, Ado
             first,
             tried("azs", lambda: self._azs(needs)),
             tried("offerings", self._offerings),
-            tried("quotas", lambda: self.quota_check(needs)),
+            tried("quotas", lambda: self._quotas(needs)),
             tried("expunge", self._expunge),
-            tried("templates", self.template_check),
-            *self._keys(),
+            tried("templates", self._templates),
+            *self._private_key(),
             *self._policies(needs),
-            *group_items(needs, self.inspect_server_group, self.require_nameable),
-            *kind_items(needs, self.capabilities().kinds),
-            *self.host_checks(needs),
+            *group_items(needs, self.server_groups.inspect, self.server_groups.find_adopted),
+            *kind_items(needs, self.kinds),
+            *self._hosts(needs),
         ]
 
-    @cloud_call
     def _credentials(self) -> CheckItem:
-        self._known.pop("listCapabilities", None)
-        version = self.remembered_capabilities().get("cloudstackversion", "unknown")
+        self.catalog.forget_account()
+        version = self.catalog.account().get("cloudstackversion", "unknown")
         return CheckItem("credentials", True, f"CloudStack {version} accepts the keys")
 
-    @cloud_call
     def _azs(self, needs: Needs) -> CheckItem:
-        names = sorted(str(zone["name"]) for zone in self.zones())
-        unknown = [az for az in needs.azs if az not in names]
-        if self.settings.default_zone and self.settings.default_zone not in names:
-            unknown.append(self.settings.default_zone)
-        if unknown:
-            return CheckItem("azs", False, f"no zone {', '.join(unknown)}", f"use one of: {', '.join(names)}")
-        return CheckItem("azs", True, f"zones {', '.join(names)}", facts={"azs": names})
+        names = sorted(str(zone["name"]) for zone in self.catalog.zones())
+        return az_item(needs, names, self.client.settings.default_zone, "zone")
 
-    @cloud_call
     def _offerings(self) -> CheckItem:
-        compute = self.remembered("listServiceOfferings")
-        disk = self.disk_offering(None)
+        compute = self.catalog.compute_offerings()
+        disk = self.catalog.disk_offering(None)
         if not compute:
             return CheckItem("offerings", False, "no compute offering", "have an administrator add one")
         return CheckItem("offerings", True, f"{len(compute)} compute offerings; disks by {disk['name']!r}")
 
-    @cloud_call
+    def _quotas(self, needs: Needs) -> CheckItem:
+        rows, _ = self.client.page("listAccounts")
+        account = rows[0] if rows else {}
+        facts = {
+            name: quota(account.get(f"{word}limit"), account.get(f"{word}total")) for name, word in _QUOTAS.items()
+        }
+        return quota_item(needs, facts, _RESOURCES)
+
     def _expunge(self) -> CheckItem:
-        allowed = bool(self.remembered_capabilities().get("allowuserexpungerecovervm"))
-        if self.settings.expunge == "always" and not allowed:
+        is_allowed = bool(self.catalog.account().get("allowuserexpungerecovervm"))
+        if self.client.settings.expunge == "always" and not is_allowed:
             remedy = "set properties.expunge: auto, or have allow.user.expunge.recover.vm set"
             return CheckItem("expunge", False, "properties.expunge is always, and this account may not", remedy)
-        if self.may_expunge():
+        if self.catalog.may_expunge():
             return CheckItem("expunge", True, "deleted VMs are expunged at once")
         detail = "this account may not expunge: addresses of deleted VMs are free only after expunge.delay"
         return CheckItem("expunge", True, detail, "have allow.user.expunge.recover.vm set, or wait")
 
-    def _keys(self) -> list[CheckItem]:
-        """Of the private key, only what becomes of it is told."""
-        if not self.settings.private_key:
+    def _templates(self) -> CheckItem:
+        """Whether a stemcell could become a template. Nothing is registered to find out."""
+        self.catalog.os_type(None)
+        names = self.catalog.hypervisors()
+        if self.client.settings.hypervisor not in names:
+            raise InvalidCall(
+                f"there is no hypervisor {self.client.settings.hypervisor!r}",
+                remedy=f"set properties.hypervisor to one of: {', '.join(names) or 'none is there'}",
+            )
+        if self.client.settings.publish_mode == "server":
+            return self.publisher.check("templates", "CloudStack")
+        return self._uploading()
+
+    def _uploading(self) -> CheckItem:
+        """Only administrators see storage VMs."""
+        if not self.client.settings.host_visibility:
+            detail = "uploaded to the storage VM, which only an administrator can look at before"
+            return CheckItem("templates", True, detail)
+        rows = self.client.list_all("listSystemVms", systemvmtype="secondarystoragevm", state="Running")
+        up = {row.get("zonename") for row in rows if row.get("agentstate") == "Up"}
+        stores = {row.get("zonename") for row in self.client.list_all("listImageStores") if not row.get("readonly")}
+        dark = sorted(str(zone["name"]) for zone in self.catalog.zones() if zone["name"] not in up & stores)
+        if dark:
+            detail = f"no storage VM and image store take uploads in {', '.join(dark)}"
+            remedy = "have an administrator look at the secondary storage and its system VM there"
+            return CheckItem("templates", False, detail, remedy)
+        return CheckItem("templates", True, f"storage VMs take uploads in {', '.join(sorted(map(str, up)))}")
+
+    def _private_key(self) -> list[CheckItem]:
+        if not self.client.settings.private_key:
             return []
-        if self.own_public_key():
+        if read_public_half(self.client.settings.private_key):
             return [CheckItem("private_key", True, "its public half is told to agents")]
         remedy = "give an OpenSSH or unencrypted RSA key as PEM text or file, or list properties.ssh_public_keys"
         return [CheckItem("private_key", False, "its public half cannot be read", remedy)]
@@ -82,5 +128,20 @@ class Checks(Abilities, CapacityChecks, TemplateChecks, Removal, Inspection, Ado
     def _policies(self, needs: Needs) -> list[CheckItem]:
         if not needs.policies:
             return []
-        offered = {POLICIES.get(str(row.get("type"))) for row in self.api.every("listAffinityGroupTypes")}
-        return policy_items(needs, {policy for policy in offered if policy} & self.settings.policies)
+        offered = {POLICIES.get(str(row.get("type"))) for row in self.client.list_all("listAffinityGroupTypes")}
+        return policy_items(needs, {policy for policy in offered if policy} & self.client.settings.policies)
+
+    def _hosts(self, needs: Needs) -> list[CheckItem]:
+        """Only administrators see hosts."""
+        if not self.client.settings.host_visibility:
+            return []
+        rows = self.client.list_all("listHosts", type="Routing", state="Up")
+        return host_items(needs, [_host(row) for row in rows], strict=True)
+
+
+def _host(row: Row) -> dict[str, Any]:
+    total, taken = row.get("memorytotal"), row.get("memoryallocatedbytes", row.get("memoryallocated"))
+    cores, speed, busy = row.get("cpunumber"), row.get("cpuspeed"), row.get("cpuallocatedvalue")
+    free_cpu = None if None in (cores, speed, busy) else int(cores or 0) - int(busy or 0) // int(speed or 1)
+    free_ram_mb = None if None in (total, taken) else (int(total or 0) - int(taken or 0)) // 2**20
+    return host(str(row["name"]), row.get("zonename"), row.get("podname"), free_cpu, free_ram_mb)

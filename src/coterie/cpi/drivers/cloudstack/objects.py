@@ -1,151 +1,223 @@
-"""What is there: found by mark, surveyed page by page, and deleted only if it is still what it was."""
+"""The object table of this cloud: how objects of each kind are listed, described and deleted. Marks are in names, but
+for server groups, security groups and addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
 
-from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, NotSupported, SurveyPage
-from coterie.cpi.drivers.cloudstack.api import Row
-from coterie.cpi.drivers.cloudstack.disk_changes import DiskChanges
-from coterie.cpi.drivers.cloudstack.groups import Groups
-from coterie.cpi.drivers.cloudstack.kinds import LISTINGS, created_at, is_gone, state_of, users_of
-from coterie.cpi.drivers.cloudstack.marking import DIRECTOR, group_mark_of, group_prefix, mark_of, name_prefix, tags_of
-from coterie.cpi.drivers.cloudstack.refusals import cloud_call
-from coterie.cpi.drivers.cloudstack.stemcells import Stemcells
-from coterie.cpi.kit.checks import require_same
+from coterie.cpi.contract import CloudObject, Kind, Mark
+from coterie.cpi.drivers.cloudstack import marks
+from coterie.cpi.drivers.cloudstack.client import Client, Row, read_tags
+from coterie.cpi.drivers.cloudstack.disks import Disks
+from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
+from coterie.cpi.drivers.cloudstack.server_groups import Groups
+from coterie.cpi.drivers.cloudstack.stemcells import Templates
+from coterie.cpi.drivers.cloudstack.vms import CloudKeyPairs, Vms
+from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 
-_INTENT = "coterie-intent"
+_GONE = ("Destroyed", "Expunging", "Expunged", "Destroy")
+_STATES = {"Running": "running", "Stopped": "stopped", "Error": "error", "Starting": "building", "Stopping": "stopped"}
+Users = Callable[[Row], tuple[str, ...] | None]
 
 
-class Objects(DiskChanges, Stemcells, Groups):
-    @cloud_call
-    def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        listing = LISTINGS.get(kind)
-        if listing is None:
-            return None
-        name = mark.group_cid if kind == "server_group" else mark.name()
-        by_name = {listing.by_name: name} if listing.by_name else {}
-        rows = [*self.api.every(listing.command, **listing.more, **by_name), *self._bare(kind, mark.director, (), name)]
-        for row in rows:
-            found = self._object(kind, row, mark.director)
-            if found.mark == mark and not is_gone(row) and _whole_name(kind, row, name):
-                return found
-        return None
+def object_table(
+    client: Client,
+    vms: Vms,
+    disks: Disks,
+    templates: Templates,
+    groups: Groups,
+    addresses: PublicAddresses,
+    key_pairs: CloudKeyPairs,
+) -> ObjectTable:
+    def list_vms(**filters: Any) -> tuple[str, ...]:
+        rows = client.list_all("listVirtualMachines", **filters)
+        return tuple(str(row["id"]) for row in rows if not _is_gone(row))
 
-    @cloud_call
-    def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
-        listing = LISTINGS.get(kind)
-        if listing is None:
-            return SurveyPage((), None, True, 0)
-        number, _, before = (cursor or "1:").partition(":")
-        prefix = group_prefix(director_uuid) if kind == "server_group" else name_prefix(director_uuid)
-        keyword = {"keyword": prefix} if listing.keyword else {}
-        calls = self.api.calls
-        rows, total = self.api.page(listing.command, int(number), **listing.more, **keyword)
-        if number == "1":
-            rows = [*rows, *self._bare(kind, director_uuid, rows)]
-        # a filter that was ignored, or a list that changed its length between two pages, proves nothing
-        honest = not listing.keyword or all(prefix in str(row.get("name", "")) for row in rows)
-        steady = not before or int(before) == total
-        full = len(rows) >= self.settings.page_size
-        objects = {
-            found.cid: found for row in rows if not is_gone(row) for found in [self._object(kind, row, director_uuid)]
-        }
-        following = f"{int(number) + 1}:{total}" if full else None
-        return SurveyPage(tuple(objects.values()), following, honest and steady, self.api.calls - calls)
+    def list_holders(row: Row) -> tuple[str, ...]:
+        """CloudStack names the VMs only, while server groups without a VM may have it too."""
+        return (*_vms_of_security_group(row), *groups.security.holders(str(row["id"])))
 
-    @cloud_call
-    def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
-        if kind not in LISTINGS or kind == "network":
-            raise NotSupported(f"objects of kind {kind} are listed, never deleted", remedy="leave it")
-        row = self._row_of(kind, cid)
-        if row is None or is_gone(row):
-            return
-        found = self._object(kind, row, expected.mark.director if expected.mark else self.runtime.director_uuid)
-        require_same(found, expected)
-        self._deleted_object(kind, cid, row)
+    listings = [
+        Listing("vm", client, "listVirtualMachines", lambda cid, _: vms.delete(cid), _none, is_exact=False),
+        Listing("disk", client, "listVolumes", lambda cid, _: disks.delete(cid), _attached_vm, {"type": "DATADISK"}),
+        Listing("snapshot", client, "listSnapshots", lambda cid, _: disks.delete_snapshot(cid), _none),
+        Listing(
+            "image",
+            client,
+            "listTemplates",
+            lambda cid, _: templates.delete(cid),
+            _unknown,
+            {"templatefilter": "self"},
+            users_of_ours=lambda row: list_vms(templateid=row["id"]),
+        ),
+        Listing("network", client, "listNetworks", None, _unknown, by_name="keyword"),
+        Listing(
+            "security_group",
+            client,
+            "listSecurityGroups",
+            lambda cid, _: groups.security.delete(cid),
+            _vms_of_security_group,
+            by_name=None,
+            is_exact=False,
+            mark=marks.security_group_mark_of,
+            users_of_ours=list_holders,
+        ),
+        Listing(
+            "ip",
+            client,
+            "listPublicIpAddresses",
+            addresses.delete,
+            _attached_vm,
+            by_name=None,
+            is_exact=False,
+            mark=marks.address_mark_of,
+        ),
+        Listing(
+            "keypair",
+            client,
+            "listSSHKeyPairs",
+            lambda cid, _: key_pairs.delete(cid),
+            _unknown,
+            read_named=key_pairs.read,
+            users_of_ours=lambda row: list_vms(keypair=row["name"]),
+        ),
+    ]
+    kinds = {listing.kind: listing.object_kind() for listing in listings}
+    kinds["server_group"] = _server_groups(client, groups)
+    return ObjectTable(client.director_uuid, kinds, count_calls=lambda: client.calls)
 
-    def _object(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:
-        mark = self._mark_of(kind, row, director_uuid)
-        return CloudObject(
-            kind=kind,
-            cid=str(row["name"] if kind in ("server_group", "keypair") else row["id"]),
-            name=str(row.get("name") or row.get("ipaddress")),
-            created_at=created_at(row),
-            mark=mark,
-            in_use_by=self._users(kind, row) if mark else users_of(kind, row),
-            az=row.get("zonename"),
-            state=state_of(kind, row),
-            host=row.get("hostname") if kind == "vm" else None,
-            tags=tags_of(row) if kind != "server_group" else None,
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """`by_name`: the parameter that finds one name; None: CloudStack filters nothing. `is_exact`: an object has exactly
+    the name of its mark, unlike the disk that came with a VM, which has the VM's mark and more. `users`: the ids of
+    what uses a row; `users_of_ours`: the same where it costs a call, so that only objects of ours are asked for."""
+
+    kind: Kind
+    client: Client
+    command: str
+    delete: Callable[[str, Row], None] | None
+    users: Users
+    more: Mapping[str, Any] = field(default_factory=dict)
+    by_name: str | None = "name"
+    is_exact: bool = True
+    mark: Callable[[Row, str], Mark | None] = marks.mark_of
+    read_named: Callable[[str], Row | None] | None = None
+    users_of_ours: Users | None = None
+
+    def object_kind(self) -> ObjectKind[Row]:
+        return ObjectKind(
+            search=lambda mark: self.search(mark.name()),
+            page=lambda director_uuid, cursor: self.page(marks.name_prefix(director_uuid), cursor),
+            read=lambda cid, _: self.read(cid),
+            describe=self.describe,
+            delete=self.delete,
+            owner=lambda row: marks.owner_of(row, self.client.director_uuid),
+            is_gone=_is_gone,
+            marking="later" if self.kind == "ip" else "name",
+            filtered=self.by_name is not None,
         )
 
-    def _users(self, kind: Kind, row: Row) -> tuple[str, ...] | None:
-        """Images and keys do not say it themselves, and a security group names its VMs only, while server groups
-        without one may hold it too. Ours are few, so that a question about each costs little."""
-        if kind == "security_group":
-            return (*(users_of(kind, row) or ()), *self.guard_holders(str(row["id"])))
-        asked = {"image": {"templateid": row.get("id")}, "keypair": {"keypair": row.get("name")}}.get(kind)
-        if asked is None:
-            return users_of(kind, row)
-        return tuple(str(vm["id"]) for vm in self.api.every("listVirtualMachines", **asked) if not is_gone(vm))
+    def search(self, name: str) -> list[Row]:
+        by_name = {self.by_name: name} if self.by_name else {}
+        rows = self.client.list_all(self.command, **self.more, **by_name)
+        return [row for row in rows if not self.is_exact or row.get("name") == name]
 
-    def _mark_of(self, kind: Kind, row: Row, director_uuid: str) -> Mark | None:
-        if kind == "server_group":
-            return group_mark_of(row, director_uuid)
-        if kind == "security_group":
-            words = str(row.get("description") or "").split()
-            return mark_of(row, director_uuid, words[0]) if words else None
-        if kind == "ip":
-            tags = tags_of(row)
-            ours = tags.get(DIRECTOR) == director_uuid and len(tags.get(_INTENT, "")) == 26
-            return Mark(director_uuid, tags[_INTENT]) if ours else None
-        return mark_of(row, director_uuid)
+    def page(self, prefix: str, cursor: str | None) -> RowPage[Row]:
+        """The cursor is `<number>:<length of the list>`. A filter that was ignored, or a list that changed its length
+        between two pages, proves no absence."""
+        number, _, before = (cursor or "1:").partition(":")
+        keyword = {"keyword": prefix} if self.by_name else {}
+        rows, total = self.client.page(self.command, int(number), **self.more, **keyword)
+        is_full = len(rows) >= self.client.settings.page_size
+        is_filtered = not self.by_name or all(prefix in str(row.get("name", "")) for row in rows)
+        is_steady = not before or int(before) == total
+        unique = {self._cid(row): row for row in rows}
+        following = f"{int(number) + 1}:{total}" if is_full else None
+        return RowPage(list(unique.values()), following, is_filtered and is_steady)
 
-    def _bare(self, kind: Kind, director_uuid: str, listed: Sequence[Row], only: str | None = None) -> list[Row]:
-        """Server groups without an affinity group: they never had a policy, or lost the group behind our back."""
-        if kind != "server_group":
-            return []
-        seen = {row["name"] for row in listed}
-        memos = [memo for cid, memo in self.memos().items() if cid not in seen and only in (None, cid)]
-        ours = [memo for memo in memos if memo.cid.startswith(group_prefix(director_uuid))]
-        return [self._bare_row(memo.cid, director_uuid) for memo in ours if not self.affinity_named(memo.cid)]
+    def read(self, cid: str) -> Row | None:
+        return self.read_named(cid) if self.read_named else self.client.read(self.command, cid, **self.more)
 
-    def _bare_row(self, cid: str, director_uuid: str) -> Row:
-        members = [row["id"] for row in self.tagged_members(cid)]
-        return {"name": cid, "description": director_uuid, "virtualmachineIds": members}
+    def describe(self, row: Row, director_uuid: str) -> CloudObject:
+        mark = self.mark(row, director_uuid)
+        return CloudObject(
+            kind=self.kind,
+            cid=self._cid(row),
+            name=str(row.get("name") or row.get("ipaddress")),
+            created_at=_created_at(row),
+            mark=mark,
+            in_use_by=(self.users_of_ours if mark and self.users_of_ours else self.users)(row),
+            az=row.get("zonename"),
+            state=_STATES.get(str(row.get("state"))) if self.kind == "vm" else row.get("state") or row.get("status"),
+            host=row.get("hostname") if self.kind == "vm" else None,
+            tags=read_tags(row) if self.kind != "server_group" else None,
+        )
 
-    def _row_of(self, kind: Kind, cid: str) -> Row | None:
-        if kind == "server_group":
-            found = self.affinity_named(cid)
-            return found or next(iter(self._bare(kind, self.runtime.director_uuid, (), cid)), None)
-        if kind == "keypair":
-            return next((row for row in self.api.every("listSSHKeyPairs", name=cid) if row["name"] == cid), None)
-        return self.row(LISTINGS[kind].command, cid, **LISTINGS[kind].more)
-
-    def _deleted_object(self, kind: Kind, cid: str, row: Row) -> None:
-        if kind == "vm":
-            self.remove_vm(cid)
-        elif kind == "disk":
-            self.delete_disk(cid)
-        elif kind == "snapshot":
-            self.delete_snapshot(cid)
-        elif kind == "image":
-            self.delete_template(cid)
-        elif kind == "server_group":
-            self.delete_server_group(cid)
-        elif kind == "security_group":
-            self.delete_guard(cid)
-        elif kind == "keypair":
-            self.api.call("deleteSSHKeyPair", name=cid)
-        elif row.get("virtualmachineid"):
-            raise CpiError(
-                f"address {row['ipaddress']} leads to VM {row['virtualmachineid']}", remedy="delete it first"
-            )
-        else:
-            self.api.run("disassociateIpAddress", id=cid)
+    def _cid(self, row: Row) -> str:
+        return str(row["name"] if self.kind in ("server_group", "keypair") else row["id"])
 
 
-def _whole_name(kind: Kind, row: Row, name: str) -> bool:
-    """A disk that came with a VM has the VM's mark and more in its name: it is not what the mark was made for."""
-    return kind in ("vm", "security_group", "ip") or row.get("name") == name
+def _server_groups(client: Client, groups: Groups) -> ObjectKind[Row]:
+    """Affinity groups, and server groups that have a record only."""
+
+    def list_recorded_only(director_uuid: str, listed: Iterable[Row]) -> list[Row]:
+        found = groups.server.list_recorded_only(director_uuid, {str(row["name"]) for row in listed})
+        return [
+            {"name": one.cid, "description": director_uuid, "virtualmachineIds": list(one.members)}
+            for one in found
+            if not groups.affinity.list_named(one.cid)
+        ]
+
+    def search(cid: str, director_uuid: str) -> list[Row]:
+        rows = listing.search(cid)
+        return rows or [row for row in list_recorded_only(director_uuid, rows) if row["name"] == cid]
+
+    def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
+        found = listing.page(marks.group_prefix(director_uuid), cursor)
+        more = [] if cursor else list_recorded_only(director_uuid, found.rows)
+        return replace(found, rows=[*found.rows, *more])
+
+    listing = Listing(
+        "server_group",
+        client,
+        "listAffinityGroups",
+        lambda cid, _: groups.server.delete(cid),
+        lambda row: tuple(row.get("virtualmachineIds") or ()),
+        mark=marks.group_mark_of,
+    )
+    return replace(
+        listing.object_kind(),
+        search=lambda mark: search(mark.group_cid, mark.director),
+        page=page,
+        read=lambda cid, director_uuid: next(iter(search(cid, director_uuid)), None),
+    )
+
+
+def _is_gone(row: Row) -> bool:
+    """What is on its way out is no object any more."""
+    return row.get("state") in _GONE
+
+
+def _created_at(row: Row) -> float | None:
+    text = row.get("created") or row.get("allocated")
+    return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%S%z").timestamp() if text else None
+
+
+def _none(row: Row) -> tuple[str, ...]:
+    return ()
+
+
+def _unknown(row: Row) -> None:
+    """CloudStack does not tell."""
+
+
+def _attached_vm(row: Row) -> tuple[str, ...]:
+    return (str(row["virtualmachineid"]),) if row.get("virtualmachineid") else ()
+
+
+def _vms_of_security_group(row: Row) -> tuple[str, ...]:
+    return tuple(row.get("virtualmachineids") or ())

@@ -1,14 +1,18 @@
-"""The properties of a CloudStack cloud, read once and checked; a mistake is named by its field. Touches no cloud."""
+"""What users may write for this driver: the properties of a cloud, and the cloud_properties of VMs, disks and networks.
+Read once and checked; a mistake is named by its field. Touches no cloud."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
-from coterie.cpi.contract import Form, Reader, Slip
+from coterie.cpi.contract import Form, Slip
 from coterie.cpi.kit import readers
+from coterie.cpi.kit.http import HttpOptions
+from coterie.cpi.kit.publishing import Publisher
+from coterie.cpi.kit.readers import readers_of
 
 GROUP_TYPES = {  # in the order of the contract's policies
     "anti-affinity": "host anti-affinity",
@@ -16,20 +20,7 @@ GROUP_TYPES = {  # in the order of the contract's policies
     "soft-anti-affinity": "non-strict host anti-affinity",
     "soft-affinity": "non-strict host affinity",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    host: str
-    port: int
-    user: str = ""
-    password: str = field(default="", repr=False)
-
-    def headers(self) -> dict[str, str]:
-        if not self.user:
-            return {}
-        pair = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
-        return {"proxy-authorization": f"Basic {pair}"}
+MIB_PER_GIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,72 +63,116 @@ class Settings:
     metadata_url: str = "http://data-server./latest/vm-id"
     agent: Mapping[str, Any] = field(default_factory=dict)
     ca_cert: str | None = None
-    proxy: Proxy | None = None
+    proxy_host: str | None = None
+    proxy_port: int = 3128
+    proxy_user: str | None = None
+    proxy_password: str | None = field(default=None, repr=False)
+
+    @property
+    def proxy_url(self) -> str | None:
+        if not self.proxy_host:
+            return None
+        user, password = quote(self.proxy_user or "", safe=""), quote(self.proxy_password or "", safe="")
+        login = f"{user}:{password}@" if user else ""
+        return f"http://{login}{self.proxy_host}:{self.proxy_port}"
+
+    def publisher(self) -> Publisher:
+        """It is on our side of the proxy."""
+        options = replace(self.http_options(), proxy_url=None)
+        return Publisher(self.publish_url, self.publish_user, self.publish_password, options)
+
+    def http_options(self) -> HttpOptions:
+        return HttpOptions(
+            connect_timeout=self.request_timeout,
+            request_timeout=self.request_timeout,
+            ca_cert=self.ca_cert,
+            proxy_url=self.proxy_url,
+            tunnel_plain=True,
+        )
 
 
 def read_settings(properties: Mapping[str, Any]) -> Settings:
     """The settings of the cloud, with defaults for what the properties leave out."""
-    values = CLOUD.read(properties, "properties")
-    parts = {part: values.pop(f"proxy_{part}", None) for part in ("host", "port", "user", "password")}
-    if parts["host"]:
-        values["proxy"] = Proxy(parts["host"], parts["port"] or 3128, parts["user"] or "", parts["password"] or "")
-    return Settings(**values)
+    return Settings(**CLOUD.read(properties, "properties"))
 
 
-def _between(values: Mapping[str, Any]) -> Iterable[Slip]:
+@dataclass(frozen=True, slots=True)
+class VmSpec:
+    """`disk` and `root_disk_size` are MB, as everywhere in BOSH; CloudStack wants GiB, rounded up."""
+
+    compute_offering: str
+    ephemeral_disk_offering: str | None = None
+    disk: int | None = None
+    root_disk_size: int | None = None
+    cpu: int | None = None
+    ram_mb: int | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+    key_name: str | None = None
+    public_key: str | None = None
+    zone: str | None = None
+    security_groups: tuple[str, ...] = ()
+    affinity_groups: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpec:
+    disk_offering: str | None = None
+    zone: str | None = None
+    name: str | None = None
+
+
+def read_vm_spec(properties: Mapping[str, Any]) -> VmSpec:
+    return VmSpec(**VM.read(properties, "cloud_properties"))
+
+
+def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
+    return DiskSpec(**DISK.read(properties, "cloud_properties"))
+
+
+def gib(size_mb: int) -> int:
+    """Never smaller than requested."""
+    return -(-size_mb // MIB_PER_GIB)
+
+
+def _check_proxy(values: Mapping[str, Any]) -> Iterable[Slip]:
     if "proxy_host" not in values and any(key.startswith("proxy_") for key in values):
         yield Slip("proxy_host", "is missing", "name the proxy, or leave out the other proxy properties")
 
 
+def _check_disk(values: Mapping[str, Any]) -> Iterable[Slip]:
+    if "disk" in values and "ephemeral_disk_offering" not in values:
+        yield Slip("disk", "is given without an offering", "add ephemeral_disk_offering, or leave out disk")
+
+
 _KEYS = "an administrator makes keys in the user's account page"
-_READERS: Mapping[str, Reader] = {
-    "endpoint": readers.url,
-    "api_key": readers.text,
-    "secret_access_key": readers.text,
-    "default_zone": readers.text,
-    "default_key_name": readers.text,
-    "default_network": readers.text,
-    "default_disk_offering": readers.text,
-    "network_offering": readers.text,
-    "hypervisor": readers.text,
-    "stemcell_format": readers.one_of("QCOW2", "RAW", "VHD", "VHDX", "OVA"),
-    "stemcell_os_type": readers.text,
-    "stemcell_public_visibility": readers.flag,
-    "publish_mode": readers.one_of("upload", "server"),
-    "publish_url": readers.url,
-    "publish_user": readers.text,
-    "publish_password": readers.text,
-    "private_key": readers.text,
-    "ssh_public_keys": readers.texts,
-    "state_timeout": readers.seconds,
-    "state_timeout_volume": readers.seconds,
-    "request_timeout": readers.seconds,
-    "poll_s": readers.seconds,
-    "settle_s": readers.seconds,
-    "page_size": readers.whole(1, 500),
-    "expunge": readers.one_of("auto", "always", "never"),
-    "expunge_wait_s": readers.seconds,
-    "check_addresses": readers.flag,
-    "migrate_local_disks": readers.flag,
-    "host_visibility": readers.flag,
-    "security_group_change": readers.one_of("refuse", "restart"),
-    "policies": readers.some_of(*GROUP_TYPES),
-    "max_parallel_calls": readers.whole(1, 1000),
-    "userdata_limit": readers.whole(1, 2**20),
-    "metadata_url": readers.url,
-    "agent": readers.mapping,
-    "ca_cert": readers.text,
-    "proxy_host": readers.text,
-    "proxy_port": readers.whole(1, 65535),
-    "proxy_user": readers.text,
-    "proxy_password": readers.text,
-}
 CLOUD = Form(
-    _READERS,
+    readers_of(
+        Settings,
+        endpoint=readers.url,
+        stemcell_format=readers.one_of("QCOW2", "RAW", "VHD", "VHDX", "OVA"),
+        publish_mode=readers.one_of("upload", "server"),
+        publish_url=readers.url,
+        page_size=readers.whole(1, 500),
+        expunge=readers.one_of("auto", "always", "never"),
+        security_group_change=readers.one_of("refuse", "restart"),
+        policies=readers.some_of(*GROUP_TYPES),
+        max_parallel_calls=readers.whole(1, 1000),
+        userdata_limit=readers.whole(1, 2**20),
+        metadata_url=readers.url,
+        proxy_port=readers.whole(1, 65535),
+    ),
     needed={
         "endpoint": "give the URL of CloudStack's API, like https://cloud.example.org/client/api",
         **dict.fromkeys(("api_key", "secret_access_key"), _KEYS),
     },
-    between=_between,
+    between=_check_proxy,
     secret=True,
 )
+VM = Form(
+    readers_of(VmSpec, disk=readers.size, root_disk_size=readers.size, cpu=readers.size, ram_mb=readers.size),
+    needed={"compute_offering": "name a compute offering"},
+    between=_check_disk,
+)
+DISK = Form(readers_of(DiskSpec))
+NETWORK = Form({"name": readers.text, "id": readers.text})

@@ -1,137 +1,286 @@
-"""Stemcells: an image becomes a template in every zone, by upload or by URL; a light one is a template that is there,
-used as it is or copied into one of our own.
+"""Stemcells: an image becomes a template in every zone, by upload or by URL; a light one is a template that is
+there already, used as it is or copied into one of our own.
 
-Registering a template is no job, so two callers under one mark may both do it: then the first to tag its own wins,
-and the other removes the one it made.
+Registering a template is no job, so two calls under one mark may both do it: the first that is tagged counts, and the
+other call removes its own.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown
-from coterie.cpi.drivers.cloudstack.api import Row
-from coterie.cpi.drivers.cloudstack.election import Election
-from coterie.cpi.drivers.cloudstack.image_sources import ImageSources
-from coterie.cpi.drivers.cloudstack.marking import DIRECTOR, tags_of, users_tags
-from coterie.cpi.drivers.cloudstack.refusals import PARAMETER, Refusal, cloud_call
-from coterie.cpi.drivers.cloudstack.templates import LIGHT
-from coterie.cpi.drivers.cloudstack.uploads import upload
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
+from coterie.cpi.drivers.cloudstack.catalog import Catalog
+from coterie.cpi.drivers.cloudstack.client import PARAMETER, Client, Refusal, Row, is_uuid, read_tags
+from coterie.cpi.drivers.cloudstack.marks import mark_tags, user_tags
+from coterie.cpi.kit.http import AnswerLost, Http, NotTaken
+from coterie.cpi.kit.marking import DIRECTOR
+from coterie.cpi.kit.publishing import Publisher, post_file
+from coterie.cpi.kit.waits import Overdue, Waits
 from coterie.ids import Ids
 
+LIGHT = "light-"  # before the id of a template that is not ours
+_OURS, _USABLE = "self", "executable"  # CloudStack's filters
+_UNDERWAY = ("processing", "installing", "% downloaded", "upload", "not started", "in progress")
+_KNOWN = ("template", "copy", "url", "format", "hypervisor", "os_type", "zones", "details")
 # what stemcells and BOSH say of an image that means nothing here
 _IGNORED = (
     *("name", "version", "infrastructure", "disk", "disk_format", "container_format", "os_distro", "architecture"),
     *("auto_disk_config", "hypervisor_type", "root_device_name", "os", "image_format"),
 )
-_KNOWN = ("template", "copy", "url", "format", "hypervisor", "os_type", "zones", "details")
 
 
-class Stemcells(ImageSources, Election):
-    @cloud_call
-    def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
-        wish = _read(cloud_properties or {})
-        if "template" in wish and not wish.get("copy"):
-            return LIGHT + self.meant_template(str(wish["template"]))
-        zones = [self.zone(name) for name in wish["zones"]] if "zones" in wish else self.zones()
+@dataclass(frozen=True, slots=True)
+class Stemcells:
+    client: Client
+    catalog: Catalog
+    templates: Templates
+    publisher: Publisher
+
+    def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
+        image = _read_properties(cloud_properties)
+        if "template" in image and not image.get("copy"):
+            return LIGHT + self.templates.require_one(str(image["template"]))
+        zones = [self.catalog.zone(name) for name in image["zones"]] if "zones" in image else self.catalog.zones()
         path = Path(image_path)
-        if not {"url", "template"} & set(wish) and not path.is_file():
+        if not {"url", "template"} & set(image) and not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
-        found = self._elected(mark)
+        found = self.templates.find_tagged(mark)
         if found is None:
-            return self._registered(wish, path, zones, mark, users_tags((env or {}).get("tags") or {}))
+            return self._register(image, path, zones, mark, user_tags(env.get("tags") or {}))
         self._spread(found, zones)
         return found
 
-    @cloud_call
-    def delete_stemcell(self, stemcell_cid: str) -> None:
-        """A light one that was not copied is forgotten: the template was never ours."""
-        if stemcell_cid.startswith(LIGHT) or not self.template_rows(stemcell_cid):
-            return
-        self.delete_template(stemcell_cid)
+    def delete(self, stemcell_cid: str) -> None:
+        """A light one that was not copied is not deleted: the template was never ours."""
+        if not stemcell_cid.startswith(LIGHT) and self.templates.rows(stemcell_cid):
+            self.templates.delete(stemcell_cid)
 
-    def delete_template(self, wanted: str) -> None:
+    def _register(self, image: Json, path: Path, zones: Sequence[Row], mark: Mark, tags: dict[str, str]) -> str:
+        parameters = self._parameters({**self._properties_of_original(image), **image}, mark)
+        # a name of this call's own: of two calls, the one that ends first must not retire what the other published
+        name = f"{mark.name(Ids().uuid()[:8])}.{str(parameters['format']).lower()}"
+        url, published = self._source(image, path, name)
         try:
-            self.api.run("deleteTemplate", id=wanted)
-        except Refusal as error:
-            if error.code != PARAMETER or self.template_rows(wanted):
-                raise
-
-    def _elected(self, mark: Mark) -> str | None:
-        for row in self.templates_named(mark.name()):
-            if tags_of(row).get(DIRECTOR) == mark.director:
-                return str(row["id"])
-        return None
-
-    def _registered(self, wish: Json, path: Path, zones: list[Row], mark: Mark, tags: dict[str, str]) -> str:
-        common = self._parameters({**self.like(wish), **wish}, mark)
-        # a name of this call's own: of two callers, the one that ends first must not take away what the other lent
-        url, lent = self.source(wish, path, f"{mark.name(Ids().uuid()[:8])}.{str(common['format']).lower()}")
-        try:
-            if url:
-                answer = self.api.call("registerTemplate", url=url, zoneids=[zone["id"] for zone in zones], **common)
-                made, permit = str(answer["template"][0]["id"]), None
-            else:
-                permit = self.api.call("getUploadParamsForTemplate", zoneid=zones[0]["id"], **common)["getuploadparams"]
-                made = str(permit["id"])
-            found = self._filled(mark, made, {**tags, **self.mark_tags(mark)}, permit, path, zones)
+            cid, permit = self._register_once(url, zones, parameters)
+            found = self._fill(mark, cid, {**tags, **mark_tags(mark)}, permit, path, zones)
         except OutcomeUnknown:
-            raise  # the cloud may be fetching it still; what is lent ends by itself
-        except (Refusal, CpiError):
-            self.give_back(lent)
+            raise  # CloudStack may still be fetching it; a publication ends by itself
+        except CpiError:
+            self.publisher.retire(published)
             raise
-        self.give_back(lent)
+        self.publisher.retire(published)
         return found
 
-    def _filled(
-        self, mark: Mark, made: str, tags: dict[str, str], permit: Row | None, path: Path, zones: list[Row]
-    ) -> str:
-        """The template that counts under this mark, ready everywhere; one that cannot be made ready is removed."""
-        try:
-            winner = self.elect(mark, "Template", made, tags, lambda: self._elected(mark))
-            if winner != made:
-                self.delete_template(made)
-            elif permit:
-                upload(path, permit, self.settings)
-            self._spread(winner, zones)
-        except (Refusal, CpiError) as error:
-            if not isinstance(error, OutcomeUnknown):
-                with suppress(Refusal, CpiError):  # the first error is the one to tell; the survey finds what is left
-                    self.delete_template(made)
-            raise
-        return winner
+    def _source(self, image: Json, path: Path, name: str) -> tuple[str | None, str | None]:
+        """The URL from which CloudStack fetches the image, None for an upload; and the name of our publication, if it
+        is one."""
+        if "template" in image:
+            return self.templates.extract(str(image["template"])), None
+        if "url" in image or self.client.settings.publish_mode == "upload":
+            return image.get("url"), None
+        return self.publisher.publish(path, name), name
 
-    def _spread(self, made: str, zones: list[Row]) -> None:
-        """Ready in all these zones, copied from where it is into those that know nothing of it. Whoever began it may
-        have died before, or be at it now."""
-        rows = self.rows_by_zone(made)
-        known = [zone for zone in self.zones() if zone["id"] in rows]
-        others = [zone["id"] for zone in zones if zone["id"] not in rows]
-        self.await_template(made, known)
-        if others:
-            try:
-                self.api.run("copyTemplate", id=made, sourcezoneid=known[0]["id"], destzoneids=others)
-            except Refusal:
-                if not set(others) <= set(self.rows_by_zone(made)):
-                    raise
-        self.await_template(made, zones)
+    def _properties_of_original(self, image: Json) -> Json:
+        """What a copy has from its original."""
+        if "template" not in image:
+            return {}
+        row = self.templates.rows(self.templates.require_one(str(image["template"])), _USABLE)[0]
+        return {"format": row["format"], "hypervisor": row["hypervisor"], "os_type": row.get("ostypename")}
 
-    def _parameters(self, wish: Json, mark: Mark) -> dict[str, Any]:
-        settings = self.settings
+    def _parameters(self, image: Json, mark: Mark) -> dict[str, Any]:
+        settings = self.client.settings
         return {
             "name": mark.name(),
             "displaytext": mark.name(),
-            "format": str(wish.get("format") or settings.stemcell_format).upper(),
-            "hypervisor": wish.get("hypervisor") or settings.hypervisor,
-            "ostypeid": self.os_type(wish.get("os_type"))["id"],
+            "format": str(image.get("format") or settings.stemcell_format).upper(),
+            "hypervisor": image.get("hypervisor") or settings.hypervisor,
+            "ostypeid": self.catalog.os_type(image.get("os_type"))["id"],
             "ispublic": True if settings.stemcell_public_visibility else None,
-            "details": [wish["details"]] if wish.get("details") else None,
+            "details": [image["details"]] if image.get("details") else None,
         }
 
+    def _register_once(
+        self, url: str | None, zones: Sequence[Row], parameters: dict[str, Any]
+    ) -> tuple[str, Row | None]:
+        """The id of a new template, and the permit to upload its image where there is no URL."""
+        if url:
+            zone_ids = [zone["id"] for zone in zones]
+            answer = self.client.call("registerTemplate", url=url, zoneids=zone_ids, **parameters)
+            return str(answer["template"][0]["id"]), None
+        answer = self.client.call("getUploadParamsForTemplate", zoneid=zones[0]["id"], **parameters)
+        permit: Row = answer["getuploadparams"]
+        return str(permit["id"]), permit
 
-def _read(properties: Json) -> Json:
+    def _fill(
+        self, mark: Mark, cid: str, tags: dict[str, str], permit: Row | None, path: Path, zones: Sequence[Row]
+    ) -> str:
+        """The template that counts under this mark, ready everywhere; one that cannot be made ready is removed."""
+        try:
+            kept = self.client.tag_once(mark, "Template", cid, tags, lambda: self.templates.find_tagged(mark))
+            if kept != cid:
+                self.templates.delete(cid)
+            elif permit:
+                self._upload(path, permit)
+            self._spread(kept, zones)
+        except OutcomeUnknown:
+            raise
+        except CpiError:
+            with suppress(CpiError):  # the first error counts; a survey finds what is left
+                self.templates.delete(cid)
+            raise
+        return kept
+
+    def _upload(self, path: Path, permit: Row) -> None:
+        """`permit`: what getUploadParamsForTemplate answered."""
+        url, http = str(permit["postURL"]), Http(self.client.settings.http_options())
+        try:
+            answer = post_file(
+                http, url, path, {f"x-{name}": str(permit[name]) for name in ("signature", "metadata", "expires")}
+            )
+        except (NotTaken, AnswerLost) as error:
+            raise _upload_failed(url, str(error)) from error
+        finally:
+            http.close()
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise _upload_failed(url, f"it answered HTTP {answer.status}")
+
+    def _spread(self, cid: str, zones: Sequence[Row]) -> None:
+        """Make it ready in all these zones, copied into those that do not have it. Another call may have begun it and
+        been interrupted, or be at it now."""
+        rows = self.templates.rows_by_zone(cid)
+        known = [zone for zone in self.catalog.zones() if zone["id"] in rows]
+        others = [zone["id"] for zone in zones if zone["id"] not in rows]
+        self.templates.wait_until_ready(cid, known)
+        if others:
+            try:
+                self.client.run("copyTemplate", id=cid, sourcezoneid=known[0]["id"], destzoneids=others)
+            except Refusal:
+                if not set(others) <= set(self.templates.rows_by_zone(cid)):
+                    raise
+        self.templates.wait_until_ready(cid, zones)
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """Templates by name, id and zone."""
+
+    client: Client
+
+    def require_ready(self, stemcell_cid: str, zone: Row) -> str:
+        """The id to deploy with, if the template is ready in that zone."""
+        cid = stemcell_cid.removeprefix(LIGHT)
+        for row in self.rows(cid, _USABLE if stemcell_cid.startswith(LIGHT) else _OURS):
+            if row.get("zoneid") == zone["id"] and row.get("isready"):
+                return cid
+        raise StemcellNotFound(
+            f"stemcell {stemcell_cid[:80]} is not ready in zone {zone['name']}",
+            remedy="upload it again, or have its template copied into the zone",
+        )
+
+    def rows(self, cid: str, which: str = _OURS) -> list[Row]:
+        """One row per zone; none where the id is not a template's."""
+        if not is_uuid(cid):
+            return []
+        try:
+            return list(self.client.list_all("listTemplates", templatefilter=which, id=cid))
+        except Refusal as error:
+            if error.errorcode == PARAMETER:
+                return []
+            raise
+
+    def find_tagged(self, mark: Mark) -> str | None:
+        """The id of the template that counts under this mark."""
+        for row in self.client.list_all("listTemplates", templatefilter=_OURS, name=mark.name()):
+            if row["name"] == mark.name() and read_tags(row).get(DIRECTOR) == mark.director:
+                return str(row["id"])
+        return None
+
+    def require_one(self, wanted: str) -> str:
+        """The id of the one template with this id or name, among those that the account may use."""
+        rows = self.rows(wanted, _USABLE)
+        if not rows:
+            named = self.client.list_all("listTemplates", templatefilter=_USABLE, name=wanted)
+            rows = [row for row in named if row["name"] == wanted]
+        ids = {str(row["id"]) for row in rows}
+        if len(ids) != 1:
+            raise InvalidCall(
+                f"{len(ids)} templates are meant by {wanted!r}",
+                remedy="name in cloud_properties.template one by its id",
+            )
+        return ids.pop()
+
+    def extract(self, wanted: str) -> str:
+        """A URL of CloudStack's own, from which it can fetch the content of this template."""
+        cid = self.require_one(wanted)
+        zone = next(row["zoneid"] for row in self.rows(cid, _USABLE) if row.get("isready"))
+        answer = self.client.run("extractTemplate", id=cid, mode="HTTP_DOWNLOAD", zoneid=zone)["template"]
+        return str(answer["url"])
+
+    def delete(self, cid: str) -> None:
+        self.client.remove("deleteTemplate", lambda: self.rows(cid), id=cid)
+
+    def rows_by_zone(self, cid: str) -> dict[str, Row]:
+        """One row per zone that knows of it. A new one may show up late; one that does not is gone."""
+        deadline = time.monotonic() + self.client.settings.settle_s
+        while not (rows := self.rows(cid)):
+            if time.monotonic() >= deadline:
+                raise CpiError(f"template {cid} is gone", why="it was deleted", remedy="repeat", retryable=True)
+            time.sleep(self.client.settings.poll_s)
+        return {str(row.get("zoneid")): row for row in rows}
+
+    def wait_until_ready(self, cid: str, zones: Sequence[Row]) -> None:
+        """In all these zones; a status that is an error ends the wait."""
+        settings, here = self.client.settings, list[Row]()
+        waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=5.0, growth=1.5)
+
+        def look() -> bool | None:
+            rows = self.rows_by_zone(cid)
+            here[:] = [rows.get(zone["id"], {}) for zone in zones]
+            for row in here:
+                _require_no_error(cid, row)
+            return True if all(row.get("isready") for row in here) else None
+
+        try:
+            waits.until(f"template {cid}", look, verb="become ready")
+        except Overdue as error:
+            raise OutcomeUnknown(
+                error.what,
+                why="; ".join(str(row.get("status")) for row in here),
+                remedy="look at the secondary storage VM, or raise properties.state_timeout",
+            ) from error
+
+
+def _upload_failed(url: str, why: str) -> CpiError:
+    return CpiError(
+        f"the image could not be uploaded to the storage VM {urlsplit(url).hostname}",
+        why=why,
+        remedy="check that this machine can reach it and trusts it, or set properties.publish_mode: server",
+        retryable=True,
+    )
+
+
+def _require_no_error(cid: str, row: Row) -> None:
+    status = str(row.get("status") or "")
+    if row.get("isready") or not status or status == "Download Complete":
+        return
+    if any(word in status.lower() for word in _UNDERWAY):
+        return
+    raise CpiError(
+        f"CloudStack could not get template {cid}",
+        why=status,
+        remedy="check that its storage VM can reach the URL, and that the file is of the format it is said to be",
+    )
+
+
+def _read_properties(properties: Json) -> Json:
     for key in properties:
         if key not in _KNOWN and key not in _IGNORED:
             raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(_KNOWN)}")
