@@ -9,7 +9,6 @@ import pytest
 from coterie.cpi.contract import Cpi
 
 DEEPEST = 3
-INHERITING = {"cloudstack", "openstack"}  # not composed yet; this set may only shrink
 
 
 @pytest.mark.parametrize("name", sorted(point.name for point in entry_points(group="coterie.cpi")))
@@ -18,4 +17,4 @@ def test_a_driver_inherits_from_the_contract_only(name: str) -> None:
     driver = point.load()
     classes = [one for one in driver.__mro__ if one is not object]
     assert issubclass(driver, Cpi)
-    assert (len(classes) > DEEPEST) == (name in INHERITING), classes
+    assert len(classes) <= DEEPEST, classes
