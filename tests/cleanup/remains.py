@@ -62,6 +62,18 @@ class Remains:
         world.destroy()
         return found
 
+    def clean_with_outages(self) -> list[str]:
+        """The outages at every use of the ledger that the cleanup's labels made; it must end well."""
+        world = self._start.copy(self._folder / "outages")
+        order = replace(_order(world), outages=True)
+        assert self._nursery.run(order) == 0, order.log.read_text()[-3000:]
+        assert self._wrong(world, order) == []
+        struck = order.struck.read_text().splitlines()
+        with world.ledger() as ledger:
+            assert [(task.kind, task.state) for task in read_book(ledger).tasks if task.state != "done"] == []
+        world.destroy()
+        return struck
+
     def die_and_go_on(self, point: Point) -> list[str]:
         """What is wrong afterwards. A miss is tried again: threads do not always take the same order."""
         for _ in range(_TRIES):

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,6 +24,7 @@ from coterie.cpi.load import driver_class, driver_names
 from coterie.ids import Ids
 from coterie.ledger.rows import identity
 from coterie.requests import request, start
+from tests.faults import outages
 from tests.kill import scenario
 from tests.kill.director import CONFIG_FILE, front_door
 from tests.kill.order import Order
@@ -155,12 +157,19 @@ def _live(order: Order) -> None:
     for standard in (0, 1, 2):
         os.dup2(log, standard)
     try:
+        if order.outages:
+            outages.install(outages.INJECTED, partial(_note, order.struck))
         result = importlib.import_module(ROLES[order.role]).run(order)
         order.result.write_text(json.dumps(result))
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
         raise
+
+
+def _note(file: Path, line: str) -> None:
+    with file.open("a") as out:
+        out.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ class Order:
     """`role`: what it does, by name (see `nursery`). `since`: the newest task when its phase began.
 
     `action`: what happens at the target: `kill` and `stop` are signals, `cancel` cancels the task that is running.
-    `options`: for the conductor.
+    `options`: for the conductor. `outages`: the database fails at every use that a label makes of it.
     """
 
     role: str
@@ -29,6 +29,7 @@ class Order:
     target: Point | None = None
     action: Literal["kill", "stop", "cancel"] = "kill"
     options: dict[str, Any] = field(default_factory=dict)
+    outages: bool = False
 
     @property
     def trace(self) -> Path:
@@ -41,6 +42,11 @@ class Order:
     @property
     def log(self) -> Path:
         return Path(self.folder) / f"{self.role}-{self.run}.log"
+
+    @property
+    def struck(self) -> Path:
+        """The outages that took place, one a line."""
+        return Path(self.folder) / f"{self.role}-{self.run}.outages"
 
     def left(self) -> list[str]:
         """What the Director told at its end: changes that another plan would make."""

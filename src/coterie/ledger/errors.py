@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import sqlalchemy as sa
 
 DatabaseError = sa.exc.SQLAlchemyError  # any failure of the database or of its client library
@@ -15,8 +17,13 @@ BadUrl = sa.exc.ArgumentError
 def is_outage(error: BaseException) -> bool:
     """Whether the database did not answer (restarted, unreachable, cut off): the same can be tried again."""
     if isinstance(error, sa.exc.TimeoutError | sa.exc.OperationalError | sa.exc.InterfaceError):
-        return True
+        return not _is_bad_sql(error)
     return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
+
+
+def _is_bad_sql(error: sa.exc.SQLAlchemyError) -> bool:
+    """SQLite reports a statement that can never work (no such column) as an OperationalError too."""
+    return getattr(getattr(error, "orig", None), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
 
 
 def reason(error: BaseException) -> str:
