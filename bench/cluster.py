@@ -1,5 +1,6 @@
-"""A fleet on PostgreSQL and on SQLite: steps per second with 1, 2 and 4 conductors, latency from commit to start,
-what 100 idle conductors cost, and how long a hand-over takes after a kill. Prints figures; asserts nothing.
+"""A fleet on PostgreSQL and on SQLite: steps per second and latency of questions with 1, 2 and 4 conductors, latency
+from commit to start, what 100 idle conductors cost, and how long a hand-over takes after a kill.
+Prints figures; asserts nothing.
 
 The steps are looks at an empty cloud: what is measured is the engine, not a driver.
 """
@@ -37,6 +38,7 @@ from coterie.ledger.tables import conductors, steps
 from coterie.ledger.tables import tasks as tasks_table
 from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
+from coterie.requests.ask_clouds import ask
 
 GROUP = "bench"
 
@@ -137,6 +139,27 @@ def latency_ms(url: str) -> str:
     return f"median {statistics.median(found):.1f} ms, worst {max(found):.1f} ms"
 
 
+def questions(url: str, count: int, number: int) -> str:
+    """How long a plan waits for one answer: the cloud itself answers at once."""
+    rows = [CloudRow(f"cloud-{n}", "sandbox", {}, GROUP) for n in range(16)]  # each conductor owns some of them
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = prepare(url)
+        with ledger.write() as tx:
+            clouds.set_config(tx, "bench", rows)
+        with fleet(url, count, folder) as started:
+            joined(ledger, count)
+            found = []
+            for n in range(number):
+                time.sleep(0.02)
+                begun = time.perf_counter()
+                ask(ledger, [(rows[n % len(rows)], "check", {"number": n})])
+                found.append((time.perf_counter() - begun) * 1000)
+            for one in started:
+                one.communicate("")
+        ledger.close()
+    return f"p50 {statistics.median(found):.1f} ms, max {max(found):.1f} ms"
+
+
 def idle(url: str, count: int, seconds: float) -> str:
     """All in one process, as threads, so that 100 interpreters do not have to fit into memory. Each that joins makes
     all others look anew, and here they share one interpreter: leases are long, and the clock starts when all rest."""
@@ -185,12 +208,16 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--idle", type=int, default=100)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, postgres.running(connections=1000) as server:
         for title, url in (("PostgreSQL", server.url), ("SQLite", f"sqlite:///{folder}/ledger.db")):
             for count in (1, 2, 4):
                 print(f"{title:>10}, {count} conductors: {throughput(url, count, chosen.steps)}", flush=True)
+            for count in (1, 2, 4):
+                found = questions(url, count, chosen.questions)
+                print(f"{title:>10}, {count} conductors: a question is answered in {found}", flush=True)
             print(f"{title:>10}, commit to start: {latency_ms(url)}", flush=True)
             print(f"{title:>10}, hand-over after a kill: {hand_over_s(url, 6.0)}", flush=True)
         if chosen.idle:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.role import Post
 from coterie.ids import Ids
 from coterie.ledger import store
 from coterie.ledger.rows import clouds, facts, identity, stemcells
@@ -87,7 +87,7 @@ def test_twenty_plans_with_two_conductors_wait_for_no_poll(
         for name in NAMES:
             own = Ledger.open(url)
             fleet.callback(own.close)
-            made = Conductor(own, name, state_folder=tmp_path, post=Post(GROUP), workers=1)
+            made = Conductor(own, name, state_folder=tmp_path, role=ConductorRole(GROUP), workers=1)
             made.start()
             fleet.callback(made.drain, 10.0)
             until(lambda own=own: own.poll_s == 600.0 and own._wakeups.listening, "no wake-ups", 30)

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 
-from coterie.conductor import hand_back
+from coterie.conductor import workers
 from coterie.engine.runner import Runner
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work.steps import Claim, Outcome
@@ -57,7 +57,7 @@ INJECTED = (
 def install(strikes: Sequence[Strike], note: Callable[[str], None], patch: Callable[..., None] = setattr) -> None:
     """From now on each use meets each strike once, one at a time. `note` hears of every strike."""
     met: Counter[str] = Counter()
-    patch(hand_back, "_REST_S", 0.0)
+    patch(workers, "_REST_S", 0.0)
     patch(Runner, "run", _named(Runner.run))
     patch(Ledger, "read", _struck(Ledger.read, [one for one in strikes if not one.after], met, note))
     for name in ("write", "write_silently"):
