@@ -2,7 +2,7 @@
 
 The bare loops make the same things (image, groups, ports, servers) and wait for them, one after another and with the
 parallelism that Coterie is given; nothing of theirs is marked, looked up, remembered or spread with care. All go
-through the same counting door. Prints figures and ratios; asserts nothing.
+through the same counting proxy. Prints figures and ratios; asserts nothing.
 
 Usage: make bench-openstack, or in a running control plane: PYTHONPATH=.:tests/cpi bench/openstack.py [PARALLEL [NODES]]
 """
@@ -77,7 +77,7 @@ def _hosts(bed: OpenstackBed) -> str:
 
 
 class Bare:
-    """What somebody would write who only wants the machines."""
+    """A plain script that only creates the machines."""
 
     def __init__(self, bed: OpenstackBed, nodes: int, parallel: int) -> None:
         domain = {"user_domain_name": "Default", "project_domain_name": "Default"}

@@ -7,7 +7,7 @@ import json
 
 from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
 
-ASKED = {"a": {"type": "manual", "ip": "10.0.0.5", "dns": ["9.9.9.9"]}}
+REQUESTED = {"a": {"type": "manual", "ip": "10.0.0.5", "dns": ["9.9.9.9"]}}
 
 
 def test_the_document_is_complete() -> None:
@@ -15,7 +15,7 @@ def test_the_document_is_complete() -> None:
         agent_id="agent",
         vm_name="vm",
         networks={"a": {"mac": "m"}},
-        asked_networks=ASKED,
+        asked_networks=REQUESTED,
         disks={"system": "/dev/vda", "ephemeral": None},
         env={"bosh": {"authorized_keys": ["old"]}},
         keys=["new"],

@@ -1,4 +1,4 @@
-"""The bed of the OpenStack driver: a project of its own in the real control plane, entered through the fault door."""
+"""The bed of the OpenStack driver: a project of its own in the real control plane, reached through the fault proxy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REQUESTS = {
 
 
 COMPUTES = ("nova-compute-fake1", "nova-compute-fake2", "nova-compute-fake3", "nova-compute-fake4")
-_LEASE_S = 6.0  # tests kill writers, and whoever comes next waits for the end of their turn
+_LEASE_S = 6.0  # tests kill writers, and the next writer waits for the end of their lease
 _spare: list[Tenant] = []
 
 

@@ -1,4 +1,4 @@
-"""Somebody else in the same project, who knows nothing of marks, and speaks to the services past the fault door."""
+"""Another user of the same project, without marks, who calls the services directly, past the fault proxy."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class OpenstackOperator(Operator):
         return str(self.tenant.call("POST", "neutron", "/security-groups", order)["security_group"]["id"])
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
-        """Nova lets nobody into a group after the boot: then another VM is made in it."""
+        """Nova takes no VM into a group after its boot, so another VM is created in it."""
         if resource.kind == "security_group":
             body = {"addSecurityGroup": {"name": resource.cid}}
             self.tenant.call("POST", "nova", f"/servers/{vm_cid}/action", body)

@@ -29,7 +29,7 @@ _SLOW = (
     *("POST block-storage /volumes", "POST block-storage /snapshots"),
 )
 Dies = Callable[[list[str]], bool]
-Door = Callable[[], Cpi]
+Open = Callable[[], Cpi]
 
 
 class Killed(BaseException):
@@ -71,10 +71,10 @@ def dying_after(cpi: Cpi, calls: int, patch: pytest.MonkeyPatch) -> None:
     noting(cpi, patch, lambda kinds: len(kinds) == calls)
 
 
-def killed_at(door: Door, act: Callable[[Cpi, Mark], Any], dies: Dies, mark: Mark) -> bool:
+def killed_at(open_driver: Open, act: Callable[[Cpi, Mark], Any], dies: Dies, mark: Mark) -> bool:
     """Whether it died; it lives if it makes no such call. What it had submitted to the one writer stays there, and its
-    turn as that writer ends by time only."""
-    cpi = door()
+    lease as that writer ends by time only."""
+    cpi = open_driver()
     with pytest.MonkeyPatch.context() as patch:
         noting(cpi, patch, dies)
         patch.setattr(domains, "withdraw", lambda tx, change: None)
@@ -106,9 +106,9 @@ def every_call(bed: OpenstackBed, deed: Deed) -> int:
     raise AssertionError("unreachable")
 
 
-def points_of(door: Door, act: Callable[[Cpi, Mark], Any], mark: Mark) -> Iterator[tuple[str, Dies]]:
+def points_of(open_driver: Open, act: Callable[[Cpi, Mark], Any], mark: Mark) -> Iterator[tuple[str, Dies]]:
     """Each kind of point of an act, which is carried out once to learn them."""
-    cpi = door()
+    cpi = open_driver()
     with pytest.MonkeyPatch.context() as patch:
         kinds = noting(cpi, patch, lambda _: False)
         act(cpi, mark)
@@ -138,7 +138,7 @@ def surveyed(cpi: Cpi, kind: Any, director: str) -> list[Any]:
 
 
 def settled(bed: OpenstackBed) -> bool:
-    """Nova does nothing any more that it was asked for."""
+    """Nova has ended everything that was requested."""
     servers = bed.tenant.get("nova", "/servers/detail")["servers"]
     volumes = bed.tenant.get("cinder", "/volumes/detail")["volumes"]
     busy = [one for one in servers if one["status"] == "BUILD" or one["OS-EXT-STS:task_state"]]

@@ -38,7 +38,7 @@ class Place(Site):
         hosts = list(self.bed.operator.hosts().values())
         return sorted((hosts.count(one) for one in set(hosts)), reverse=True)
 
-    def told(self, kind: str) -> list[str]:
+    def list_events(self, kind: str) -> list[str]:
         with self.ledger.read() as tx:
             return [str(body) for body in tx.execute(sa.select(events.c.body).where(events.c.kind == kind)).scalars()]
 

@@ -66,7 +66,7 @@ def test_a_group_deleted_behind_our_back_is_noticed_and_the_deployment_can_go(be
     look = start.look(place.ledger)
     assert look is not None
     place.wait(look)
-    assert place.told("group.missing")
+    assert place.list_events("group.missing")
     place.delete()
     assert place.nodes() == {}
 

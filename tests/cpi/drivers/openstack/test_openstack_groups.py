@@ -67,9 +67,9 @@ def test_a_strict_policy_that_cannot_be_met_is_explained(bed: OpenstackBed, lab:
         lab.vm(group=cid)
     assert sorted(bed.operator.hosts().values()) == ["fake1", "fake2", "fake3"]
     error = refused(NoPlacement, lambda: lab.vm(group=cid))
-    told = f"{error} {error.why} {error.remedy} {error.details}"
-    assert "anti-affinity" in told
-    assert "3" in told or "three" in told
+    text = f"{error} {error.why} {error.remedy} {error.details}"
+    assert "anti-affinity" in text
+    assert "3" in text or "three" in text
     assert len(bed.operator.listed("vm")) == 3
     assert len(bed.operator.listed("port")) == 3
 
@@ -121,7 +121,7 @@ def test_an_audit_offers_the_recreate_that_mends_a_bad_spread(bed: OpenstackBed,
 
 
 def test_an_audit_says_which_nodes_share_a_host(place: Place) -> None:
-    """As an administrator, who may see hosts; a user sees an opaque id of each host, which is enough."""
+    """An administrator sees hosts; a user sees an opaque id of each host, which is enough."""
     place.deploy(manifest(group("a", 4, SOFT, azs="z1")))
     (found,) = placement_audit(place.ledger, "dep")["groups"]
     assert "a/" in str(found), found
@@ -149,7 +149,7 @@ def test_quotas_are_refused_by_the_plan_and_nothing_is_made(
     before = bed.inventory()
     with pytest.raises(CoterieError) as caught:
         place.plan(manifest(group("a", 3, STRICT, azs="z1"), group("b", 3, STRICT, azs="z1")))
-    told = f"{caught.value} {caught.value.details}".replace("_", " ")
-    assert word in told
-    assert "quota" in told
+    text = f"{caught.value} {caught.value.details}".replace("_", " ")
+    assert word in text
+    assert "quota" in text
     assert bed.inventory() == before

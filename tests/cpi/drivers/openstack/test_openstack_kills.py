@@ -47,21 +47,21 @@ def test_create_vm_killed_after_its_boot_is_swept_and_the_address_is_free(bed: O
 
 @each
 def test_create_vm(bed: OpenstackBed, lab: Lab, matrix: Matrix) -> None:
-    """In a soft group: through the one writer; its last calls are made by whom has the turn."""
+    """In a soft group: through the single writer, which makes the last calls."""
     group, image = lab.group(security_groups=[SecurityGroup("web")]), lab.image()
-    guards = {one.cid for one in lab.cpi.inspect_server_group(group).resources}
+    security_groups = {one.cid for one in lab.cpi.inspect_server_group(group).resources}
     networks = bed.networks("z1", "10.20.7.7")
 
     def act(cpi: Cpi, mark: Mark) -> str:
         return str(cpi.create_vm(**lab.vm_arguments("z1", group, networks=networks, mark=mark)).cid)
 
-    keep = frozenset({group, image, *guards})
+    keep = frozenset({group, image, *security_groups})
     assert matrix(bed, Deed(act, lab.cpi.delete_vm, lab.mark, keep)) > 2
 
 
 @each
 def test_create_vm_with_everything(bed: OpenstackBed, lab: Lab, matrix: Matrix) -> None:
-    """Root disk as a volume, a public key, a second card without an address, a floating IP. Swept by the product's own
+    """Root disk as a volume, a public key, a second NIC without an address, a floating IP. Swept by the product's own
     cleanup, below."""
     image = lab.image()
     properties = {
@@ -70,7 +70,7 @@ def test_create_vm_with_everything(bed: OpenstackBed, lab: Lab, matrix: Matrix) 
         "root_disk": {"size": 2},
         "public_key": KEY,
     }
-    networks = _cards(bed)
+    networks = _networks(bed)
     lab.undo(_drop_addresses, bed)
     keep = frozenset({image, *(cid for _, cid in bed.inventory())})
 
@@ -127,7 +127,7 @@ def test_create_stemcell(bed: OpenstackBed, lab: Lab, matrix: Matrix) -> None:
 @each
 @pytest.mark.parametrize("policy", ["anti-affinity", None])
 def test_create_server_group(bed: OpenstackBed, lab: Lab, matrix: Matrix, policy: str | None) -> None:
-    wanted = _guarded(lab, policy)
+    wanted = _with_security_groups(lab, policy)
 
     def act(cpi: Cpi, mark: Mark) -> str:
         return cpi.create_server_group(wanted, mark=mark)
@@ -138,7 +138,7 @@ def test_create_server_group(bed: OpenstackBed, lab: Lab, matrix: Matrix, policy
 @each
 @pytest.mark.parametrize("policy", ["anti-affinity", None])
 def test_delete_server_group(bed: OpenstackBed, lab: Lab, matrix: Matrix, policy: str | None) -> None:
-    wanted, made = _guarded(lab, policy), dict[Mark, str]()
+    wanted, made = _with_security_groups(lab, policy), dict[Mark, str]()
 
     def act(cpi: Cpi, mark: Mark) -> None:
         if mark not in made:
@@ -160,8 +160,8 @@ def test_update_server_group(bed: OpenstackBed, lab: Lab, matrix: Matrix) -> Non
             bed.open().create_vm(**lab.vm_arguments("z1", made[mark], networks=networks))
         cpi.update_server_group(made[mark], lab.metadata(security_groups=[NEW]))
         (port,) = bed.operator.listed("port")
-        (guard,) = bed.operator.listed("security_group")
-        assert (guard["name"], port["security_groups"]) == (NEW.name, [guard["id"]])
+        (found,) = bed.operator.listed("security_group")
+        assert (found["name"], port["security_groups"]) == (NEW.name, [found["id"]])
         return mark
 
     assert matrix(bed, Deed(act, lambda _: sweep(bed, {image}), lab.mark, frozenset({image}))) > 3
@@ -171,9 +171,9 @@ OLD, NEW = SecurityGroup("old", ({"ports": "80"},)), SecurityGroup("new", ({"por
 
 
 def test_the_products_own_cleanup_leaves_nothing_of_a_killed_create(bed: OpenstackBed, tmp_path: Path) -> None:
-    """Judged by the ledger: the VM, and what its creation leaves beside it, under an intent that nobody needs."""
+    """Judged by the ledger: the VM, and what its creation leaves beside it, under an intent that nothing needs."""
     bed.more["settle_s"] = 1
-    networks = _cards(bed)
+    networks = _networks(bed)
     with placed(tmp_path, bed) as place:
         place.deploy(manifest(group("a", 1, azs="z1")))
         (image,) = place.held("image")
@@ -213,7 +213,7 @@ def _cleaned(bed: OpenstackBed, place: Place, before: Any, where: str) -> None:
     assert bed.inventory() == before, (where, sorted(bed.inventory() ^ before), Yard(place).outcomes(plan))
 
 
-def _cards(bed: OpenstackBed) -> dict[str, Any]:
+def _networks(bed: OpenstackBed) -> dict[str, Any]:
     public = {"type": "vip", "ip": bed.floating_ip(), "cloud_properties": {}}
     second = {"type": "dynamic", "cloud_properties": {"net_id": bed.tenant.network}}
     first = bed.networks("z1", "10.20.7.7")
@@ -225,6 +225,6 @@ def _drop_addresses(bed: OpenstackBed) -> None:
         bed.operator.delete("ip", one["id"])
 
 
-def _guarded(lab: Lab, policy: str | None) -> Any:
-    guards = [SecurityGroup("web", ({"ports": "80"},)), SecurityGroup("ssh")]
-    return replace(lab.metadata(security_groups=guards), policy=policy)
+def _with_security_groups(lab: Lab, policy: str | None) -> Any:
+    security_groups = [SecurityGroup("web", ({"ports": "80"},)), SecurityGroup("ssh")]
+    return replace(lab.metadata(security_groups=security_groups), policy=policy)

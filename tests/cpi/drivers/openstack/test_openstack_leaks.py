@@ -43,7 +43,7 @@ def test_everything_of_a_vm_goes_with_it(bed: OpenstackBed, lab: Lab) -> None:
 
 
 def test_a_vm_that_comes_up_after_the_time_out_is_found_and_goes(bed: OpenstackBed, lab: Lab) -> None:
-    """Where it may still come, that is what is told: a certain failure is one that left nothing."""
+    """Where it may still come, the outcome is unknown: a certain failure is one that left nothing."""
     image, arguments = lab.image(), lab.vm_arguments()
     before = bed.inventory()
     bed.more["state_timeout"] = 4
@@ -55,7 +55,7 @@ def test_a_vm_that_comes_up_after_the_time_out_is_found_and_goes(bed: OpenstackB
 
 
 def test_a_port_that_appears_after_the_time_out_is_found(bed: OpenstackBed, lab: Lab) -> None:
-    """Neutron stands still while it is asked: nothing is listed when the client gives up, and the port comes later."""
+    """Neutron stands still during the request: nothing is listed when the client gives up, and the port comes later."""
     image, arguments = lab.image(), lab.vm_arguments()
     cpi = bed.open()
     assert cpi.has_vm("7c4e3e50-7d3f-4f3b-9e7d-0d6f3a3a3a3a") is False  # logged in before anything stands still

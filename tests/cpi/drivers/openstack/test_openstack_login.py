@@ -19,7 +19,7 @@ from coterie.cpi.conformance.expect import refused
 from coterie.cpi.contract import AuthenticationFailed, Cpi, CpiError, InvalidCall, Runtime, Unavailable
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 
-NOBODY = "7c4e3e50-7d3f-4f3b-9e7d-0d6f3a3a3a3a"
+MISSING = "7c4e3e50-7d3f-4f3b-9e7d-0d6f3a3a3a3a"
 
 
 def opened(bed: OpenstackBed, properties: dict[str, Any]) -> Cpi:
@@ -36,10 +36,10 @@ def test_an_application_credential_without_a_password(bed: OpenstackBed) -> None
         "application_credential_id": given["id"],
         "application_credential_secret": given["secret"],
     }
-    assert opened(bed, properties).has_vm(NOBODY) is False
+    assert opened(bed, properties).has_vm(MISSING) is False
     error = refused(
         AuthenticationFailed,
-        lambda: opened(bed, {**properties, "application_credential_secret": "guess-who"}).has_vm(NOBODY),
+        lambda: opened(bed, {**properties, "application_credential_secret": "guess-who"}).has_vm(MISSING),
     )
     assert "guess-who" not in f"{error} {error.why} {error.details}"
 
@@ -55,21 +55,21 @@ def test_an_entry_of_clouds_yaml(bed: OpenstackBed, tmp_path: Path) -> None:
     }
     file = tmp_path / "clouds.yaml"
     file.write_text(json.dumps({"clouds": {"mine": {"auth": auth, "region_name": REGION}}}))
-    assert opened(bed, {"cloud": "mine", "clouds_file": str(file)}).has_vm(NOBODY) is False
-    error = refused(CpiError, lambda: opened(bed, {"cloud": "yours", "clouds_file": str(file)}).has_vm(NOBODY))
+    assert opened(bed, {"cloud": "mine", "clouds_file": str(file)}).has_vm(MISSING) is False
+    error = refused(CpiError, lambda: opened(bed, {"cloud": "yours", "clouds_file": str(file)}).has_vm(MISSING))
     assert "yours" in f"{error} {error.why} {error.remedy}"
 
 
 def test_a_wrong_password_is_named_and_not_repeated(bed: OpenstackBed) -> None:
     bed.more["password"] = "hunter2-not-it"
-    error = refused(AuthenticationFailed, lambda: bed.open().has_vm(NOBODY))
+    error = refused(AuthenticationFailed, lambda: bed.open().has_vm(MISSING))
     assert "hunter2" not in f"{error} {error.why} {error.remedy} {error.details}"
     assert error.remedy
 
 
 def test_a_region_that_is_not_there_is_named(bed: OpenstackBed) -> None:
     bed.more["region"] = "Atlantis"
-    error = refused(CpiError, lambda: bed.open().has_vm(NOBODY))
+    error = refused(CpiError, lambda: bed.open().has_vm(MISSING))
     assert "Atlantis" in f"{error} {error.why} {error.remedy}"
 
 
@@ -87,12 +87,12 @@ def test_an_own_authority_behind_a_proxy(bed: OpenstackBed, tmp_path: Path) -> N
     front, proxy = Front(plane().url, context), Proxy("user", "word")
     try:
         bed.more |= {"auth_url": front.auth_url, "ca_cert": str(authority.ca), "retries": 0}
-        assert bed.open().has_vm(NOBODY) is False
+        assert bed.open().has_vm(MISSING) is False
         bed.more["proxy_url"] = f"http://user:word@127.0.0.1:{proxy.port}"
-        assert bed.open().has_vm(NOBODY) is False
+        assert bed.open().has_vm(MISSING) is False
         assert set(proxy.tunnels) == {front.origin.removeprefix("https://")}
         bed.more["ca_cert"] = None
-        refused(Unavailable, lambda: bed.open().has_vm(NOBODY))
+        refused(Unavailable, lambda: bed.open().has_vm(MISSING))
     finally:
         proxy.close()
         front.close()

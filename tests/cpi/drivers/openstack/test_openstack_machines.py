@@ -13,7 +13,7 @@ from coterie.cpi.conformance.expect import together
 from coterie.cpi.conformance.lab import Lab
 
 
-def test_cards_key_hints_names_tags_and_a_public_address(bed: OpenstackBed, lab: Lab) -> None:
+def test_nics_key_hints_names_tags_and_a_public_address(bed: OpenstackBed, lab: Lab) -> None:
     tenant = bed.tenant
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDuRarZnRJUz5VFrCszxlkowqY/VWhemiuRpNjD+8mdO"
     second = tenant.call("POST", "neutron", "/networks", {"network": {"name": "second"}})["network"]["id"]
@@ -52,18 +52,18 @@ def test_cards_key_hints_names_tags_and_a_public_address(bed: OpenstackBed, lab:
     tenant.call("DELETE", "neutron", f"/networks/{second}")
 
 
-def test_what_the_agent_is_told_reaches_the_vm_and_nobody_else(bed: OpenstackBed, lab: Lab) -> None:
+def test_the_agents_settings_reach_the_vm_and_nothing_else(bed: OpenstackBed, lab: Lab) -> None:
     secret = "not-for-everyone"
     vm = lab.vm(env={"bosh": {"password": secret}})
     server = admin().get("nova", f"/servers/{vm}")["server"]
-    told = base64.b64decode(server.pop("OS-EXT-SRV-ATTR:user_data")).decode()
-    assert secret in told
+    text = base64.b64decode(server.pop("OS-EXT-SRV-ATTR:user_data")).decode()
+    assert secret in text
     assert secret not in json.dumps([server, bed.operator.server(vm)])
 
 
-def test_two_calls_for_one_vm_with_two_cards_without_addresses_make_one(bed: OpenstackBed, lab: Lab) -> None:
-    card = {"type": "dynamic", "cloud_properties": {"net_id": bed.tenant.network}}
-    arguments = lab.vm_arguments(networks={"front": {**card, "default": ["gateway"]}, "back": dict(card)})
+def test_two_calls_for_one_vm_with_two_nics_without_addresses_make_one(bed: OpenstackBed, lab: Lab) -> None:
+    nic = {"type": "dynamic", "cloud_properties": {"net_id": bed.tenant.network}}
+    arguments = lab.vm_arguments(networks={"front": {**nic, "default": ["gateway"]}, "back": dict(nic)})
     first, second = together([partial(bed.open().create_vm, **arguments) for _ in range(2)])
     lab.undo(lab.cpi.delete_vm, first.cid)
     assert first.cid == second.cid

@@ -1,4 +1,4 @@
-"""What the driver is built on, asked of the real services: a release that answers otherwise is noticed here."""
+"""What the driver is built on, as the real services answer it: a release that answers otherwise is noticed here."""
 
 from __future__ import annotations
 

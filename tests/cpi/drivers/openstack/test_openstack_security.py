@@ -47,12 +47,12 @@ def test_a_name_that_two_have_is_refused(bed: OpenstackBed, lab: Lab) -> None:
         lab.undo(bed.operator.delete, "security_group", bed.operator.create_security_group("twice"))
     before = bed.inventory()
     error = refused(CpiError, lambda: lab.group(security_groups=[SecurityGroup("twice")]))
-    told = f"{error} {error.why} {error.remedy}"
-    assert "twice" in told
+    text = f"{error} {error.why} {error.remedy}"
+    assert "twice" in text
     assert bed.inventory() == before
 
 
-def test_one_whose_maker_died_before_its_rules_gets_them_from_whom_takes_it(bed: OpenstackBed, lab: Lab) -> None:
+def test_one_whose_creator_died_before_its_rules_gets_them_from_the_next_user(bed: OpenstackBed, lab: Lab) -> None:
     wanted, first, cpi = lab.metadata(security_groups=[SecurityGroup("kafka", RULES)]), lab.mark(), bed.open()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         noting(cpi, patch, lambda kinds: kinds[-1].startswith("POST network /security-groups "))
@@ -64,16 +64,16 @@ def test_one_whose_maker_died_before_its_rules_gets_them_from_whom_takes_it(bed:
     assert not any(rule[2] == 22 for rule in rules(bed, "kafka"))
 
 
-def test_one_of_ours_that_somebody_else_uses_is_kept(bed: OpenstackBed, lab: Lab) -> None:
+def test_one_of_ours_that_another_port_uses_is_kept(bed: OpenstackBed, lab: Lab) -> None:
     cid = lab.group(security_groups=[SecurityGroup("kafka", RULES)])
-    (guard,) = bed.operator.listed("security_group")
-    order = {"network_id": bed.tenant.network, "security_groups": [guard["id"]]}
+    (group,) = bed.operator.listed("security_group")
+    order = {"network_id": bed.tenant.network, "security_groups": [group["id"]]}
     port = bed.tenant.call("POST", "neutron", "/ports", {"port": order})["port"]["id"]
     try:
         lab.cpi.delete_server_group(cid)
     except CpiError as error:
-        assert "kafka" in f"{error} {error.why} {error.details}" or guard["id"] in f"{error} {error.why}"
-    assert bed.operator.exists("security_group", guard["id"])
+        assert "kafka" in f"{error} {error.why} {error.details}" or group["id"] in f"{error} {error.why}"
+    assert bed.operator.exists("security_group", group["id"])
     bed.operator.delete("port", port)
     lab.cpi.delete_server_group(cid)
-    assert not bed.operator.exists("security_group", guard["id"])
+    assert not bed.operator.exists("security_group", group["id"])

@@ -43,7 +43,7 @@ def test_a_vm_that_nova_leaves_out_of_its_list_is_not_taken_for_gone(bed: Openst
 
 
 def test_strangers_cost_no_calls_where_the_cloud_can_filter(bed: OpenstackBed, lab: Lab) -> None:
-    """Three pages of somebody else's volumes, ports and images; one of ours of each."""
+    """Three pages of other owners' volumes, ports and images; one of ours of each."""
     lab.vm()
     lab.disk()
     for number in range(2 * bed.page_size + 1):
@@ -55,11 +55,11 @@ def test_strangers_cost_no_calls_where_the_cloud_can_filter(bed: OpenstackBed, l
     for kind in ("disk", "port", "vm", "image"):
         bed.front.forget()
         page = lab.cpi.survey(kind, bed.director_uuid)
-        asked = [call for call in bed.front.calls if call.service != "keystone"]
+        calls = [call for call in bed.front.calls if call.service != "keystone"]
         assert [page.complete, page.next] == [True, None]
         assert len([one for one in page.objects if one.mark]) == 1, kind
-        assert len(asked) <= 2, [call.path for call in asked]
-        assert page.calls == len(asked)
+        assert len(calls) <= 2, [call.path for call in calls]
+        assert page.calls == len(calls)
 
 
 def test_many_of_ours_cost_as_many_calls_as_pages(bed: OpenstackBed, lab: Lab) -> None:
@@ -67,6 +67,6 @@ def test_many_of_ours_cost_as_many_calls_as_pages(bed: OpenstackBed, lab: Lab) -
     wanted = {lab.group() for _ in range(2 * bed.page_size + 2)}
     bed.front.forget()
     found: list[Any] = surveyed(lab.cpi, "server_group", bed.director_uuid)
-    asked = [call for call in bed.front.calls if call.service != "keystone"]
+    calls = [call for call in bed.front.calls if call.service != "keystone"]
     assert len({one.cid for one in found}) == len(wanted)
-    assert len(asked) <= 2 * pages, [call.path for call in asked]
+    assert len(calls) <= 2 * pages, [call.path for call in calls]

@@ -171,11 +171,11 @@ class Client:
         if given:
             url = f"{url}?{urlencode(given, doseq=True)}"
         kind = {"Content-Type": "application/json"} if body is not None else {}
-        asked = {"Accept": "application/json", **kind, **self._services.headers(service), **(headers or {})}
+        sent = {"Accept": "application/json", **kind, **self._services.headers(service), **(headers or {})}
         self.calls += 1
         changes = method != "GET"
         try:
-            answer = self._send(method, url, asked, json.dumps(body).encode() if body is not None else data)
+            answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
         except (NotTaken, AnswerLost) as error:
             raise unanswered(error, what=what, cloud="OpenStack", changes=changes, remedy=REACH_REMEDY) from error
         return _read(what, answer, changes)

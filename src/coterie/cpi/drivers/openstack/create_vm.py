@@ -38,7 +38,7 @@ _SYSTEM, _EPHEMERAL = "/dev/vda", "/dev/vdb"
 _STRICT = "anti-affinity"
 _CHOICE_S = 15.0  # a scheduler that takes longer holds up one boot, not the whole group
 _BOOT_S = 120.0  # the same for a whole boot
-_NEWS_S = 1.0  # within which a compute host has told all schedulers that a server runs
+_NEWS_S = 1.0  # within which a compute host has reported to all schedulers that a server runs
 
 
 @dataclass(frozen=True, slots=True)

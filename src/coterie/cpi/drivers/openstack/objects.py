@@ -116,7 +116,7 @@ class Objects:
             "port": lambda: (str(row["device_id"]),) if row.get("device_id") else (),
             "ip": lambda: (str(row["port_id"]),) if row.get("port_id") else (),
         }
-        asked: Mapping[str, Callable[[], tuple[str, ...]]] = {
+        looked_up: Mapping[str, Callable[[], tuple[str, ...]]] = {
             "image": lambda: tuple(ids(one for one in self.rows.list_all("vm", image=row["id"]) if not is_gone(one))),
             "keypair": lambda: self.nova_keys.list_users(str(row["name"])),
             "security_group": lambda: (
@@ -126,7 +126,7 @@ class Objects:
             "vm": lambda: (),
             "snapshot": lambda: (),
         }
-        look = shown.get(kind) or (asked.get(kind) if mark else None)
+        look = shown.get(kind) or (looked_up.get(kind) if mark else None)
         return look() if look else None
 
     def _delete(self, kind: Kind, cid: str, row: Row) -> None:

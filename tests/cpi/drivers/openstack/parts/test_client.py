@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,8 +19,10 @@ from coterie.cpi.contract import (
     Throttled,
     Unavailable,
 )
-from coterie.cpi.drivers.openstack.client import has_no_host, lost_its_host, read_refusal, translate
-from coterie.cpi.kit.http import Answer
+from coterie.cpi.drivers.openstack.client import Client, has_no_host, lost_its_host, read_refusal, translate
+from coterie.cpi.drivers.openstack.properties import read_settings
+from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.http import Answer, Http, HttpOptions
 
 
 @pytest.mark.parametrize(
@@ -55,3 +60,39 @@ def test_what_nova_says_of_hosts() -> None:
     assert has_no_host(late) and lost_its_host(late)
     assert not lost_its_host("No valid host was found.")
     assert not has_no_host("Build of instance aborted: volume is gone")
+
+
+def test_parallel_calls_are_limited_across_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = CallLimit(2)
+    client = Client(read_settings({"auth_url": "http://127.0.0.1:9"}), limit)
+    running, most = [0], [0]
+    counting = threading.Lock()
+
+    def request(self: Http, *arguments: Any) -> Answer:
+        with counting:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        time.sleep(0.02)
+        with counting:
+            running[0] -= 1
+        return Answer(200, {}, b"{}")
+
+    class Session:
+        def get_auth_headers(self) -> dict[str, str]:
+            return {}
+
+    class Services:
+        def url(self, service: str) -> str:
+            return "http://127.0.0.1:9"
+
+        def headers(self, service: str) -> dict[str, str]:
+            return {}
+
+    monkeypatch.setattr(Http, "request", request)
+    monkeypatch.setattr(client, "_session", Session())
+    monkeypatch.setattr(client, "_services", Services(), raising=False)
+    monkeypatch.setattr(client, "_http", Http(HttpOptions()), raising=False)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: client.get("look", "compute", "/servers"), range(24)))
+    assert most == [2]
+    assert client.calls == 24

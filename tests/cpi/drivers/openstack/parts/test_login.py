@@ -1,4 +1,4 @@
-"""Properties and clouds.yaml: every mistake is named by its field, no value is repeated, no cloud is asked."""
+"""Properties and clouds.yaml: every mistake is named by its field, no value is repeated, no cloud is called."""
 
 from __future__ import annotations
 

@@ -23,15 +23,15 @@ def test_threads_that_wait_for_boots_share_one_list(monkeypatch: pytest.MonkeyPa
     client = Client(read_settings({"auth_url": "http://127.0.0.1:9"}), CallLimit(16))
     servers = Servers(client, Rows(client, 100), Waits(60, 0.2))
     answers = [[{"id": one} for one in SERVERS], [{"id": SERVERS[0]}]]
-    asked: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
 
     def page(*arguments: Any, **params: Any) -> tuple[list[dict[str, str]], None]:
-        asked.append(params)
+        listed.append(params)
         return (answers.pop(0) if answers else []), None
 
     monkeypatch.setattr(client, "page", page)
     monkeypatch.setattr(client, "get", lambda *_, **params: {"servers": [{"id": one} for one in SERVERS]})
     with ThreadPoolExecutor(len(SERVERS)) as pool:
         list(pool.map(lambda one: servers.wait_until_running(one, MARK), SERVERS))
-    assert len(asked) <= 4
-    assert {params["status"] for params in asked} == {"BUILD"}
+    assert len(listed) <= 4
+    assert {params["status"] for params in listed} == {"BUILD"}
