@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.drivers.openstack.client import DENIED, MISSING, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.lookups import Lookups
-from coterie.cpi.drivers.openstack.properties import Settings
 from coterie.cpi.drivers.openstack.rows import LISTINGS
 from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, tried
 from coterie.cpi.kit.quotas import Quotas, az_item, host, host_items, quota
@@ -44,7 +43,6 @@ class Checks:
     client: Client
     lookups: Lookups
     groups: ServerGroups
-    settings: Settings
 
     def run(self, needs: Needs) -> list[CheckItem]:
         first = tried("credentials", self._check_credentials)
@@ -55,7 +53,7 @@ class Checks:
             tried("azs", lambda: self._check_zones(needs)),
             tried("flavors", self._check_flavors),
             tried("quotas", lambda: self._check_quotas(needs)),
-            *policy_items(needs, self.settings.policies),
+            *policy_items(needs, self.client.settings.policies),
             *group_items(needs, self.groups.inspect, self.groups.find_adopted),
             *kind_items(needs, LISTINGS),
             *self._check_hosts(needs),
@@ -70,7 +68,7 @@ class Checks:
         return f"{version[0]}.{version[1]}" if version else "without microversions"
 
     def _check_zones(self, needs: Needs) -> CheckItem:
-        return az_item(needs, self.lookups.zones(), self.settings.default_availability_zone, "availability zone")
+        return az_item(needs, self.lookups.zones(), self.client.settings.default_availability_zone, "availability zone")
 
     def _check_flavors(self) -> CheckItem:
         count = len(self.lookups.flavors())

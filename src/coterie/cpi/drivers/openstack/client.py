@@ -86,10 +86,12 @@ def translate(error: Refusal) -> CpiError:
 
 
 class Client:
-    """Logs in on the first request. `calls` counts the requests."""
+    """Logs in on the first request. `settings` and `director_uuid` serve all parts of the driver. `calls` counts the
+    requests."""
 
-    def __init__(self, settings: Settings, limit: CallLimit) -> None:
-        self._given = settings
+    def __init__(self, settings: Settings, director_uuid: str, limit: CallLimit) -> None:
+        self.settings = settings
+        self.director_uuid = director_uuid
         self._limit = limit
         self._opening = threading.Lock()
         self._session: Any = None
@@ -100,8 +102,8 @@ class Client:
     def get(self, what: str, service: str, path: str, **params: Any) -> Row:
         return ask_patiently(
             lambda: self._call("GET", what, service, path, params=params),
-            retries=self._given.retries,
-            first_rest_s=self._given.poll_s,
+            retries=self.settings.retries,
+            first_rest_s=self.settings.poll_s,
             rest_after=_rest_after,
         )
 
@@ -128,7 +130,7 @@ class Client:
 
     def page(self, what: str, service: str, path: str, key: str, marker: str | None, **params: Any) -> Page:
         """One page and the marker of the next one, as the service gives it: a service may have limits of its own."""
-        answer = self.get(what, service, path, limit=self._given.page_size, marker=marker, **params)
+        answer = self.get(what, service, path, limit=self.settings.page_size, marker=marker, **params)
         rows: list[Row] = answer[key]
         links = [answer["next"]] if answer.get("next") else []
         links += [str(one["href"]) for one in answer.get(f"{key}_links") or () if one.get("rel") == "next"]
@@ -195,7 +197,7 @@ class Client:
     def _open(self) -> None:
         with self._opening:
             if self._session is None:
-                settings = complete_settings(self._given)
+                settings = complete_settings(self.settings)
                 session = open_session(settings)
                 self._services = Services(settings, session)
                 self._http = Http(_http_options(settings))

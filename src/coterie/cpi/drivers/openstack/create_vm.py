@@ -20,16 +20,15 @@ from coterie.cpi.drivers.openstack.login import complete_settings
 from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.machines import Machines, NovaKeyPairs, Servers
 from coterie.cpi.drivers.openstack.networks import FloatingIps, Nic, Ports, VmPorts, networks_with_addresses, read_nics
-from coterie.cpi.drivers.openstack.properties import Settings, VmSpec
+from coterie.cpi.drivers.openstack.properties import VmSpec
 from coterie.cpi.drivers.openstack.rows import KEY, VIP, VOLUME, Rows, group_tag, host_of, is_gone, tags, user_metadata
-from coterie.cpi.drivers.openstack.server_groups import NovaServerGroups
+from coterie.cpi.drivers.openstack.server_groups import Groups, NovaServerGroups
 from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
 from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, create_vm
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.sealing import seal, unseal
-from coterie.cpi.kit.security_groups import SecurityGroups
-from coterie.cpi.kit.server_groups import Membership, ServerGroups, group_missing
+from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.cpi.kit.waits import Overdue, Waits
 
 Args = CreateVmArgs[VmSpec]
@@ -56,18 +55,17 @@ class Resolved:
 class VmFactory:
     """The parts that each creation needs."""
 
+    client: Client
+    rows: Rows
     lookups: Lookups
     volumes: Volumes
-    security_groups: SecurityGroups
-    server_groups: ServerGroups
+    groups: Groups
     ports: Ports
     floating_ips: FloatingIps
     key_pairs: KeyPairs
     nova_keys: NovaKeyPairs
     machines: Machines
     boots: Boots
-    rows: Rows
-    settings: Settings
 
     def create(self, args: Args) -> VmCreated:
         creation = _Creation(self, args)
@@ -94,7 +92,7 @@ class _Creation:
 
     def resolve(self) -> Resolved:
         parts, spec = self._parts, self._args.spec
-        membership = parts.server_groups.membership(self._args.env)
+        membership = parts.groups.server.membership(self._args.env)
         flavor, image = parts.lookups.flavor(spec.instance_type), parts.lookups.image(self._args.stemcell_cid)
         nics = read_nics(self._args.nics)
         security_groups = self._security_groups(nics, membership)
@@ -160,13 +158,13 @@ class _Creation:
 
     def _security_groups(self, nics: Sequence[Nic], membership: Membership | None) -> dict[str, list[str]]:
         """Of each NIC: the server group's, then the VM's or the cloud's, and the network's own."""
-        require = self._parts.security_groups.require_existing
-        named = self._args.spec.security_groups or self._parts.settings.default_security_groups
+        require = self._parts.groups.security.require_existing
+        named = self._args.spec.security_groups or self._parts.client.settings.default_security_groups
         common = [*(membership.security_groups if membership else ()), *require(named)]
         return {nic.labels[0]: list(dict.fromkeys([*common, *require(nic.security_groups)])) for nic in nics}
 
     def _common_body(self, membership: Membership | None, flavor: Row, image: Row, devices: list[Json]) -> Json:
-        spec, settings = self._args.spec, self._parts.settings
+        spec, settings = self._args.spec, self._parts.client.settings
         drive = settings.config_drive if spec.config_drive is None else spec.config_drive
         marks = [
             *tags(self._args.mark),
@@ -202,7 +200,7 @@ class _Creation:
         return {"server": body, **({"OS-SCH-HNT:scheduler_hints": hints} if hints else {})}
 
     def _agent_settings(self) -> AgentSettings:
-        args, settings = self._args, self._parts.settings
+        args, settings = self._args, self._parts.client.settings
         key = args.spec.public_key
         return AgentSettings(
             agent_id=args.agent_id,
@@ -244,7 +242,6 @@ class Boots:
     groups: NovaServerGroups
     waits: Waits
     writer: SingleWriter[Refusal]
-    settings: Settings
 
     def boot(self, request: Json, membership: Membership | None, mark: Mark, *, is_ours: bool) -> str:
         """The id of a running server under this mark. `is_ours`: no other call can be booting it."""
@@ -255,14 +252,17 @@ class Boots:
         except NoPlacement as error:
             if membership is None or membership.policy != _STRICT or not lost_its_host(error.why):
                 raise self._with_members(error, membership) from error
-        # it lost its host to others that booted at once; alone, the scheduler sees them
-        self.servers.delete(wanted, mark)
+        return self._boot_alone(request, membership, mark, wanted)
+
+    def _boot_alone(self, request: Json, membership: Membership, mark: Mark, failed: str) -> str:
+        """Again, for a server that lost its host to others that booted at once: now the scheduler sees them."""
+        self.servers.delete(failed, mark)
         wanted = self._start_in_turn(request, membership, mark)
         try:
             self.servers.wait_until_running(wanted, mark)
-            return wanted
         except NoPlacement as error:
             raise self._with_members(error, membership) from error
+        return wanted
 
     def start_once(self, change: Json, hold: Hold) -> Created:
         """Applies a change of `_start_in_turn` as the only boot into its group, once all earlier ones have a host."""
@@ -289,7 +289,7 @@ class Boots:
             return None
 
         with suppress(Overdue):
-            return self.waits.until("a boot by another call", look, self.settings.settle_s) or None
+            return self.waits.until("a boot by another call", look, self.client.settings.settle_s) or None
         return None
 
     def _start(self, request: Json, membership: Membership | None, mark: Mark) -> str:
@@ -321,7 +321,7 @@ class Boots:
             return str(found["id"])
 
     def _await_group(self, cid: str, hold: Hold) -> None:
-        if self.settings.soft_spread == "host":
+        if self.client.settings.soft_spread == "host":
             self.waits.until("hosts for a group", lambda: self._all_placed(cid), _CHOICE_S)
             return
 
@@ -358,5 +358,5 @@ class Boots:
 
     def _secret(self) -> str:
         """All conductors that may apply a sealed request have it."""
-        full = complete_settings(self.settings)
+        full = complete_settings(self.client.settings)
         return full.application_credential_secret or full.password or ""

@@ -10,7 +10,7 @@ from typing import Any
 from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark, NotSupported
 from coterie.cpi.drivers.openstack.client import BAD, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.lookups import Lookups
-from coterie.cpi.drivers.openstack.properties import Settings, VmSpec, VolumeSpec, gib, read_disk_spec
+from coterie.cpi.drivers.openstack.properties import VmSpec, VolumeSpec, gib, read_disk_spec
 from coterie.cpi.drivers.openstack.rows import Rows, is_gone, user_metadata
 from coterie.cpi.kit.create_once import SingleWriter, wait_or_remove
 from coterie.cpi.kit.marking import mark_tags
@@ -31,7 +31,6 @@ class Volumes:
     rows: Rows
     lookups: Lookups
     waits: Waits
-    settings: Settings
 
     def block_devices(self, spec: VmSpec, image: Row, flavor: Row) -> list[Json]:
         """For a boot: the root disk where it is a volume, and an ephemeral disk; empty where flavor and image are all
@@ -108,7 +107,7 @@ class Volumes:
 
     def _root_volume(self, spec: VmSpec, image: Row, flavor: Row) -> VolumeSpec | None:
         """Flavors without a disk of their own boot from volumes only."""
-        wanted = self.settings.boot_from_volume if spec.boot_from_volume is None else spec.boot_from_volume
+        wanted = self.client.settings.boot_from_volume if spec.boot_from_volume is None else spec.boot_from_volume
         if spec.root_disk:
             return spec.root_disk
         if not wanted and flavor.get("disk"):

@@ -36,19 +36,15 @@ from coterie.cpi.drivers.openstack.networks import FloatingIps, ManagedNetworks,
 from coterie.cpi.drivers.openstack.objects import Delete, Objects
 from coterie.cpi.drivers.openstack.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings, read_vm_spec
 from coterie.cpi.drivers.openstack.rows import Rows
-from coterie.cpi.drivers.openstack.security_groups import NeutronSecurityGroups
-from coterie.cpi.drivers.openstack.server_groups import NovaServerGroups, TagRecords
+from coterie.cpi.drivers.openstack.server_groups import Groups
 from coterie.cpi.drivers.openstack.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate_errors
 from coterie.cpi.kit.create_once import Handler, SingleWriter
 from coterie.cpi.kit.create_vm import CreateVmArgs, read_networks
-from coterie.cpi.kit.group_records import GroupRecords
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
-from coterie.cpi.kit.security_groups import SecurityGroups
-from coterie.cpi.kit.server_groups import ServerGroups
 from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("openstack-qcow2", "openstack-raw", "openstack-vmdk", "openstack-light")
@@ -63,87 +59,72 @@ class OpenstackCpi(Cpi):
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
-        client = Client(settings, call_limit(cloud, settings.max_parallel_calls, director))
-        rows = Rows(client, settings.page_size)
+        client = Client(settings, director, call_limit(cloud, settings.max_parallel_calls, director))
+        rows = Rows(client)
         waits = Waits(settings.state_timeout, settings.poll_s)
         writer = SingleWriter(self, "openstack", runtime.coordinator, settings.settle_s, Refusal, translate)
-        lookups = Lookups(client, rows, settings)
-        volumes = Volumes(client, rows, lookups, waits, settings)
-        ports = Ports(client, rows, lookups, writer, director)
-        floating_ips = FloatingIps(client, rows, lookups, director)
-        nova_keys = NovaKeyPairs(client, rows, director)
+        lookups = Lookups(client, rows)
+        volumes = Volumes(client, rows, lookups, waits)
+        ports = Ports(client, rows, lookups, writer)
+        floating_ips = FloatingIps(client, rows, lookups)
+        nova_keys = NovaKeyPairs(client, rows)
         key_pairs = KeyPairs(nova_keys, settings.default_key_name)
         servers = Servers(client, rows, waits)
-
-        tag_records = TagRecords(client, rows)
-        records = GroupRecords(tag_records)
-        neutron_groups = NeutronSecurityGroups(client, rows, writer, director)
-        security_groups = SecurityGroups(neutron_groups, records)
-        nova_groups = NovaServerGroups(rows, ports, tag_records, writer, director)
-        groups = ServerGroups(nova_groups, security_groups, records, settings.policies, director)
-        boots = Boots(client, rows, servers, nova_groups, waits, writer, settings)
-
-        self.client = client
-        self._writer = writer
-        self._lookups = lookups
-        self._groups = groups
-        self._volumes = volumes
-        self._checks = Checks(client, lookups, groups, settings)
-        self._stemcells = Stemcells(client, rows, lookups, waits, settings)
-        self._disks = Disks(client, rows, lookups, volumes, waits, writer)
-        self._networks = ManagedNetworks(client, rows, writer)
-        self._machines = Machines(client, rows, servers, ports, floating_ips, volumes, key_pairs, settings, director)
-        self._vm_factory = VmFactory(
-            lookups,
-            volumes,
-            security_groups,
-            groups,
-            ports,
-            floating_ips,
-            key_pairs,
-            nova_keys,
-            self._machines,
-            boots,
-            rows,
-            settings,
-        )
+        groups = Groups(client, rows, ports, writer)
+        boots = Boots(client, rows, servers, groups.nova, waits, writer)
+        machines = Machines(client, rows, servers, ports, floating_ips, volumes, key_pairs)
+        stemcells = Stemcells(client, rows, lookups, waits)
+        disks = Disks(client, rows, lookups, volumes, waits, writer)
         deletes: Mapping[Kind, Delete] = {
-            "vm": self._machines.delete,
-            "disk": self._disks.delete,
+            "vm": machines.delete,
+            "disk": disks.delete,
             "snapshot": volumes.delete_snapshot,
-            "image": self._stemcells.delete_image,
-            "server_group": groups.delete,
-            "security_group": security_groups.delete,
+            "image": stemcells.delete_image,
+            "server_group": groups.server.delete,
+            "security_group": groups.security.delete,
             "keypair": nova_keys.delete,
             "port": partial(rows.delete, "port"),
             "ip": partial(rows.delete, "ip"),
         }
-        self._objects = Objects(client, rows, servers, groups, records, nova_keys, deletes, director).table()
-        self._profile = Profile(_FORMATS, _capabilities(settings, self._objects))
-        self._handlers: Mapping[str, Handler] = {
+        self.client = client
+        self.lookups = lookups
+        self.groups = groups.server
+        self.volumes = volumes
+        self.disks = disks
+        self.machines = machines
+        self.stemcells = stemcells
+        self.writer = writer
+        self.networks = ManagedNetworks(client, rows, writer)
+        self.vm_factory = VmFactory(
+            client, rows, lookups, volumes, groups, ports, floating_ips, key_pairs, nova_keys, machines, boots
+        )
+        self.objects = Objects(client, rows, servers, groups, nova_keys, deletes).table()
+        self.checks = Checks(client, lookups, groups.server)
+        self.profile = Profile(_FORMATS, _capabilities(settings, self.objects))
+        self.handlers: Mapping[str, Handler] = {
             **dict.fromkeys(("disk", "snapshot", "network", "server_group"), rows.create_once),
             "port": ports.create_free_once,
-            "security_group": neutron_groups.create_once,
+            "security_group": groups.neutron.create_once,
             "vm": boots.start_once,
         }
 
     def capabilities(self) -> Capabilities:
-        return self._profile.capabilities
+        return self.profile.capabilities
 
     def info(self) -> Json:
-        return self._profile.info()
+        return self.profile.info()
 
     def ping(self) -> str:
-        return self._profile.ping()
+        return self.profile.ping()
 
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
-        return self._checks.run(needs or Needs())
+        return self.checks.run(needs or Needs())
 
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
-        return self._stemcells.create(image_path, cloud_properties or {}, env or {}, mark)
+        return self.stemcells.create(image_path, cloud_properties or {}, env or {}, mark)
 
     def delete_stemcell(self, stemcell_cid: str) -> None:
-        self._stemcells.delete(stemcell_cid)
+        self.stemcells.delete(stemcell_cid)
 
     def create_vm(
         self,
@@ -157,99 +138,99 @@ class OpenstackCpi(Cpi):
         mark: Mark,
     ) -> VmCreated:
         spec, requests = read_vm_spec(cloud_properties), read_networks(networks, NETWORK)
-        return self._vm_factory.create(
+        return self.vm_factory.create(
             CreateVmArgs(agent_id, stemcell_cid, spec, networks, requests, disk_cids, env, mark)
         )
 
     def delete_vm(self, vm_cid: str) -> None:
-        self._machines.delete(vm_cid)
+        self.machines.delete(vm_cid)
 
     def has_vm(self, vm_cid: str) -> bool:
-        return self._machines.exists(vm_cid)
+        return self.machines.exists(vm_cid)
 
     def vm_owner(self, vm_cid: str) -> str | None:
-        return self._objects.vm_owner(vm_cid)
+        return self.objects.vm_owner(vm_cid)
 
     def reboot_vm(self, vm_cid: str) -> None:
-        self._machines.reboot(vm_cid)
+        self.machines.reboot(vm_cid)
 
     def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
-        self._machines.set_metadata(vm_cid, metadata)
+        self.machines.set_metadata(vm_cid, metadata)
 
     def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
-        return self._lookups.smallest_fit(requirements)
+        return self.lookups.smallest_fit(requirements)
 
     def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
-        return self._disks.create(size_mb, cloud_properties or {}, vm_cid, mark)
+        return self.disks.create(size_mb, cloud_properties or {}, vm_cid, mark)
 
     def delete_disk(self, disk_cid: str) -> None:
-        self._disks.delete(disk_cid)
+        self.disks.delete(disk_cid)
 
     def has_disk(self, disk_cid: str) -> bool:
-        return self._disks.exists(disk_cid)
+        return self.disks.exists(disk_cid)
 
     def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
-        self._machines.require(vm_cid)
-        return self._disks.attach(vm_cid, disk_cid)
+        self.machines.require(vm_cid)
+        return self.disks.attach(vm_cid, disk_cid)
 
     def detach_disk(self, vm_cid: str, disk_cid: str) -> None:
-        self._disks.detach(vm_cid, disk_cid)
+        self.disks.detach(vm_cid, disk_cid)
 
     def get_disks(self, vm_cid: str) -> list[str]:
-        self._machines.require(vm_cid)
-        return self._volumes.list_attached(vm_cid, passing=False)
+        self.machines.require(vm_cid)
+        return self.volumes.list_attached(vm_cid, passing=False)
 
     def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
-        self._disks.set_metadata(disk_cid, metadata)
+        self.disks.set_metadata(disk_cid, metadata)
 
     def resize_disk(self, disk_cid: str, new_size_mb: int) -> None:
-        self._disks.resize(disk_cid, new_size_mb)
+        self.disks.resize(disk_cid, new_size_mb)
 
     def update_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> str | None:
-        self._disks.update(disk_cid, new_size_mb, cloud_properties or {})
+        self.disks.update(disk_cid, new_size_mb, cloud_properties or {})
         return None
 
     def snapshot_disk(self, disk_cid: str, metadata: Mapping[str, Any], *, mark: Mark) -> str:
-        return self._disks.snapshot(disk_cid, metadata, mark)
+        return self.disks.snapshot(disk_cid, metadata, mark)
 
     def delete_snapshot(self, snapshot_cid: str) -> None:
-        self._volumes.delete_snapshot(snapshot_cid)
+        self.volumes.delete_snapshot(snapshot_cid)
 
     def create_network(self, subnet: Json, *, mark: Mark) -> NetworkCreated:
-        return self._networks.create(subnet, mark)
+        return self.networks.create(subnet, mark)
 
     def delete_network(self, network_cid: str) -> None:
-        self._networks.delete(network_cid)
+        self.networks.delete(network_cid)
 
     def current_vm_id(self) -> str:
-        return self._machines.current_id()
+        return self.machines.current_id()
 
     def configure_networks(self, vm_cid: str, networks: Networks) -> None:
         refuse_configure_networks()
 
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        return self._groups.create(metadata, mark)
+        return self.groups.create(metadata, mark)
 
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        self._groups.update(cid, metadata)
+        self.groups.update(cid, metadata)
 
     def delete_server_group(self, cid: str) -> None:
-        self._groups.delete(cid)
+        self.groups.delete(cid)
 
     def inspect_server_group(self, cid: str) -> GroupView:
-        return self._groups.inspect(cid)
+        return self.groups.inspect(cid)
 
     def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        return self._objects.find(kind, mark)
+        return self.objects.find(kind, mark)
 
     def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
-        return self._objects.survey(kind, director_uuid, cursor)
+        return self.objects.survey(kind, director_uuid, cursor)
 
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
-        self._objects.delete_object(kind, cid, expected)
+        self.objects.delete_object(kind, cid, expected)
 
     def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
-        return self._writer.apply(self._handlers, domain, changes)
+        return self.writer.apply(self.handlers, domain, changes)
 
 
 def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NetworkNotFound, StemcellNotFound
 from coterie.cpi.drivers.openstack.client import Client, Row
-from coterie.cpi.drivers.openstack.properties import Settings, gib
+from coterie.cpi.drivers.openstack.properties import gib
 from coterie.cpi.drivers.openstack.rows import Rows, is_uuid
 from coterie.cpi.kit.lookups import LookupCache, pick_one
 
@@ -22,7 +22,6 @@ _SYSTEM_GIB = 3  # of a root disk, that the system itself needs
 class Lookups:
     client: Client
     rows: Rows
-    settings: Settings
     _cache: LookupCache = field(default_factory=lambda: LookupCache(_REMEMBERED_S), init=False)
 
     def flavors(self) -> Sequence[Row]:
@@ -56,7 +55,7 @@ class Lookups:
 
     def volume_type(self, wanted: str | None) -> str | None:
         """As Cinder will check it; None: Cinder's own default."""
-        name = wanted or self.settings.default_volume_type
+        name = wanted or self.client.settings.default_volume_type
         if name is None:
             return None
         rows = self._cache.get(
@@ -74,7 +73,7 @@ class Lookups:
 
     def volume_zone(self, wanted: str | None) -> str | None:
         """Cinder has zones of its own; one that it does not know is left to its default."""
-        name = wanted or self.settings.default_availability_zone
+        name = wanted or self.client.settings.default_availability_zone
         return name if name in self.zones("block-storage") else None
 
     def image(self, stemcell_cid: str) -> Row:
@@ -94,7 +93,7 @@ class Lookups:
 
     def network(self, wanted: str | None) -> Row:
         """The one named, the default one, or the only one that the project can boot on."""
-        name = wanted or self.settings.default_network
+        name = wanted or self.client.settings.default_network
         found = self._cache.get(f"network {name}", lambda: self._list_networks(name))
         if len(found) == 1:
             return found[0]
@@ -111,7 +110,7 @@ class Lookups:
 
     def external_network(self, wanted: str | None) -> Row:
         """Where floating addresses come from."""
-        name = wanted or self.settings.external_network
+        name = wanted or self.client.settings.external_network
         if name:
             return self.network(name)
         external = {"router:external": True}

@@ -15,7 +15,6 @@ from coterie.cpi.contract import CpiError, Json, Mark, NoPlacement, Unavailable,
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row, has_no_host
 from coterie.cpi.drivers.openstack.disks import Volumes
 from coterie.cpi.drivers.openstack.networks import FloatingIps, Ports
-from coterie.cpi.drivers.openstack.properties import Settings
 from coterie.cpi.drivers.openstack.rows import (
     KEY,
     LISTINGS,
@@ -164,8 +163,6 @@ class Machines:
     floating_ips: FloatingIps
     volumes: Volumes
     key_pairs: KeyPairs
-    settings: Settings
-    director_uuid: str
 
     def exists(self, vm_cid: str) -> bool:
         row = self.rows.read("vm", vm_cid)
@@ -188,7 +185,7 @@ class Machines:
         wanted = user_metadata(metadata)
         self._describe(vm_cid, "POST", "/metadata", {"metadata": wanted})
         shown = str(metadata.get("name") or "").strip()[:_NAME_LIMIT]
-        if self.settings.human_readable_vm_names and shown:
+        if self.client.settings.human_readable_vm_names and shown:
             self._describe(vm_cid, "PUT", "", {"server": {"name": shown}}, headers=_BRIEF)
 
     def delete(self, wanted: str) -> None:
@@ -226,7 +223,7 @@ class Machines:
 
     def current_id(self) -> str:
         """Inside a VM of this cloud, its metadata service knows."""
-        url = self.settings.metadata_url
+        url = self.client.settings.metadata_url
         try:
             with urllib.request.urlopen(url, timeout=_METADATA_S) as answer:  # noqa: S310 # the settings allow http only
                 return str(json.loads(answer.read(_METADATA_BYTES))["uuid"])
@@ -243,7 +240,7 @@ class Machines:
 
     def _young_mark(self, wanted: str) -> Mark | None:
         """Nova writes the tags of a server a moment after the server itself; until it is renamed its name tells."""
-        return read_mark_name(str((self.rows.read("vm", wanted) or {}).get("name")), self.director_uuid)
+        return read_mark_name(str((self.rows.read("vm", wanted) or {}).get("name")), self.client.director_uuid)
 
     def _describe(self, vm_cid: str, method: str, below: str, body: Json, **more: Any) -> None:
         if not is_uuid(vm_cid):
@@ -264,7 +261,6 @@ class NovaKeyPairs:
 
     client: Client
     rows: Rows
-    director_uuid: str
 
     def find(self, digest: bytes, mark: Mark) -> str | None:
         names = [str(row["name"]) for row in self.rows.list_all("keypair")]
@@ -282,7 +278,7 @@ class NovaKeyPairs:
                 raise
 
     def is_ours(self, name: str) -> bool:
-        return read_mark_name(name, self.director_uuid) is not None
+        return read_mark_name(name, self.client.director_uuid) is not None
 
     def exists(self, name: str) -> bool:
         return self.client.look(f"look at key pair {name}", "compute", f"/os-keypairs/{name}") is not None

@@ -96,7 +96,6 @@ class Ports:
     rows: Rows
     lookups: Lookups
     writer: SingleWriter[Refusal]
-    director_uuid: str
 
     def create(self, nics: Sequence[Nic], security_groups: Mapping[str, Sequence[str]], mark: Mark) -> VmPorts:
         """A port for each NIC; `security_groups`: by the NIC's first label. A port with a static address can be created
@@ -162,7 +161,7 @@ class Ports:
                 raise
 
     def _mark(self, port: Row) -> Mark | None:
-        return LISTINGS["port"].mark(port, self.director_uuid)
+        return LISTINGS["port"].mark(port, self.client.director_uuid)
 
     def _body(self, nic: Nic, security_groups: Sequence[str], mark: Mark) -> Json:
         return {
@@ -231,7 +230,6 @@ class FloatingIps:
     client: Client
     rows: Rows
     lookups: Lookups
-    director_uuid: str
 
     def claim(self, request: NetworkRequest, port: Row, mark: Mark) -> Row:
         """The address, if it is free for this port; allocated now, if the project does not have it."""
@@ -254,7 +252,7 @@ class FloatingIps:
             rows = self.rows.list_all("ip", port_id=port["id"])
             for row in [row for row in rows if row.get("port_id") == port["id"]]:
                 mark = mark_of_description(row.get("description"))
-                if mark and mark.director == self.director_uuid:
+                if mark and mark.director == self.client.director_uuid:
                     self.release([row])
                 else:
                     self._attach(row, None)

@@ -21,9 +21,8 @@ from coterie.cpi.drivers.openstack.rows import (
     is_gone,
     owner_of,
 )
-from coterie.cpi.kit.group_records import GroupRecords
+from coterie.cpi.drivers.openstack.server_groups import Groups
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
-from coterie.cpi.kit.server_groups import ServerGroups
 
 Delete = Callable[[str], None]
 _RECORDED = "bare"  # the page after the last of Nova's: server groups that exist as a record only
@@ -38,15 +37,13 @@ class Objects:
     client: Client
     rows: Rows
     servers: Servers
-    groups: ServerGroups
-    records: GroupRecords
+    groups: Groups
     nova_keys: NovaKeyPairs
     deletes: Mapping[Kind, Delete]
-    director_uuid: str
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in LISTINGS}
-        return ObjectTable(self.director_uuid, kinds, count_calls=lambda: self.client.calls)
+        return ObjectTable(self.client.director_uuid, kinds, count_calls=lambda: self.client.calls)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
         return ObjectKind(
@@ -55,7 +52,7 @@ class Objects:
             read=partial(self._read, kind),
             describe=partial(self._describe, kind),
             delete=partial(self._delete, kind) if kind in self.deletes else None,
-            owner=lambda row: owner_of(row.get("tags") or (), str(row.get("name")), self.director_uuid),
+            owner=lambda row: owner_of(row.get("tags") or (), str(row.get("name")), self.client.director_uuid),
             is_gone=is_gone,
             marking="name" if kind in _NAMED else "atomic",
             filtered=bool(LISTINGS[kind].by_director("x")),
@@ -121,7 +118,7 @@ class Objects:
             "keypair": lambda: self.nova_keys.list_users(str(row["name"])),
             "security_group": lambda: (
                 *ids(self.rows.list_all("port", security_groups=row["id"])),
-                *self.records.holders(str(row["id"])),
+                *self.groups.records.holders(str(row["id"])),
             ),
             "vm": lambda: (),
             "snapshot": lambda: (),
@@ -138,10 +135,10 @@ class Objects:
 
     def _list_recorded(self, director_uuid: str) -> list[Row]:
         """Server groups without a group of Nova's, as rows."""
-        if not self.records.newest():
+        if not self.groups.records.newest():
             return []
         present = [str(row["name"]) for row in self.rows.list_all("server_group")]
-        found = self.groups.list_recorded_only(director_uuid, present)
+        found = self.groups.server.list_recorded_only(director_uuid, present)
         return [{"id": one.cid, "name": one.cid, "members": list(one.members)} for one in found]
 
 

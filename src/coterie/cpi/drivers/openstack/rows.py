@@ -171,7 +171,6 @@ class Rows:
     """Reads, lists, creates and deletes objects of every kind."""
 
     client: Client
-    page_size: int
 
     def read(self, kind: Kind, wanted: str) -> Row | None:
         """The object with this id; a text that is no uuid is never an id of the cloud's."""
@@ -197,10 +196,10 @@ class Rows:
         if kind != "server_group":
             rows, following = self.client.page(what, listing.service, path, listing.key, marker, **params)
             return [{"id": one.get("name"), **one} for row in rows for one in [row.get(listing.one, row)]], following
-        offset = int(marker or 0)
-        rows = self.client.get(what, listing.service, path, limit=self.page_size, offset=offset)[listing.key]
+        offset, limit = int(marker or 0), self.client.settings.page_size
+        rows = self.client.get(what, listing.service, path, limit=limit, offset=offset)[listing.key]
         # Nova silently cuts pages to a limit of its own, so only a short page is the last
-        return rows, str(offset + len(rows)) if len(rows) >= min(self.page_size, _SHORT_PAGE) else None
+        return rows, str(offset + len(rows)) if len(rows) >= min(limit, _SHORT_PAGE) else None
 
     def list_marked(self, kind: Kind, mark: Mark) -> list[Row]:
         """All objects with this mark, the oldest first; more than one only after a race."""

@@ -26,7 +26,6 @@ class NeutronSecurityGroups:
     client: Client
     rows: Rows
     writer: SingleWriter[Refusal]
-    director_uuid: str
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By name or id, in this project."""
@@ -86,7 +85,7 @@ class NeutronSecurityGroups:
 
     def _existing(self, row: Row) -> ExistingSecurityGroup:
         mark = mark_of_description(row.get("description"))
-        ours = mark if mark and mark.director == self.director_uuid else None
+        ours = mark if mark and mark.director == self.client.director_uuid else None
         return ExistingSecurityGroup(str(row["id"]), ours, row)
 
     def _add_rule(self, body: Row) -> None:

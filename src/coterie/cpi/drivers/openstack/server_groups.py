@@ -15,11 +15,26 @@ from coterie.cpi.contract import ADOPTED_PREFIX, CpiError, GroupMember, GroupMet
 from coterie.cpi.drivers.openstack.client import Client, Refusal, Row
 from coterie.cpi.drivers.openstack.networks import Ports
 from coterie.cpi.drivers.openstack.rows import Rows, group_tag, host_of, ids, is_gone, mark_of_tags
+from coterie.cpi.drivers.openstack.security_groups import NeutronSecurityGroups
 from coterie.cpi.kit.create_once import SingleWriter
-from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord
-from coterie.cpi.kit.server_groups import ExistingGroup
+from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords
+from coterie.cpi.kit.security_groups import SecurityGroups
+from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
 
 _TAGS_LIMIT = 50  # of newer Neutrons, for one object
+
+
+class Groups:
+    """The kit's parts for server groups and their security groups, over Nova and Neutron."""
+
+    def __init__(self, client: Client, rows: Rows, ports: Ports, writer: SingleWriter[Refusal]) -> None:
+        store = TagRecords(client, rows)
+        self.records = GroupRecords(store)
+        self.neutron = NeutronSecurityGroups(client, rows, writer)
+        self.nova = NovaServerGroups(client, rows, ports, store, writer)
+        self.security = SecurityGroups(self.neutron, self.records)
+        policies = client.settings.policies
+        self.server = ServerGroups(self.nova, self.security, self.records, policies, client.director_uuid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +45,11 @@ class NovaServerGroups:
     noun = "server group"
     leave_hint = ""
 
+    client: Client
     rows: Rows
     ports: Ports
     records: TagRecords
     writer: SingleWriter[Refusal]
-    director_uuid: str
     _seen: dict[str, ExistingGroup] = field(default_factory=dict, init=False)
 
     def find(self, cid: str) -> ExistingGroup | None:
@@ -113,7 +128,7 @@ class NovaServerGroups:
 
     def _member(self, row: Row) -> GroupMember:
         mark = mark_of_tags(row.get("tags") or ())
-        ours = mark is not None and mark.director == self.director_uuid
+        ours = mark is not None and mark.director == self.client.director_uuid
         return GroupMember(str(row["id"]), host_of(row), ours)
 
 

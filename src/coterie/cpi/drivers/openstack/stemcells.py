@@ -13,7 +13,6 @@ from typing import IO
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
 from coterie.cpi.drivers.openstack.client import CONFLICT, Client, Refusal
 from coterie.cpi.drivers.openstack.lookups import LIGHT, Lookups
-from coterie.cpi.drivers.openstack.properties import Settings
 from coterie.cpi.drivers.openstack.rows import Rows, tags, user_metadata
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id, wait_or_remove
 from coterie.cpi.kit.stemcell_files import open_disk
@@ -34,7 +33,6 @@ class Stemcells:
     rows: Rows
     lookups: Lookups
     waits: Waits
-    settings: Settings
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         properties = _read_properties(cloud_properties)
@@ -71,11 +69,11 @@ class Stemcells:
     def _follow(self, wanted: str, disk: IO[bytes]) -> str | None:
         """Another call created it: it uploads now, or died before it did."""
         with suppress(Overdue):
-            return self._wait_until_active(wanted, self.settings.settle_s)
+            return self._wait_until_active(wanted, self.client.settings.settle_s)
         row = self.rows.read("image", wanted)
         if row and row["status"] == "queued":
             return self._upload_or_remove(wanted, disk)
-        return self._wait_until_active(wanted, self.settings.state_timeout) if row else None
+        return self._wait_until_active(wanted, self.client.settings.state_timeout) if row else None
 
     def _upload_or_remove(self, wanted: str, disk: IO[bytes]) -> str:
         return wait_or_remove(lambda: self._upload(wanted, disk), lambda: self.delete_image(wanted))
@@ -87,7 +85,7 @@ class Stemcells:
         except Refusal as error:
             if error.status != CONFLICT:  # another call uploads the same
                 raise
-        return self._wait_until_active(wanted, self.settings.state_timeout)
+        return self._wait_until_active(wanted, self.client.settings.state_timeout)
 
     def _wait_until_active(self, wanted: str, limit_s: float) -> str:
         def look() -> str | None:
@@ -101,7 +99,7 @@ class Stemcells:
         return self.waits.until(f"image {wanted} being active", look, limit_s)
 
     def _body(self, properties: Json, mark: Mark, more: dict[str, str]) -> Json:
-        default = "public" if self.settings.stemcell_public_visibility else "private"
+        default = "public" if self.client.settings.stemcell_public_visibility else "private"
         return {
             "name": mark.name(),
             "disk_format": properties.get("disk_format", "qcow2"),

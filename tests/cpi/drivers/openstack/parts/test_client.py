@@ -64,7 +64,7 @@ def test_what_nova_says_of_hosts() -> None:
 
 def test_parallel_calls_are_limited_across_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = CallLimit(2)
-    client = Client(read_settings({"auth_url": "http://127.0.0.1:9"}), limit)
+    client = Client(read_settings({"auth_url": "http://127.0.0.1:9"}), "d", limit)
     running, most = [0], [0]
     counting = threading.Lock()
 

@@ -20,8 +20,8 @@ SERVERS = [f"7c4e3e50-7d3f-4f3b-9e7d-0d6f3a3a3a{number}" for number in range(10,
 
 
 def test_threads_that_wait_for_boots_share_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Client(read_settings({"auth_url": "http://127.0.0.1:9"}), CallLimit(16))
-    servers = Servers(client, Rows(client, 100), Waits(60, 0.2))
+    client = Client(read_settings({"auth_url": "http://127.0.0.1:9"}), "d", CallLimit(16))
+    servers = Servers(client, Rows(client), Waits(60, 0.2))
     answers = [[{"id": one} for one in SERVERS], [{"id": SERVERS[0]}]]
     listed: list[dict[str, Any]] = []
 

@@ -36,7 +36,7 @@ def findings(cpi: OpenstackCpi, name: str, view: GroupView | None = None, **more
     request = {"name": name, "policy": "anti-affinity", "cid": "cg-x" if view else None, **more}
     request["options"] = {"name": name, **more.get("options", {})}
     items = group_items(
-        Needs(groups=(request,)), lambda cid: view or GroupView("missing", None), cpi._groups.find_adopted
+        Needs(groups=(request,)), lambda cid: view or GroupView("missing", None), cpi.groups.find_adopted
     )
     return [f"{item.detail}; {item.remedy}" for item in items]
 
@@ -46,7 +46,7 @@ def test_a_free_name_is_free_and_one_group_can_be_adopted(cpi: OpenstackCpi) -> 
     assert findings(cpi, "mine") == []
     assert findings(cpi, "data", options=adopt) == []
     metadata = GroupMetadata({}, "", "data", policy="anti-affinity", options={"name": "data", **adopt})
-    assert cpi._groups.find_adopted(metadata) == "ext-1"
+    assert cpi.groups.find_adopted(metadata) == "ext-1"
 
 
 def test_what_cannot_be_is_told_with_the_field(cpi: OpenstackCpi) -> None:

@@ -10,7 +10,9 @@ import pytest
 from coterie.cpi.contract import Json, Mark, Runtime, Unavailable, revive
 from coterie.cpi.drivers.openstack.client import Client
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
+from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.drivers.openstack.rows import Rows
+from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.sealing import seal
 
 MARK = Mark("0f8fad5b-d9cb-469f-a165-70867728950e", "01" + "a" * 24)
@@ -57,11 +59,15 @@ def test_nothing_is_created_after_the_lease_has_ended(
     assert sent == []
 
 
+def cpi_rows() -> Rows:
+    return Rows(Client(read_settings(SECRET), MARK.director, CallLimit(1)))
+
+
 def test_of_two_volumes_under_one_mark_the_younger_is_removed(monkeypatch: pytest.MonkeyPatch, sent: list[Any]) -> None:
     rows = [{"id": "a", "created_at": "1"}, {"id": "b", "created_at": "2"}]
     looks = [[], rows]
     monkeypatch.setattr(Rows, "list_live", lambda self, kind, mark: looks.pop(0))
     monkeypatch.setattr(Rows, "create", lambda self, kind, mark, body: rows[1])
-    created = Rows(Client(None, None), 100).create_once(CHANGE, lambda: None)  # type: ignore[arg-type] # not used
+    created = cpi_rows().create_once(CHANGE, lambda: None)
     assert (created.cid, created.new) == ("a", False)
     assert [(one[0], one[3]) for one in sent] == [("DELETE", "/volumes/b")]
