@@ -15,7 +15,7 @@ def test_the_document_is_complete() -> None:
         agent_id="agent",
         vm_name="vm",
         networks={"a": {"mac": "m"}},
-        asked_networks=REQUESTED,
+        requested_networks=REQUESTED,
         disks={"system": "/dev/vda", "ephemeral": None},
         env={"bosh": {"authorized_keys": ["old"]}},
         keys=["new"],

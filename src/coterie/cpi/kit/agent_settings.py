@@ -15,14 +15,14 @@ _OF_THE_CLOUD = ("mbus", "ntp", "blobstore")  # what properties.agent may say fo
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """`networks`: as they are written for the agent. `asked_networks`: the argument of create_vm, for name servers.
+    """`networks`: as they are written for the agent. `requested_networks`: the argument of create_vm, for name servers.
     `disks`: the disks that the VM is born with. `keys`: public SSH keys. `cloud`: the cloud's `properties.agent`.
     `more`: further top-level keys."""
 
     agent_id: str
     vm_name: str
     networks: Json
-    asked_networks: Networks
+    requested_networks: Networks
     disks: Json
     env: Json
     keys: Sequence[str] = ()
@@ -40,7 +40,7 @@ class AgentSettings:
             "networks": self.networks,
             "disks": {**self.disks, "persistent": {}},
             "env": _with_keys(env, self.keys),
-            "dns": {"nameserver": [one for spec in self.asked_networks.values() for one in spec.get("dns") or ()]},
+            "dns": {"nameserver": [one for spec in self.requested_networks.values() for one in spec.get("dns") or ()]},
             **({"registry": {"endpoint": registry["endpoint"]}} if registry.get("endpoint") else {}),
             **{key: value for key, value in self.cloud.items() if key in _OF_THE_CLOUD},
             **self.more,

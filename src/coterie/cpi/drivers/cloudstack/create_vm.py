@@ -164,7 +164,7 @@ class CloudstackVmCreation:
             networks={
                 label: {**spec, "use_dhcp": True} for label, spec in args.networks.items() if spec.get("type") != "vip"
             },
-            asked_networks=args.networks,
+            requested_networks=args.networks,
             disks=_own_disks(settings, args.spec),
             env=args.env,
             keys=list(dict.fromkeys(key for key in keys if key)),

@@ -209,7 +209,7 @@ class _Creation:
                 label: {**args.networks[label], "mac": port.get("mac_address"), "use_dhcp": settings.use_dhcp}
                 for label, port in self.ports.by_label.items()
             },
-            asked_networks=args.networks,
+            requested_networks=args.networks,
             disks=_own_disks(ephemeral=self._parts.volumes.has_ephemeral_disk(args.spec)),
             env=args.env,
             keys=[key] if key else [],

@@ -11,10 +11,10 @@ from coterie.cpi.drivers.openstack.client import Client, Row
 from coterie.cpi.drivers.openstack.properties import gib
 from coterie.cpi.drivers.openstack.rows import Rows, is_uuid
 from coterie.cpi.kit.lookups import LookupCache, pick_one
+from coterie.cpi.kit.sizes import Size, excess, fits, read_requirements
 
 LIGHT = "light-"  # before the id of an image that is not ours
 _REMEMBERED_S = 60.0
-_SIZES = ("cpu", "ram", "ephemeral_disk_size")
 _SYSTEM_GIB = 3  # of a root disk, that the system itself needs
 
 
@@ -33,25 +33,24 @@ class Lookups:
         return pick_one(self.flavors(), wanted, "flavor", where="cloud_properties.instance_type")
 
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
-        """cloud_properties with the smallest flavor that fits, or a clear error; never the largest in its stead. A
-        flavor with local disk enough; where none has it, the smallest one and a volume as ephemeral disk."""
-        for key in _SIZES:
-            if not isinstance(requirements.get(key), int):
-                raise InvalidCall(f"requirements.{key} is missing or no number", remedy="give cpu, ram and disk size")
-        cpu, ram, disk = (int(requirements[key]) for key in _SIZES)
+        """cloud_properties with the smallest flavor that fits. One with local disk enough; where none has it, the
+        smallest one and a volume as ephemeral disk."""
+        wanted = read_requirements(requirements)
         rows = [row for row in self.flavors() if not row.get("OS-FLV-DISABLED:disabled")]
-        fits = [row for row in rows if row["vcpus"] >= cpu and row["ram"] >= ram]
-        if not fits:
+        fitting = [row for row in rows if fits(_size(row), wanted)]
+        if not fitting:
             raise CpiError(
-                f"no flavor has {cpu} cpu and {ram} MB ram",
+                f"no flavor has {wanted.cpu} cpu and {wanted.ram_mb} MB ram",
                 why=", ".join(sorted(f"{row['name']}: {row['vcpus']} cpu, {row['ram']} MB" for row in rows)),
                 remedy="ask for less, or have an administrator add a flavor",
             )
-        fits.sort(key=lambda row: _excess(row, cpu, ram))
-        roomy = [row for row in fits if _local_gib(row) >= gib(disk)]
-        if roomy:
-            return {"instance_type": roomy[0]["name"]}
-        return {"instance_type": fits[0]["name"], "ephemeral_disk": {"size": max(gib(disk), 1)}}
+        # of equals, one with a disk of its own, which needs no volume to boot from
+        fitting.sort(key=lambda row: (excess(_size(row), wanted), not row.get("disk"), str(row["name"])))
+        disk = gib(wanted.disk_mb)
+        for row in fitting:
+            if _local_gib(row) >= disk:
+                return {"instance_type": row["name"]}
+        return {"instance_type": fitting[0]["name"], "ephemeral_disk": {"size": max(disk, 1)}}
 
     def volume_type(self, wanted: str | None) -> str | None:
         """As Cinder will check it; None: Cinder's own default."""
@@ -138,10 +137,8 @@ def _as_list(row: Row | None) -> list[Row]:
     return [row] if row else []
 
 
-def _excess(row: Row, cpu: int, ram: int) -> tuple[float, bool, str]:
-    """How many times too large, in both respects: one that is huge in cpu is not small because it has little memory.
-    Of equals, one with a disk of its own, which needs no volume to boot from."""
-    return row["vcpus"] / max(cpu, 1) + row["ram"] / max(ram, 1), not row.get("disk"), str(row["name"])
+def _size(row: Row) -> Size:
+    return Size(str(row["name"]), row["vcpus"], row["ram"])
 
 
 def _local_gib(row: Row) -> int:

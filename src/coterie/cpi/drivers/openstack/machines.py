@@ -6,12 +6,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import CpiError, Json, Mark, NoPlacement, Unavailable, VMCreationFailed, VMNotFound
+from coterie.cpi.contract import Json, Mark, NoPlacement, Unavailable, VMCreationFailed, VMNotFound
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row, has_no_host
 from coterie.cpi.drivers.openstack.disks import Volumes
 from coterie.cpi.drivers.openstack.networks import FloatingIps, Ports
@@ -30,12 +29,11 @@ from coterie.cpi.drivers.openstack.rows import (
 )
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.marking import read_mark_name
+from coterie.cpi.kit.metadata_service import not_inside, read_metadata
 from coterie.cpi.kit.waits import Waits
 
 _DEFERRED, _FAILED = "SOFT_DELETED", "ERROR"
 _BUILDING = ("BUILD", "REBOOT", "HARD_REBOOT")
-_METADATA_S = 3.0
-_METADATA_BYTES = 2**20
 _NAME_LIMIT = 255
 # From 2.75 on the answer to a rename is the whole server, for which Nova asks Neutron.
 _BRIEF = {"OpenStack-API-Version": "compute 2.74"}
@@ -225,14 +223,9 @@ class Machines:
         """Inside a VM of this cloud, its metadata service knows."""
         url = self.client.settings.metadata_url
         try:
-            with urllib.request.urlopen(url, timeout=_METADATA_S) as answer:  # noqa: S310 # the settings allow http only
-                return str(json.loads(answer.read(_METADATA_BYTES))["uuid"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CpiError(
-                "this machine does not seem to be a VM of this cloud",
-                why=f"{url}: {error}",
-                remedy="run it inside a VM that can reach the metadata service",
-            ) from error
+            return str(json.loads(read_metadata(url))["uuid"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise not_inside(url, error) from error
 
     def _list_ports(self, server: str, mark: Mark) -> list[Row]:
         rows = self.rows.list_marked("port", mark)
