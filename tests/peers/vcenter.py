@@ -49,7 +49,7 @@ class Vcenter:
         return found
 
     def enforce_roles(self, on: bool = True) -> None:
-        """Everybody but `root` may only do what roles and permissions written to it grant."""
+        """Users other than `root` may only do what roles and permissions written to it grant."""
         self._lab("POST" if on else "DELETE", "roles")
 
     def inventory(self) -> frozenset[tuple[str, str]]:

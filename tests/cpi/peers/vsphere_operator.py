@@ -1,4 +1,4 @@
-"""Somebody else with a session of the same vCenter, who knows nothing of marks and never asks the coordinator."""
+"""Another client with a session of the same vCenter, which knows no marks and does not use the coordinator."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class VsphereOperator(Operator):
         return vm_cid
 
     def rejoin(self, cid: str, add: list[Any] = (), drop: list[Any] = ()) -> None:  # type: ignore[assignment]
-        """Read, change, write: as people and other programs do it, without asking anybody."""
+        """Read, change, write: as people and other programs do it, without a lock."""
         cluster, name = self._split(cid)
         group = self.group(cid)
         members = [one for one in group.vm if one not in drop] + [one for one in add if one not in group.vm]

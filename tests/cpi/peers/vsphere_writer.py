@@ -1,4 +1,4 @@
-"""One of many processes that make VMs in one group. Says `ack CID` for each VM whose join was acknowledged."""
+"""One of many processes that make VMs in one group. Prints `ack CID` for each VM whose join was acknowledged."""
 
 from __future__ import annotations
 

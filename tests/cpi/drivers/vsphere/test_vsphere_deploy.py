@@ -92,7 +92,7 @@ class Place(Site):
         assert task is not None
         self.wait(task)
 
-    def told(self, kind: str) -> list[str]:
+    def event_bodies(self, kind: str) -> list[str]:
         with self.ledger.read() as tx:
             return list(tx.execute(sa.select(events.c.body).where(events.c.kind == kind)).scalars())
 
@@ -191,23 +191,23 @@ def test_what_a_group_is_tied_to_changes_in_place_by_a_plan(hosted: Place, named
     first, second = HOST_GROUPS
     hosted.deploy(tied(first, named=named))
     vms, groups = hosted.vms(), hosted.drs()
-    for wish, told in (
+    for request, expected in (
         (tied(first, rule="should", named=named), (False, first, None)),
         (tied(second, rule="should", named=named), (False, second, None)),
         (tied(second, rule="should", affine=False, named=named), (False, None, second)),
         (tied(None, named=named), None),
         (tied(first, named=named), (True, first, None)),
     ):
-        plan = hosted.plan(wish)
+        plan = hosted.plan(request)
         assert [(change.kind, change.action) for change in plan.changes] == [("group", "update")]
-        hosted.deploy(wish)
+        hosted.deploy(request)
         rules = [
             (bool(one.mandatory), one.affineHostGroupName or None, one.antiAffineHostGroupName or None)
             for one in hosted.operator.rules("z1").values()
         ]
-        assert rules == ([told] if told else [])
+        assert rules == ([expected] if expected else [])
         assert (hosted.vms(), hosted.drs()) == (vms, groups)
-        assert hosted.plan(wish).changes == ()
+        assert hosted.plan(request).changes == ()
 
 
 def test_tying_a_group_to_hosts_later_does_not_take_an_administrators_rule(hosted: Place) -> None:
@@ -234,7 +234,7 @@ def test_another_policy_under_the_same_name_is_refused_by_the_plan_and_works_und
     assert (place.drs(), place.vms()) == ({"apart": 2}, vms)
 
 
-def test_a_groups_name_that_is_somebody_elses_is_refused_by_the_plan(place: Place) -> None:
+def test_a_groups_name_that_is_foreign_is_refused_by_the_plan(place: Place) -> None:
     theirs = place.operator.create_group("licensed", "host-affinity", "z2")
     before = shared().inventory()
     with pytest.raises(CoterieError) as caught:
@@ -245,7 +245,7 @@ def test_a_groups_name_that_is_somebody_elses_is_refused_by_the_plan(place: Plac
 
 
 @pytest.mark.parametrize("name", ["licensed", "licensed.hosts"])
-def test_a_rules_name_that_is_somebody_elses_is_refused_by_the_plan(place: Place, name: str) -> None:
+def test_a_rules_name_that_is_foreign_is_refused_by_the_plan(place: Place, name: str) -> None:
     theirs = place.operator.create_group("neighbours", "host-affinity", "z1")
     members = list(place.operator.group(theirs).vm)
     info = vim.cluster.AntiAffinityRuleSpec(name=name, enabled=True, vm=members)
@@ -280,37 +280,37 @@ def test_a_group_removed_behind_our_back_is_noticed_refuses_vms_and_is_repaired(
     place.look()
     place.look()
     assert place.group().state == "missing"
-    assert len(place.told("group.missing")) == 1
+    assert len(place.event_bodies("group.missing")) == 1
     vms = place.vms()
     place.wait(single_step.repair_group(place.ledger, place.group().intent, "test"))
     assert (place.group().state, place.drs(), place.vms()) == ("live", {"licensed": 2}, vms)
 
 
-def test_what_changed_behind_our_back_is_told_once_per_change_and_when_it_is_over(place: Place) -> None:
+def test_what_changed_behind_our_back_is_reported_once_per_change_and_when_it_is_over(place: Place) -> None:
     place.deploy(manifest(group("db", 3, "placement: {policy: soft-anti-affinity}", azs="z1")))
     (rule,) = place.operator.rules("z1")
     place.look()
     place.look()
-    assert (place.told("group.drifted"), place.group().drift) == ([], None)
+    assert (place.event_bodies("group.drifted"), place.group().drift) == ([], None)
     place.operator.remove_rule("z1", rule)
     place.look()
     place.look()
-    (told,) = place.told("group.drifted")
-    assert (rule in told, "repair" in told) == (True, True)
+    (body,) = place.event_bodies("group.drifted")
+    assert (rule in body, "repair" in body) == (True, True)
     place.operator.switch_drs("z1", False)
     place.look()
     place.look()
-    assert len(place.told("group.drifted")) == 2
-    assert "DRS is off" in place.told("group.drifted")[1]
+    assert len(place.event_bodies("group.drifted")) == 2
+    assert "DRS is off" in place.event_bodies("group.drifted")[1]
     place.operator.switch_drs("z1", True)
     place.wait(single_step.repair_group(place.ledger, place.group().intent, "test"))
     assert (place.group().drift, set(place.operator.rules("z1"))) == (None, {rule})
     place.operator.rejoin(f"DC0_C0/{rule}", drop=[place.operator.machine(str(place.vms()["db/1"]))])
     place.look()
-    assert str(place.vms()["db/1"]) in place.told("group.drifted")[2]
+    assert str(place.vms()["db/1"]) in place.event_bodies("group.drifted")[2]
     place.operator.rejoin(f"DC0_C0/{rule}", add=[place.operator.machine(str(place.vms()["db/1"]))])
     place.look()
-    assert (place.group().drift, "as it was made" in place.told("group.live")[-1]) == (None, True)
+    assert (place.group().drift, "as it was made" in place.event_bodies("group.live")[-1]) == (None, True)
 
 
 def test_a_look_in_the_midst_of_a_move_calls_nothing_drifted(place: Place) -> None:
@@ -319,11 +319,11 @@ def test_a_look_in_the_midst_of_a_move_calls_nothing_drifted(place: Place) -> No
     with place.ledger.write() as tx:
         tx.execute(nodes.update().where(nodes.c["index"] == 0).values(state="changing"))
     place.look()
-    assert place.told("group.drifted") == []
+    assert place.event_bodies("group.drifted") == []
     with place.ledger.write() as tx:
         tx.execute(nodes.update().values(state="up"))
     place.look()
-    assert len(place.told("group.drifted")) == 1
+    assert len(place.event_bodies("group.drifted")) == 1
 
 
 def test_a_vm_made_anew_into_a_missing_group_fails_with_the_remedy_and_leaves_nothing(place: Place) -> None:
@@ -399,30 +399,32 @@ def test_a_deployment_without_groups_asks_for_no_privilege_of_the_cluster(place:
 def test_rights_are_granted_by_a_task(place: Place) -> None:
     place.deploy(manifest(group("db", 1, azs="z1")))
     place.wait(single_step.grant(place.ledger, "lab", "ops", True, "test"))
-    assert any("coterie-groups" in line for line in place.told("cloud.granted"))
+    assert any("coterie-groups" in line for line in place.event_bodies("cloud.granted"))
 
 
-STRANGER = "4c8b51d7-1f0e-4a55-9a3b-6f1d20b7f0aa"
+OTHER_DIRECTOR = "4c8b51d7-1f0e-4a55-9a3b-6f1d20b7f0aa"
 
 
 def test_a_machine_of_another_director_is_not_enrolled_and_not_destroyed(place: Place) -> None:
-    """However it is told: by the folder it lies in, by its name, or by the group that is written on it."""
+    """However it is recognised: by the folder it lies in, by its name, or by the group that is written on it."""
     place.deploy(manifest(group("db", 1, azs="z1")))
-    runtime = Runtime(STRANGER, LedgerCoordinator(place.ledger, "stranger"))
+    runtime = Runtime(OTHER_DIRECTOR, LedgerCoordinator(place.ledger, "other"))
     other = VsphereCpi("lab", place.vcenter().properties | {"network": "VM Network"}, runtime)
-    image = other.create_stemcell(str(place.folder / "stemcells" / "image"), {}, mark=Mark(STRANGER, Ids().intent()))
-    metadata = GroupMetadata({"name": "other", "uuid": STRANGER}, "d", "g", policy="host-affinity")
-    cid = other.create_server_group(metadata, mark=Mark(STRANGER, Ids().intent()))
+    image = other.create_stemcell(
+        str(place.folder / "stemcells" / "image"), {}, mark=Mark(OTHER_DIRECTOR, Ids().intent())
+    )
+    metadata = GroupMetadata({"name": "other", "uuid": OTHER_DIRECTOR}, "d", "g", policy="host-affinity")
+    cid = other.create_server_group(metadata, mark=Mark(OTHER_DIRECTOR, Ids().intent()))
     env, size = {"bosh": {"server_group_cid": cid}}, {"cpu": 1, "ram": 512, "zone": "z1"}
-    vm = other.create_vm("a", image, size, {}, [], env, mark=Mark(STRANGER, Ids().intent())).cid
+    vm = other.create_vm("a", image, size, {}, [], env, mark=Mark(OTHER_DIRECTOR, Ids().intent())).cid
     machine = place.operator.machine(vm)
     acts: list[tuple[str, Callable[[], Any]]] = [
-        (STRANGER, lambda: place.operator.find("DC0/vm").MoveIntoFolder_Task([machine])),
-        (STRANGER[:8], lambda: machine.Rename_Task("renamed")),
-        (STRANGER[:8], lambda: machine.PowerOffVM_Task()),
+        (OTHER_DIRECTOR, lambda: place.operator.find("DC0/vm").MoveIntoFolder_Task([machine])),
+        (OTHER_DIRECTOR[:8], lambda: machine.Rename_Task("renamed")),
+        (OTHER_DIRECTOR[:8], lambda: machine.PowerOffVM_Task()),
     ]
-    for told, hide in acts:
-        with pytest.raises(CoterieError, match=f"mark of the Director {told}"):
+    for owner, hide in acts:
+        with pytest.raises(CoterieError, match=f"mark of the Director {owner}"):
             enroll(place.ledger, Enrollment("lab", vm), "test")
         place.operator.run(hide())
     with pytest.raises(CoterieError, match="is node dep/db/0 already"):
@@ -430,7 +432,7 @@ def test_a_machine_of_another_director_is_not_enrolled_and_not_destroyed(place: 
 
     theirs = place.operator.create_vm("neighbour", "z1")
     uuid = enroll(place.ledger, Enrollment("lab", theirs, "neighbour"), "test")
-    place.operator.run(place.operator.machine(theirs).Rename_Task(Mark(STRANGER, Ids().intent()).name()))
+    place.operator.run(place.operator.machine(theirs).Rename_Task(Mark(OTHER_DIRECTOR, Ids().intent()).name()))
     task = destroy(place.ledger, uuid, "test")
     place.wait(task, "failed")
     assert "carries the mark of the Director" in place.story(task)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from peers.vsphere_bed import VsphereBed
@@ -45,7 +46,7 @@ def test_a_passing_fault_does_not_keep_a_vm_in_its_group(bed: VsphereBed, lab: L
     assert [one.vm_cid for one in lab.cpi.inspect_server_group(cid).members] == [kept]
 
 
-def test_a_fault_that_stays_is_told_and_leaves_neither_vm_nor_member(bed: VsphereBed, lab: Lab) -> None:
+def test_a_fault_that_stays_is_reported_and_leaves_neither_vm_nor_member(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group()
     kept = lab.vm(group=cid)
     before = bed.inventory()
@@ -64,12 +65,12 @@ def test_a_first_join_that_fails_leaves_the_group_reserved(bed: VsphereBed, lab:
     assert lab.cpi.inspect_server_group(cid).state == "reserved"
 
 
-def test_words_of_a_login_that_fails_do_not_hold_the_password(bed: VsphereBed) -> None:
+def test_messages_of_a_login_that_fails_do_not_hold_the_password(bed: VsphereBed) -> None:
     bed.more = {"user": "nobody", "password": "very-secret-word"}
     bed.server.bend("Login", "fault", fault="InvalidLogin")
     error = refused(CpiError, lambda: bed.open().has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"))
-    told = [str(error), error.why, error.remedy, repr(bed.open().settings)]  # type: ignore[attr-defined] # its own
-    assert "very-secret-word" not in "".join(told)
+    shown = [str(error), error.why, error.remedy, repr(bed.open().settings)]  # type: ignore[attr-defined] # its own
+    assert "very-secret-word" not in "".join(shown)
     assert "very-secret-word" not in repr(error.__cause__) + repr(error.__context__)
 
 
@@ -89,6 +90,17 @@ def test_a_process_that_ends_ends_its_session(bed: VsphereBed) -> None:
     subprocess.run(words, input=json.dumps(bed.properties()), text=True, check=True, env=environment)
     assert "Login" in bed.server.methods()
     assert bed.server.sessions() == before
+
+
+def test_no_more_calls_run_at_once_than_the_cloud_allows(bed: VsphereBed) -> None:
+    bed.more = {"max_parallel_calls": 2}
+    cpi = bed.open()
+    bed.server.bend("FindByUuid", "delay", ms=30, times=12)
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda _: cpi.has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"), range(12)))
+    calls = [call for call in bed.server.calls() if call["method"] == "FindByUuid"]
+    at_once = [sum(other["began"] <= call["began"] < other["ended"] for other in calls) for call in calls]
+    assert (len(calls), max(at_once)) == (12, 2)
 
 
 def test_a_folder_that_is_renamed_just_after_it_was_in_the_way_is_made_anew(bed: VsphereBed, lab: Lab) -> None:

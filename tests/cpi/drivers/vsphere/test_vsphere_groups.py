@@ -1,4 +1,4 @@
-"""DRS VM groups and rules: named, made by the first join, tied to hosts, emptied, guarded and kept."""
+"""DRS VM groups and rules: named, made by the first join, tied to hosts, emptied and kept."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_users_own_name_is_used_as_it_is_and_once(bed: VsphereBed, lab: Lab)
     refused(NameTaken, lambda: lab.group("host-affinity", options={"vm_group": "licensed/vms"}))
 
 
-def test_a_name_that_somebody_takes_after_the_reservation_is_not_joined(bed: VsphereBed, lab: Lab) -> None:
+def test_a_name_that_another_client_takes_after_the_reservation_is_not_joined(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group("host-affinity", options={"vm_group": "operators-own"})
     theirs = bed.operator.create_group("operators-own", "host-affinity", "z1")
     lab.undo(bed.operator.delete, "server_group", theirs)
@@ -168,7 +168,7 @@ def test_administrators_members_survive_our_joins_and_leaves(bed: VsphereBed, la
     bed.operator.delete("vm", foreign)
 
 
-def test_a_group_that_an_administrators_rule_needs_is_kept_and_said_so(bed: VsphereBed, lab: Lab) -> None:
+def test_a_group_that_an_administrators_rule_needs_is_kept_and_reported(bed: VsphereBed, lab: Lab) -> None:
     host_group(bed, lab, "licensed", 2)
     cid = lab.group("host-affinity")
     vm = lab.vm(group=cid)
@@ -200,7 +200,7 @@ def test_a_group_that_was_renamed_takes_no_vm_until_it_is_repaired(bed: VsphereB
     assert len(bed.operator.rules("z1")) == 1
 
 
-def test_members_that_another_writer_dropped_are_told_and_come_back(bed: VsphereBed, lab: Lab) -> None:
+def test_members_that_another_writer_dropped_are_reported_and_come_back(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group()
     vms = [lab.vm(group=cid) for _ in range(3)]
     bed.operator.rejoin(drs_name(lab, cid), drop=[bed.operator.machine(vms[0])])
@@ -212,7 +212,7 @@ def test_members_that_another_writer_dropped_are_told_and_come_back(bed: Vsphere
     assert (view.state, {one.vm_cid for one in view.members}) == ("live", set(vms))
 
 
-def test_drs_off_is_told_by_inspect_and_refused_by_check(bed: VsphereBed, lab: Lab) -> None:
+def test_drs_off_is_reported_by_inspect_and_refused_by_check(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group()
     lab.vm(group=cid)
     bed.operator.switch_drs("z1", False)
@@ -252,7 +252,7 @@ def test_a_vm_destroyed_behind_our_back_does_not_stay_a_member(tmp_path_factory:
 
 
 @pytest.mark.parametrize("below", ["", "/name=web"])
-def test_a_group_whose_folder_holds_somebodys_vm_is_kept_whole(bed: VsphereBed, lab: Lab, below: str) -> None:
+def test_a_group_whose_folder_holds_a_foreign_vm_is_kept_whole(bed: VsphereBed, lab: Lab, below: str) -> None:
     """Removing the folder would unregister the VM."""
     cid = lab.group("host-affinity", options={"vm_group": "web"})
     lab.vm(group=cid)
@@ -266,7 +266,7 @@ def test_a_group_whose_folder_holds_somebodys_vm_is_kept_whole(bed: VsphereBed, 
     bed.operator.run(bed.operator.find("DC0/vm").MoveIntoFolder_Task([machine]))
 
 
-def test_a_label_that_holds_somebodys_vm_is_not_removed_by_the_last_leave(bed: VsphereBed, lab: Lab) -> None:
+def test_a_label_that_holds_a_foreign_vm_is_not_removed_by_the_last_leave(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group("host-affinity")
     vm = lab.vm(group=cid)
     theirs = bed.operator.create_vm("dragged", "z1")

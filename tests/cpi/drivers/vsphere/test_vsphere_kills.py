@@ -29,14 +29,14 @@ class Killed(BaseException):
     """Nothing in the driver may catch it, as nothing catches SIGKILL."""
 
 
-class Nursery:
-    """Opens a driver as a new process would: under another name, on the same ledger."""
+class Processes:
+    """Opens drivers as new processes would: each under a name of its own, on the same ledger."""
 
     def __init__(self, bed: VsphereBed, ledger: Ledger) -> None:
         self._bed = bed
         self._ledger = ledger
 
-    def born(self) -> VsphereCpi:
+    def open_driver(self) -> VsphereCpi:
         coordinator = LedgerCoordinator(self._ledger, Ids().uuid())
         return VsphereCpi("lab", self._bed.properties(), Runtime(self._bed.director_uuid, coordinator))
 
@@ -45,25 +45,25 @@ class Nursery:
         for calls in itertools.count(1):
             try:
                 with pytest.MonkeyPatch.context() as patch:
-                    act(dying_after(self.born(), calls, patch))
+                    act(killed_after(self.open_driver(), calls, patch))
                 after(calls)
                 return calls
             except Killed:
                 end_leases(self._ledger)
-                act(self.born())
+                act(self.open_driver())
                 after(calls)
         raise AssertionError("unreachable")
 
 
 @pytest.fixture
-def nursery(bed: VsphereBed, tmp_path: Path) -> Iterator[Nursery]:
+def processes(bed: VsphereBed, tmp_path: Path) -> Iterator[Processes]:
     bed.more = {"agent_settings": "guestinfo"}
     ledger = Ledger.open(f"sqlite:///{tmp_path}/kills.db")
-    yield Nursery(bed, ledger)
+    yield Processes(bed, ledger)
     ledger.close()
 
 
-def dying_after(cpi: VsphereCpi, calls: int, patch: pytest.MonkeyPatch) -> VsphereCpi:
+def killed_after(cpi: VsphereCpi, calls: int, patch: pytest.MonkeyPatch) -> VsphereCpi:
     """The process dies when this many calls were answered; what it submitted stays submitted."""
     once, left = Session.call, itertools.count(calls, -1)
 
@@ -84,7 +84,7 @@ def members(lab: Lab, cid: str) -> set[str]:
     return {one.vm_cid for one in view.members}
 
 
-def test_a_vm_that_changes_its_group_is_never_in_none(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+def test_a_vm_that_changes_its_group_is_never_in_none(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
     first, second = lab.group("host-affinity"), lab.group("anti-affinity")
     vm, neighbour = lab.vm(group=first), lab.vm(group=second)
     way = itertools.cycle([(second, first), (first, second)])
@@ -106,11 +106,11 @@ def test_a_vm_that_changes_its_group_is_never_in_none(bed: VsphereBed, lab: Lab,
         goal = next(way)
 
     goal = next(way)
-    assert nursery.every_point(act, after) > 10
+    assert processes.every_point(act, after) > 10
 
 
 @pytest.mark.parametrize("options", [{}, {"vm_group": "licensed"}], ids=["an automatic name", "the user's name"])
-def test_a_vm_joins_and_leaves_while_it_runs(lab: Lab, nursery: Nursery, options: dict[str, str]) -> None:
+def test_a_vm_joins_and_leaves_while_it_runs(lab: Lab, processes: Processes, options: dict[str, str]) -> None:
     cid = lab.group("host-affinity", options=options)
     vm = lab.vm()
     way = itertools.cycle([cid, None])
@@ -121,23 +121,23 @@ def test_a_vm_joins_and_leaves_while_it_runs(lab: Lab, nursery: Nursery, options
         goal = next(way)
 
     goal = next(way)
-    assert nursery.every_point(lambda cpi: cpi.change_server_group(vm, goal), after) > 8
+    assert processes.every_point(lambda cpi: cpi.change_server_group(vm, goal), after) > 8
 
 
-def test_a_group_is_tied_to_other_hosts_and_to_none(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+def test_a_group_is_tied_to_other_hosts_and_to_none(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
     cluster = bed.operator.cluster("z1")
     for name, host in zip(("one", "two"), bed.operator.get(cluster, "host"), strict=False):
         change = vim.cluster.GroupSpec(operation="add", info=vim.cluster.HostGroup(name=name, host=[host]))
         spec = vim.cluster.ConfigSpecEx(groupSpec=[change])
         bed.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
         lab.undo(bed.operator.remove, f"DC0_C0/{name}")
-    wishes: list[dict[str, Any]] = [
+    specs: list[dict[str, Any]] = [
         {"host_group": "two", "rule": "should", "affine": False},
         {},
         {"host_group": "one", "rule": "must", "affine": True},
     ]
-    way = itertools.cycle(wishes)
-    cid = lab.group("host-affinity", options={"vm_group": "licensed", **wishes[-1]})
+    way = itertools.cycle(specs)
+    cid = lab.group("host-affinity", options={"vm_group": "licensed", **specs[-1]})
     lab.vm(group=cid)
 
     def metadata() -> GroupMetadata:
@@ -149,16 +149,16 @@ def test_a_group_is_tied_to_other_hosts_and_to_none(bed: VsphereBed, lab: Lab, n
             (one.name, one.affineHostGroupName or one.antiAffineHostGroupName, bool(one.mandatory))
             for one in bed.operator.rules("z1").values()
         ]
-        told = [("licensed.hosts", goal["host_group"], goal["rule"] == "must")] if goal else []
-        assert rules == told, f"killed after call {calls}"
+        expected = [("licensed.hosts", goal["host_group"], goal["rule"] == "must")] if goal else []
+        assert rules == expected, f"killed after call {calls}"
         assert len(members(lab, cid)) == 1
         goal = next(way)
 
     goal = next(way)
-    assert nursery.every_point(lambda cpi: cpi.update_server_group(cid, metadata()), after) > 10
+    assert processes.every_point(lambda cpi: cpi.update_server_group(cid, metadata()), after) > 10
 
 
-def test_a_vm_is_made_in_its_group_once_and_goes_whole(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+def test_a_vm_is_made_in_its_group_once_and_goes_whole(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
     cid, image = lab.group("anti-affinity"), lab.image()
     lab.vm(group=cid)
     before, order = bed.inventory(), lab.vm_arguments(group=cid, stemcell_cid=image)
@@ -172,10 +172,10 @@ def test_a_vm_is_made_in_its_group_once_and_goes_whole(bed: VsphereBed, lab: Lab
         assert len(members(lab, cid)) == 1
         order = lab.vm_arguments(group=cid, stemcell_cid=image)
 
-    assert nursery.every_point(act, after) > 30
+    assert processes.every_point(act, after) > 30
 
 
-def test_a_group_is_made_and_deleted(bed: VsphereBed, lab: Lab, nursery: Nursery) -> None:
+def test_a_group_is_made_and_deleted(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
     before, mark = bed.inventory(), lab.mark()
 
     def act(cpi: Cpi) -> None:
@@ -186,4 +186,4 @@ def test_a_group_is_made_and_deleted(bed: VsphereBed, lab: Lab, nursery: Nursery
         assert bed.inventory() == before, f"killed after call {calls}"
         mark = lab.mark()
 
-    assert nursery.every_point(act, after) > 10
+    assert processes.every_point(act, after) > 10

@@ -51,7 +51,7 @@ def test_the_agent_finds_its_settings_on_a_disc_that_goes_with_the_vm(bed: Vsphe
     assert fetched(bed, path)[0] == 404
 
 
-def test_the_agent_may_be_told_by_guest_information(bed: VsphereBed, lab: Lab) -> None:
+def test_the_agent_may_read_guest_information(bed: VsphereBed, lab: Lab) -> None:
     bed.more = {"agent_settings": "guestinfo"}
     cpi = bed.open()
     cid = cpi.create_vm(**lab.vm_arguments()).cid
@@ -61,12 +61,12 @@ def test_the_agent_may_be_told_by_guest_information(bed: VsphereBed, lab: Lab) -
     assert fetched(bed, f"{vm_files(bed, cid)}/coterie-env.iso")[0] == 404
 
 
-def test_a_vm_has_the_size_that_was_asked_and_only_our_cards(bed: VsphereBed, lab: Lab) -> None:
+def test_a_vm_has_the_size_that_was_requested_and_only_our_nics(bed: VsphereBed, lab: Lab) -> None:
     machine = bed.operator.machine(lab.vm(cloud_properties={"cpu": 3, "ram": 768, "disk": 2048, "zone": "z1"}))
     hardware = bed.operator.get(machine, "config.hardware")
-    cards = [one for one in hardware.device if hasattr(one, "macAddress")]
+    nics = [one for one in hardware.device if hasattr(one, "macAddress")]
     disks = [one for one in hardware.device if hasattr(one, "capacityInKB")]
-    assert (hardware.numCPU, hardware.memoryMB, len(cards)) == (3, 768, 1)
+    assert (hardware.numCPU, hardware.memoryMB, len(nics)) == (3, 768, 1)
     assert [disk.unitNumber for disk in disks] == [0, 1]
 
 
@@ -126,7 +126,7 @@ def test_a_disk_that_was_moved_to_another_datastore_is_still_found(bed: VsphereB
     lab.cpi.attach_disk(lab.vm(), cid)
 
 
-def test_a_disk_is_copied_while_nobody_writes_to_it(bed: VsphereBed, lab: Lab) -> None:
+def test_a_disk_is_copied_while_no_vm_writes_to_it(bed: VsphereBed, lab: Lab) -> None:
     disk = lab.disk()
     vm = lab.vm()
     lab.cpi.attach_disk(vm, disk)
@@ -208,9 +208,7 @@ def test_a_wrong_property_is_named(change: dict[str, Any], word: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["vm", "image", "disk", "snapshot", "server_group"])
-def test_a_survey_that_looks_in_the_wrong_folder_does_not_say_that_all_is_gone(
-    bed: VsphereBed, lab: Lab, kind: Kind
-) -> None:
+def test_a_survey_that_looks_in_the_wrong_folder_is_not_complete(bed: VsphereBed, lab: Lab, kind: Kind) -> None:
     lab.vm()
     bed.more = {"folder": "elsewhere"}
     moved = bed.open()

@@ -1,4 +1,4 @@
-"""What must not happen in a vCenter, asked for on the command line and of the API: refused, and nothing is made."""
+"""What must not happen in a vCenter, requested on the command line and of the API: refused, and nothing is made."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ OWN = "policy: host-affinity, vm_group: licensed"
 
 
 @dataclass
-class Town:
-    """A vCenter, its administrator, and somebody with a command line."""
+class CliSite:
+    """A vCenter, a session of its administrator, and a machine with the command line."""
 
     server: Vcenter
     operator: VsphereOperator
@@ -45,24 +45,24 @@ class Town:
     def api(self) -> Api:
         return Api(UnixRoute(self.machine.home.socket, "test"))
 
-    def wish(self, placement: str | None, count: int = 1, name: str = "web") -> str:
+    def manifest(self, placement: str | None, count: int = 1, name: str = "web") -> str:
         text = MANIFEST.replace("NAME", name).replace("COUNT", str(count))
         return text + (f"  placement: {{{placement}}}\n" if placement else "")
 
     def deploy(self, placement: str | None, count: int = 1, name: str = "web") -> Any:
-        return self.machine.run("deploy", self.machine.write("wish.yml", self.wish(placement, count, name)), "--yes")
+        return self.machine.run("deploy", self.machine.write("web.yml", self.manifest(placement, count, name)), "--yes")
 
     def refused(self, words: str, placement: str | None, count: int = 1, verbs: tuple[str, ...] = ()) -> None:
         """By the plan and by the deployment, of the API and by these verbs; and nothing was made or changed."""
-        before, text = self.server.inventory(), self.wish(placement, count)
+        before, text = self.server.inventory(), self.manifest(placement, count)
         self.machine.write("refused.yml", text)
         for verb in verbs:
             shown = self.machine.run(verb, "refused.yml")
             assert (shown.code not in (0, 3), words in shown.err) == (True, True), shown.err
         for method, path in (("POST", "/v1/plans"), ("PUT", "/v1/deployments/web")):
-            with pytest.raises(Told) as told:
+            with pytest.raises(Told) as error:
                 self.api.send(method, path, body={"manifest": text})
-            assert (told.value.status, words in f"{told.value} {told.value.details}") == (409, True)
+            assert (error.value.status, words in f"{error.value} {error.value.details}") == (409, True)
         assert self.server.inventory() == before
 
     def write(self, **spec: Any) -> None:
@@ -79,13 +79,13 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    folder: Path = tmp_path_factory.mktemp("town")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliSite]:
+    folder: Path = tmp_path_factory.mktemp("site")
     with vcenter("-autostart=false") as server:
         machine = prepared(folder, server)
         furnish(machine)
         operator = VsphereOperator(server, {"z1": "DC0_C0", "z2": "DC0_C1"})
-        made = Town(server, operator, machine)
+        made = CliSite(server, operator, machine)
         made.write(groups=[vim.cluster.HostGroup(name="asleep", host=made.hosts("z1")[:1])])
         made.write(az="z2", groups=[vim.cluster.HostGroup(name="elsewhere", host=made.hosts("z2")[:1])])
         assert made.deploy(None, name="first").code == 0  # so that the image and our folders are there
@@ -95,29 +95,29 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 
 @pytest.fixture
-def clean(town: Town) -> Iterator[Town]:
+def clean(site: CliSite) -> Iterator[CliSite]:
     """Whatever a test deployed goes, and the vCenter is as it was."""
-    before = held(town)
-    yield town
-    for one in town.api.list("/v1/deployments")["items"]:
+    before = held(site)
+    yield site
+    for one in site.api.list("/v1/deployments")["items"]:
         if one["name"] != "first":
-            assert town.machine.run("delete", one["name"], "--yes").code == 0
-    assert held(town) == before
+            assert site.machine.run("delete", one["name"], "--yes").code == 0
+    assert held(site) == before
 
 
-def held(town: Town) -> set[tuple[str, str]]:
+def held(site: CliSite) -> set[tuple[str, str]]:
     """All but images: a datastore that gets its first VM gets a copy of the template."""
-    return {one for one in town.server.inventory() if one[0] != "image"}
+    return {one for one in site.server.inventory() if one[0] != "image"}
 
 
-def test_where_no_group_is_configured_the_answers_are_sane(clean: Town) -> None:
+def test_where_no_group_is_configured_the_answers_are_sane(clean: CliSite) -> None:
     assert clean.machine.run("groups", "-o", "json").json["items"] == []
     assert "no server group 'web'" in clean.machine.run("groups", "show", "web").err
     assert clean.api.list("/v1/groups")["items"] == []
     for act in (lambda: clean.api.get("/v1/groups/web"), lambda: clean.api.start("POST", "/v1/groups/web/repair")):
-        with pytest.raises(Told) as told:
+        with pytest.raises(Told) as error:
             act()
-        assert told.value.status == 404
+        assert error.value.status == 404
     assert clean.machine.run("doctor").code == 0
 
 
@@ -134,11 +134,11 @@ def test_where_no_group_is_configured_the_answers_are_sane(clean: Town) -> None:
         ("different hosts", "policy: anti-affinity", 4),
     ],
 )
-def test_what_cannot_be_is_refused(clean: Town, words: str, placement: str, count: int) -> None:
+def test_what_cannot_be_is_refused(clean: CliSite, words: str, placement: str, count: int) -> None:
     clean.refused(words, placement, count, ("plan", "deploy"))
 
 
-def test_drs_that_is_off_and_hosts_that_are_down_are_refused(clean: Town) -> None:
+def test_drs_that_is_off_and_hosts_that_are_down_are_refused(clean: CliSite) -> None:
     clean.operator.switch_drs("z1", False)
     clean.refused("DRS is off in cluster DC0_C0", OWN)
     clean.operator.switch_drs("z1", True)
@@ -152,7 +152,7 @@ def test_drs_that_is_off_and_hosts_that_are_down_are_refused(clean: Town) -> Non
         clean.operator.run(one.ExitMaintenanceMode_Task(0))
 
 
-def test_an_administrators_group_is_taken_only_if_adopted_and_never_changed_otherwise(clean: Town) -> None:
+def test_an_administrators_group_is_taken_only_if_adopted_and_never_changed_otherwise(clean: CliSite) -> None:
     theirs = clean.operator.create_group("licensed", "host-affinity", "z1")
     members = {one._moId for one in clean.operator.group(theirs).vm}
     clean.refused("DRS group 'licensed' that is not ours", OWN)
@@ -166,7 +166,7 @@ def test_an_administrators_group_is_taken_only_if_adopted_and_never_changed_othe
     clean.operator.delete("server_group", theirs)
 
 
-def test_a_group_that_holds_a_foreign_vm_is_kept_without_ours_and_the_report_says_why(clean: Town) -> None:
+def test_a_group_that_holds_a_foreign_vm_is_kept_without_ours_and_the_report_tells_why(clean: CliSite) -> None:
     assert clean.deploy(OWN, 2).code == 0
     foreign = clean.operator.create_vm("neighbour", "z1")
     clean.operator.rejoin("DC0_C0/licensed", add=[clean.operator.machine(foreign)])
@@ -179,7 +179,7 @@ def test_a_group_that_holds_a_foreign_vm_is_kept_without_ours_and_the_report_say
     clean.operator.delete("vm", foreign)
 
 
-def test_a_vm_that_cannot_join_is_not_left_behind(clean: Town) -> None:
+def test_a_vm_that_cannot_join_is_not_left_behind(clean: CliSite) -> None:
     before = clean.server.inventory()
     detail = '<object type="ClusterComputeResource">c</object><privilegeId>Host.Inventory.EditCluster</privilegeId>'
     clean.server.bend("ReconfigureComputeResource_Task", "fault", fault="NoPermission", detail=detail, times=9)
@@ -191,8 +191,8 @@ def test_a_vm_that_cannot_join_is_not_left_behind(clean: Town) -> None:
     assert (node["state"], node["vm_cid"]) == ("failing", None)
 
 
-def test_without_the_privilege_groups_are_refused_and_all_else_goes_on(clean: Town) -> None:
-    """As after an upgrade: a deployment that was made without groups, by a user who may not edit the cluster."""
+def test_without_the_privilege_groups_are_refused_and_all_else_goes_on(clean: CliSite) -> None:
+    """As after an upgrade: a deployment was made without groups, by a user without the right to edit the cluster."""
     assert clean.machine.run("clouds", "grant", "vc", "--user", "ops", "--no-groups").code == 0
     config = (clean.machine.folder / "cloud.yml").read_text()
     assert clean.machine.run("clouds", "set", clean.machine.write("ops.yml", config.replace("root", "ops"))).code == 0
@@ -207,16 +207,16 @@ def test_without_the_privilege_groups_are_refused_and_all_else_goes_on(clean: To
     assert clean.machine.run("clouds", "set", clean.machine.write("root.yml", config)).code == 0
 
 
-def test_groups_are_turned_on_renamed_and_off_by_plans_that_were_confirmed(clean: Town) -> None:
+def test_groups_are_turned_on_renamed_and_off_by_plans_that_were_confirmed(clean: CliSite) -> None:
     assert clean.deploy(None, 2).code == 0
     vms = {one["name"]: one["vm_cid"] for one in clean.api.list("/v1/nodes", {"deployment": "web"})["items"]}
     for placement, groups in ((OWN, {"licensed"}), (OWN.replace("licensed", "renamed"), {"renamed"}), (None, set())):
-        wish = clean.wish(placement, 2)
-        plan = clean.api.send("POST", "/v1/plans", body={"manifest": wish}).body
+        manifest = clean.manifest(placement, 2)
+        plan = clean.api.send("POST", "/v1/plans", body={"manifest": manifest}).body
         assert {one["action"] for one in plan["changes"] if one["kind"] == "node"} == {"update"}
         with pytest.raises(Told, match="out of date"):
-            clean.api.send("PUT", "/v1/deployments/web", body={"manifest": wish, "plan": "0" * len(plan["id"])})
-        clean.machine.write("next.yml", wish)
+            clean.api.send("PUT", "/v1/deployments/web", body={"manifest": manifest, "plan": "0" * len(plan["id"])})
+        clean.machine.write("next.yml", manifest)
         assert clean.machine.run("plan", "next.yml", "--save", "saved.plan").code == 0
         assert clean.machine.run("deploy", "--plan", "saved.plan", "--yes").code == 0
         assert clean.machine.run("deploy", "--plan", "saved.plan", "--yes").code == 6  # what was confirmed is done

@@ -1,4 +1,4 @@
-"""Cards of VMs: on port groups of one host's switch, by name; on those of a distributed switch, by key."""
+"""NICs of VMs: on port groups of one host's switch, by name; on those of a distributed switch, by key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def backings(bed: VsphereBed, cid: str) -> list[Any]:
     return [one.backing for one in devices if isinstance(one, vim.vm.device.VirtualEthernetCard)]
 
 
-def test_a_card_on_a_distributed_switch_is_tied_to_the_port_groups_key(bed: VsphereBed, lab: Lab) -> None:
+def test_a_nic_on_a_distributed_switch_is_tied_to_the_port_groups_key(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.vm(networks=on(SWITCHED, "VM Network"))
     switched, plain = backings(bed, cid)
     port_group = bed.operator.find(f"DC0/network/{SWITCHED}")

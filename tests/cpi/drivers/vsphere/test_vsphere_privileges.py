@@ -34,9 +34,9 @@ def ops(tmp_path: Path) -> Iterator[VsphereBed]:
 def grant(bed: VsphereBed, groups: bool) -> list[str]:
     """As the administrator does it."""
     bed.more = {"user": "root"}
-    told = driver(bed).grant("ops", groups=groups)
+    granted = driver(bed).grant("ops", groups=groups)
     bed.more = {"user": "ops"}
-    return told
+    return granted
 
 
 def driver(bed: VsphereBed) -> VsphereCpi:

@@ -36,7 +36,7 @@ def limited(postgres_url: str, tmp_path: Path) -> Iterator[Place]:
         theirs.close()
 
 
-def test_groups_errands_and_enrolled_machines(limited: Place) -> None:
+def test_groups_single_tasks_and_enrolled_machines(limited: Place) -> None:
     limited.deploy(manifest(group("db", 2, azs="z1")))
     limited.deploy(manifest(group("db", 3, HOSTS, azs="z1")))  # joins in place: the coordinator's tables
     assert limited.drs() == {"licensed": 3}

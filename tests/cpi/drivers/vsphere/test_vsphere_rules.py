@@ -92,7 +92,7 @@ def test_a_rule_about_another_group_is_not_turned_to_ours(bed: VsphereBed, lab: 
     assert bed.operator.rules("z1")["web.hosts"].vmGroupName == "their-vms"
 
 
-def test_a_rule_of_ours_that_somebody_shares_is_kept_when_our_vms_go(bed: VsphereBed, lab: Lab) -> None:
+def test_a_rule_of_ours_with_foreign_vms_is_kept_when_our_vms_go(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group("anti-affinity", options=WEB)
     vms = [lab.vm(group=cid), lab.vm(group=cid)]
     shared = share(bed, lab, "web")
@@ -105,7 +105,7 @@ def test_a_rule_of_ours_that_somebody_shares_is_kept_when_our_vms_go(bed: Vspher
     assert "web" in bed.operator.rules("z1")
 
 
-def test_a_group_whose_rule_somebody_shares_is_in_use(bed: VsphereBed, lab: Lab) -> None:
+def test_a_group_whose_rule_has_foreign_vms_is_in_use(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group("anti-affinity", options=WEB)
     lab.vm(group=cid)
     lab.vm(group=cid)
@@ -119,7 +119,7 @@ def test_a_group_whose_rule_somebody_shares_is_in_use(bed: VsphereBed, lab: Lab)
     lab.cpi.delete_server_group(cid)
 
 
-def test_a_renamed_vm_of_ours_does_not_make_the_rule_a_strangers(bed: VsphereBed, lab: Lab) -> None:
+def test_a_renamed_vm_of_ours_does_not_make_the_rule_foreign(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group("anti-affinity", options=WEB)
     first = lab.vm(group=cid)
     lab.vm(group=cid)

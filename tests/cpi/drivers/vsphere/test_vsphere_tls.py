@@ -1,4 +1,4 @@
-"""Whom the driver believes to be the vCenter: a certificate of the given authority, or anybody where a user says so."""
+"""Which vCenter the driver trusts: one with a certificate of the given authority, or any where the user wants that."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def secured(bed: VsphereBed, authority: Authority) -> Iterator[VsphereBed]:
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Authority:
-    folder = tmp_path / "stranger"
+def other_authority(tmp_path: Path) -> Authority:
+    folder = tmp_path / "other_authority"
     folder.mkdir()
     return Authority(folder)
 
@@ -61,16 +61,16 @@ def test_vms_with_their_discs_are_made_over_tls(secured: VsphereBed, authority: 
 
 @pytest.mark.parametrize("known", [True, False], ids=["another authority", "the system's"])
 def test_a_vcenter_of_another_authority_is_refused_with_the_remedy(
-    secured: VsphereBed, stranger: Authority, known: bool
+    secured: VsphereBed, other_authority: Authority, known: bool
 ) -> None:
     if known:
-        secured.more["ca_cert"] = str(stranger.ca)
+        secured.more["ca_cert"] = str(other_authority.ca)
     cpi = secured.open()
     error = refused(AuthenticationFailed, lambda: cpi.has_vm(NOBODY))
     assert ("properties.ca_cert" in error.remedy, error.retryable) == (True, False)
-    told = certificate(cpi)
-    assert (told.ok, "properties.ca_cert" in told.remedy) == (False, True)
-    assert not secured.server.calls(), "nothing was sent to somebody who was not believed"
+    item = certificate(cpi)
+    assert (item.ok, "properties.ca_cert" in item.remedy) == (False, True)
+    assert not secured.server.calls(), "nothing was sent to a vCenter that is not trusted"
 
 
 def test_a_vcenter_under_another_name_is_refused(secured: VsphereBed, authority: Authority) -> None:
@@ -79,13 +79,13 @@ def test_a_vcenter_under_another_name_is_refused(secured: VsphereBed, authority:
     assert "localhost" in f"{error}"
 
 
-def test_without_a_check_anybody_is_believed_and_the_check_says_so(secured: VsphereBed) -> None:
+def test_without_verification_every_vcenter_is_trusted_and_the_check_warns(secured: VsphereBed) -> None:
     secured.more["insecure"] = True
     cpi = secured.open()
     assert not cpi.has_vm(NOBODY)
-    told = certificate(cpi)
-    assert told.ok
-    assert "insecure" in told.detail
+    item = certificate(cpi)
+    assert item.ok
+    assert "insecure" in item.detail
 
 
 def test_an_authority_that_cannot_be_read_is_named(secured: VsphereBed, tmp_path: Path) -> None:

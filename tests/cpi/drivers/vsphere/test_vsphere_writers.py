@@ -1,7 +1,7 @@
 """Many processes join one group while an administrator changes it too, one process is killed and one is paused.
 
 Afterwards nothing that was acknowledged is missing once the group was reconciled, everything that was missing before
-was told, and no administrator's member is gone but for writes that overlapped.
+was reported, and no administrator's member is gone but for writes that overlapped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Writer:
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
-        json.dump(order, self._process.stdin)  # type: ignore[arg-type] # a pipe, as asked for
+        json.dump(order, self._process.stdin)  # type: ignore[arg-type] # a pipe, as requested above
         self._process.stdin.close()  # type: ignore[union-attr]
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -75,9 +75,9 @@ class Administrator(threading.Thread):
         self.evicted_by_overlap = 0
 
     def run(self) -> None:
-        turn = 0
+        number = 0
         while not self._over.is_set():
-            vm = self._vms[turn % len(self._vms)]
+            vm = self._vms[number % len(self._vms)]
             began = time.time()
             if vm._moId in self.expected:
                 self._hands.rejoin(self._group, drop=[vm])
@@ -85,7 +85,7 @@ class Administrator(threading.Thread):
             else:
                 self._hands.rejoin(self._group, add=[vm])
                 self.expected[vm._moId] = (began, time.time())
-            turn += 3
+            number += 3
             self._over.wait(0.15)
 
     def stop(self) -> None:
@@ -136,7 +136,7 @@ def disturb(writers: list[Writer]) -> None:
 def judge(bed: VsphereBed, lab: Lab, cid: str, group: str, admin: Administrator, acknowledged: list[str]) -> None:
     view = lab.cpi.inspect_server_group(cid)
     lost = set(acknowledged) - {one.vm_cid for one in view.members}
-    assert all(any(vm in note for note in view.notes) for vm in lost), "a loss was not told"
+    assert all(any(vm in note for note in view.notes) for vm in lost), "a loss was not reported"
     lab.cpi.update_server_group(cid, lab.metadata("host-affinity"))
     view = lab.cpi.inspect_server_group(cid)
     assert set(acknowledged) <= {one.vm_cid for one in view.members}
@@ -147,7 +147,7 @@ def judge(bed: VsphereBed, lab: Lab, cid: str, group: str, admin: Administrator,
     unexplained = [vm for vm, when in evicted.items() if not any(a <= when[1] and when[0] <= b for a, b in windows)]
     assert unexplained == [], "an administrator's member was evicted by a write that did not overlap"
     joins, writes = len(acknowledged), len(windows)
-    print(f"{joins} joins in {writes} writes; lost and told {len(lost)}; evicted by overlap {len(evicted)}")
+    print(f"{joins} joins in {writes} writes; lost and reported {len(lost)}; evicted by overlap {len(evicted)}")
 
 
 def looks(bed: VsphereBed) -> list[tuple[float, float]]:

@@ -13,11 +13,12 @@ from coterie.cpi.drivers.vsphere.client import Client
 from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView
 from coterie.cpi.drivers.vsphere.group_records import POLICIES, GroupRecords, GroupSpec, read_spec, requested_name
 from coterie.cpi.drivers.vsphere.inventory import Inventory
-from coterie.cpi.drivers.vsphere.placement import Host, Placement
+from coterie.cpi.drivers.vsphere.placement import Placement
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.drivers.vsphere.server_groups import ServerGroups
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.check_items import kind_items, policy_items
+from coterie.cpi.kit.quotas import az_item, host, host_items
 
 Level = Literal["root", "datacenter", "cluster"]
 ROLES: dict[Level, str] = {"root": "coterie-root", "datacenter": "coterie", "cluster": "coterie-groups"}
@@ -43,7 +44,6 @@ _DATACENTER_PRIVILEGES = tuple(
 )
 # On each cluster, and only where server groups are used.
 _CLUSTER_PRIVILEGES = ("Host.Inventory.EditCluster",)
-_STRICT = "anti-affinity:"
 _SAMPLE_CID = "cg-0000000000-00000000000000000000000000"  # stands for the CID that a group will get
 
 
@@ -195,7 +195,7 @@ class GroupChecks:
                 detail = f"cluster {view.name} has no host group {name!r}: {why}"
                 yield CheckItem(what, False, detail, "have the administrator make it there, or leave this zone out")
                 continue
-            up = {host.ref._moId for host in self.placement.list_hosts(self.placement.clusters[key])}
+            up = {one.ref._moId for one in self.placement.list_hosts(self.placement.clusters[key])}
             if spec.affine and not up & set(group.members):
                 detail = f"no host of {name!r} is up in cluster {view.name}"
                 yield CheckItem(what, False, detail, "add hosts to the host group, or end their maintenance")
@@ -217,20 +217,21 @@ class Checks:
             if problem.retryable:
                 raise problem from error
             return [CheckItem(problem.details.get("check", "credentials"), False, str(problem), problem.remedy)]
-        hosts: dict[str, list[Host]] = {}
-        for cluster in clusters:
-            hosts.setdefault(cluster.zone, []).extend(self.placement.list_hosts(cluster))
+        hosts = [
+            host(one.name, cluster.zone, free_ram_mb=one.free_mb)
+            for cluster in clusters
+            for one in self.placement.list_hosts(cluster)
+        ]
         return [
             CheckItem("credentials", True, f"{self.settings.user} is logged in"),
             *_check_certificate(self.settings),
-            _check_zones(needs, sorted(hosts)),
-            _check_hosts(needs, hosts),
+            az_item(needs, sorted({cluster.zone for cluster in clusters}), None, "zone"),
+            *host_items(needs, hosts, strict=True),
             *self.rights.check(needs.azs, bool(needs.policies or needs.groups)),
             *policy_items(needs, POLICIES),
             *self.groups.check(needs),
             *kind_items(needs, self.kinds),
             *self._check_stores(),
-            *_check_strict(needs, hosts),
         ]
 
     def _check_stores(self) -> Iterator[CheckItem]:
@@ -283,33 +284,3 @@ def _check_certificate(settings: Settings) -> Iterator[CheckItem]:
     elif settings.url.startswith("https:"):
         signer = "properties.ca_cert" if settings.ca_cert else "an authority of this system"
         yield CheckItem("certificate", True, f"signed by {signer}")
-
-
-def _check_zones(needs: Needs, zones: list[str]) -> CheckItem:
-    unknown = [az for az in needs.azs if az not in zones]
-    if unknown:
-        return CheckItem("azs", False, f"no zone {', '.join(unknown)}", f"use one of: {', '.join(zones)}")
-    return CheckItem("azs", True, f"zones {', '.join(zones)}", facts={"azs": zones})
-
-
-def _check_hosts(needs: Needs, hosts: dict[str, list[Host]]) -> CheckItem:
-    down = [az for az in needs.azs if not hosts.get(az)]
-    facts = [
-        {"name": host.name, "az": zone, "rack": None, "free_cpu": None, "free_ram_mb": host.free_mb}
-        for zone, some in hosts.items()
-        for host in some
-    ]
-    detail = f"no host is up in {', '.join(down)}" if down else f"{len(facts)} hosts are up"
-    remedy = "connect a host, or end its maintenance" if down else ""
-    return CheckItem("hosts", not down, detail, remedy, {"hosts": facts})
-
-
-def _check_strict(needs: Needs, hosts: dict[str, list[Host]]) -> Iterator[CheckItem]:
-    for key, count in needs.counts.items():
-        if not key.startswith(_STRICT):
-            continue
-        zone = key.removeprefix(_STRICT)
-        up = len(hosts.get(zone, []))
-        detail = f"{count} members need {count} hosts in {zone}, {up} are up"
-        remedy = "" if up >= count else "ask for fewer instances, add hosts, or use soft-anti-affinity"
-        yield CheckItem(key, up >= count, detail, remedy)

@@ -97,15 +97,9 @@ def free_unit(devices: list[Any]) -> int:
 
 
 def attach(path: str, size_mb: int, devices: list[Any], unit: int) -> Any:
-    device = sdk.vim.vm.device
-    disk = device.VirtualDisk(
-        key=_DISK_KEY,
-        controllerKey=_scsi_key(devices),
-        unitNumber=unit,
-        capacityInKB=size_mb * 1024,
-        backing=device.VirtualDisk.FlatVer2BackingInfo(fileName=path, diskMode=_INDEPENDENT),
+    return sdk.vim.vm.device.VirtualDeviceSpec(
+        operation="add", device=_disk(devices, unit, size_mb, fileName=path, diskMode=_INDEPENDENT)
     )
-    return device.VirtualDeviceSpec(operation="add", device=disk)
 
 
 def detach(disk: Any) -> Any:
@@ -144,7 +138,7 @@ def _remove_nics(devices: list[Any]) -> list[Any]:
 def _add_nics(nics: Sequence[Nic]) -> list[Any]:
     """In the order of the networks."""
     device = sdk.vim.vm.device
-    cards = [
+    adapters = [
         device.VirtualVmxnet3(
             key=_FIRST_NIC_KEY - number,
             backing=nic.backing,
@@ -153,23 +147,26 @@ def _add_nics(nics: Sequence[Nic]) -> list[Any]:
         )
         for number, nic in enumerate(nics)
     ]
-    return [device.VirtualDeviceSpec(operation="add", device=card) for card in cards]
+    return [device.VirtualDeviceSpec(operation="add", device=one) for one in adapters]
 
 
 def _add_ephemeral(devices: list[Any], size_mb: int, datastore: str) -> list[Any]:
     if not size_mb:
         return []
+    backing = {"fileName": f"[{datastore}]", "diskMode": "persistent", "thinProvisioned": True}
+    disk = _disk(devices, EPHEMERAL_UNIT, size_mb, **backing)
+    return [sdk.vim.vm.device.VirtualDeviceSpec(operation="add", fileOperation="create", device=disk)]
+
+
+def _disk(devices: list[Any], unit: int, size_mb: int, **backing: Any) -> Any:
     device = sdk.vim.vm.device
-    disk = device.VirtualDisk(
+    return device.VirtualDisk(
         key=_DISK_KEY,
         controllerKey=_scsi_key(devices),
-        unitNumber=EPHEMERAL_UNIT,
+        unitNumber=unit,
         capacityInKB=size_mb * 1024,
-        backing=device.VirtualDisk.FlatVer2BackingInfo(
-            fileName=f"[{datastore}]", diskMode="persistent", thinProvisioned=True
-        ),
+        backing=device.VirtualDisk.FlatVer2BackingInfo(**backing),
     )
-    return [device.VirtualDeviceSpec(operation="add", fileOperation="create", device=disk)]
 
 
 def _add_cd_drive(devices: list[Any]) -> list[Any]:

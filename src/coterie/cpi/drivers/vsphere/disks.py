@@ -74,9 +74,6 @@ class Disks:
         self._create_file(file, size_mb, wanted.type)
         return file.cid
 
-    def delete(self, cid: str) -> None:
-        self._delete("disk", cid)
-
     def has(self, cid: str) -> bool:
         return self._find("disk", cid) is not None
 
@@ -145,26 +142,7 @@ class Disks:
             self.client.run(copy, disk.path, datacenter, file.path, datacenter, None, False)
         return file.cid
 
-    def delete_snapshot(self, cid: str) -> None:
-        self._delete("snapshot", cid)
-
-    def list_disks(self, director_uuid: str) -> list[CloudObject]:
-        return self._list_objects("disk", director_uuid)
-
-    def list_snapshots(self, director_uuid: str) -> list[CloudObject]:
-        return self._list_objects("snapshot", director_uuid)
-
-    def find_disk(self, cid: str, director_uuid: str) -> CloudObject | None:
-        return self._find_object("disk", cid, director_uuid)
-
-    def find_snapshot(self, cid: str, director_uuid: str) -> CloudObject | None:
-        return self._find_object("snapshot", cid, director_uuid)
-
-    @property
-    def _manager(self) -> Any:
-        return self.client.content.virtualDiskManager
-
-    def _list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
+    def list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
         """All of a Director, on every datastore; the folder that a file lies in proves the mark in its name."""
         users = self._list_users()
         return [
@@ -173,11 +151,11 @@ class Disks:
             for file in self._list_files(store, self._folder(kind, director_uuid))
         ]
 
-    def _find_object(self, kind: FileKind, cid: str, director_uuid: str) -> CloudObject | None:
+    def find_object(self, kind: FileKind, cid: str, director_uuid: str) -> CloudObject | None:
         file = self._find(kind, cid, director_uuid)
         return _object(kind, file, director_uuid, self._find_user(file)) if file else None
 
-    def _delete(self, kind: FileKind, cid: str) -> None:
+    def delete(self, kind: FileKind, cid: str) -> None:
         found = self._find(kind, cid)
         if found is None:
             return
@@ -186,6 +164,10 @@ class Disks:
             raise CpiError(f"{kind} {cid} is attached to VM {user}", remedy="detach it first")
         with tolerate("FileNotFound"):
             self.client.run(self._manager.DeleteVirtualDisk_Task, found.path, self.inventory.datacenter.ref)
+
+    @property
+    def _manager(self) -> Any:
+        return self.client.content.virtualDiskManager
 
     def _create_file(self, file: File, size_mb: int, disk_type: str) -> None:
         spec = sdk.vim.VirtualDiskManager.FileBackedVirtualDiskSpec(

@@ -4,6 +4,7 @@ to one of them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import (
@@ -31,7 +32,7 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.drivers.vsphere.checks import Checks, GroupChecks, Rights
 from coterie.cpi.drivers.vsphere.client import Client
-from coterie.cpi.drivers.vsphere.disks import Disks
+from coterie.cpi.drivers.vsphere.disks import Disks, FileKind
 from coterie.cpi.drivers.vsphere.drs import Clusters
 from coterie.cpi.drivers.vsphere.group_records import POLICIES, GroupRecords
 from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, Subfolder, instance_uuid
@@ -167,7 +168,7 @@ class VsphereCpi(Cpi):
         return self._disks.create(size_mb, cloud_properties, vm_cid, mark)
 
     def delete_disk(self, disk_cid: str) -> None:
-        self._disks.delete(disk_cid)
+        self._disks.delete("disk", disk_cid)
 
     def has_disk(self, disk_cid: str) -> bool:
         return self._disks.has(disk_cid)
@@ -195,7 +196,7 @@ class VsphereCpi(Cpi):
         return self._disks.create_snapshot(disk_cid, mark)
 
     def delete_snapshot(self, snapshot_cid: str) -> None:
-        self._disks.delete_snapshot(snapshot_cid)
+        self._disks.delete("snapshot", snapshot_cid)
 
     # -- networks --
 
@@ -266,13 +267,17 @@ def _object_kinds(
             marking=marking,
         )
 
+    def file_kind(name: FileKind) -> ObjectKind[CloudObject]:
+        find, listed = partial(disks.find_object, name), partial(disks.list_objects, name)
+        return kind(find, listed, partial(disks.delete, name), Mark.name)
+
     return {
         "vm": kind(machines.find_vm, machines.list_vms, machines.delete, instance_uuid, "vms", "atomic"),
         "image": kind(
             machines.find_image, machines.list_images, stemcells.delete, instance_uuid, "stemcells", "atomic"
         ),
-        "disk": kind(disks.find_disk, disks.list_disks, disks.delete, Mark.name),
-        "snapshot": kind(disks.find_snapshot, disks.list_snapshots, disks.delete_snapshot, Mark.name),
+        "disk": file_kind("disk"),
+        "snapshot": file_kind("snapshot"),
         "server_group": kind(groups.find_object, groups.list_objects, groups.delete, lambda mark: mark.group_cid),
     }
 

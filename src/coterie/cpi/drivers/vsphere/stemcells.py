@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import http.client
 import tarfile
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,11 +21,13 @@ from coterie.cpi.drivers.vsphere.inventory import Inventory, instance_uuid
 from coterie.cpi.drivers.vsphere.placement import Placement, Store, ZoneCluster, choose_store
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
+from coterie.cpi.kit.waits import Waits
 
 _SNAPSHOT = "coterie"
 _TEMPLATE = ("name", "config.template", "datastore", "rootSnapshot", "config.hardware.device")
 _TRIES = 3
-_OTHER_MAKER_S, _LEASE_S = 900.0, 300.0
+_LEASE_WAIT = Waits(300.0, 0.05, 0.2, remedy="look for the template before repeating it")
+_OTHER_MAKER_WAIT = Waits(900.0, 0.01, 2.0, 1.5, "repeat; if it stays so, delete that VM in the vCenter")
 _PIECE = 16 * 1024 * 1024  # after each one the lease is renewed
 _DESCRIPTION_LIMIT = 4 * 1024 * 1024  # a description is a few kilobytes
 
@@ -163,15 +164,13 @@ class Stemcells:
         return info.entity
 
     def _await_lease(self, lease: Any) -> Any:
-        deadline = time.monotonic() + _LEASE_S
-        while time.monotonic() < deadline:
+        def look() -> Any:
             row = self.client.read(lease, "state", "error", "info")
-            if row.get("state") == "ready":
-                return row.get("info")
             if row.get("state") == "error":
                 raise Refusal(row.get("error"))
-            time.sleep(0.2)
-        raise OutcomeUnknown("the import was not made ready", remedy="look for the template before repeating it")
+            return row.get("info") if row.get("state") == "ready" else None
+
+        return _LEASE_WAIT.until("the import", look, verb="become ready")
 
     def _upload(self, lease: Any, url: str, file: IO[bytes], size: int) -> None:
         where, own = urlsplit(url), urlsplit(self.settings.url)
@@ -214,19 +213,14 @@ class Stemcells:
 
     def _await_other_maker(self, name: str) -> Any:
         """The template that another call is making under this name."""
-        deadline, pause = time.monotonic() + _OTHER_MAKER_S, 0.01
-        while time.monotonic() < deadline:
+
+        def look() -> Any:
             found = self.inventory.find(*self.inventory.path("stemcells"), name)
             if found is None:
-                break
-            if self.client.get(found, "config.template"):
-                return found
-            time.sleep(pause)
-            pause = min(pause * 1.5, 2.0)
-        raise OutcomeUnknown(
-            f"template {name} is being made by another call and was not seen whole",
-            remedy="repeat; if it stays so, delete that VM in the vCenter",
-        )
+                raise OutcomeUnknown(f"template {name} was given up by the call that made it", remedy="repeat")
+            return found if self.client.get(found, "config.template") else None
+
+        return _OTHER_MAKER_WAIT.until(f"template {name}, which another call makes,", look, verb="become whole")
 
     def _first_cluster(self) -> ZoneCluster:
         return next(iter(self.placement.clusters.values()))
