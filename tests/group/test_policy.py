@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.cpi.contract import POLICIES
+from coterie.cpi.contract import POLICIES, GroupMetadata
 from coterie.errors import CoterieError
 from coterie.group.audit import Host, Member, audit
 from coterie.group.change import LIFE, fate, require_move
@@ -162,7 +162,19 @@ def test_what_is_advised_is_what_works(state: str, moves: bool, adopted: bool, o
     assert words in told and bool(words) == bool(told)
 
 
-NOW = {"policy": "anti-affinity", "azs": ["z1"], "security_groups": [], "options": {}}
+NOW = {
+    "director": {"name": "d", "uuid": "u"},
+    "deployment": "dep",
+    "instance_group": "web",
+    "policy": "anti-affinity",
+    "azs": ["z1"],
+    "security_groups": [],
+    "options": {},
+}
+
+
+def _metadata(**changes: object) -> GroupMetadata:
+    return GroupMetadata.of_wire({**NOW, **changes})
 
 
 @pytest.mark.parametrize(
@@ -179,7 +191,7 @@ NOW = {"policy": "anti-affinity", "azs": ["z1"], "security_groups": [], "options
     ],
 )
 def test_the_fate_of_a_group(change: dict[str, object], expected: str) -> None:
-    assert fate(NOW, {**NOW, **change})[0] == expected
+    assert fate(_metadata(), _metadata(**change))[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -187,8 +199,8 @@ def test_the_fate_of_a_group(change: dict[str, object], expected: str) -> None:
     [({"rule": "should"}, "update"), ({}, "update"), ({"rule": "must", "vm_group": "v"}, "replace")],
 )
 def test_options_that_a_cloud_can_change_need_no_new_group(options: dict[str, object], expected: str) -> None:
-    now = {**NOW, "options": {"rule": "must"}}
-    assert fate(now, {**NOW, "options": options}, frozenset({"rule"}))[0] == expected
+    now = _metadata(options={"rule": "must"})
+    assert fate(now, _metadata(options=options), frozenset({"rule"}))[0] == expected
 
 
 def test_illegal_moves_cannot_be_written() -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from tests.kill.labels import all_labels, labels_in
 from tests.kill.matrix import Matrix
 
-# Inherited, and never gone to: an update leaves the VM that it finds.
-NEVER = {"node.update.retire", "node.update.intend", "node.update.create_vm"}
-# Inherited, and never gone to: the only disk that a new node can have is the one that its step has just made.
-NEVER |= {"node.create.change_disk"}
+# The only disk that a new node can have is the one that its step has just made.
+NEVER = {"node.create.change_disk"}
 # Only after an answer was lost, a VM came up broken or late; the fault matrix goes there.
 AFTER_FAULTS = {
     "node.create.await_up",
@@ -24,7 +22,7 @@ AFTER_FAULTS = {
 
 # Work that only a cleanup begins; its own tests kill it.
 BY_CLEANUP = ("node.reclaim.", "cleanup.", "sweep.", "survey.")
-# Errands of a person: one label that may be repeated; their own tests do so.
+# Tasks of one step with one label that may be repeated; their own tests do so.
 BY_HAND = ("node.destroy.", "group.repair.", "cloud.grant.")
 # Only on clouds whose living VMs can change their group, which the sandbox's cannot; vSphere's tests kill it.
 NEVER |= {"node.update.regroup"}

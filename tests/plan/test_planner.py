@@ -133,7 +133,7 @@ def test_addresses_of_others_are_not_given_out(world: World) -> None:
 
     plan = make_plan(taken, wishes(manifest(group("broker", 1, azs="z1"))))
     (node,) = [c for c in plan.changes if c.kind == "node"]
-    assert node.details["addresses"] == {"net": "10.1.0.4"}
+    assert node.details.addresses == {"net": "10.1.0.4"}
 
 
 PLACED = "placement: {policy: %s, server_group: data}"
@@ -184,7 +184,7 @@ def test_where_living_vms_can_change_their_group_none_is_made_anew(world: World)
     ):
         text_ = manifest(group("broker", 2, azs="z1", more=more))
         changes = [change for change in world.plan(text_).changes if change.kind == "node"]
-        assert {(c.action, c.destructive, c.details["regrouped"]) for c in changes} == {("update", False, True)}
+        assert {(c.action, c.destructive, c.details.regrouped) for c in changes} == {("update", False, True)}
         assert all(c.reason.endswith(why) for c in changes)
         world.deploy(text_)
         assert world.plan(text_).changes == ()
@@ -195,14 +195,14 @@ def test_a_node_that_is_made_anew_anyway_joins_its_group_that_way(world: World) 
     world.deploy(manifest(group("broker", 1, azs="z1")))
     plan = world.plan(manifest(group("broker", 1, azs="z1", more=PLACED % "anti-affinity", stemcell="next")))
     (change,) = [change for change in plan.changes if change.kind == "node"]
-    assert (change.action, change.details["regrouped"]) == ("recreate", False)
+    assert (change.action, change.details.regrouped) == ("recreate", False)
     assert "joins server group data" in change.reason
 
 
 def test_two_clouds_have_two_groups(world: World) -> None:
     plan = world.plan(manifest(group("broker", 3, azs="z1, f1", more=PLACED % "anti-affinity")))
     assert [c.subject for c in plan.changes if c.kind == "group"] == ["data@lab", "data@far"]
-    refs = {c.subject: c.details["server_group"]["new"] for c in plan.changes if c.kind == "node"}
+    refs = {c.subject: c.details.server_group.new for c in plan.changes if c.kind == "node"}
     assert refs == {"broker/0": "data@lab", "broker/2": "data@lab", "broker/1": "data@far"}
 
 
@@ -318,7 +318,7 @@ def test_an_address_is_not_given_on_before_its_node_is_gone(world: World) -> Non
     world.deploy(manifest(group("old", 1, azs="z1")))
     plan = world.plan(manifest(group("new", 1, azs="z1")))
     (made,) = [c for c in plan.changes if c.kind == "node" and c.action == "create"]
-    assert made.details["addresses"]["net"] != world.nodes["old/0"].addresses["net"]
+    assert made.details.addresses["net"] != world.nodes["old/0"].addresses["net"]
 
 
 def test_a_static_address_of_a_node_that_still_has_it_is_refused(world: World) -> None:

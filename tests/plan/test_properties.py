@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coterie.errors import Refused
 from coterie.manifest import GroupWish
-from coterie.plan.model import Change, NodeNow
+from coterie.plan.model import Change, NodeChange, NodeNow
 from coterie.plan.stages import Stage, stages
 from tests.plan.world import World, cloud, group, manifest, wishes
 
@@ -109,12 +109,14 @@ def test_from_any_half_carried_out_plan_either_wish_is_reached_and_nobody_is_mov
 
 
 def _already_right(world: World, change: Change, text: str) -> bool:
-    node, wish = world.nodes[change.subject], change.details["wish"]
+    node, spec = world.nodes[change.subject], change.details.spec
     if node.state != "up" or node.spec is None:
         return False
     (of,) = (one for one in wishes(text) if one.name == node.instance_group)
     shape = ("az", "stemcell", "vm", "networks", "env", "user_data")
-    return all(node.spec[field] == wish[field] for field in shape) and _in_the_wished_group(world, node, of)
+    return all(getattr(node.spec, field) == getattr(spec, field) for field in shape) and _in_the_wished_group(
+        world, node, of
+    )
 
 
 def _in_the_wished_group(world: World, node: NodeNow, of: GroupWish) -> bool:
@@ -122,7 +124,7 @@ def _in_the_wished_group(world: World, node: NodeNow, of: GroupWish) -> bool:
     if present is None or wished is None:
         return present is None and wished is None
     named = (wished.name, wished.policy, "live")
-    return (present.name, present.metadata["policy"], present.state) == named
+    return (present.name, present.metadata.policy, present.state) == named
 
 
 def _check_addresses(world: World) -> None:
@@ -148,7 +150,7 @@ def _check_order(order: list[Stage]) -> None:
         for m, other in enumerate(order):
             if _rank(other) < _rank(stage):
                 assert m in reach[n], f"{stage.name} does not wait for {other.name}"
-    for name in {stage.changes[0].details["instance_group"] for stage in order if _rolled(stage)}:
+    for name in {stage.changes[0].details.instance_group for stage in order if _rolled(stage)}:
         _check_roll_out(order, name)
 
 
@@ -173,7 +175,7 @@ def _rank(stage: Stage) -> int:
 
 
 def _disks(stage: Stage) -> bool:
-    return all(bool(change.details.get("disk_changes")) for change in stage.changes)
+    return all(isinstance(change.details, NodeChange) and bool(change.details.disk_changes) for change in stage.changes)
 
 
 def _rolled(stage: Stage) -> bool:
@@ -183,7 +185,7 @@ def _rolled(stage: Stage) -> bool:
 
 def _check_roll_out(order: list[Stage], name: str) -> None:
     """Nobody but canaries starts before all canaries are up; then one az after the other, whatever becomes of it."""
-    own = [n for n, stage in enumerate(order) if _rolled(stage) and stage.changes[0].details["instance_group"] == name]
+    own = [n for n, stage in enumerate(order) if _rolled(stage) and stage.changes[0].details.instance_group == name]
     canaries = [n for n in own if order[n].stop_on_failure]
     assert canaries in ([], own[:1])
     azs = own[len(canaries) :]
@@ -208,7 +210,7 @@ def test_canaries_go_first_and_no_more_run_at_once_than_allowed(text: str) -> No
     order = stages(World().plan(text))
     _check_serial(order, text)
     for wish in wishes(text):
-        own = [s for s in order if s.changes[0].kind == "node" and s.changes[0].details["instance_group"] == wish.name]
+        own = [s for s in order if s.changes[0].kind == "node" and s.changes[0].details.instance_group == wish.name]
         if not own:
             continue
         assert sum(len(stage.changes) for stage in own) == wish.instances
@@ -228,8 +230,8 @@ def _check_serial(order: list[Stage], text: str) -> None:
     for n, stage in enumerate(order):
         if not _rolled(stage):
             continue
-        name = stage.changes[0].details["instance_group"]
-        others = [(m, other) for m, other in before if other.changes[0].details["instance_group"] != name]
+        name = stage.changes[0].details.instance_group
+        others = [(m, other) for m, other in before if other.changes[0].details.instance_group != name]
         for m, other in others:
             assert m in _reachable(order)[n], f"{stage.name} does not wait for {other.name}"
         if of[name].update.serial:

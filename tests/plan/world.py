@@ -8,7 +8,17 @@ from typing import Any
 
 from coterie.cpi.contract import POLICIES, Capabilities
 from coterie.manifest import GroupWish, load_both, resolve
-from coterie.plan.model import Change, CloudNow, DiskNow, GroupNow, NodeNow, Plan, Snapshot, StemcellNow
+from coterie.plan.model import (
+    Change,
+    CloudNow,
+    DiskNow,
+    GroupChange,
+    GroupNow,
+    NodeNow,
+    Plan,
+    Snapshot,
+    StemcellNow,
+)
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal
 from coterie.plan.stages import Stage, stages
@@ -121,7 +131,7 @@ class World:
     def _accept(self, plan: Plan) -> dict[str, str]:
         new = {}
         for change in plan.changes:
-            if change.kind == "group" and change.action in ("create", "adopt") and "intent" not in change.details:
+            if isinstance(change.details, GroupChange) and change.details.intent is None:
                 new[change.subject] = intent = self._intent()
                 self._know_group(change, intent, "intended")
             if change.kind == "node" and change.action == "create":
@@ -130,7 +140,7 @@ class World:
 
     def _carry_out_one(self, change: Change, new: dict[str, str], failing: Container[str]) -> bool:
         if change.kind == "group" and change.action in ("delete", "leave"):
-            intent = change.details["intent"]
+            intent = change.details.intent
             if any(node.has_vm and node.server_group == intent for node in self.nodes.values()):
                 return False
         if change.subject not in failing:
@@ -143,11 +153,11 @@ class World:
     def _fail(self, change: Change) -> None:
         """Some are left with the VM that they had, some with none."""
         self.alter(change.subject, state="failing", problem="no luck")
-        if change.action != "delete" and change.details["index"] % 2:
+        if change.action != "delete" and change.details.index % 2:
             self.alter(change.subject, server_group=None, has_vm=False)
 
     def _stemcell(self, change: Change, new: dict[str, str]) -> None:
-        key = (change.cloud, change.details["stemcell"])
+        key = (change.cloud, change.details.stemcell)
         if change.action == "create":
             self.images[key] = self._intent()
         else:
@@ -155,15 +165,15 @@ class World:
 
     def _group(self, change: Change, new: dict[str, str]) -> None:
         if change.action in ("delete", "leave"):
-            del self.groups[change.details["intent"]]
+            del self.groups[change.details.intent]
             return
-        self._know_group(change, change.details.get("intent") or new[change.subject], "live")
+        self._know_group(change, change.details.intent or new[change.subject], "live")
 
     def _know_group(self, change: Change, intent: str, state: str) -> None:
         name, _, cloud = change.subject.partition("@")
-        metadata = change.details["metadata"]
+        metadata = change.details.metadata
         cid = f"cg-{intent}" if state == "live" else None
-        adopted = bool(metadata["options"].get("adopt"))
+        adopted = bool(metadata.options.get("adopt"))
         self.groups[intent] = GroupNow(intent, name, cloud, cid, state, metadata, adopted)
 
     def _node(self, change: Change, new: dict[str, str]) -> None:
@@ -171,14 +181,13 @@ class World:
         if change.action == "delete":
             del self.nodes[change.subject]
             return
-        ref = details["server_group"]
-        wanted = details["wish"]["disk"]
+        ref, wanted = details.server_group, details.spec.disk
         self._know_node(
             change,
             state="up",
-            spec=details["wish"],
-            server_group=(ref.get("intent") or new[ref["new"]]) if ref else None,
-            disk=DiskNow("d", wanted["size_mb"], wanted["cloud_properties"]) if wanted else None,
+            spec=details.spec,
+            server_group=(ref.intent or new[ref.new]) if ref else None,
+            disk=DiskNow("d", wanted.size_mb, dict(wanted.cloud_properties)) if wanted else None,
             has_vm=True,
         )
 
@@ -186,11 +195,11 @@ class World:
         old = self.nodes.get(change.subject)
         self.nodes[change.subject] = NodeNow(
             uuid=old.uuid if old else self._intent(),
-            instance_group=change.details["instance_group"],
-            index=change.details["index"],
-            az=change.details["wish"]["az"],
+            instance_group=change.details.instance_group,
+            index=change.details.index,
+            az=change.details.spec.az,
             cloud=change.cloud,
-            addresses=change.details["addresses"],
+            addresses=change.details.addresses,
             **values,
         )
 

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from coterie.cleanup.flows.delete import DELETE_OBJECT, DeleteObject
+from coterie.cleanup.flows.retire import RETIRE_DISK, RetireDisk
+from coterie.cleanup.flows.settle import CLOSE_INTENT, RECLAIM_OBJECT, CloseIntent, ReclaimObject
+from coterie.cleanup.flows.target import Target
 from coterie.cleanup.options import Options
 from coterie.cleanup.scope import Row
 from coterie.cleanup.sweep import ORDER
-from coterie.errors import Conflict
+from coterie.engine import stored
+from coterie.errors import Conflict, CoterieError
+from coterie.flows.node import RECLAIM_NODE
+from coterie.flows.node_params import NodeProgress, NodeToMake, ReclaimNode
 from coterie.ledger.rows import clouds, deployments
+from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Tx
 from coterie.ledger.work import steps, tasks
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 
 _AT_ONCE = 8
-_FLOWS = {
-    "close": "cleanup.close",
-    "reclaim": "cleanup.reclaim",
-    "retire": "cleanup.retire",
-    "delete": "cleanup.delete",
-}
 
 
 def reclaims(tx: Tx, items: Sequence[Row], by: str | None) -> dict[str, int]:
     """Start one task per deployment whose nodes get their lost VMs back; a deployment at work is left to its task."""
     lost: dict[str, list[NewStep]] = defaultdict(list)
     for item in items:
-        wish = steps.last_wish(tx, item["node"]) if _is_node(item) else None
-        if wish is not None:
-            lost[item["deployment"]].append(_reclaim(tx, item, wish))
+        data = steps.last_wish(tx, item["node"]) if _is_node(item) else None
+        cloud = clouds.get(tx, item["cloud"])
+        if data is not None and cloud is not None:
+            lost[item["deployment"]].append(_reclaim_step(item, data, cloud))
     started = {}
     for name, found in sorted(lost.items()):
         try:
@@ -62,23 +66,36 @@ def _is_node(item: Row) -> bool:
     return bool(item["action"] == "reclaim" and item["kind"] == "vm" and item["node"])
 
 
-def _reclaim(tx: Tx, item: Row, wish: dict[str, Any]) -> NewStep:
-    cloud = clouds.get(tx, item["cloud"])
-    data = {**wish, "vm": item["intent"], "finding": item["finding"], "reason": item["reason"], "disk_changes": False}
-    data.pop("up_by", None)
-    where = (item["cloud"], cloud.driver if cloud else None, cloud.conductor_group if cloud else "")
-    return NewStep("node.reclaim", "begin", item["ref"] or item["intent"], data, item["node"], *where)
+def _reclaim_step(item: Row, data: dict[str, Any], cloud: CloudRow) -> NewStep:
+    """`data`: of the last step that made or changed the node; this one goes on from there."""
+    node = replace(stored.read(NodeToMake, data), reason=item["reason"])
+    progress = replace(stored.read(NodeProgress, data), vm=item["intent"], up_by=None)
+    params = ReclaimNode(node, item["finding"])
+    return RECLAIM_NODE.step(params, item["ref"] or item["intent"], cloud, node=item["node"], progress=progress)
 
 
-def _step(item: Row, options: Options, started: dict[str, int], cloud: clouds.CloudRow) -> NewStep:
-    names = ("finding", "kind", "cid", "created_at", "intent", "deployment", "reason")
-    data = {
-        **{name: item[name] for name in names},
-        "every_s": 1.0 / options.rate,
-        "hours": options.hours,
-        "reclaims": started,
-        "snapshot": item["kind"] == "disk" and options.disks == "snapshot",
-    }
+def _step(item: Row, options: Options, started: dict[str, int], cloud: CloudRow) -> NewStep:
+    target = Target(
+        finding=item["finding"],
+        kind=item["kind"],
+        cid=item["cid"],
+        created_at=item["created_at"],
+        intent=item["intent"],
+        deployment=item["deployment"],
+        reason=item["reason"],
+        every_s=1.0 / options.rate,
+        hours=options.hours,
+        reclaims=started,
+    )
     subject = f"{item['kind']} {item['cid'] or item['intent']}"
-    where = (cloud.name, cloud.driver, cloud.conductor_group)
-    return NewStep(_FLOWS[item["action"]], "begin", subject, data, None, *where)
+    match item["action"]:
+        case "close":
+            return CLOSE_INTENT.step(CloseIntent(target), subject, cloud)
+        case "reclaim":
+            return RECLAIM_OBJECT.step(ReclaimObject(target), subject, cloud)
+        case "retire":
+            return RETIRE_DISK.step(RetireDisk(target), subject, cloud)
+        case "delete":
+            snapshot = target.kind == "disk" and options.disks == "snapshot"
+            return DELETE_OBJECT.step(DeleteObject(target, snapshot), subject, cloud)
+    raise CoterieError(f"a cleanup has no action {item['action']!r}")

@@ -8,13 +8,15 @@ from typing import Any
 from coterie.cleanup.options import Options
 from coterie.cleanup.proposal import Proposal, propose
 from coterie.cleanup.stages import reclaims, sweep_stages
+from coterie.cleanup.survey import SURVEY
 from coterie.cleanup.sweep import ORDER
+from coterie.cleanup.weigh import Survey
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ledger.rows import cleanups, clouds, deletion_candidates, identity, objects
 from coterie.ledger.rows.cleanups import CleanupRow
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.work import tasks
-from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work.tasks import NewStage, NewTask
 
 _REMEMBERED = 50  # runs
 
@@ -30,9 +32,7 @@ def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
             for kind in ORDER:
                 if kind in (options.kinds or ORDER) and kind not in options.not_kinds:
                     cleanups.start_survey(tx, number, name, kind)
-                    data = {"cleanup": number, "kind": kind}
-                    where = (name, cloud.driver, cloud.conductor_group)
-                    steps.append(NewStep("cleanup.survey", "begin", f"{kind}@{name}", data, None, *where))
+                    steps.append(SURVEY.step(Survey(number, kind), f"{kind}@{name}", cloud))
         stage = NewStage("survey", steps, max_in_flight=8)
         task = tasks.create(tx, NewTask("survey", None, [stage], requested_by=by, opening=f"cleanup {number}"))
         cleanups.set_survey_task(tx, number, task)

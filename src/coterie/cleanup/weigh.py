@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
+from dataclasses import dataclass, field
 
 from coterie.cleanup.findings import Finding, judge, judge_absent
 from coterie.cpi.contract import CloudObject, Kind, Mark
@@ -17,11 +17,33 @@ BATCH = 500
 _CONFIRMED = 100  # missing objects that are asked for one by one
 
 
-def where(work: Work) -> tuple[int, str, str]:
-    return work.data["cleanup"], work.data["kind"], work.claim.cloud or ""
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Changes no cloud; a page is committed with the place to go on from."""
+
+    cleanup: int
+    kind: Kind
 
 
-def weigh(work: Work, found: Sequence[CloudObject]) -> None:
+@dataclass(slots=True)
+class SurveyProgress:
+    started: float | None = None
+    calls: int = 0
+    pages: int = 0
+    counts: dict[str, int] = field(default_factory=dict)  # by verdict
+    cursor: str | None = None
+    after: str = ""  # the last row of the ledger that was looked at
+    asked: int = 0  # missing objects that were looked up one by one
+
+
+SurveyWork = Work[Survey, SurveyProgress]
+
+
+def where(work: SurveyWork) -> tuple[int, Kind, str]:
+    return work.params.cleanup, work.params.kind, work.cloud
+
+
+def weigh(work: SurveyWork, found: Sequence[CloudObject]) -> None:
     for begin in range(0, len(found), BATCH):
         batch = found[begin : begin + BATCH]
         cleanup, kind, cloud = where(work)
@@ -48,7 +70,7 @@ def _seen(kind: str, cloud: str, records: Iterable[Record]) -> Iterator[str]:
 
 
 def _note(
-    work: Work, thing: CloudObject, record: Record | None, finding: Finding, mark: Suspect | None, now: float
+    work: SurveyWork, thing: CloudObject, record: Record | None, finding: Finding, mark: Suspect | None, now: float
 ) -> None:
     _count(work, finding)
     if finding.verdict in ("in_use", "foreign"):
@@ -57,7 +79,7 @@ def _note(
     _found(work, finding, record, thing, since=since, doomed=bool(mark and mark.doomed))
 
 
-def _mark(work: Work, thing: CloudObject, finding: Finding, mark: Suspect | None, now: float) -> float | None:
+def _mark(work: SurveyWork, thing: CloudObject, finding: Finding, mark: Suspect | None, now: float) -> float | None:
     """Since when it has been unused. Only what may be deleted is marked; what undo has saved stays so."""
     cleanup, kind, cloud = where(work)
     if finding.action != "delete":
@@ -77,7 +99,7 @@ def _mark(work: Work, thing: CloudObject, finding: Finding, mark: Suspect | None
     return mark.since
 
 
-def weigh_absent(work: Work, record: Record) -> None:
+def weigh_absent(work: SurveyWork, record: Record) -> None:
     finding = judge_absent(record)
     if finding.verdict == "in_use":
         return
@@ -87,22 +109,22 @@ def weigh_absent(work: Work, record: Record) -> None:
     _found(work, finding, record, None)
 
 
-def _confirmed(work: Work, record: Record) -> bool:
+def _confirmed(work: SurveyWork, record: Record) -> bool:
     """A row may have been filled in while the list was read; so the cloud is asked once more, but not for ever."""
-    work.data["asked"] = work.data.get("asked", 0) + 1
-    if work.data["asked"] > _CONFIRMED:
+    work.progress.asked += 1
+    if work.progress.asked > _CONFIRMED:
         return True
-    work.data["calls"] += 1
-    return work.cpi.find(cast(Kind, work.data["kind"]), Mark(work.director_uuid, record.intent)) is None
+    work.progress.calls += 1
+    return work.cpi.find(work.params.kind, Mark(work.director_uuid, record.intent)) is None
 
 
-def _count(work: Work, finding: Finding) -> None:
-    counts = work.data["counts"]
-    counts[finding.verdict] = counts.get(finding.verdict, 0) + 1
+def _count(work: SurveyWork, finding: Finding) -> None:
+    counts = work.progress.counts
+    work.progress.counts = {**counts, finding.verdict: counts.get(finding.verdict, 0) + 1}
 
 
 def _found(
-    work: Work,
+    work: SurveyWork,
     finding: Finding,
     record: Record | None,
     thing: CloudObject | None,

@@ -20,7 +20,7 @@ from coterie.cpi.load import driver_names
 from coterie.engine.clouds import Clouds
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.fence import Lease, Observer
-from coterie.engine.flow import Work
+from coterie.engine.flow import Flow, Work
 from coterie.engine.retry import Retry
 from coterie.engine.runner import Runner
 from coterie.engine.unopened import Unopened
@@ -211,11 +211,12 @@ class Conductor:
         self._inbox.put(taken)
         return 0.0
 
-    def _open_work(self, claim: Claim) -> Work:
+    def _open_work(self, claim: Claim, flow: Flow[Any, Any]) -> Work[Any, Any]:
         self._lease.require()
+        params, progress = flow.read(claim.data)
         cpi = self._open_cloud(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
-        return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, dict(claim.data), memory)
+        return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, params, progress, memory)
 
     def _open_cloud(self, cloud: str) -> Cpi:
         try:

@@ -1,14 +1,15 @@
 """Creates a cloud object exactly once: the life of an intent, for every kind that has a ledger row.
 
-A call under an intent is made only by the claim for which the intent is *clear*: the one that committed it, or the
-one after an error which proved that nothing was made. Every other claim asks the cloud for the mark first, and calls
-only to finish what is there.
+A call under an intent is made only by the claim that knows the intent to be *uncalled*: the one that committed it, or
+the one after an error which proved that nothing was made. Every other claim first looks in the cloud for the mark, and
+calls only to finish what it finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark, OutcomeUnknown
 from coterie.engine.flow import Fail, Move, Wait, Work
@@ -20,69 +21,103 @@ Call = Callable[[Mark], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
-    """The object is there. `reclaimed`: its creation was thought failed."""
+class Uncalled:
+    """Nothing was made under this intent, as far as the claim with this epoch knows."""
 
-    cid: str
-    reclaimed: bool = False
+    intent: str
+    epoch: int
+
+    @staticmethod
+    def of_wire(value: Sequence[Any]) -> Uncalled:
+        return Uncalled(*value)
+
+    def wire(self) -> list[Any]:
+        return [self.intent, self.epoch]
+
+
+class Creating(Protocol):
+    """Progress of a flow that creates objects. The field is stored as `clear`."""
+
+    uncalled: Uncalled | None
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Created:
+    """The object is there."""
+
+    cid: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotCreated:
     """Nothing was made under this intent, and it is closed; a new try needs a new one."""
 
 
-def clear(work: Work, intent: str) -> None:
+def note_uncalled(work: Work[Any, Creating], intent: str) -> None:
     """Call in the label that commits the intent: no call has been made under it yet."""
-    work.data["clear"] = [intent, work.claim.epoch]
+    work.progress.uncalled = Uncalled(intent, work.claim.epoch)
 
 
-def create_once(work: Work, kind: Kind, intent: str, call: Call) -> Landed | Lost | Move:
-    if work.data.get("clear") == [intent, work.claim.epoch]:
-        return _called(work, kind, intent, call)
-    return resume(work, kind, intent, call)
+def is_uncalled_after_failure(work: Work[Any, Creating], intent: str) -> bool:
+    """Whether the error that has just ended the step proved that nothing was made."""
+    return work.progress.uncalled == Uncalled(intent, work.claim.epoch + 1)
 
 
-def resume(work: Work, kind: Kind, intent: str, call: Call) -> Landed | Lost | Move:
-    """Go on with a call whose answer we do not have. Whoever made what is found may have died before it was finished:
-    by contract, a create under the mark of a thing that is there finishes it. A VM that is broken is taken as it is:
-    its flow replaces it."""
-    sought = _sought(work, kind, intent)
-    if not isinstance(sought, CloudObject):
-        return sought
-    if kind == "vm" and sought.state == "error":
-        return _landed(work, kind, intent, sought.cid, sought)
-    return _called(work, kind, intent, call, sought)
+def create_once(work: Work[Any, Creating], kind: Kind, intent: str, call: Call) -> Created | NotCreated | Move:
+    if work.progress.uncalled == Uncalled(intent, work.claim.epoch):
+        return _call(work, kind, intent, call)
+    return resume_create(work, kind, intent, call)
 
 
-def settle(work: Work, kind: Kind, intent: str) -> Landed | Lost | Move:
-    """Find out what became of a call whose answer we do not have, to remove or keep what it made."""
-    sought = _sought(work, kind, intent)
-    return _landed(work, kind, intent, sought.cid, sought) if isinstance(sought, CloudObject) else sought
+def resume_create(work: Work[Any, Creating], kind: Kind, intent: str, call: Call) -> Created | NotCreated | Move:
+    """Go on after a call whose answer is lost. What it made may be half-made: by contract, a create under the mark of
+    an object that is there finishes it. A broken VM is taken as it is: its flow replaces it."""
+    found = _find(work, kind, intent)
+    if not isinstance(found, CloudObject):
+        return found
+    if kind == "vm" and found.state == "error":
+        return _record(work, kind, intent, found.cid, found)
+    return _call(work, kind, intent, call, found)
 
 
-def _called(work: Work, kind: Kind, intent: str, call: Call, found: CloudObject | None = None) -> Landed | Lost | Move:
+def find_created(work: Work[Any, Any], kind: Kind, intent: str) -> Created | NotCreated | Move:
+    """Find out what became of a call whose answer is lost, to remove or keep what it made."""
+    found = _find(work, kind, intent)
+    return _record(work, kind, intent, found.cid, found) if isinstance(found, CloudObject) else found
+
+
+def close_failed_intent(work: Work[Any, Creating], intent: str) -> None:
+    """For a flow's `on_failure`: the intent ends as gone if nothing can be there, else it stays unknown."""
+    if is_uncalled_after_failure(work, intent):
+        work.write(objects.record_gone(intent))
+    else:
+        work.write(objects.record_unknown(intent))
+
+
+def _call(
+    work: Work[Any, Creating], kind: Kind, intent: str, call: Call, found: CloudObject | None = None
+) -> Created | NotCreated | Move:
     try:
         cid = call(Mark(work.director_uuid, intent))
     except OutcomeUnknown as unknown:
         work.write(objects.record_unknown(intent))
-        work.say("object.doubt", f"{unknown}: asking the cloud whether the {kind} is there")
+        work.say("object.doubt", f"{unknown}: looking in the cloud for the {kind}")
         return Wait(_POLL_S, "the answer of the cloud was lost")
     except CpiError:
-        # Any other error of the contract says that nothing was left behind: the next claim may call again.
-        work.data["clear"] = [intent, work.claim.epoch + 1]
+        # By contract any other error left nothing behind: the next claim may call again.
+        work.progress.uncalled = Uncalled(intent, work.claim.epoch + 1)
         raise
-    return _landed(work, kind, intent, cid, found)
+    return _record(work, kind, intent, cid, found)
 
 
-def _landed(work: Work, kind: Kind, intent: str, cid: str, found: CloudObject | None) -> Landed:
+def _record(work: Work[Any, Any], kind: Kind, intent: str, cid: str, found: CloudObject | None) -> Created:
     work.write(objects.record_created(intent, cid))
     if found is not None:
         work.say("object.reclaimed", f"found the {kind} {cid} by its mark; it is used", cid=cid)
-    return Landed(cid, reclaimed=found is not None)
+    return Created(cid)
 
 
-def _sought(work: Work, kind: Kind, intent: str) -> CloudObject | Lost | Move:
+def _find(work: Work[Any, Any], kind: Kind, intent: str) -> CloudObject | NotCreated | Move:
     if not work.cpi.capabilities().finds:
         return Fail(_undecidable(work, kind, intent))
     found = work.cpi.find(kind, Mark(work.director_uuid, intent))
@@ -92,24 +127,16 @@ def _sought(work: Work, kind: Kind, intent: str) -> CloudObject | Lost | Move:
         row = objects.get(tx, intent)
     if row is None or row.doubt_since is None:
         work.write(objects.record_unknown(intent))
-        return Wait(_POLL_S, f"asking the cloud for a {kind} that may still turn up")
+        return Wait(_POLL_S, f"looking for a {kind} that may still turn up")
     left = row.doubt_since + work.cpi.capabilities().settle_s - work.moment
     if left > 0:
-        return Wait(min(left, _POLL_S), f"asking the cloud for a {kind} that may still turn up")
+        return Wait(min(left, _POLL_S), f"looking for a {kind} that may still turn up")
     work.write(objects.record_gone(intent, tombstone=True))
     work.say("object.given_up", f"no {kind} with mark {intent} turned up; should it come later, it is an orphan")
-    return Lost()
+    return NotCreated()
 
 
-def close_failed(work: Work, intent: str) -> None:
-    """In a flow's `failed`: the intent ends as gone if nothing can be there, else it stays unknown."""
-    if work.data.get("clear") == [intent, work.claim.epoch + 1]:
-        work.write(objects.record_gone(intent))
-    else:
-        work.write(objects.record_unknown(intent))
-
-
-def _undecidable(work: Work, kind: Kind, intent: str) -> CoterieError:
+def _undecidable(work: Work[Any, Any], kind: Kind, intent: str) -> CoterieError:
     reason = work.cpi.capabilities().unsupported["find"]
     return CoterieError(
         f"whether the {kind} for {work.claim.subject} was made is unknown",

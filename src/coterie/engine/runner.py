@@ -6,9 +6,11 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 from coterie.engine.flow import Done, Fail, Flow, Flows, Move, Next, Skip, Wait, Work
 from coterie.engine.retry import Retry
+from coterie.engine.stored import StepTooNew
 from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.errors import is_outage
 from coterie.ledger.rows.events import Event
@@ -22,7 +24,9 @@ log = logging.getLogger(__name__)
 class Runner:
     """Turns what labels return or raise into outcomes."""
 
-    def __init__(self, flows: Flows, open_work: Callable[[Claim], Work], retry: Retry) -> None:
+    def __init__(
+        self, flows: Flows, open_work: Callable[[Claim, Flow[Any, Any]], Work[Any, Any]], retry: Retry
+    ) -> None:
         self._flows = flows
         self._open_work = open_work
         self._retry = retry
@@ -34,16 +38,16 @@ class Runner:
         the flow itself."""
         flow, work = self._flows[claim.flow], None
         try:
-            work = self._open_work(claim)
+            work = self._open_work(claim, flow)
             _check_deadline(claim)
             with trace.span(f"step {claim.flow}.{claim.label}", _about(claim), task=_task(work)) as said:
-                made = _outcome(work, flow, flow.label(claim.label)(work))
+                made = _outcome(work, flow, flow.labels[claim.label](work))
                 said["coterie.move"] = made.move
             return made
         except LeaseLost:
             raise
-        except KeyMissing as missing:
-            return self._keyless(claim, missing)
+        except (KeyMissing, StepTooNew) as unable:
+            return self._leave_to_another(claim, unable)
         except CoterieError as error:
             return self._failure(flow, claim, work, error)
         except Exception as error:
@@ -57,22 +61,23 @@ class Runner:
             )
             return self._failure(flow, claim, work, unexpected)
 
-    def _keyless(self, claim: Claim, missing: KeyMissing) -> Outcome:
-        """To fail would end the whole share of a conductor that lacks one file, with its nodes half-way."""
+    def _leave_to_another(self, claim: Claim, unable: CoterieError) -> Outcome:
+        """This conductor lacks a key or is too old. A failure would end its whole share, with nodes half-way."""
         rest = self._retry.keyless_s
         outcome = Outcome(
-            claim, "wait", claim.label, claim.data, attempt=claim.attempt, delay_s=rest, error=missing.facts()
+            claim, "wait", claim.label, claim.data, attempt=claim.attempt, delay_s=rest, error=unable.facts()
         )
         if (claim.task, claim.cloud) not in self._told:  # it may last for hours, and each of many steps comes here
             self._told.add((claim.task, claim.cloud))
-            _say(outcome, "step.keyless", f"{missing}; looking again every {rest:.0f} s", missing)
+            kind = "step.keyless" if isinstance(unable, KeyMissing) else "step.too_new"
+            _say(outcome, kind, f"{unable}; looking again every {rest:.0f} s", unable)
         return outcome
 
-    def _failure(self, flow: Flow, claim: Claim, work: Work | None, error: CoterieError) -> Outcome:
+    def _failure(self, flow: Flow[Any, Any], claim: Claim, work: Work[Any, Any] | None, error: CoterieError) -> Outcome:
         attempt = claim.attempt + 1
         delay = self._retry.delay(error, attempt, self._chance)
         if delay is not None:
-            data = work.data if work else claim.data
+            data = work.data() if work else claim.data
             outcome = Outcome(claim, "wait", claim.label, data, attempt=attempt, delay_s=delay, error=error.facts())
             RETRIES.add(claim.flow, error.code)
             _say(outcome, "step.retry", f"{error}; trying again in {delay:.1f} s", error)
@@ -81,8 +86,8 @@ class Runner:
             return _failed(claim, claim.data, error)
         work.writes.clear()  # what the label meant to write once its call had succeeded
         work.events.clear()
-        flow.failed(work, error)
-        outcome = _failed(claim, work.data, error)
+        flow.on_failure(work, error)
+        outcome = _failed(claim, work.data(), error)
         outcome.writes, outcome.events = work.writes, work.events + outcome.events
         return outcome
 
@@ -96,7 +101,7 @@ def _check_deadline(claim: Claim) -> None:
         )
 
 
-def _task(work: Work) -> str:
+def _task(work: Work[Any, Any]) -> str:
     return f"{work.director_uuid}:{work.claim.task}"
 
 
@@ -110,28 +115,28 @@ def _about(claim: Claim) -> dict[str, str | int]:
     }
 
 
-def _outcome(work: Work, flow: Flow, move: Move) -> Outcome:
+def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move) -> Outcome:
     claim = work.claim
     match move:
         case Next(label):
-            outcome = Outcome(claim, "next", label, work.data)
+            outcome = Outcome(claim, "next", label, work.data())
         case Wait(seconds, why, label):
             outcome = Outcome(
-                claim, "wait", label or claim.label, work.data, delay_s=seconds, error={"code": "waiting", "why": why}
+                claim, "wait", label or claim.label, work.data(), delay_s=seconds, error={"code": "waiting", "why": why}
             )
         case Done():
-            outcome = Outcome(claim, "done", claim.label, work.data)
+            outcome = Outcome(claim, "done", claim.label, work.data())
         case Skip():
-            outcome = Outcome(claim, "skip", claim.label, work.data)
+            outcome = Outcome(claim, "skip", claim.label, work.data())
         case Fail(error):
-            flow.failed(work, error)
-            outcome = _failed(claim, work.data, error)
+            flow.on_failure(work, error)
+            outcome = _failed(claim, work.data(), error)
     outcome.writes = work.writes
     outcome.events = work.events + outcome.events
     return outcome
 
 
-def _failed(claim: Claim, data: dict[str, object], error: CoterieError) -> Outcome:
+def _failed(claim: Claim, data: dict[str, Any], error: CoterieError) -> Outcome:
     outcome = Outcome(claim, "fail", claim.label, data, error=error.facts())
     _say(outcome, "step.failed", str(error), error)
     return outcome

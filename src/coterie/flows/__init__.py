@@ -1,30 +1,28 @@
 """One workflow per file, and the table that names them."""
 
-from coterie.engine.flow import Flow
-from coterie.flows.disk import DeleteDisk
-from coterie.flows.enrolled import DestroyNode
-from coterie.flows.grant import Grant
-from coterie.flows.group import CreateGroup, DeleteGroup, RepairGroup, UpdateGroup
-from coterie.flows.look import Look
-from coterie.flows.node import CreateNode, DeleteNode, RecreateNode, UpdateNode
-from coterie.flows.reclaim import ReclaimNode
-from coterie.flows.stemcell import DeleteStemcell, UploadStemcell
+from coterie.engine.flow import by_name
+from coterie.flows.disk import DELETE_DISK
+from coterie.flows.enrolled import DESTROY_NODE
+from coterie.flows.grant import GRANT
+from coterie.flows.group import CREATE_GROUP, DELETE_GROUP, REPAIR_GROUP, UPDATE_GROUP
+from coterie.flows.look import LOOK
+from coterie.flows.node import CREATE_NODE, DELETE_NODE, RECLAIM_NODE, RECREATE_NODE, UPDATE_NODE
+from coterie.flows.stemcell import DELETE_STEMCELL, UPLOAD_STEMCELL
 
-_ALL: tuple[Flow, ...] = (
-    UploadStemcell(),
-    DeleteStemcell(),
-    CreateGroup(),
-    UpdateGroup(),
-    RepairGroup(),
-    DeleteGroup(),
-    CreateNode(),
-    RecreateNode(),
-    UpdateNode(),
-    DeleteNode(),
-    ReclaimNode(),
-    DestroyNode(),
-    DeleteDisk(),
-    Look(),
-    Grant(),
+FLOWS = by_name(
+    UPLOAD_STEMCELL,
+    DELETE_STEMCELL,
+    CREATE_GROUP,
+    UPDATE_GROUP,
+    REPAIR_GROUP,
+    DELETE_GROUP,
+    CREATE_NODE,
+    RECREATE_NODE,
+    UPDATE_NODE,
+    DELETE_NODE,
+    RECLAIM_NODE,
+    DESTROY_NODE,
+    DELETE_DISK,
+    LOOK,
+    GRANT,
 )
-FLOWS: dict[str, Flow] = {flow.name: flow for flow in _ALL}

@@ -1,24 +1,31 @@
-"""Kept disks: deleted only when a person says so, by name."""
+"""Deletes a kept disk: only when a person names it."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 from coterie.cpi.contract import DiskNotFound
-from coterie.engine.flow import Done, Flow, Move, Work
+from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 from coterie.ledger.rows import objects
 
 
-class DeleteDisk(Flow):
-    """data: intent, cid. There is no undo for data: the request says `deleting` before the first call."""
+@dataclass(frozen=True, slots=True)
+class DeleteDisk:
+    """There is no undo for data: the request writes `deleting` before the first call."""
 
-    name: ClassVar[str] = "disk.delete"
+    intent: str
+    cid: str
 
-    def begin(self, work: Work) -> Move:
-        try:
-            work.cpi.delete_disk(work.data["cid"])
-        except DiskNotFound:
-            work.say("disk.gone", f"disk {work.data['cid']} was gone already")
-        work.write(objects.record_gone(work.data["intent"]))
-        work.say("disk.deleted", f"disk {work.data['cid']}")
-        return Done()
+
+def _delete(work: Work[DeleteDisk, NoProgress]) -> Move:
+    disk = work.params
+    try:
+        work.cpi.delete_disk(disk.cid)
+    except DiskNotFound:
+        work.say("disk.gone", f"disk {disk.cid} was gone already")
+    work.write(objects.record_gone(disk.intent))
+    work.say("disk.deleted", f"disk {disk.cid}")
+    return Done()
+
+
+DELETE_DISK = Flow("disk.delete", DeleteDisk, NoProgress, {"begin": _delete})

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
-from coterie.engine.flow import Done, Flow, Move, Work
+from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 
 
-class Grant(Flow):
-    """data: user, groups. Repeatable; taking rights away is the cloud's administrator's business."""
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Repeatable. Taking rights away is left to the cloud's administrator. `groups`: rights on server groups too."""
 
-    name: ClassVar[str] = "cloud.grant"
+    user: str
+    groups: bool
 
-    def begin(self, work: Work) -> Move:
-        for line in work.cpi.grant(work.data["user"], groups=work.data["groups"]):
-            work.say("cloud.granted", line)
-        return Done()
+
+def _grant(work: Work[Grant, NoProgress]) -> Move:
+    for line in work.cpi.grant(work.params.user, groups=work.params.groups):
+        work.say("cloud.granted", line)
+    return Done()
+
+
+GRANT = Flow("cloud.grant", Grant, NoProgress, {"begin": _grant})

@@ -1,11 +1,13 @@
-"""Server groups: created before the first VM, updated, deleted after the last one."""
+"""Server groups: created before the first VM, updated, repaired, deleted after the last VM."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, GroupView, Mark, is_adopted
-from coterie.engine.flow import Done, Flow, Move, Next, Skip, Wait, Work
+from coterie.engine.flow import Done, Flow, Move, Next, NoProgress, Skip, Wait, Work
+from coterie.engine.stored import in_form
 from coterie.errors import CoterieError, NotFound
 from coterie.group.remedy import remedy
 from coterie.ledger.rows import groups, nodes
@@ -14,69 +16,88 @@ from coterie.ledger.rows.groups import GroupRow
 _IN_USE_TRIES = 20
 
 
-class CreateGroup(Flow):
-    """data: intent, metadata. Idempotent per mark by contract, so a repeat is simply the same call.
+@dataclass(frozen=True, slots=True)
+class CreateGroup:
+    """Idempotent per mark by contract, so a repeat is the same call. Undone by DeleteGroup, which a later plan has
+    when no instance group uses the group any more."""
 
-    Undone by DeleteGroup, which the next plan asks for when nobody wants the group any more.
-    """
-
-    name: ClassVar[str] = "group.create"
-
-    def begin(self, work: Work) -> Move:
-        row = _row(work)
-        metadata = GroupMetadata.of_wire(work.data["metadata"])
-        cid = work.cpi.create_server_group(metadata, mark=Mark(work.director_uuid, row.intent))
-        work.write(groups.move(row, "live", cid=cid))
-        what = f"{cid} ({metadata.policy or 'security groups only'})"
-        if is_adopted(cid):
-            work.say("group.adopted", f"the operator's server group {what}", cid=cid)
-        else:
-            work.say("group.ready", f"server group {what}", cid=cid)
-        return Done()
+    intent: str
+    metadata: GroupMetadata = field(metadata=in_form(GroupMetadata))
 
 
-class UpdateGroup(Flow):
-    """data: intent, cid, metadata. Repeatable; the way back is another update."""
+@dataclass(frozen=True, slots=True)
+class UpdateGroup:
+    """Repeatable; the way back is another update."""
 
-    name: ClassVar[str] = "group.update"
-
-    def begin(self, work: Work) -> Move:
-        row, metadata = _row(work), GroupMetadata.of_wire(work.data["metadata"])
-        work.cpi.update_server_group(work.data["cid"], metadata)
-        work.write(groups.change(work.data["intent"], metadata=metadata.wire(), drift=None))
-        if row.state == "missing":
-            work.write(groups.move(row, "live"))
-        work.say("group.updated", f"server group {work.data['cid']}: {work.data['reason']}")
-        return Done()
+    intent: str
+    cid: str
+    reason: str
+    metadata: GroupMetadata = field(metadata=in_form(GroupMetadata))
 
 
-class RepairGroup(Flow):
-    """data: intent. What the cloud lost of a group is made again, for the VMs that belong to it. Repeatable; there is
-    nothing to undo. Where the cloud cannot do that, deploying again replaces the group."""
+@dataclass(frozen=True, slots=True)
+class RepairGroup:
+    """What the cloud lost of a group is made again, for the VMs that belong to it. Repeatable; there is nothing to
+    undo. Where the cloud cannot do that, deploying again replaces the group."""
 
-    name: ClassVar[str] = "group.repair"
-
-    def begin(self, work: Work) -> Move:
-        row = _row(work)
-        cid = row.cid or Mark(work.director_uuid, row.intent).group_cid
-        work.cpi.update_server_group(cid, GroupMetadata.of_wire(row.metadata))
-        view = work.cpi.inspect_server_group(cid)
-        if view.state in ("missing", "drifted"):
-            raise GroupMissing(
-                f"server group {cid} is still {view.state}",
-                why="; ".join(view.notes),
-                remedy=_beyond_repair(work, row, view),
-            )
-        work.write(groups.change(row.intent, drift=None))
-        if row.state == "missing":
-            work.write(groups.move(row, "live"))
-        work.say("group.repaired", f"server group {cid}: {view.state}, {len(view.members)} members", cid=cid)
-        return Done()
+    intent: str
 
 
-def _beyond_repair(work: Work, row: GroupRow, view: GroupView) -> str:
-    other = view.policy != row.policy
-    if view.state == "drifted" and not other:
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """The ledger and the cloud must both show the group empty, so there is nothing to undo."""
+
+    intent: str
+
+
+@dataclass(slots=True)
+class DeleteGroupProgress:
+    busy: int = 0  # how often the cloud has said that the group is in use
+
+
+def _create(work: Work[CreateGroup, NoProgress]) -> Move:
+    row, metadata = _row(work, work.params.intent), work.params.metadata
+    cid = work.cpi.create_server_group(metadata, mark=Mark(work.director_uuid, row.intent))
+    work.write(groups.move(row, "live", cid=cid))
+    what = f"{cid} ({metadata.policy or 'security groups only'})"
+    if is_adopted(cid):
+        work.say("group.adopted", f"the operator's server group {what}", cid=cid)
+    else:
+        work.say("group.ready", f"server group {what}", cid=cid)
+    return Done()
+
+
+def _update(work: Work[UpdateGroup, NoProgress]) -> Move:
+    params = work.params
+    row = _row(work, params.intent)
+    work.cpi.update_server_group(params.cid, params.metadata)
+    work.write(groups.change(params.intent, metadata=params.metadata.wire(), drift=None))
+    if row.state == "missing":
+        work.write(groups.move(row, "live"))
+    work.say("group.updated", f"server group {params.cid}: {params.reason}")
+    return Done()
+
+
+def _repair(work: Work[RepairGroup, NoProgress]) -> Move:
+    row = _row(work, work.params.intent)
+    cid = _cid(work, row)
+    work.cpi.update_server_group(cid, GroupMetadata.of_wire(row.metadata))
+    view = work.cpi.inspect_server_group(cid)
+    if view.state in ("missing", "drifted"):
+        raise GroupMissing(
+            f"server group {cid} is still {view.state}",
+            why="; ".join(view.notes),
+            remedy=_remedy_beyond_repair(work, row, view),
+        )
+    work.write(groups.change(row.intent, drift=None))
+    if row.state == "missing":
+        work.write(groups.move(row, "live"))
+    work.say("group.repaired", f"server group {cid}: {view.state}, {len(view.members)} members", cid=cid)
+    return Done()
+
+
+def _remedy_beyond_repair(work: Work[RepairGroup, NoProgress], row: GroupRow, view: GroupView) -> str:
+    if view.state == "drifted" and view.policy == row.policy:
         return (
             "mend in the cloud what it says, or make those nodes anew: coterie deploy MANIFEST --recreate --node NODE"
         )
@@ -84,51 +105,60 @@ def _beyond_repair(work: Work, row: GroupRow, view: GroupView) -> str:
     return remedy("drifted", moves_members=moves, adopted=row.adopted, other_policy=True)
 
 
-class DeleteGroup(Flow):
-    """data: intent. The ledger and the cloud must both show it empty. Nothing to undo: it held nobody."""
-
-    name: ClassVar[str] = "group.delete"
-
-    def begin(self, work: Work) -> Move:
-        row = _row(work)
-        if row.state == "gone":
-            return Done()
-        with work.ledger.read() as tx:
-            members = nodes.in_group(tx, row.intent)
-        if members:
-            # They should have moved or gone before: that they did not is told where it went wrong.
-            work.say("group.kept", f"{members} of our nodes still have a VM in it; the next deploy looks again")
-            return Skip()
-        work.write(groups.move(row, "deleting"))
-        return Next("delete")
-
-    def delete(self, work: Work) -> Move:
-        row = _row(work)
-        cid = row.cid or Mark(work.director_uuid, row.intent).group_cid
-        try:
-            work.cpi.delete_server_group(cid)
-        except GroupInUse as busy:
-            # Clouds let go of a deleted VM late; a foreign member never goes, so the patience is bounded.
-            work.data["busy"] = work.data.get("busy", 0) + 1
-            if work.data["busy"] >= _IN_USE_TRIES:
-                raise
-            return Wait(1.0, str(busy))
-        work.write(groups.move(row, "gone"))
-        if row.adopted:
-            work.say("group.left", f"the operator's server group {row.cid or row.name}; it stays as it is")
-        else:
-            work.say("group.deleted", f"server group {cid}")
+def _begin_delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
+    row = _row(work, work.params.intent)
+    if row.state == "gone":
         return Done()
-
-    def failed(self, work: Work, error: CoterieError) -> None:
-        row = _row(work)
-        if row.state == "deleting":
-            work.write(groups.move(row, "live" if row.cid else "intended"))
-
-
-def _row(work: Work) -> GroupRow:
     with work.ledger.read() as tx:
-        row = groups.get(tx, work.data["intent"])
+        members = nodes.in_group(tx, row.intent)
+    if members:
+        # Their own steps, which should have moved or deleted them, have reported why they did not.
+        work.say("group.kept", f"{members} of our nodes still have a VM in it; the next deploy looks again")
+        return Skip()
+    work.write(groups.move(row, "deleting"))
+    return Next("delete")
+
+
+def _delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
+    row = _row(work, work.params.intent)
+    cid = _cid(work, row)
+    try:
+        work.cpi.delete_server_group(cid)
+    except GroupInUse as busy:
+        # Clouds count a deleted VM for a while; a foreign member never goes, so the number of tries is bounded.
+        work.progress.busy += 1
+        if work.progress.busy >= _IN_USE_TRIES:
+            raise
+        return Wait(1.0, str(busy))
+    work.write(groups.move(row, "gone"))
+    if row.adopted:
+        work.say("group.left", f"the operator's server group {row.cid or row.name}; it stays as it is")
+    else:
+        work.say("group.deleted", f"server group {cid}")
+    return Done()
+
+
+def _fail_delete(work: Work[DeleteGroup, DeleteGroupProgress], error: CoterieError) -> None:
+    row = _row(work, work.params.intent)
+    if row.state == "deleting":
+        work.write(groups.move(row, "live" if row.cid else "intended"))
+
+
+def _row(work: Work[Any, Any], intent: str) -> GroupRow:
+    with work.ledger.read() as tx:
+        row = groups.get(tx, intent)
     if row is None:
         raise NotFound(f"server group {work.claim.subject} is no longer in the ledger")
     return row
+
+
+def _cid(work: Work[Any, Any], row: GroupRow) -> str:
+    return row.cid or Mark(work.director_uuid, row.intent).group_cid
+
+
+CREATE_GROUP = Flow("group.create", CreateGroup, NoProgress, {"begin": _create})
+UPDATE_GROUP = Flow("group.update", UpdateGroup, NoProgress, {"begin": _update})
+REPAIR_GROUP = Flow("group.repair", RepairGroup, NoProgress, {"begin": _repair})
+DELETE_GROUP = Flow(
+    "group.delete", DeleteGroup, DeleteGroupProgress, {"begin": _begin_delete, "delete": _delete}, _fail_delete
+)

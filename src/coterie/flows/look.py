@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import ClassVar
+from dataclasses import dataclass
 
 from coterie.cpi.contract import CloudObject, GroupView
-from coterie.engine.flow import Done, Flow, Move, Work
+from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 from coterie.group.remedy import remedy
 from coterie.ledger.rows import groups, nodes
 from coterie.ledger.rows.groups import GroupRow
@@ -15,32 +15,35 @@ from coterie.ledger.rows.nodes import NodeRow
 _WATCHED = ("up", "dead", "missing")
 
 
-class Look(Flow):
+@dataclass(frozen=True, slots=True)
+class Look:
     """Compares the cloud's list with the nodes and records what is dead or missing; it changes no cloud."""
 
-    name: ClassVar[str] = "look"
 
-    def begin(self, work: Work) -> Move:
-        known = _watched(work)
-        if "survey" in work.cpi.capabilities().unsupported:
-            states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
-        else:
-            seen = _survey(work)
-            if seen is None:
-                work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
-                return Done()
-            states = {cid: found.state or "unknown" for cid, found in seen.items()}
-            states.update(_unlisted(work, known, states))
-        # Judged is only who was known before the cloud was asked and is still the same now: a VM that was made or
-        # removed in between must not look missing.
-        for cid, node in _watched(work).items():
-            if cid in known:
-                _judge(work, node, states.get(cid))
-        _look_at_groups(work)
-        return Done()
+LookWork = Work[Look, NoProgress]
 
 
-def _survey(work: Work) -> dict[str, CloudObject] | None:
+def _look(work: LookWork) -> Move:
+    known = _watched(work)
+    if "survey" in work.cpi.capabilities().unsupported:
+        states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
+    else:
+        seen = _survey(work)
+        if seen is None:
+            work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
+            return Done()
+        states = {cid: found.state or "unknown" for cid, found in seen.items()}
+        states.update(_unlisted(work, known, states))
+    # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
+    # removed in between must not look missing.
+    for cid, node in _watched(work).items():
+        if cid in known:
+            _judge(work, node, states.get(cid))
+    _look_at_groups(work)
+    return Done()
+
+
+def _survey(work: LookWork) -> dict[str, CloudObject] | None:
     seen: dict[str, CloudObject] = {}
     cursor: str | None = None
     while True:
@@ -53,19 +56,18 @@ def _survey(work: Work) -> dict[str, CloudObject] | None:
             return seen
 
 
-def _unlisted(work: Work, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:
-    """A list may leave out what is there: enrolled machines, VMs that somebody moved or renamed. They are asked for."""
-    asked = [cid for cid in known if cid not in listed]
-    return {cid: "running" for cid in asked if work.cpi.has_vm(cid)}
+def _unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:
+    """A list may leave out VMs that are there: enrolled, moved or renamed ones. Each of those is looked up."""
+    return {cid: "running" for cid in known if cid not in listed and work.cpi.has_vm(cid)}
 
 
-def _watched(work: Work) -> dict[str, NodeRow]:
+def _watched(work: LookWork) -> dict[str, NodeRow]:
     with work.ledger.read() as tx:
-        present = nodes.of_cloud(tx, work.claim.cloud or "")
+        present = nodes.of_cloud(tx, work.cloud)
     return {node.vm_cid: node for node in present if node.vm_cid and node.state in _WATCHED}
 
 
-def _judge(work: Work, node: NodeRow, state: str | None) -> None:
+def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
     now = {"running": "up", "unknown": node.state, None: "missing"}.get(state, "dead")
     if now == node.state:
         return
@@ -75,44 +77,47 @@ def _judge(work: Work, node: NodeRow, state: str | None) -> None:
     work.say(f"node.{now}", f"{of}{node.name} is {now}", node=node.uuid, deployment=node.deployment or None)
 
 
-def _look_at_groups(work: Work) -> None:
-    """A group that was deleted behind our back is missing, one that was changed has drifted; told once per change."""
+def _look_at_groups(work: LookWork) -> None:
+    """A group that was deleted behind our back is missing, one that was changed has drifted; one event per change."""
     if "inspect_server_group" in work.cpi.capabilities().unsupported:
         return
     with work.ledger.read() as tx:
-        rows = groups.of_cloud(tx, work.claim.cloud or "")
+        rows = groups.of_cloud(tx, work.cloud)
     for row in rows:
         _judge_group(work, row, work.cpi.inspect_server_group(row.cid or ""))
 
 
-def _judge_group(work: Work, row: GroupRow, view: GroupView) -> None:
+def _judge_group(work: LookWork, row: GroupRow, view: GroupView) -> None:
     gone = view.state == "missing"
     if gone != (row.state == "missing"):
         work.write(groups.move(row, "missing" if gone else "live"))
-        told = f"is missing: {_advice(work, row, view)}" if gone else "is there again"
-        _tell(work, row, "group.missing" if gone else "group.live", told, view.notes if gone else ())
+        what = f"is missing: {_advice(work, row, view)}" if gone else "is there again"
+        _say(work, row, "group.missing" if gone else "group.live", what, view.notes if gone else ())
     drift = sorted(view.notes) if view.state == "drifted" else None
     if drift == row.drift or (drift and _in_motion(work, row)):
         return
     work.write(groups.change(row.intent, drift=drift))
     if drift:
-        _tell(work, row, "group.drifted", f"is not as it was made: {_advice(work, row, view)}", drift)
+        _say(work, row, "group.drifted", f"is not as it was made: {_advice(work, row, view)}", drift)
     elif not gone:
-        _tell(work, row, "group.live", "is as it was made again")
+        _say(work, row, "group.live", "is as it was made again")
 
 
-def _advice(work: Work, row: GroupRow, view: GroupView) -> str:
+def _advice(work: LookWork, row: GroupRow, view: GroupView) -> str:
     moves, other = work.cpi.capabilities().moves_members, view.policy != row.policy
     return remedy(view.state, moves_members=moves, adopted=row.adopted, other_policy=other).replace("NAME", row.name)
 
 
-def _in_motion(work: Work, row: GroupRow) -> bool:
-    """Nodes of its deployment are being worked on: who moves is for a moment in no group, or in two."""
+def _in_motion(work: LookWork, row: GroupRow) -> bool:
+    """Nodes of its deployment are being changed: a VM that moves is for a moment in no group, or in two."""
     with work.ledger.read() as tx:
         present = nodes.of_deployment(tx, row.deployment)
     return any(node.state in ("changing", "deleting") for node in present)
 
 
-def _tell(work: Work, row: GroupRow, kind: str, told: str, notes: Sequence[str] = ()) -> None:
+def _say(work: LookWork, row: GroupRow, kind: str, what: str, notes: Sequence[str] = ()) -> None:
     why = f" ({'; '.join(notes)})" if notes else ""
-    work.say(kind, f"{row.deployment}: server group {row.name} {told}{why}", cid=row.cid)
+    work.say(kind, f"{row.deployment}: server group {row.name} {what}{why}", cid=row.cid)
+
+
+LOOK = Flow("look", Look, NoProgress, {"begin": _look})

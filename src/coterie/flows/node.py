@@ -1,205 +1,321 @@
-"""Nodes: made, made anew, changed in place, removed. One step is one node; its labels are the calls it takes.
+"""Nodes: created, recreated, updated in place, deleted, reclaimed. One step is one node; its labels are the calls.
 
-A node's VM is always settled and removed before another is intended, so that no node ever has two.
+A node's VM is always found and removed before another is intended, so that no node ever has two.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from coterie.cpi.contract import VMCreationFailed
-from coterie.engine.create_once import Landed, Lost, clear, close_failed, create_once
+from coterie.cpi.contract import VMNotFound
+from coterie.engine.create_once import (
+    Created,
+    NotCreated,
+    close_failed_intent,
+    create_once,
+    find_created,
+    is_uncalled_after_failure,
+    note_uncalled,
+    resume_create,
+)
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.errors import CoterieError, NotFound
-from coterie.flows.node_disk import DiskLabels, keep_disk, release_disk
-from coterie.flows.node_up import vm_labels
-from coterie.flows.node_vm import load, retire_vm, subject
-from coterie.ledger.rows import groups, nodes, objects
+from coterie.flows.node_disk import (
+    attach_disk,
+    change_disk,
+    create_disk,
+    ensure_disk,
+    fail_disk,
+    keep_disk,
+    release_disk,
+)
+from coterie.flows.node_params import (
+    CreateNode,
+    DeleteNode,
+    NodeProgress,
+    NodeToMake,
+    NodeWork,
+    ReclaimNode,
+    RecreateNode,
+    UpdateNode,
+)
+from coterie.flows.node_up import wait_until_up
+from coterie.ledger.rows import cleanups, groups, nodes, objects
+
+# -- from an intent to a node that is up --
 
 
-class _MakesVm(DiskLabels):
-    """The labels from an intent to a node that is up. data: wish, server_group (intent or null), reason."""
-
-    def retire(self, work: Work) -> Move:
-        return retire_vm(work) or Next("intend")
-
-    def intend(self, work: Work) -> Move:
-        node = subject(work)
-        intent = work.ids.intent()
-        work.write(
-            objects.intend(
-                intent, "vm", node.cloud, az=node.az, deployment=node.deployment, node=node.uuid, ref=node.name
-            ),
-            # The group is written with the intent: from now on there may be a VM in it.
-            nodes.change(
-                node.uuid,
-                az=node.az,
-                addresses=dict(node.addresses),
-                vm_intent=intent,
-                vm_cid=None,
-                server_group=work.data.get("server_group"),
-            ),
-            *nodes.leave_addresses(work.data.pop("leaves", {})),
-        )
-        work.data.update(vm=intent, agent_id=work.ids.uuid())
-        clear(work, intent)
-        return Next("create_vm")
-
-    def create_vm(self, work: Work) -> Move:
-        arguments = self._arguments(work)
-        if isinstance(arguments, Wait):
-            return arguments
-        done = create_once(work, "vm", work.data["vm"], lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
-        match done:
-            case Landed(cid):
-                work.data["cid"] = cid
-                work.write(nodes.change(_uuid(work), vm_cid=cid))
-                return Next("describe")
-            case Lost():
-                work.write(nodes.change(_uuid(work), vm_intent=None, server_group=None))
-                return Next("intend")
-        return done
-
-    def describe(self, work: Work) -> Move:
-        """Metadata and whatever follows may be repeated, so it needs no commit in between."""
-        node = subject(work)
-        labels = vm_labels(node, work.data["wish"], work.data["director"])
-        work.cpi.set_vm_metadata(work.data["cid"], labels)
-        if work.data["wish"]["disk"] is not None:
-            return self.want_disk(work, node)
-        doubt = keep_disk(work, "describe") if self.may_have_disk(work) else None
-        return doubt or self.await_up(work)
-
-    def may_have_disk(self, work: Work) -> bool:
-        return True
-
-    def failed(self, work: Work, error: CoterieError) -> None:
-        if work.claim.label == "create_vm":
-            close_failed(work, work.data["vm"])
-            if work.data.get("clear") == [work.data["vm"], work.claim.epoch + 1]:
-                work.write(nodes.change(_uuid(work), vm_intent=None, server_group=None))
-        self.disk_failed(work)
-        work.write(nodes.change(_uuid(work), state="failing", problem=error.facts()))
-
-    def _arguments(self, work: Work) -> tuple[Any, ...] | Wait:
-        wish = work.data["wish"]
-        image = work.recall(("image", work.claim.cloud, wish["stemcell"]), lambda: _image(work, wish["stemcell"]))
-        if image is None:
-            return Wait(1.0, f"stemcell {wish['stemcell']} is not in {work.claim.cloud} yet")
-        env = {**wish["env"], "bosh": {**wish["env"].get("bosh", {})}}
-        if wish["user_data"]:
-            env["user_data"] = wish["user_data"]
-        group = work.data["server_group"]
-        if group is not None:
-            cid = work.recall(("group", group), lambda: _group_cid(work, group))
-            if cid is None:
-                return Wait(1.0, f"the server group of {work.claim.subject} is not in {work.claim.cloud} yet")
-            env["bosh"]["server_group_cid"] = cid
-        disks = _disks(work) if self.may_have_disk(work) else []
-        return work.data["agent_id"], image, wish["vm"], wish["networks"], disks, env
+def _begin_create(work: Work[CreateNode, NodeProgress]) -> Move:
+    work.write(nodes.change(work.node, state="changing", problem=None))
+    return _intend_vm(work)
 
 
-class CreateNode(_MakesVm):
-    """No undo: a node that fails half-way keeps what was made for a person to look at, and the next plan says
-    what becomes of it; nothing of it is unknown to the ledger."""
-
-    name: ClassVar[str] = "node.create"
-
-    def begin(self, work: Work) -> Move:
-        work.write(nodes.change(_uuid(work), state="changing", problem=None))
-        return self.intend(work)
-
-    def may_have_disk(self, work: Work) -> bool:
-        """A new node has none, until this very step has made it."""
-        return "disk" in work.data
+def _begin_recreate(work: Work[RecreateNode, NodeProgress]) -> Move:
+    work.write(nodes.change(work.node, state="changing", problem=None))
+    work.say("node.recreating", work.params.node.reason)
+    return Next("retire")
 
 
-class RecreateNode(_MakesVm):
-    """Removes the old VM (its disk is kept), then makes a new one. No undo: the old VM cannot come back."""
-
-    name: ClassVar[str] = "node.recreate"
-
-    def begin(self, work: Work) -> Move:
-        work.write(nodes.change(_uuid(work), state="changing", problem=None))
-        work.say("node.recreating", work.data["reason"])
-        return Next("retire")
+def _remove_old_vm(work: NodeWork) -> Move:
+    return _remove_vm(work) or Next("intend")
 
 
-class UpdateNode(_MakesVm):
-    """Changes a node in place: its disk, its tags, its health check. Undone by another update."""
-
-    name: ClassVar[str] = "node.update"
-
-    def begin(self, work: Work) -> Move:
-        node = load(work)
-        work.data.update(cid=node.vm_cid, vm=node.vm_intent)
-        work.write(nodes.change(node.uuid, state="changing", problem=None))
-        return Next("regroup" if work.data.get("regrouped") else self._after(work))
-
-    def regroup(self, work: Work) -> Move:
-        """Repeatable by contract; where it fails the VM is still in its old group, and so says the ledger."""
-        group = work.data["server_group"]
-        cid = _group_cid(work, group) if group else None
-        if group and cid is None:
-            return Wait(1.0, f"the server group of {work.claim.subject} is not in {work.claim.cloud} yet")
-        work.cpi.change_server_group(work.data["cid"], cid)
-        work.write(nodes.change(_uuid(work), server_group=group))
-        work.say("node.regrouped", f"in server group {cid}" if cid else "in no server group")
-        return Next(self._after(work))
-
-    def _after(self, work: Work) -> str:
-        return "change_disk" if work.data["disk_changes"] else "describe"
-
-    def replace_broken(self, work: Work, state: str) -> Move:
-        raise VMCreationFailed(
-            f"the VM of {work.claim.subject} is in state {state}", remedy="deploy again, which makes it anew"
-        )
+def _intend_vm(work: NodeWork) -> Move:
+    node, spec, intent = work.params.node, work.params.node.spec, work.ids.intent()
+    work.write(
+        objects.intend(intent, "vm", spec.cloud, az=spec.az, deployment=node.deployment, node=work.node, ref=node.name),
+        # The group is written with the intent: from now on there may be a VM in it.
+        nodes.change(
+            work.node,
+            az=spec.az,
+            addresses=dict(node.addresses),
+            vm_intent=intent,
+            vm_cid=None,
+            server_group=node.server_group,
+        ),
+        *nodes.leave_addresses(work.progress.leaves),
+    )
+    work.progress.leaves = {}
+    work.progress.vm, work.progress.agent_id = intent, work.ids.uuid()
+    note_uncalled(work, intent)
+    return Next("create_vm")
 
 
-class DeleteNode(Flow):
-    """Removes the VM, then keeps or deletes the disks, then forgets the node. No undo: it is what was asked for."""
-
-    name: ClassVar[str] = "node.delete"
-
-    def begin(self, work: Work) -> Move:
-        work.write(nodes.change(_uuid(work), state="deleting", problem=None))
-        return Next("retire")
-
-    def retire(self, work: Work) -> Move:
-        return retire_vm(work) or Next("release_disks")
-
-    def release_disks(self, work: Work) -> Move:
-        rest = release_disk(work)
-        if rest is not None:
-            return rest
-        work.write(*nodes.forget(_uuid(work)))
-        work.say("node.deleted", work.data["reason"])
-        return Done()
-
-    def failed(self, work: Work, error: CoterieError) -> None:
-        work.write(nodes.change(_uuid(work), state="failing", problem=error.facts()))
+def _create_vm(work: NodeWork) -> Move:
+    arguments = _arguments(work)
+    if isinstance(arguments, Wait):
+        return arguments
+    vm = work.progress.vm or ""
+    result = create_once(work, "vm", vm, lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
+    match result:
+        case Created(cid):
+            work.progress.cid = cid
+            work.write(nodes.change(work.node, vm_cid=cid))
+            return Next("describe")
+        case NotCreated():
+            work.write(nodes.change(work.node, vm_intent=None, server_group=None))
+            return Next("intend")
+    return result
 
 
-def _uuid(work: Work) -> str:
-    if work.claim.node is None:
-        raise CoterieError(f"step {work.claim.id} names no node")
-    return work.claim.node
+def _arguments(work: NodeWork) -> tuple[Any, ...] | Wait:
+    """Those of create_vm."""
+    node, spec = work.params.node, work.params.node.spec
+    image = work.recall(("image", work.cloud, spec.stemcell), lambda: _image_cid(work, spec.stemcell))
+    if image is None:
+        return Wait(1.0, f"stemcell {spec.stemcell} is not in {work.cloud} yet")
+    env = {**spec.env, "bosh": {**spec.env.get("bosh", {})}}
+    if spec.user_data:
+        env["user_data"] = spec.user_data
+    group = node.server_group
+    if group is not None:
+        cid = work.recall(("group", group), lambda: _group_cid(work, group))
+        if cid is None:
+            return _wait_for_group(work)
+        env["bosh"]["server_group_cid"] = cid
+    disks = _disk_cids(work) if _may_have_disk(work) else []
+    return work.progress.agent_id, image, dict(spec.vm), dict(spec.networks), disks, env
 
 
-def _image(work: Work, stemcell: str) -> str | None:
+def _describe(work: NodeWork) -> Move:
+    """Metadata and whatever follows may be repeated, so it needs no commit in between."""
+    node = work.params.node
+    work.cpi.set_vm_metadata(work.progress.cid or "", _vm_metadata(node, work.node))
+    if node.spec.disk is not None:
+        return ensure_disk(work)
+    unsure = keep_disk(work, "describe") if _may_have_disk(work) else None
+    return unsure or wait_until_up(work)
+
+
+def _vm_metadata(node: NodeToMake, uuid: str) -> dict[str, str]:
+    """What a person sees on the VM, as BOSH names it."""
+    return {
+        **{str(key): str(value) for key, value in node.spec.tags.items()},
+        "director": node.director,
+        "deployment": node.deployment,
+        "id": uuid,
+        "job": node.instance_group,
+        "instance_group": node.instance_group,
+        "index": str(node.index),
+        "name": node.name,
+    }
+
+
+def _may_have_disk(work: NodeWork) -> bool:
+    """A new node has none, until this very step has made it."""
+    return not isinstance(work.params, CreateNode) or work.progress.disk is not None
+
+
+def _fail_node(work: NodeWork, error: CoterieError) -> None:
+    vm = work.progress.vm or ""
+    if work.claim.label == "create_vm":
+        close_failed_intent(work, vm)
+        if is_uncalled_after_failure(work, vm):
+            work.write(nodes.change(work.node, vm_intent=None, server_group=None))
+    fail_disk(work)
+    work.write(nodes.change(work.node, state="failing", problem=error.facts()))
+
+
+# -- changes in place --
+
+
+def _begin_update(work: Work[UpdateNode, NodeProgress]) -> Move:
     with work.ledger.read() as tx:
-        rows = [row for row in objects.images(tx, [stemcell]) if row.cloud == work.claim.cloud]
+        node = nodes.get(tx, work.node)
+    if node is None:
+        raise NotFound(f"node {work.claim.subject} is no longer in the ledger")
+    work.progress.cid, work.progress.vm = node.vm_cid, node.vm_intent
+    work.write(nodes.change(node.uuid, state="changing", problem=None))
+    return Next("regroup" if work.params.regrouped else _label_after_regroup(work))
+
+
+def _regroup(work: Work[UpdateNode, NodeProgress]) -> Move:
+    """Repeatable by contract. After a failure the VM is still in its old group, as the ledger says."""
+    group = work.params.node.server_group
+    cid = _group_cid(work, group) if group else None
+    if group and cid is None:
+        return _wait_for_group(work)
+    work.cpi.change_server_group(work.progress.cid or "", cid)
+    work.write(nodes.change(work.node, server_group=group))
+    work.say("node.regrouped", f"in server group {cid}" if cid else "in no server group")
+    return Next(_label_after_regroup(work))
+
+
+def _label_after_regroup(work: Work[UpdateNode, NodeProgress]) -> str:
+    return "change_disk" if work.params.disk_changes else "describe"
+
+
+# -- a VM that was created although its step had failed --
+
+
+def _begin_reclaim(work: Work[ReclaimNode, NodeProgress]) -> Move:
+    """Go on where the step that failed would have gone on."""
+    result = _resume_vm(work)
+    match result:
+        case Created(cid):
+            work.progress.cid = cid
+            work.write(nodes.change(work.node, vm_cid=cid, state="changing", problem=None))
+            work.write(cleanups.record_outcome(work.params.finding, "reclaimed"))
+            return Next("describe")
+        case NotCreated():
+            work.write(nodes.change(work.node, vm_intent=None, vm_cid=None, server_group=None))
+            work.write(cleanups.record_outcome(work.params.finding, "gone"))
+            work.say("node.not_reclaimed", "its VM is not there any more; deploy again to make it anew")
+            return Done()
+    return result
+
+
+def _resume_vm(work: Work[ReclaimNode, NodeProgress]) -> Created | NotCreated | Move:
+    """Its image or its group may be gone by now: then the VM is taken as it is found."""
+    vm, arguments = work.progress.vm or "", _arguments(work)
+    if isinstance(arguments, Wait):
+        return find_created(work, "vm", vm)
+    return resume_create(work, "vm", vm, lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
+
+
+def _fail_reclaim(work: Work[ReclaimNode, NodeProgress], error: CoterieError) -> None:
+    _fail_node(work, error)
+    if work.progress.cid is None:
+        work.write(cleanups.record_outcome(work.params.finding, "failed", error.facts()))
+
+
+# -- the end of a node --
+
+
+def _begin_delete(work: Work[DeleteNode, NodeProgress]) -> Move:
+    work.write(nodes.change(work.node, state="deleting", problem=None))
+    return Next("retire")
+
+
+def _remove_last_vm(work: Work[DeleteNode, NodeProgress]) -> Move:
+    return _remove_vm(work) or Next("release_disks")
+
+
+def _release_disks(work: Work[DeleteNode, NodeProgress]) -> Move:
+    rest = release_disk(work)
+    if rest is not None:
+        return rest
+    work.write(*nodes.forget(work.node))
+    work.say("node.deleted", work.params.reason)
+    return Done()
+
+
+def _fail_delete(work: Work[DeleteNode, NodeProgress], error: CoterieError) -> None:
+    work.write(nodes.change(work.node, state="failing", problem=error.facts()))
+
+
+def _remove_vm(work: Work[Any, NodeProgress]) -> Move | None:
+    """Remove one VM of this node and come back; None when there is none left. One that may be there is found first."""
+    with work.ledger.read() as tx:
+        rows = [row for row in objects.of_node(tx, work.node) if row.kind == "vm"]
     if not rows:
-        raise NotFound(f"stemcell {stemcell} is not in {work.claim.cloud}, nor on its way there", remedy="deploy again")
+        return None
+    row = rows[0]
+    if row.cid is None:
+        found = find_created(work, "vm", row.intent)
+        return Next("retire") if isinstance(found, Created | NotCreated) else found
+    if row.state != "deleting":
+        work.write(objects.begin_delete(row.intent, row.cid))
+        return Next("retire")
+    try:
+        work.cpi.delete_vm(row.cid)
+    except VMNotFound:
+        work.say("vm.gone", f"VM {row.cid} was gone already")
+    work.write(
+        objects.record_gone(row.intent),
+        nodes.change(work.node, vm_cid=None, vm_intent=None, server_group=None, host=None),
+    )
+    return Next("retire")
+
+
+# -- what the cloud calls the things that a VM is made of --
+
+
+def _image_cid(work: NodeWork, stemcell: str) -> str | None:
+    with work.ledger.read() as tx:
+        rows = [row for row in objects.images(tx, [stemcell]) if row.cloud == work.cloud]
+    if not rows:
+        raise NotFound(f"stemcell {stemcell} is not in {work.cloud}, nor on its way there", remedy="deploy again")
     return next((row.cid for row in rows if row.state == "live"), None)
 
 
-def _group_cid(work: Work, intent: str) -> str | None:
+def _group_cid(work: NodeWork, intent: str) -> str | None:
     with work.ledger.read() as tx:
         group = groups.get(tx, intent)
     return group.cid if group else None
 
 
-def _disks(work: Work) -> list[str]:
+def _wait_for_group(work: NodeWork) -> Wait:
+    return Wait(1.0, f"the server group of {work.claim.subject} is not in {work.cloud} yet")
+
+
+def _disk_cids(work: NodeWork) -> list[str]:
     with work.ledger.read() as tx:
-        return [row.cid for row in objects.of_node(tx, _uuid(work)) if row.kind == "disk" and row.cid]
+        return [row.cid for row in objects.of_node(tx, work.node) if row.kind == "disk" and row.cid]
+
+
+_FROM_VM = {
+    "describe": _describe,
+    "create_disk": create_disk,
+    "want_another_disk": ensure_disk,
+    "attach_disk": attach_disk,
+    "change_disk": change_disk,
+    "await_up": wait_until_up,
+}
+_FROM_INTENT = {"retire": _remove_old_vm, "intend": _intend_vm, "create_vm": _create_vm, **_FROM_VM}
+
+CREATE_NODE = Flow("node.create", CreateNode, NodeProgress, {"begin": _begin_create, **_FROM_INTENT}, _fail_node)
+RECREATE_NODE = Flow(
+    "node.recreate", RecreateNode, NodeProgress, {"begin": _begin_recreate, **_FROM_INTENT}, _fail_node
+)
+UPDATE_NODE = Flow(
+    "node.update", UpdateNode, NodeProgress, {"begin": _begin_update, "regroup": _regroup, **_FROM_VM}, _fail_node
+)
+RECLAIM_NODE = Flow("node.reclaim", ReclaimNode, NodeProgress, {"begin": _begin_reclaim, **_FROM_VM}, _fail_reclaim)
+DELETE_NODE = Flow(
+    "node.delete",
+    DeleteNode,
+    NodeProgress,
+    {"begin": _begin_delete, "retire": _remove_last_vm, "release_disks": _release_disks},
+    _fail_delete,
+)

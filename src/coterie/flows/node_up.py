@@ -2,90 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import http.client
+import socket
 
 from coterie.cpi.contract import CloudObject, Mark, VMCreationFailed
-from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.engine.compute_slot import TURN
+from coterie.engine.flow import Done, Move, Next, Wait
 from coterie.errors import DeadlineExceeded
-from coterie.flows import health
-from coterie.flows.node_vm import Subject, subject
+from coterie.flows.node_params import CreateNode, NodeWork, RecreateNode
 from coterie.ledger.rows import nodes
+from coterie.plan.spec import HealthSpec
 
 _VM_TRIES = 3
 
 
-class UpLabels(Flow):
+def wait_until_up(work: NodeWork) -> Move:
     """The last label of every flow that leaves a running node behind."""
-
-    def await_up(self, work: Work) -> Move:
-        node = subject(work)
-        found = _look(work)
-        state = found.state if found else None
-        if state in ("error", "stopped"):
-            return self.replace_broken(work, str(state))
-        problem = f"its VM is {state or 'not visible yet'}" if state != "running" else None
-        problem = problem or health.problem(work.data["wish"]["health"], _address(node))
-        if problem:
-            return self._not_yet(work, problem)
-        work.write(
-            nodes.change(
-                node.uuid,
-                state="up",
-                spec=work.data["wish"],
-                host=found.host if found else None,
-                problem=None,
-            )
-        )
-        work.say("node.up", f"{work.data['cid']} on {found.host}" if found and found.host else work.data["cid"])
-        return Done()
-
-    def replace_broken(self, work: Work, state: str) -> Move:
-        """A VM that came up broken is replaced a few times before a person is asked."""
-        work.data["tries"] = work.data.get("tries", 0) + 1
-        if work.data["tries"] >= _VM_TRIES:
-            raise VMCreationFailed(
-                f"the VM of {work.claim.subject} came up in state {state} {_VM_TRIES} times",
-                remedy="look at the cloud's own log of that VM; the last one is kept for you to see",
-            )
-        work.data.pop("up_by", None)
-        work.say("vm.broken", f"VM {work.data['cid']} is in state {state}; replacing it")
-        return Next("retire")
-
-    def _not_yet(self, work: Work, problem: str) -> Move:
-        now = work.moment
-        up_by = work.data.setdefault("up_by", now + work.data["wish"]["watch_s"])
-        if now >= up_by:
-            raise DeadlineExceeded(
-                f"{work.claim.subject} did not come up within {work.data['wish']['watch_s']} s",
-                why=problem,
-                remedy="see why on the machine or in the cloud; then deploy again, which makes it anew",
-            )
-        interval = (work.data["wish"]["health"] or {}).get("interval_s", 1.0)
-        return Wait(min(interval, up_by - now), problem, "await_up")
+    node, cid = work.params.node, work.progress.cid or ""
+    found = _find_vm(work)
+    state = found.state if found else None
+    if state in ("error", "stopped"):
+        return _replace_broken(work, str(state))
+    problem = f"its VM is {state or 'not visible yet'}" if state != "running" else None
+    problem = problem or health_problem(node.spec.health, next(iter(node.addresses.values()), None))
+    if problem:
+        return _wait_for(work, problem)
+    host = found.host if found else None
+    work.write(nodes.change(work.node, state="up", spec=node.spec.wire(), host=host, problem=None))
+    work.say("node.up", f"{cid} on {host}" if host else cid)
+    return Done()
 
 
-def vm_labels(node: Subject, wish: Mapping[str, Any], director: str) -> dict[str, str]:
-    """The metadata that a person sees on the VM, as BOSH names it."""
-    return {
-        **{str(key): str(value) for key, value in wish["tags"].items()},
-        "director": director,
-        "deployment": node.deployment,
-        "id": node.uuid,
-        "job": node.instance_group,
-        "instance_group": node.instance_group,
-        "index": str(node.index),
-        "name": node.name,
-    }
-
-
-def _look(work: Work) -> CloudObject | None:
+def _find_vm(work: NodeWork) -> CloudObject | None:
+    vm, cid = work.progress.vm or "", work.progress.cid or ""
     if work.cpi.capabilities().finds:
-        return work.cpi.find("vm", Mark(work.director_uuid, work.data["vm"]))
-    if not work.cpi.has_vm(work.data["cid"]):
+        return work.cpi.find("vm", Mark(work.director_uuid, vm))
+    return CloudObject("vm", cid, "", state="running") if work.cpi.has_vm(cid) else None
+
+
+def _replace_broken(work: NodeWork, state: str) -> Move:
+    """A VM that this step made is replaced a few times before the step fails; one that it found is left."""
+    if not isinstance(work.params, CreateNode | RecreateNode):
+        raise VMCreationFailed(
+            f"the VM of {work.claim.subject} is in state {state}", remedy="deploy again, which makes it anew"
+        )
+    work.progress.tries += 1
+    if work.progress.tries >= _VM_TRIES:
+        raise VMCreationFailed(
+            f"the VM of {work.claim.subject} came up in state {state} {_VM_TRIES} times",
+            remedy="look at the cloud's own log of that VM; the last one is kept for you to see",
+        )
+    work.progress.up_by = None
+    work.say("vm.broken", f"VM {work.progress.cid} is in state {state}; replacing it")
+    return Next("retire")
+
+
+def _wait_for(work: NodeWork, problem: str) -> Move:
+    now, spec = work.moment, work.params.node.spec
+    if work.progress.up_by is None:
+        work.progress.up_by = now + spec.watch_s
+    left = work.progress.up_by - now
+    if left <= 0:
+        raise DeadlineExceeded(
+            f"{work.claim.subject} did not come up within {spec.watch_s} s",
+            why=problem,
+            remedy="see why on the machine or in the cloud; then deploy again, which makes it anew",
+        )
+    return Wait(min(spec.health.interval_s if spec.health else 1.0, left), problem, "await_up")
+
+
+def health_problem(health: HealthSpec | None, address: str | None) -> str | None:
+    """What is wrong, in words, or None when the check passes."""
+    if health is None or health.kind == "none":
         return None
-    return CloudObject("vm", work.data["cid"], "", state="running")
+    if address is None:
+        return "it has no address to check"
+    TURN.give_up()
+    port = health.port or 0
+    try:
+        if health.kind == "http":
+            return _http_problem(health, address, port)
+        socket.create_connection((address, port), timeout=health.timeout_s).close()
+        return None
+    except OSError as error:
+        return f"{health.kind} check of {address} port {port}: {error.strerror or error}"
+    except http.client.HTTPException as error:
+        return f"http check of {address} port {port}: {type(error).__name__}"
 
 
-def _address(node: Subject) -> str | None:
-    return next(iter(node.addresses.values()), None)
+def _http_problem(health: HealthSpec, address: str, port: int) -> str | None:
+    connection = http.client.HTTPConnection(address, port, timeout=health.timeout_s)
+    try:
+        connection.request("GET", health.path)
+        status = connection.getresponse().status
+    finally:
+        connection.close()
+    if status == health.expect:
+        return None
+    return f"http check of {address} port {port}: answered {status}, not {health.expect}"

@@ -1,89 +1,127 @@
-"""Stemcells: handed to a cloud before the first VM that needs them, taken out when nobody does."""
+"""Stemcells: uploaded to a cloud before the first VM that needs them, deleted when no node does."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 from coterie.cpi.contract import Mark, StemcellNotFound
-from coterie.engine.create_once import Landed, Lost, clear, close_failed, create_once, settle
+from coterie.engine.create_once import (
+    Created,
+    NotCreated,
+    Uncalled,
+    close_failed_intent,
+    create_once,
+    find_created,
+    note_uncalled,
+)
 from coterie.engine.flow import Done, Flow, Move, Next, Work
+from coterie.engine.stored import as_key
 from coterie.errors import CoterieError, NotFound
 from coterie.ledger.rows import objects, stemcells
 
 
-class UploadStemcell(Flow):
-    """data: stemcell "name/version", intent (its row was committed with the task).
+@dataclass(frozen=True, slots=True)
+class UploadStemcell:
+    """`stemcell`: name/version. `again`: the intent is that of an upload which did not finish.
 
-    No undo: an image that nobody uses is found by its mark and removed by cleanup.
+    No undo: an image that no node uses is found by its mark and removed by cleanup.
     """
 
-    name: ClassVar[str] = "stemcell.upload"
-
-    def begin(self, work: Work) -> Move:
-        """The intent is in the ledger already. Only a new one is ours to call; an old one has to be settled first."""
-        if not work.data["again"]:
-            clear(work, work.data["intent"])
-        return Next("upload")
-
-    def upload(self, work: Work) -> Move:
-        done = create_once(work, "image", work.data["intent"], lambda mark: self._call(work, mark))
-        match done:
-            case Landed(cid):
-                work.say("stemcell.ready", f"{work.data['stemcell']} is in {work.claim.cloud} as {cid}", cid=cid)
-                return Done()
-            case Lost():
-                return self._again(work)
-        return done
-
-    def failed(self, work: Work, error: CoterieError) -> None:
-        close_failed(work, work.data["intent"])
-
-    def _call(self, work: Work, mark: Mark) -> str:
-        name, _, version = work.data["stemcell"].rpartition("/")
-        with work.ledger.read() as tx:
-            stemcell = stemcells.get(tx, name, version)
-        if stemcell is None:
-            raise NotFound(f"stemcell {name}/{version} is not in the catalogue", remedy="coterie stemcells upload FILE")
-        image = str(Path(work.store) / stemcell.image) if stemcell.image else ""
-        return work.cpi.create_stemcell(image, stemcell.cloud_properties, None, mark=mark)
-
-    def _again(self, work: Work) -> Move:
-        intent = work.ids.intent()
-        cloud = work.claim.cloud or ""
-        work.write(objects.intend(intent, "image", cloud, ref=work.data["stemcell"]))
-        work.data["intent"] = intent
-        clear(work, intent)
-        return Next("upload")
+    stemcell: str
+    again: bool
 
 
-class DeleteStemcell(Flow):
-    """data: stemcell, intent. Repeating it is harmless; there is nothing to undo."""
+@dataclass(slots=True)
+class UploadProgress:
+    """`intent`: its row is committed with the task; a new one follows where nothing was made under it."""
 
-    name: ClassVar[str] = "stemcell.delete"
+    intent: str = ""
+    uncalled: Uncalled | None = field(default=None, metadata=as_key("clear", Uncalled))
 
-    def begin(self, work: Work) -> Move:
-        with work.ledger.read() as tx:
-            row = objects.get(tx, work.data["intent"])
-        if row is None or row.state == "gone":
+
+@dataclass(frozen=True, slots=True)
+class DeleteStemcell:
+    """Repeating it is harmless; there is nothing to undo."""
+
+    stemcell: str
+    intent: str
+
+
+@dataclass(slots=True)
+class DeleteProgress:
+    cid: str | None = None
+
+
+def _begin_upload(work: Work[UploadStemcell, UploadProgress]) -> Move:
+    """Only a new intent may be called at once; under an old one the cloud may hold an image already."""
+    if not work.params.again:
+        note_uncalled(work, work.progress.intent)
+    return Next("upload")
+
+
+def _upload(work: Work[UploadStemcell, UploadProgress]) -> Move:
+    result = create_once(work, "image", work.progress.intent, lambda mark: _create_image(work, mark))
+    match result:
+        case Created(cid):
+            work.say("stemcell.ready", f"{work.params.stemcell} is in {work.cloud} as {cid}", cid=cid)
             return Done()
-        with work.ledger.read() as tx:
-            users = objects.stemcell_users(tx, row.cloud, row.ref or "")
-        if users:
-            work.say("stemcell.kept", f"{row.ref} stays in {row.cloud}: {users} nodes have come to use it")
-            return Done()
-        if row.cid is None:
-            settled = settle(work, "image", row.intent)
-            return Next("begin") if isinstance(settled, Landed | Lost) else settled
-        work.data["cid"] = row.cid
-        work.write(objects.begin_delete(row.intent, row.cid))
-        return Next("delete")
+        case NotCreated():
+            return _upload_anew(work)
+    return result
 
-    def delete(self, work: Work) -> Move:
-        try:
-            work.cpi.delete_stemcell(work.data["cid"])
-        except StemcellNotFound:
-            work.say("stemcell.gone", "was gone already")
-        work.write(objects.record_gone(work.data["intent"]))
-        work.say("stemcell.deleted", f"{work.data['stemcell']} left {work.claim.cloud}")
+
+def _create_image(work: Work[UploadStemcell, UploadProgress], mark: Mark) -> str:
+    name, _, version = work.params.stemcell.rpartition("/")
+    with work.ledger.read() as tx:
+        stemcell = stemcells.get(tx, name, version)
+    if stemcell is None:
+        raise NotFound(f"stemcell {name}/{version} is not in the catalogue", remedy="coterie stemcells upload FILE")
+    image = str(Path(work.store) / stemcell.image) if stemcell.image else ""
+    return work.cpi.create_stemcell(image, stemcell.cloud_properties, None, mark=mark)
+
+
+def _upload_anew(work: Work[UploadStemcell, UploadProgress]) -> Move:
+    intent = work.ids.intent()
+    work.write(objects.intend(intent, "image", work.cloud, ref=work.params.stemcell))
+    work.progress.intent = intent
+    note_uncalled(work, intent)
+    return Next("upload")
+
+
+def _fail_upload(work: Work[UploadStemcell, UploadProgress], error: CoterieError) -> None:
+    close_failed_intent(work, work.progress.intent)
+
+
+def _begin_delete(work: Work[DeleteStemcell, DeleteProgress]) -> Move:
+    with work.ledger.read() as tx:
+        row = objects.get(tx, work.params.intent)
+    if row is None or row.state == "gone":
         return Done()
+    with work.ledger.read() as tx:
+        users = objects.stemcell_users(tx, row.cloud, row.ref or "")
+    if users:
+        work.say("stemcell.kept", f"{row.ref} stays in {row.cloud}: {users} nodes have come to use it")
+        return Done()
+    if row.cid is None:
+        found = find_created(work, "image", row.intent)
+        return Next("begin") if isinstance(found, Created | NotCreated) else found
+    work.progress.cid = row.cid
+    work.write(objects.begin_delete(row.intent, row.cid))
+    return Next("delete")
+
+
+def _delete(work: Work[DeleteStemcell, DeleteProgress]) -> Move:
+    try:
+        work.cpi.delete_stemcell(work.progress.cid or "")
+    except StemcellNotFound:
+        work.say("stemcell.gone", "was gone already")
+    work.write(objects.record_gone(work.params.intent))
+    work.say("stemcell.deleted", f"{work.params.stemcell} left {work.cloud}")
+    return Done()
+
+
+UPLOAD_STEMCELL = Flow(
+    "stemcell.upload", UploadStemcell, UploadProgress, {"begin": _begin_upload, "upload": _upload}, _fail_upload
+)
+DELETE_STEMCELL = Flow("stemcell.delete", DeleteStemcell, DeleteProgress, {"begin": _begin_delete, "delete": _delete})

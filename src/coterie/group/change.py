@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from coterie.cpi.contract import GroupMetadata
 from coterie.errors import CoterieError
 
 Fate = Literal["keep", "update", "replace"]
@@ -19,19 +20,23 @@ LIFE: Mapping[str, frozenset[str]] = {
 }
 
 
-def fate(now: Mapping[str, Any], wish: Mapping[str, Any], changeable: frozenset[str] = frozenset()) -> tuple[Fate, str]:
-    """Compare the metadata a group was made with to the wish. A policy is fixed for life, on most clouds too.
+def fate(now: GroupMetadata, wanted: GroupMetadata, changeable: frozenset[str] = frozenset()) -> tuple[Fate, str]:
+    """Compare what a group was made as with what it shall be. A policy is fixed for life, on most clouds too.
 
     `changeable`: options that this cloud changes on a living group.
     """
-    if now["policy"] != wish["policy"]:
-        return "replace", f"policy {now['policy'] or 'none'} → {wish['policy'] or 'none'}"
-    options = _changed_options(now, wish)
+    if now.policy != wanted.policy:
+        return "replace", f"policy {now.policy or 'none'} → {wanted.policy or 'none'}"
+    options = _changed_options(now, wanted)
     if not changeable.issuperset(options):
         return "replace", "its options changed"
-    changed = [field for field in ("azs", "security_groups") if now[field] != wish[field]]
+    changed = []
+    if now.azs != wanted.azs:
+        changed.append("azs")
+    if now.security_groups != wanted.security_groups:
+        changed.append("security groups")
     if changed or options:
-        return "update", " and ".join(word.replace("_", " ") for word in (*changed, *options)) + " changed"
+        return "update", " and ".join([*changed, *(option.replace("_", " ") for option in options)]) + " changed"
     return "keep", ""
 
 
@@ -41,15 +46,15 @@ def require_move(old: str, new: str) -> None:
         raise CoterieError(f"a server group cannot go from {old} to {new}")
 
 
-def _changed_options(now: Mapping[str, Any], wish: Mapping[str, Any]) -> list[str]:
-    before, after = _options(now), _options(wish)
+def _changed_options(now: GroupMetadata, wanted: GroupMetadata) -> list[str]:
+    before, after = _options(now), _options(wanted)
     return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
 
-def _options(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Without those that say nothing. Not adopting is the same as not speaking of it; other flags have a meaning."""
+def _options(metadata: GroupMetadata) -> dict[str, Any]:
+    """Without those that say nothing: `adopt: false` means the same as no `adopt`; other flags have a meaning."""
     return {
         key: value
-        for key, value in metadata["options"].items()
+        for key, value in metadata.options.items()
         if value is not None and not (key == "adopt" and value is False)
     }

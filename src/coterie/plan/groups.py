@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coterie.cpi.contract import GroupMetadata, SecurityGroup
 from coterie.group.policy import PROMISES
 from coterie.manifest import GroupWish
-from coterie.plan.model import Action, Change, GroupNow, Snapshot
+from coterie.plan.model import Action, Change, GroupChange, GroupNow, GroupRemoval, ServerGroupRef, Snapshot
 from coterie.plan.present import Choice, choose, members
 
 Key = tuple[str, str]  # logical name, cloud
@@ -25,11 +26,8 @@ class GroupPlan:
     obsolete: list[tuple[GroupNow, str]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
 
-    def ref(self, key: Key | None) -> dict[str, str] | None:
-        """How a node's step names its group: by intent, or as the one that this plan makes."""
-        if key is None:
-            return None
-        return {"intent": self.stays[key]} if key in self.stays else {"new": subject(key)}
+    def ref(self, key: Key) -> ServerGroupRef:
+        return ServerGroupRef(intent=self.stays[key]) if key in self.stays else ServerGroupRef(new=subject(key))
 
 
 def subject(key: Key) -> str:
@@ -59,13 +57,13 @@ def _why_obsolete(group: GroupNow) -> str:
     return "no instance group uses it any more"
 
 
-def users(plan: GroupPlan, wishes: Sequence[GroupWish]) -> list[tuple[str, dict[str, str]]]:
+def users(plan: GroupPlan, wishes: Sequence[GroupWish]) -> list[tuple[str, ServerGroupRef]]:
     """Which instance group uses which server groups, one per cloud."""
     found = []
     for wish in wishes:
         if wish.server_group is not None:
             for cloud in dict.fromkeys(az.cloud for az in wish.azs):
-                found.append((wish.name, plan.ref((wish.server_group.name, cloud)) or {}))
+                found.append((wish.name, plan.ref((wish.server_group.name, cloud))))
     return found
 
 
@@ -77,26 +75,26 @@ def removals(plan: GroupPlan) -> list[Change]:
             subject((group.name, group.cloud)),
             reason,
             group.cloud,
-            details={"intent": group.intent, "cid": group.cid},
+            GroupRemoval(group.intent, group.cid),
         )
         for group, reason in plan.obsolete
     ]
 
 
-def _create(plan: GroupPlan, key: Key, metadata: dict[str, Any], reason: str) -> None:
-    details = {"name": key[0], "metadata": metadata}
-    plan.changes.append(Change(_making(metadata), "group", subject(key), reason, key[1], details=details))
+def _create(plan: GroupPlan, key: Key, metadata: GroupMetadata, reason: str) -> None:
+    details = GroupChange(key[0], metadata)
+    plan.changes.append(Change(_create_or_adopt(metadata), "group", subject(key), reason, key[1], details))
 
 
-def _making(metadata: dict[str, Any]) -> Action:
-    return "adopt" if metadata["options"].get("adopt") else "create"
+def _create_or_adopt(metadata: GroupMetadata) -> Action:
+    return "adopt" if metadata.options.get("adopt") else "create"
 
 
 def _plan_one(
-    plan: GroupPlan, snapshot: Snapshot, key: Key, choice: Choice | None, metadata: dict[str, Any], may_replace: bool
+    plan: GroupPlan, snapshot: Snapshot, key: Key, choice: Choice | None, metadata: GroupMetadata, may_replace: bool
 ) -> None:
     if choice is None:
-        _create(plan, key, metadata, f"policy {metadata['policy']}" if metadata["policy"] else "security groups")
+        _create(plan, key, metadata, f"policy {metadata.policy}" if metadata.policy else "security groups")
         return
     if choice.moves and not may_replace and not snapshot.clouds[key[1]].capabilities.moves_members:
         plan.refusals.append(
@@ -108,22 +106,22 @@ def _plan_one(
         _replace(plan, key, now, metadata, choice.reason)
         return
     plan.stays[key] = now.intent
-    details = {"intent": now.intent, "cid": now.cid, "metadata": metadata, "name": key[0]}
+    details = GroupChange(key[0], metadata, now.intent, now.cid)
     if now.state == "intended":
         # Its creation failed or was cancelled: idempotent per mark, so it is simply asked for again.
-        unfinished = Change(_making(metadata), "group", subject(key), "not finished last time", key[1], details=details)
-        plan.changes.append(unfinished)
+        action = _create_or_adopt(metadata)
+        plan.changes.append(Change(action, "group", subject(key), "not finished last time", key[1], details))
     elif choice.fate == "update":
-        plan.changes.append(Change("update", "group", subject(key), choice.reason, key[1], details=details))
+        plan.changes.append(Change("update", "group", subject(key), choice.reason, key[1], details))
 
 
-def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: dict[str, Any], reason: str) -> None:
+def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: GroupMetadata, reason: str) -> None:
     _create(plan, key, metadata, reason)
     plan.moves[key] = f"server group {key[0]}: {reason}"
     plan.obsolete.append((now, f"replaced: {reason}"))
 
 
-def _wanted(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> dict[Key, tuple[dict[str, Any], bool]]:
+def _wanted(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> dict[Key, tuple[GroupMetadata, bool]]:
     sharing: dict[Key, list[GroupWish]] = {}
     for wish in wishes:
         if wish.server_group is None:
@@ -140,8 +138,7 @@ def _may_replace(wish: GroupWish) -> bool:
     return wish.server_group is not None and wish.server_group.recreate_on_policy_change
 
 
-def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> dict[str, Any]:
-    """What the driver is told: `GroupMetadata` on the wire."""
+def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> GroupMetadata:
     group = users[0].server_group
     if group is None:
         raise ValueError(f"{users[0].name} has no server group")
@@ -150,30 +147,26 @@ def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> dict[
         options["name"] = group.name  # a word that the user chose may be taken by an operator's group
     if group.adopt:
         options["adopt"] = True
-    return {
-        "director": dict(snapshot.director),
-        "deployment": snapshot.deployment,
-        "instance_group": group.name,
-        "azs": _azs(users, key[1]),
-        "security_groups": [{"name": s.name, "rules": list(s.rules)} for s in _security_groups(users)],
-        "policy": group.policy,
-        "options": options,
-    }
+    return GroupMetadata(
+        director=dict(snapshot.director),
+        deployment=snapshot.deployment,
+        instance_group=group.name,
+        azs=tuple(dict.fromkeys(az.name for user in users for az in user.azs if az.cloud == key[1])),
+        security_groups=_security_groups(users),
+        policy=group.policy,
+        options=options,
+    )
 
 
-def _azs(users: Iterable[GroupWish], cloud: str) -> list[str]:
-    return list(dict.fromkeys(az.name for user in users for az in user.azs if az.cloud == cloud))
-
-
-def _security_groups(users: Iterable[GroupWish]) -> list[Any]:
-    return list({group.name: group for user in users for group in user.security_groups}.values())
+def _security_groups(users: Iterable[GroupWish]) -> tuple[SecurityGroup, ...]:
+    return tuple({group.name: group for user in users for group in user.security_groups}.values())
 
 
 def policy_problems(snapshot: Snapshot, changes: Iterable[Change]) -> list[str]:
     """Policies that a cloud cannot keep: refused here, never at the fortieth VM."""
     found = []
     for change in changes:
-        policy = change.details.get("metadata", {}).get("policy")
+        policy = change.details.metadata.policy if isinstance(change.details, GroupChange) else None
         able = snapshot.clouds[change.cloud].capabilities.policies
         if policy is not None and policy not in able:
             promised = PROMISES[policy]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coterie.group.order import by_index
-from coterie.plan.model import Change, KeptDisk, Snapshot
+from coterie.plan.model import Change, DiskRemoval, KeptDisk, NodeChange, Snapshot
 
 
 def removals(snapshot: Snapshot) -> list[Change]:
@@ -17,9 +17,9 @@ def removals(snapshot: Snapshot) -> list[Change]:
             f"{disk.ref} {disk.cid}",
             f"the deployment is deleted; this kept disk of {disk.size_mb} MiB is DELETED",
             disk.cloud,
+            DiskRemoval(disk.intent, disk.cid),
             disk.az,
             destructive=True,
-            details={"intent": disk.intent, "cid": disk.cid},
         )
         for disk in _in_order(snapshot)
     ]
@@ -37,7 +37,9 @@ def staying(snapshot: Snapshot) -> list[str]:
 
 def left_aside(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     """A node that comes back after a scale-down begins with an empty disk, which surprises who does not know it."""
-    new = {c.subject for c in changes if c.action == "create" and c.kind == "node" and c.details["wish"]["disk"]}
+    new = {
+        c.subject for c in changes if c.action == "create" and isinstance(c.details, NodeChange) and c.details.spec.disk
+    }
     names = [name for name in dict.fromkeys(disk.ref for disk in _in_order(snapshot)) if name in new]
     if not names:
         return []

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from coterie.group.policy import hosts_needed
 from coterie.manifest import AzWish, GroupWish
 from coterie.manifest.spread import spread
-from coterie.plan.model import Change, CloudNow, Snapshot
+from coterie.plan.model import Change, CloudNow, GroupChange, NodeChange, Snapshot
 
 
 def refusals(snapshot: Snapshot, wishes: Sequence[GroupWish], changes: Sequence[Change]) -> list[str]:
@@ -33,12 +33,12 @@ def _quotas(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     """Only growth can exceed a quota; what is removed comes last, so it does not make room."""
     growth: dict[str, Counter[str]] = defaultdict(Counter)
     for change in changes:
-        if change.kind == "node" and change.action == "create":
-            growth[change.cloud]["instances"] += 1
-            if change.details["wish"]["disk"]:
-                growth[change.cloud]["volumes"] += 1
-        if change.kind == "group" and change.action == "create" and "intent" not in change.details:
-            growth[change.cloud]["server_groups"] += 1
+        match change.details:
+            case NodeChange(spec=spec) if change.action == "create":
+                growth[change.cloud]["instances"] += 1
+                growth[change.cloud]["volumes"] += spec.disk is not None
+            case GroupChange(intent=None) if change.action == "create":
+                growth[change.cloud]["server_groups"] += 1
     found = []
     for name, needs in sorted(growth.items()):
         quotas = snapshot.clouds[name].fact("quotas", "quotas") or {}

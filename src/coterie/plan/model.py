@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from coterie.cpi.contract import Capabilities
+from coterie.cpi.contract import Capabilities, GroupMetadata
+from coterie.plan.spec import NodeSpec
 
 Action = Literal["create", "adopt", "recreate", "update", "delete", "leave"]  # an operator's group is adopted and left
 ChangeKind = Literal["stemcell", "group", "node", "disk"]
@@ -45,7 +46,7 @@ class NodeNow:
     az: str
     cloud: str
     state: str
-    spec: Json | None
+    spec: NodeSpec | None
     server_group: str | None  # intent
     addresses: Mapping[str, str]
     disk: DiskNow | None
@@ -64,7 +65,7 @@ class GroupNow:
     cloud: str
     cid: str | None
     state: str
-    metadata: Json
+    metadata: GroupMetadata
     adopted: bool
 
 
@@ -119,17 +120,125 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerGroupRef:
+    """A server group of a plan: by `intent` one that is there, by `new` (a subject) one that the plan makes."""
+
+    intent: str | None = None
+    new: str | None = None
+
+    def wire(self) -> Json:
+        return {"new": self.new} if self.intent is None else {"intent": self.intent}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A node to create, recreate or update. The fields after `server_group` are of nodes that are there."""
+
+    instance_group: str
+    index: int
+    spec: NodeSpec
+    addresses: Mapping[str, str]
+    server_group: ServerGroupRef | None
+    node: str | None = None  # uuid
+    gains: Mapping[str, str] = field(default_factory=dict)  # network → address
+    leaves: Mapping[str, str] = field(default_factory=dict)
+    regrouped: bool | None = None  # its VM changes its server group in place
+    disk_changes: bool | None = None
+
+    def wire(self) -> Json:
+        shown: Json = {
+            "instance_group": self.instance_group,
+            "index": self.index,
+            "wish": self.spec.wire(),
+            "addresses": dict(self.addresses),
+            "server_group": self.server_group.wire() if self.server_group else None,
+        }
+        if self.node is not None:
+            shown.update(node=self.node, gains=dict(self.gains), leaves=dict(self.leaves))
+        if self.regrouped is not None:
+            shown["regrouped"] = self.regrouped
+        if self.disk_changes is not None:
+            shown["disk_changes"] = self.disk_changes
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRemoval:
+    node: str
+    instance_group: str
+    delete_disks: bool
+
+    def wire(self) -> Json:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A server group to create, adopt or update. `intent` None: it has no row yet."""
+
+    name: str
+    metadata: GroupMetadata
+    intent: str | None = None
+    cid: str | None = None
+
+    def wire(self) -> Json:
+        shown: Json = {"name": self.name, "metadata": self.metadata.wire()}
+        return shown if self.intent is None else {**shown, "intent": self.intent, "cid": self.cid}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRemoval:
+    intent: str
+    cid: str | None
+
+    def wire(self) -> Json:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StemcellUpload:
+    """`intent`: of an upload that was begun and did not finish."""
+
+    stemcell: str
+    intent: str | None = None
+
+    def wire(self) -> Json:
+        return asdict(self) if self.intent is not None else {"stemcell": self.stemcell}
+
+
+@dataclass(frozen=True, slots=True)
+class StemcellRemoval:
+    stemcell: str
+    intent: str
+
+    def wire(self) -> Json:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRemoval:
+    intent: str
+    cid: str
+
+    def wire(self) -> Json:
+        return asdict(self)
+
+
+Details = NodeChange | NodeRemoval | GroupChange | GroupRemoval | StemcellUpload | StemcellRemoval | DiskRemoval
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that will be done, to whom, and why."""
+    """One thing that will be done, to what, and why. `details`: all that its step needs; no decision is left to it."""
 
     action: Action
     kind: ChangeKind
     subject: str
     reason: str
     cloud: str
+    details: Details
     az: str | None = None
     destructive: bool = False
-    details: Json = field(default_factory=dict)  # what execution needs; nothing is left to decide later
 
     def wire(self) -> Json:
         return {
@@ -140,7 +249,7 @@ class Change:
             "cloud": self.cloud,
             "az": self.az,
             "destructive": self.destructive,
-            "details": self.details,
+            "details": self.details.wire(),
         }
 
 
@@ -159,8 +268,7 @@ class Plan:
     deployment: str
     changes: tuple[Change, ...]
     rollouts: tuple[Rollout, ...] = ()
-    # instance group → its server groups: {"intent"} or {"new"}; None: as they are
-    users: tuple[tuple[str, Json], ...] | None = ()
+    users: tuple[tuple[str, ServerGroupRef], ...] | None = ()  # instance group → its server groups; None: as they are
     notes: tuple[str, ...] = ()
     deletes_deployment: bool = False
 
@@ -188,7 +296,7 @@ class Plan:
             "deployment": self.deployment,
             "changes": [change.wire() for change in self.changes],
             "rollouts": [asdict(rollout) for rollout in self.rollouts],
-            "users": [list(user) for user in self.users or ()],
+            "users": [[name, group.wire()] for name, group in self.users or ()],
             "notes": list(self.notes),
             "deletes_deployment": self.deletes_deployment,
         }

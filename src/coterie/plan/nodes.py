@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from coterie.errors import NotFound
 from coterie.group.order import by_index
 from coterie.manifest import GroupWish
 from coterie.plan.book import AddressBook, covers
 from coterie.plan.groups import GroupPlan
-from coterie.plan.model import Change, NodeNow, Rollout, Snapshot
-from coterie.plan.spec import SpecMaker, reasons_to_recreate, reasons_to_update
+from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot
+from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update
 from coterie.plan.spread import spread
 
 
@@ -77,8 +76,8 @@ def _confine(plan: NodePlan, wanted: set[tuple[str, int]], only: frozenset[str])
 def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
     if node.disk is not None:
         reason += f"; its disk of {node.disk.size_mb} MiB is {'DELETED' if delete_disks else 'kept'}"
-    details = {"node": node.uuid, "instance_group": node.instance_group, "delete_disks": delete_disks}
-    return Change("delete", "node", node.name, reason, node.cloud, node.az, destructive=True, details=details)
+    details = NodeRemoval(node.uuid, node.instance_group, delete_disks)
+    return Change("delete", "node", node.name, reason, node.cloud, details, node.az, destructive=True)
 
 
 def _why_removed(node: NodeNow, wishes: Sequence[GroupWish]) -> str:
@@ -148,38 +147,35 @@ class _Group:
     def _slot(self, slot: _Slot) -> None:
         addresses = self._book.fill(self._wish, slot.index, slot.az, slot.kept)
         canary = self._made < self._wish.update.canaries
-        wish = self._specs.make(slot.az, addresses, canary)
-        change = self._change(slot, wish, addresses)
+        spec = self._specs.make(slot.az, addresses, canary)
+        change = self._change(slot, spec, addresses)
         if change is not None:
             self._made += 1
             self._plan.changes.append(change)
 
-    def _change(self, slot: _Slot, wish: dict[str, Any], addresses: dict[str, str]) -> Change | None:
-        node, cloud = slot.node, wish["cloud"]
-        details: dict[str, Any] = {
-            "instance_group": self._wish.name,
-            "index": slot.index,
-            "wish": wish,
-            "addresses": addresses,
-            "server_group": self._groups.ref(self._key(cloud)),
-        }
-        subject = f"{self._wish.name}/{slot.index}"
+    def _change(self, slot: _Slot, spec: NodeSpec, addresses: dict[str, str]) -> Change | None:
+        node, cloud, key = slot.node, spec.cloud, self._key(spec.cloud)
+        subject, group = f"{self._wish.name}/{slot.index}", self._groups.ref(key) if key else None
+        details = NodeChange(self._wish.name, slot.index, spec, addresses, group)
         if node is None:
-            return Change("create", "node", subject, "new", cloud, slot.az, details=details)
-        details["node"] = node.uuid
-        details["gains"] = {net: ip for net, ip in addresses.items() if node.addresses.get(net) != ip}
-        details["leaves"] = {net: ip for net, ip in node.addresses.items() if addresses.get(net) != ip}
-        reasons = self._reasons(node, wish, cloud)
+            return Change("create", "node", subject, "new", cloud, details, slot.az)
+        reasons = self._reasons(node, spec)
         moved = self._moved(node, cloud)
         if moved and (reasons or not self._moves_members(cloud)):
             reasons.append(moved)
-        details["regrouped"] = moved is not None and not reasons
-        self._check_disk(node, wish)
+        details = replace(
+            details,
+            node=node.uuid,
+            gains={net: ip for net, ip in addresses.items() if node.addresses.get(net) != ip},
+            leaves={net: ip for net, ip in node.addresses.items() if addresses.get(net) != ip},
+            regrouped=moved is not None and not reasons,
+        )
+        self._check_disk(node, spec)
         if reasons:
-            reason = "; ".join(reasons)
             self._check_move(node, slot.az, cloud)
-            return Change("recreate", "node", subject, reason, cloud, slot.az, destructive=node.has_vm, details=details)
-        return self._in_place(node, wish, subject, slot, details, moved)
+            why = "; ".join(reasons)
+            return Change("recreate", "node", subject, why, cloud, details, slot.az, destructive=node.has_vm)
+        return self._update(node, subject, slot.az, details, moved)
 
     def _check_move(self, node: NodeNow, az: str, cloud: str) -> None:
         if node.cloud != cloud:
@@ -190,12 +186,12 @@ class _Group:
         elif node.az != az and node.disk is not None:
             self._plan.refusals.append(f"{node.name}: its disk is in {node.az} and cannot follow it to {az}")
 
-    def _reasons(self, node: NodeNow, wish: dict[str, Any], cloud: str) -> list[str]:
+    def _reasons(self, node: NodeNow, spec: NodeSpec) -> list[str]:
         if node.state in ("dead", "missing"):
             return [f"its VM is {node.state}"]
         if node.state != "up" or node.spec is None:
             return [f"not finished last time: {node.problem}" if node.problem else "not finished last time"]
-        reasons = reasons_to_recreate(node.spec, wish)
+        reasons = reasons_to_recreate(node.spec, spec)
         if not reasons and self._options.recreate:
             reasons.append("asked for")
         return reasons
@@ -214,38 +210,28 @@ class _Group:
     def _moves_members(self, cloud: str) -> bool:
         return self._snapshot.clouds[cloud].capabilities.moves_members
 
-    def _in_place(
-        self,
-        node: NodeNow,
-        wish: dict[str, Any],
-        subject: str,
-        slot: _Slot,
-        details: dict[str, Any],
-        moved: str | None,
-    ) -> Change | None:
-        reasons = reasons_to_update(node.spec or {}, wish)
+    def _update(self, node: NodeNow, subject: str, az: str, details: NodeChange, moved: str | None) -> Change | None:
+        spec = details.spec
+        reasons = reasons_to_update(node.spec, spec) if node.spec else []
         if moved:
             reasons.append(f"{moved}, in place")
-        disk = _disk_reason(node, wish)
-        details["disk_changes"] = disk is not None
+        disk = _disk_reason(node, spec)
         if disk is not None:
             reasons.insert(0, disk)
         if not reasons:
             return None
-        drops = disk is not None and wish["disk"] is None
-        return Change(
-            "update", "node", subject, "; ".join(reasons), wish["cloud"], slot.az, destructive=drops, details=details
-        )
+        details = replace(details, disk_changes=disk is not None)
+        drops = disk is not None and spec.disk is None
+        return Change("update", "node", subject, "; ".join(reasons), spec.cloud, details, az, destructive=drops)
 
-    def _check_disk(self, node: NodeNow, wish: dict[str, Any]) -> None:
-        wanted = wish["disk"]
-        if node.disk is None or wanted is None:
+    def _check_disk(self, node: NodeNow, spec: NodeSpec) -> None:
+        if node.disk is None or spec.disk is None:
             return
-        if wanted["size_mb"] < node.disk.size_mb:
+        if spec.disk.size_mb < node.disk.size_mb:
             self._plan.refusals.append(
-                f"{node.name}: its disk cannot shrink from {node.disk.size_mb} to {wanted['size_mb']} MiB"
+                f"{node.name}: its disk cannot shrink from {node.disk.size_mb} to {spec.disk.size_mb} MiB"
             )
-        elif _disk_reason(node, wish) and not self._snapshot.clouds[node.cloud].capabilities.resize_disk:
+        elif _disk_reason(node, spec) and not self._snapshot.clouds[node.cloud].capabilities.resize_disk:
             self._plan.refusals.append(f"{node.name}: cloud {node.cloud} cannot change a disk in place")
 
     def _key(self, cloud: str) -> tuple[str, str] | None:
@@ -266,12 +252,12 @@ class _Group:
         return Rollout(self._wish.name, update.canaries, in_flight, update.serial or bool(limits))
 
 
-def _disk_reason(node: NodeNow, wish: dict[str, Any]) -> str | None:
-    now, wanted = node.disk, wish["disk"]
+def _disk_reason(node: NodeNow, spec: NodeSpec) -> str | None:
+    now, wanted = node.disk, spec.disk
     if now is None:
-        return f"add a disk of {wanted['size_mb']} MiB" if wanted else None
+        return f"add a disk of {wanted.size_mb} MiB" if wanted else None
     if wanted is None:
         return f"let go of its disk of {now.size_mb} MiB, which is kept"
-    if now.size_mb != wanted["size_mb"]:
-        return f"disk {now.size_mb} → {wanted['size_mb']} MiB"
-    return "disk type changed" if now.cloud_properties != wanted["cloud_properties"] else None
+    if now.size_mb != wanted.size_mb:
+        return f"disk {now.size_mb} → {wanted.size_mb} MiB"
+    return "disk type changed" if now.cloud_properties != wanted.cloud_properties else None

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from coterie.cpi.contract import GroupMetadata
 from coterie.group.change import Fate, fate
 from coterie.plan.model import GroupNow, Snapshot
 
@@ -30,7 +30,7 @@ def members(snapshot: Snapshot) -> Counter[str | None]:
 
 
 def choose(
-    snapshot: Snapshot, present: Sequence[GroupNow], held: Counter[str | None], metadata: dict[str, Any]
+    snapshot: Snapshot, present: Sequence[GroupNow], held: Counter[str | None], metadata: GroupMetadata
 ) -> Choice | None:
     """`present`: all of one name in one cloud. None: there is none yet."""
     if not present:
@@ -43,13 +43,13 @@ def choose(
     return Choice(best, what, reason, next(iter(moves), ""))
 
 
-def _judge(snapshot: Snapshot, now: GroupNow, metadata: dict[str, Any]) -> tuple[Fate, str]:
+def _judge(snapshot: Snapshot, now: GroupNow, metadata: GroupMetadata) -> tuple[Fate, str]:
     cloud = snapshot.clouds[now.cloud]
     mendable = now.cid in cloud.mendable_groups
     if not mendable and now.cid in cloud.missing_groups:
         return "replace", _LOST
     what, reason = fate(now.metadata, metadata, cloud.capabilities.group_changes)
-    made, seen = now.metadata["policy"], cloud.group_policies.get(now.cid or "", now.metadata["policy"])
+    made, seen = now.metadata.policy, cloud.group_policies.get(now.cid or "", now.metadata.policy)
     if what != "replace" and seen != made:
         return "replace", f"its policy was changed behind our back, {made or 'none'} → {seen or 'none'}"
     if mendable and what != "replace":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from coterie.manifest import AzWish, GroupWish, NetworkWish, SubnetWish
 from coterie.manifest.addresses import number, span_of
@@ -12,35 +13,106 @@ from coterie.manifest.spans import Span
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class DiskSpec:
+    size_mb: int
+    cloud_properties: Mapping[str, Any]
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any]) -> DiskSpec:
+        return DiskSpec(value["size_mb"], value["cloud_properties"])
+
+    def wire(self) -> Json:
+        return {"size_mb": self.size_mb, "cloud_properties": dict(self.cloud_properties)}
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSpec:
+    kind: Literal["none", "tcp", "http"]
+    port: int | None
+    path: str
+    expect: int
+    interval_s: float
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """What a node shall be. Its form on the wire is stored with the node and with the steps that make it.
+
+    `vm`, `networks` and `env` are arguments of create_vm, as the driver and BOSH shape them.
+    """
+
+    az: str
+    cloud: str
+    stemcell: str  # name/version
+    vm: Mapping[str, Any]
+    networks: Mapping[str, Any]
+    disk: DiskSpec | None
+    env: Mapping[str, Any]
+    user_data: str | None
+    tags: Mapping[str, str]
+    health: HealthSpec | None
+    watch_s: float  # how long it may take to come up
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any]) -> NodeSpec:
+        return NodeSpec(
+            az=value["az"],
+            cloud=value["cloud"],
+            stemcell=value["stemcell"],
+            vm=value["vm"],
+            networks=value["networks"],
+            disk=DiskSpec.of_wire(value["disk"]) if value["disk"] else None,
+            env=value["env"],
+            user_data=value["user_data"],
+            tags=value["tags"],
+            health=HealthSpec(**value["health"]) if value["health"] else None,
+            watch_s=value["watch_s"],
+        )
+
+    def wire(self) -> Json:
+        return {
+            "az": self.az,
+            "cloud": self.cloud,
+            "stemcell": self.stemcell,
+            "vm": dict(self.vm),
+            "networks": dict(self.networks),
+            "disk": self.disk.wire() if self.disk else None,
+            "env": dict(self.env),
+            "user_data": self.user_data,
+            "tags": dict(self.tags),
+            "health": asdict(self.health) if self.health else None,
+            "watch_s": self.watch_s,
+        }
+
+
 class SpecMaker:
     """Makes the specs of one instance group; what its nodes share is worked out once."""
 
     def __init__(self, wish: GroupWish, stemcell: str) -> None:
         self._wish = wish
+        self._stemcell = stemcell
         self._azs: dict[str, AzWish] = {az.name: az for az in wish.azs}
         self._networks = {az.name: [_Network(network, az.name) for network in wish.networks] for az in wish.azs}
-        self._shared: Json = {
-            "stemcell": stemcell,
-            "disk": _disk(wish),
-            "env": dict(wish.env),
-            "user_data": wish.user_data,
-            "tags": dict(wish.tags),
-            "health": _health(wish),
-        }
+        self._disk = DiskSpec(wish.disk.size_mb, wish.disk.cloud_properties) if wish.disk else None
+        self._health = _health(wish)
 
-    def cloud(self, az: str) -> str:
-        return self._azs[az].cloud
-
-    def make(self, az: str, addresses: Mapping[str, str], canary: bool) -> Json:
-        update = self._wish.update
-        return {
-            **self._shared,
-            "az": az,
-            "cloud": self._azs[az].cloud,
-            "vm": self._azs[az].vm_properties,
-            "networks": {network.name: network.entry(addresses.get(network.name)) for network in self._networks[az]},
-            "watch_s": update.canary_watch_s if canary else update.update_watch_s,
-        }
+    def make(self, az: str, addresses: Mapping[str, str], canary: bool) -> NodeSpec:
+        group, update = self._wish, self._wish.update
+        return NodeSpec(
+            az=az,
+            cloud=self._azs[az].cloud,
+            stemcell=self._stemcell,
+            vm=self._azs[az].vm_properties,
+            networks={network.name: network.entry(addresses.get(network.name)) for network in self._networks[az]},
+            disk=self._disk,
+            env=group.env,
+            user_data=group.user_data,
+            tags=group.tags,
+            health=self._health,
+            watch_s=update.canary_watch_s if canary else update.update_watch_s,
+        )
 
 
 # What a difference means. Fields that are in none of these never reach the cloud.
@@ -48,42 +120,47 @@ _NEEDS_NEW_VM = ("az", "stemcell", "vm", "networks", "env", "user_data")
 _IN_PLACE = ("tags", "health")
 
 
-def reasons_to_recreate(now: Json, wish: Json) -> list[str]:
-    return [_difference(field, now, wish) for field in _NEEDS_NEW_VM if now.get(field) != wish[field]]
+def reasons_to_recreate(now: NodeSpec, wanted: NodeSpec) -> list[str]:
+    return _differences(_NEEDS_NEW_VM, now, wanted)
 
 
-def reasons_to_update(now: Json, wish: Json) -> list[str]:
-    return [_difference(field, now, wish) for field in _IN_PLACE if now.get(field) != wish[field]]
+def reasons_to_update(now: NodeSpec, wanted: NodeSpec) -> list[str]:
+    return _differences(_IN_PLACE, now, wanted)
 
 
-def _difference(field: str, now: Json, wish: Json) -> str:
+def _differences(fields: tuple[str, ...], now: NodeSpec, wanted: NodeSpec) -> list[str]:
+    return [_difference(name, now, wanted) for name in fields if getattr(now, name) != getattr(wanted, name)]
+
+
+def _difference(field: str, now: NodeSpec, wanted: NodeSpec) -> str:
     match field:
         case "stemcell":
-            old, new = str(now["stemcell"]), str(wish["stemcell"])
+            old, new = now.stemcell, wanted.stemcell
             if old.rpartition("/")[0] == new.rpartition("/")[0]:
                 new = new.rpartition("/")[2]
             return f"stemcell {old} → {new}"
         case "az":
-            return f"az {now['az']} → {wish['az']}"
-        case "vm" | "tags":
-            name = "vm type" if field == "vm" else "tags"
-            return f"{name}: {_keys(now.get(field) or {}, wish[field])}"
+            return f"az {now.az} → {wanted.az}"
+        case "vm":
+            return f"vm type: {_keys(now.vm, wanted.vm)}"
+        case "tags":
+            return f"tags: {_keys(now.tags, wanted.tags)}"
         case "networks":
-            return _network_difference(now.get("networks") or {}, wish["networks"])
+            return _network_difference(now.networks, wanted.networks)
         case "health":
             return "health check changed"
     return f"{field.replace('_', ' ')} changed"
 
 
-def _keys(now: Json, wish: Json) -> str:
-    changed = sorted(key for key in now.keys() | wish.keys() if now.get(key) != wish.get(key))
-    shown = [f"{key} {now.get(key, '–')} → {wish.get(key, '–')}" for key in changed[:3]]
+def _keys(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    changed = sorted(key for key in now.keys() | wanted.keys() if now.get(key) != wanted.get(key))
+    shown = [f"{key} {now.get(key, '–')} → {wanted.get(key, '–')}" for key in changed[:3]]
     return ", ".join(shown) + (", …" if len(changed) > 3 else "")
 
 
-def _network_difference(now: Json, wish: Json) -> str:
-    for name in sorted(now.keys() | wish.keys()):
-        old, new = now.get(name), wish.get(name)
+def _network_difference(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    for name in sorted(now.keys() | wanted.keys()):
+        old, new = now.get(name), wanted.get(name)
         if old == new:
             continue
         if old is None or new is None:
@@ -94,24 +171,11 @@ def _network_difference(now: Json, wish: Json) -> str:
     return "networks changed"
 
 
-def _disk(wish: GroupWish) -> Json | None:
-    if wish.disk is None:
-        return None
-    return {"size_mb": wish.disk.size_mb, "cloud_properties": dict(wish.disk.cloud_properties)}
-
-
-def _health(wish: GroupWish) -> Json | None:
+def _health(wish: GroupWish) -> HealthSpec | None:
     health = wish.health
     if health.kind == "none":
         return None
-    return {
-        "kind": health.kind,
-        "port": health.port,
-        "path": health.path,
-        "expect": health.expect,
-        "interval_s": health.interval_s,
-        "timeout_s": health.timeout_s,
-    }
+    return HealthSpec(health.kind, health.port, health.path, health.expect, health.interval_s, health.timeout_s)
 
 
 class _Network:

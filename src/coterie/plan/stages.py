@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from coterie.plan.model import Change, Plan, Rollout
+from coterie.plan.model import Change, NodeChange, Plan, Rollout
 
 How = Literal["done", "ended"]
 UNLIMITED = 1_000_000
@@ -96,13 +96,10 @@ def _by_group(plan: Plan) -> tuple[dict[str, list[Change]], dict[str, list[Chang
     nodes: dict[str, list[Change]] = defaultdict(list)
     disks: dict[str, list[Change]] = defaultdict(list)
     for change in _of(plan, "node", "create", "recreate", "update"):
-        (disks if _changes_disk(change) else nodes)[change.details["instance_group"]].append(change)
+        if isinstance(change.details, NodeChange):
+            (disks if change.details.disk_changes else nodes)[change.details.instance_group].append(change)
     return nodes, disks
 
 
 def _of(plan: Plan, kind: str, *actions: str) -> list[Change]:
     return [change for change in plan.changes if change.kind == kind and change.action in actions]
-
-
-def _changes_disk(change: Change) -> bool:
-    return change.action == "update" and bool(change.details.get("disk_changes"))

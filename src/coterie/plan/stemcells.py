@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from coterie.manifest import GroupWish, StemcellWish
-from coterie.plan.model import Change, Snapshot, StemcellNow
+from coterie.plan.model import Change, NodeChange, Snapshot, StemcellNow, StemcellRemoval, StemcellUpload
 from coterie.plan.versions import age
 
 
@@ -23,20 +23,17 @@ def choose(snapshot: Snapshot, wishes: Sequence[GroupWish], refusals: list[str])
 def uploads(snapshot: Snapshot, changes: Iterable[Change]) -> list[Change]:
     """One upload for each cloud that some node needs the stemcell in and that has none, nor one on its way."""
     needed = dict.fromkeys(
-        (change.cloud, change.details["wish"]["stemcell"])
+        (change.cloud, change.details.spec.stemcell)
         for change in changes
-        if change.action in ("create", "recreate")
+        if isinstance(change.details, NodeChange) and change.action in ("create", "recreate")
     )
     return [_upload(snapshot, cloud, ref) for cloud, ref in needed if (cloud, ref) not in snapshot.images]
 
 
 def _upload(snapshot: Snapshot, cloud: str, ref: str) -> Change:
     left = snapshot.images_left.get((cloud, ref))
-    if left is None:
-        details, reason = {"stemcell": ref}, "not in this cloud yet"
-    else:
-        details, reason = {"stemcell": ref, "intent": left}, "not finished last time"
-    return Change("create", "stemcell", f"{ref}@{cloud}", reason, cloud, details=details)
+    reason = "not in this cloud yet" if left is None else "not finished last time"
+    return Change("create", "stemcell", f"{ref}@{cloud}", reason, cloud, StemcellUpload(ref, left))
 
 
 def removals(snapshot: Snapshot) -> list[Change]:
@@ -48,7 +45,7 @@ def removals(snapshot: Snapshot) -> list[Change]:
             f"{ref}@{cloud}",
             "no deployment uses it any more",
             cloud,
-            details={"stemcell": ref, "intent": intent},
+            StemcellRemoval(ref, intent),
         )
         for (cloud, ref), intent in sorted({**snapshot.images_left, **snapshot.images}.items())
         if (cloud, ref) not in snapshot.images_used_elsewhere

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
-from coterie.errors import StalePlan
+from coterie.errors import CoterieError, StalePlan
+from coterie.flows.disk import DELETE_DISK, DeleteDisk
+from coterie.flows.group import CREATE_GROUP, DELETE_GROUP, UPDATE_GROUP, CreateGroup, DeleteGroup, UpdateGroup
+from coterie.flows.node import CREATE_NODE, DELETE_NODE, RECREATE_NODE, UPDATE_NODE
+from coterie.flows.node_params import CreateNode, DeleteNode, NodeProgress, NodeToMake, RecreateNode, UpdateNode
+from coterie.flows.stemcell import DELETE_STEMCELL, UPLOAD_STEMCELL, DeleteStemcell, UploadProgress, UploadStemcell
 from coterie.ids import Ids
 from coterie.ledger import writes
 from coterie.ledger.rows import clouds, deployments, groups, nodes, objects
@@ -14,32 +19,48 @@ from coterie.ledger.rows.deployments import NewNode
 from coterie.ledger.store import Tx
 from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
-from coterie.plan.model import Change, Plan
+from coterie.plan.model import (
+    Change,
+    DiskRemoval,
+    GroupChange,
+    GroupRemoval,
+    NodeChange,
+    NodeRemoval,
+    Plan,
+    ServerGroupRef,
+    StemcellRemoval,
+    StemcellUpload,
+)
 from coterie.plan.stages import Stage, stages
 
+Details = TypeVar("Details")
 
-class Execution:
-    """One plan on its way into the ledger."""
+
+class PlanRows:
+    """Writes the rows of one plan, inside the transaction that accepts it."""
 
     def __init__(self, tx: Tx, plan: Plan, ids: Ids, director: str) -> None:
         self._tx = tx
         self._plan = plan
         self._ids = ids
         self._director = director
-        self._clouds: Mapping[str, CloudRow] = clouds.all_clouds(tx)
-        self._own_groups = nodes.own_groups(tx, plan.deployment)
-        self._new_groups: dict[str, str] = {}
-        self._new_nodes: dict[str, str] = {}
-        self._new_images: dict[str, str] = {}
+        self._clouds: Mapping[str, CloudRow] = {}
+        self._own_groups: Mapping[str, str] = {}  # node → conductor group
+        self._new_groups: dict[str, str] = {}  # subject → intent
+        self._new_nodes: dict[str, str] = {}  # subject → uuid
+        self._new_images: dict[str, str] = {}  # subject → intent
 
-    def start(self, kind: str, requested_by: str | None) -> int:
+    def write(self, kind: str, requested_by: str | None) -> int:
+        """The task, with all that its steps need."""
+        self._clouds = clouds.all_clouds(self._tx)
+        self._own_groups = nodes.own_groups(self._tx, self._plan.deployment)
         self._add_groups()
         if self._plan.users is not None:
-            users = [(name, self.group_of(ref) or "") for name, ref in self._plan.users]
+            users = [(name, self._group_intent(ref) or "") for name, ref in self._plan.users]
             groups.set_users(self._tx, self._plan.deployment, users)
         self._add_nodes()
         self._add_images()
-        self._request_disk_deletes()
+        self._mark_disks()
         summary = {"counts": self._plan.counts(), "plan": self._plan.id}
         return tasks.create(
             self._tx,
@@ -54,130 +75,122 @@ class Execution:
             ),
         )
 
-    def group_of(self, ref: Mapping[str, str] | None) -> str | None:
-        """The intent that a change's server group stands for, now that new ones have theirs."""
-        if ref is None:
-            return None
-        return ref.get("intent") or self._new_groups[ref["new"]]
-
     # -- rows before steps: every intent is in the ledger before any conductor can see its step --
 
     def _add_groups(self) -> None:
-        for change in self._of("group", "create", "adopt"):
-            if "intent" in change.details:
-                continue
-            intent = self._ids.intent()
-            self._new_groups[change.subject] = intent
-            details = change.details
-            groups.add(self._tx, intent, details["metadata"], name=details["name"], cloud=change.cloud)
+        for change, details in self._changes(GroupChange):
+            if details.intent is None:
+                intent = self._ids.intent()
+                self._new_groups[change.subject] = intent
+                groups.add(self._tx, intent, details.metadata.wire(), name=details.name, cloud=change.cloud)
+
+    def _group_intent(self, ref: ServerGroupRef | None) -> str | None:
+        return None if ref is None else ref.intent or self._new_groups[ref.new or ""]
 
     def _add_nodes(self) -> None:
         new, moved = [], []
-        for change in self._of("node", "create", "recreate", "update"):
-            details = change.details
-            if change.action == "create":
+        for change, node in self._changes(NodeChange):
+            if node.node is None:
                 uuid = self._ids.uuid()
                 self._new_nodes[change.subject] = uuid
-                new.append(
-                    NewNode(
-                        uuid,
-                        details["instance_group"],
-                        details["index"],
-                        details["wish"]["az"],
-                        change.cloud,
-                        details["addresses"],
-                    )
-                )
-            elif details["leaves"] or details["gains"]:
+                addresses = dict(node.addresses)
+                new.append(NewNode(uuid, node.instance_group, node.index, node.spec.az, change.cloud, addresses))
+            elif node.leaves or node.gains:
                 # The old address stays taken until the old VM is gone.
-                moved.append((details["node"], details["gains"]))
+                moved.append((node.node, dict(node.gains)))
         deployments.reserve(self._tx, self._plan.deployment, moved)
         deployments.add_nodes(self._tx, self._plan.deployment, new)
 
     def _add_images(self) -> None:
         rows = []
-        for change in self._of("stemcell", "create"):
-            stemcell, again = change.details["stemcell"], change.details.get("intent")
-            if again is None and objects.image_on_its_way(self._tx, change.cloud, stemcell):
-                continue  # another deployment has begun it since the plan was made
-            intent = again or self._ids.intent()
-            self._new_images[change.subject] = intent
-            if again is None:
-                rows.append(objects.intend(intent, "image", change.cloud, ref=stemcell))
+        for change, image in self._changes(StemcellUpload):
+            if image.intent is not None:
+                self._new_images[change.subject] = image.intent
+            elif not objects.image_on_its_way(self._tx, change.cloud, image.stemcell):
+                intent = self._ids.intent()
+                self._new_images[change.subject] = intent
+                rows.append(objects.intend(intent, "image", change.cloud, ref=image.stemcell))
+            # else: another deployment has begun the upload since the plan was made
         writes.execute(self._tx, *rows)
         self._require_images()
 
     def _require_images(self) -> None:
-        """An image that a cleanup took out since the plan was made would be waited for in vain."""
-        made = self._of("node", "create", "recreate")
-        for cloud, ref in sorted({(change.cloud, change.details["wish"]["stemcell"]) for change in made}):
+        """A node would wait in vain for an image that a cleanup deleted since the plan was made."""
+        changes = self._changes(NodeChange)
+        needed = {(c.cloud, node.spec.stemcell) for c, node in changes if c.action in ("create", "recreate")}
+        for cloud, ref in sorted(needed):
             coming = f"{ref}@{cloud}" in self._new_images
             if not coming and not objects.image_on_its_way(self._tx, cloud, ref):
                 raise StalePlan(f"stemcell {ref} left {cloud} while this was planned", remedy="plan and confirm again")
 
-    def _request_disk_deletes(self) -> None:
-        doomed = [objects.begin_delete(c.details["intent"], c.details["cid"]) for c in self._of("disk", "delete")]
+    def _mark_disks(self) -> None:
+        doomed = [objects.begin_delete(disk.intent, disk.cid) for _, disk in self._changes(DiskRemoval)]
         writes.execute(self._tx, *doomed)
 
-    def _of(self, kind: str, *actions: str) -> list[Change]:
-        return [change for change in self._plan.changes if change.kind == kind and change.action in actions]
+    def _changes(self, kind: type[Details]) -> Iterator[tuple[Change, Details]]:
+        return ((change, change.details) for change in self._plan.changes if isinstance(change.details, kind))
 
     # -- steps --
 
     def _stage(self, stage: Stage) -> NewStage:
         return NewStage(
             stage.name,
-            [self._step(change) for change in stage.changes if self._needed(change)],
+            [self._step(change) for change in stage.changes if self._is_needed(change)],
             stage.needs,
             stage.max_in_flight,
             stage.stop_on_failure,
         )
 
-    def _needed(self, change: Change) -> bool:
-        return (change.kind, change.action) != ("stemcell", "create") or change.subject in self._new_images
+    def _is_needed(self, change: Change) -> bool:
+        return not isinstance(change.details, StemcellUpload) or change.subject in self._new_images
 
     def _step(self, change: Change) -> NewStep:
-        cloud = self._clouds[change.cloud]
-        node = self._node(change)
-        return NewStep(
-            flow=_FLOWS[change.kind, change.action],
-            label="begin",
-            subject=change.subject,
-            data=self._data(change),
-            node=node,
-            cloud=change.cloud,
-            driver=cloud.driver,
-            conductor_group=self._own_groups.get(node or "", cloud.conductor_group),
+        subject, cloud = change.subject, self._clouds[change.cloud]
+        match change.details:
+            case NodeChange() as node:
+                return self._node_step(change, node)
+            case NodeRemoval(node=uuid, delete_disks=delete_disks):
+                params = DeleteNode(change.reason, delete_disks)
+                return DELETE_NODE.step(params, subject, cloud, node=uuid, group=self._own_groups.get(uuid))
+            case GroupChange() as group if change.action == "update":
+                update = UpdateGroup(group.intent or "", group.cid or "", change.reason, group.metadata)
+                return UPDATE_GROUP.step(update, subject, cloud)
+            case GroupChange() as group:
+                create = CreateGroup(group.intent or self._new_groups[subject], group.metadata)
+                return CREATE_GROUP.step(create, subject, cloud)
+            case GroupRemoval(intent=intent):
+                return DELETE_GROUP.step(DeleteGroup(intent), subject, cloud)
+            case StemcellUpload() as image:
+                upload = UploadStemcell(image.stemcell, again=image.intent is not None)
+                progress = UploadProgress(self._new_images[subject])
+                return UPLOAD_STEMCELL.step(upload, subject, cloud, progress=progress)
+            case StemcellRemoval() as image:
+                return DELETE_STEMCELL.step(DeleteStemcell(image.stemcell, image.intent), subject, cloud)
+            case DiskRemoval() as disk:
+                return DELETE_DISK.step(DeleteDisk(disk.intent, disk.cid), subject, cloud)
+
+    def _node_step(self, change: Change, node: NodeChange) -> NewStep:
+        subject, cloud = change.subject, self._clouds[change.cloud]
+        uuid = node.node or self._new_nodes[subject]
+        group = self._own_groups.get(uuid)
+        made = NodeToMake(
+            director=self._director,
+            deployment=self._plan.deployment,
+            instance_group=node.instance_group,
+            index=node.index,
+            spec=node.spec,
+            addresses=dict(node.addresses),
+            server_group=self._group_intent(node.server_group),
+            reason=change.reason,
         )
-
-    def _node(self, change: Change) -> str | None:
-        if change.kind != "node":
-            return None
-        return change.details.get("node") or self._new_nodes[change.subject]
-
-    def _data(self, change: Change) -> dict[str, Any]:
-        data = {"reason": change.reason, **change.details}
-        if change.kind == "node" and change.action != "delete":
-            data["server_group"] = self.group_of(change.details["server_group"])
-            data.update(director=self._director, deployment=self._plan.deployment)
-        if change.kind == "group" and change.action in ("create", "adopt"):
-            data.setdefault("intent", self._new_groups.get(change.subject))
-        if change.kind == "stemcell" and change.action == "create":
-            data.update(intent=self._new_images[change.subject], again="intent" in change.details)
-        return data
-
-
-_FLOWS = {
-    ("stemcell", "create"): "stemcell.upload",
-    ("stemcell", "delete"): "stemcell.delete",
-    ("group", "create"): "group.create",
-    ("group", "adopt"): "group.create",
-    ("group", "update"): "group.update",
-    ("group", "delete"): "group.delete",
-    ("group", "leave"): "group.delete",
-    ("node", "create"): "node.create",
-    ("node", "recreate"): "node.recreate",
-    ("node", "update"): "node.update",
-    ("node", "delete"): "node.delete",
-    ("disk", "delete"): "disk.delete",
-}
+        progress = NodeProgress(leaves=dict(node.leaves))
+        match change.action:
+            case "create":
+                return CREATE_NODE.step(CreateNode(made), subject, cloud, node=uuid, group=group)
+            case "recreate":
+                recreate = RecreateNode(made)
+                return RECREATE_NODE.step(recreate, subject, cloud, node=uuid, group=group, progress=progress)
+            case "update":
+                update = UpdateNode(made, bool(node.regrouped), bool(node.disk_changes))
+                return UPDATE_NODE.step(update, subject, cloud, node=uuid, group=group, progress=progress)
+        raise CoterieError(f"a plan cannot {change.action} a node")

@@ -14,7 +14,7 @@ from coterie.ledger.work import conductors
 from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
-from coterie.requests.accept import Execution
+from coterie.requests.accept import PlanRows
 from coterie.requests.ask_clouds import ask
 from coterie.requests.cloud_requirements import groups_seen, known_groups, needs
 from coterie.requests.regroup import move_clouds
@@ -48,8 +48,8 @@ class Draft:
                 raise StalePlan(f"deployment {wish.name} changed while it was planned", remedy="plan and confirm again")
             director = identity.director(tx)
             self._save(tx, self._set_config(tx))
-            execution = Execution(tx, self.plan, Ids(), director.name)
-            return execution.start("delete" if self._request.delete else kind, by)
+            rows = PlanRows(tx, self.plan, Ids(), director.name)
+            return rows.write("delete" if self._request.delete else kind, by)
 
     def _set_config(self, tx: Tx) -> int:
         """Only a config that came with the request is stored: the one in force may be newer than this draft."""

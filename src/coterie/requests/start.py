@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from coterie.cpi.load import driver_names
 from coterie.errors import Conflict, NotFound, StalePlan
+from coterie.flows.disk import DELETE_DISK, DeleteDisk
+from coterie.flows.look import LOOK, Look
 from coterie.ledger import writes
 from coterie.ledger.rows import clouds, objects
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import tasks
-from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work.tasks import NewStage, NewTask
 from coterie.manifest import load_cloud_config
 from coterie.plan.model import Plan
 from coterie.requests.draft import Draft, Permit, store_config
@@ -50,10 +50,7 @@ def look(ledger: Ledger) -> int | None:
     """Look after the VMs of every cloud that has any."""
     with ledger.write() as tx:
         rows = clouds.all_clouds(tx)
-        steps = [
-            NewStep("look", "begin", name, {}, None, name, row.driver, row.conductor_group)
-            for name, row in sorted(rows.items())
-        ]
+        steps = [LOOK.step(Look(), name, row) for name, row in sorted(rows.items())]
         if not steps or tasks.running(tx, "look"):
             return None
         tasks.forget_old(tx, "look", keep=20)
@@ -93,9 +90,7 @@ def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
         if cloud is None:
             raise NotFound(f"cloud {row.cloud} is not configured", remedy="put it back: coterie clouds set FILE")
         writes.execute(tx, objects.begin_delete(intent, row.cid))
-        data = {"intent": intent, "cid": row.cid}
-        step = NewStep("disk.delete", "begin", row.ref or intent, data, None, row.cloud, cloud.driver)
-        step = replace(step, conductor_group=cloud.conductor_group)
+        step = DELETE_DISK.step(DeleteDisk(intent, row.cid), row.ref or intent, cloud)
         return tasks.create(tx, NewTask("delete-disk", None, [NewStage("disk", [step])], requested_by=by))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from coterie.errors import Conflict, NotFound
+from coterie.flows.enrolled import DESTROY_NODE, DestroyNode
 from coterie.ledger import writes
 from coterie.ledger.rows import clouds, enrolled, events, nodes
 from coterie.ledger.rows.events import Event
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.work import conductors, tasks
-from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
+from coterie.ledger.work.tasks import NewStage, NewTask
 from coterie.requests.enroll import unknown_cloud
 
 
@@ -32,8 +33,7 @@ def destroy(ledger: Ledger, uuid: str, by: str | None) -> int:
         group = cloud.conductor_group if node.conductor_group is None else node.conductor_group
         conductors.living(tx).require(group, cloud.driver)
         writes.execute(tx, nodes.change(uuid, state="deleting", problem=None))
-        data = {"cid": node.vm_cid}
-        step = NewStep("node.destroy", "begin", node.name, data, uuid, node.cloud, cloud.driver, group)
+        step = DESTROY_NODE.step(DestroyNode(node.vm_cid or ""), node.name, cloud, node=uuid, group=group)
         opening = f"VM {node.vm_cid} of cloud {node.cloud}"
         return tasks.create(
             tx, NewTask("destroy-node", None, [NewStage("destroy", [step])], requested_by=by, opening=opening)

@@ -1,10 +1,9 @@
 """Steps of a survey and of a sweep, and the table that names them."""
 
-from coterie.cleanup.flows.delete import DeleteObject
-from coterie.cleanup.flows.retire import RetireDisk
-from coterie.cleanup.flows.settle import CloseIntent, ReclaimObject
-from coterie.cleanup.survey import Survey
-from coterie.engine.flow import Flow
+from coterie.cleanup.flows.delete import DELETE_OBJECT
+from coterie.cleanup.flows.retire import RETIRE_DISK
+from coterie.cleanup.flows.settle import CLOSE_INTENT, RECLAIM_OBJECT
+from coterie.cleanup.survey import SURVEY
+from coterie.engine.flow import by_name
 
-_ALL: tuple[Flow, ...] = (Survey(), DeleteObject(), RetireDisk(), CloseIntent(), ReclaimObject())
-FLOWS: dict[str, Flow] = {flow.name: flow for flow in _ALL}
+FLOWS = by_name(SURVEY, DELETE_OBJECT, RETIRE_DISK, CLOSE_INTENT, RECLAIM_OBJECT)

@@ -1,24 +1,25 @@
-"""Deletes one object for good, a disk after a snapshot where that is wished for."""
+"""Deletes one object for good, a disk after a snapshot where the options say so."""
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from dataclasses import dataclass, field
 
-from coterie.cleanup.flows.target import Target, enter, inspect, row_becomes, skip
+from coterie.cleanup.flows.target import Target, enter, fail_target, inspect, row_becomes, skip
 from coterie.cpi.contract import (
     Changed,
     DiskNotFound,
     Expected,
     GroupMissing,
-    Kind,
     Mark,
     StemcellNotFound,
     Throttled,
     VMNotFound,
 )
-from coterie.engine.create_once import Landed, Lost, clear, create_once
-from coterie.engine.flow import Done, Move, Next, Wait, Work
+from coterie.engine.create_once import Created, NotCreated, Uncalled, create_once, note_uncalled
+from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.engine.stored import OMIT_NONE, as_key, in_place
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects
+from coterie.ledger.rows.mark_record import Record
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, GroupMissing)
 _LONGEST_REST_S = 30.0
@@ -26,94 +27,133 @@ _LONGEST_ASKED_S = 600.0
 _THROTTLED = 200
 
 
-class DeleteObject(Target):
-    """data: as Target, and `snapshot`. There is no undo: that is what grace, plan and undo window were for."""
+@dataclass(frozen=True, slots=True)
+class DeleteObject:
+    """There is no undo: that is what grace, plan and undo window were for. `snapshot`: make one of the disk first."""
 
-    name: ClassVar[str] = "cleanup.delete"
+    target: Target = field(metadata=in_place(Target))
+    snapshot: bool
 
-    def begin(self, work: Work) -> Move:
-        rest = enter(work)
-        if rest is not None:
-            return rest
-        found = inspect(work)
-        if not isinstance(found, tuple):
-            return found
-        thing, record = found
-        work.data.update(etag=thing.etag, was=record.state)
-        work.write(*row_becomes(work, record, "deleting"))
-        return Next("want_snapshot" if work.data["snapshot"] else "delete")
 
-    def want_snapshot(self, work: Work) -> Move:
-        if "snapshot_disk" in work.cpi.capabilities().unsupported:
-            return self._spare(work, "this cloud makes no snapshots; use --disks keep")
-        intent = work.ids.intent()
-        ref = f"disk {work.data['cid']}"
-        work.write(
-            objects.intend(intent, "snapshot", work.claim.cloud or "", deployment=work.data["deployment"], ref=ref)
-        )
-        work.data["copy"] = intent
-        clear(work, intent)
-        return Next("snapshot_first")
+@dataclass(slots=True)
+class DeleteProgress:
+    paced: float | None = field(default=None, metadata=OMIT_NONE)
+    used: int = 0
+    etag: str | None = None
+    was: str = ""  # the state of its row before
+    copy: str | None = None  # intent of the snapshot
+    uncalled: Uncalled | None = field(default=None, metadata=as_key("clear", Uncalled))
+    throttled: int = 0
 
-    def snapshot_first(self, work: Work) -> Move:
-        """What the snapshot is kept for is the undo window of the disk."""
-        disk, about = work.data["cid"], {"cleanup": str(work.claim.task)}
-        done = create_once(
-            work, "snapshot", work.data["copy"], lambda mark: work.cpi.snapshot_disk(disk, about, mark=mark)
-        )
-        match done:
-            case Landed(cid):
-                work.say("cleanup.snapshot", f"disk {disk} is kept as snapshot {cid}", cid=cid)
-                work.data["etag"] = None  # a snapshot may have changed it
-                return Next("keep_snapshot")
-            case Lost():
-                return Next("want_snapshot")
-        return done
 
-    def keep_snapshot(self, work: Work) -> Move:
-        """A commit of its own: within one, nobody may count on the order of two changes of a row."""
-        work.write(objects.keep(work.data["copy"]))
-        return Next("delete")
+DeleteWork = Work[DeleteObject, DeleteProgress]
 
-    def delete(self, work: Work) -> Move:
-        data = work.data
-        expected = Expected(Mark(work.director_uuid, data["intent"]), data["created_at"], data["etag"])
-        try:
-            work.cpi.delete_object(cast(Kind, data["kind"]), data["cid"], expected)
-        except Changed as changed:
-            return self._spare(work, str(changed))
-        except Throttled as busy:
-            return self._rest(work, busy)
-        except _GONE:
-            work.say("cleanup.gone", "was gone already")
-        return self._deleted(work)
 
-    def _deleted(self, work: Work) -> Move:
-        data, cloud = work.data, work.claim.cloud or ""
-        with work.ledger.read() as tx:
-            record = evidence.records(tx, cloud, [data["intent"]]).get(data["intent"])
-        if record is not None:
-            work.write(*row_becomes(work, record, "gone"))
-        work.write(
-            cleanups.record_outcome(data["finding"], "deleted"),
-            deletion_candidates.clear(cloud, data["kind"], data["cid"]),
-        )
-        work.say("cleanup.deleted", f"{data['kind']} {data['cid']}: {data['reason']}", cid=data["cid"])
-        return Done()
+def _begin(work: DeleteWork) -> Move:
+    rest = enter(work)
+    if rest is not None:
+        return rest
+    found = inspect(work)
+    if not isinstance(found, tuple):
+        return found
+    thing, record = found
+    work.progress.etag, work.progress.was = thing.etag, record.state
+    work.write(*row_becomes(work, record, "deleting"))
+    return Next("want_snapshot" if work.params.snapshot else "delete")
 
-    def _rest(self, work: Work, busy: Throttled) -> Move:
-        """Not dropped and not counted as a failure: the cloud only asked for time."""
-        work.data["throttled"] = count = work.data.get("throttled", 0) + 1
-        if count > _THROTTLED:
-            raise busy
-        asked = busy.details.get("retry_after")
-        if isinstance(asked, int | float):
-            return Wait(min(_LONGEST_ASKED_S, float(asked)), str(busy))
-        return Wait(min(_LONGEST_REST_S, 0.1 * 2 ** min(count, 9)), str(busy))
 
-    def _spare(self, work: Work, why: str) -> Move:
-        with work.ledger.read() as tx:
-            record = evidence.records(tx, work.claim.cloud or "", [work.data["intent"]]).get(work.data["intent"])
-        if record is not None and record.state == "deleting":
-            work.write(*row_becomes(work, record, work.data["was"]))
-        return skip(work, why)
+def _intend_snapshot(work: DeleteWork) -> Move:
+    if "snapshot_disk" in work.cpi.capabilities().unsupported:
+        return _spare(work, "this cloud makes no snapshots; use --disks keep")
+    target, intent = work.params.target, work.ids.intent()
+    ref = f"disk {target.cid}"
+    work.write(objects.intend(intent, "snapshot", work.cloud, deployment=target.deployment, ref=ref))
+    work.progress.copy = intent
+    note_uncalled(work, intent)
+    return Next("snapshot_first")
+
+
+def _create_snapshot(work: DeleteWork) -> Move:
+    """The snapshot is kept for the undo window of the disk."""
+    disk, about = work.params.target.cid, {"cleanup": str(work.claim.task)}
+    copy = work.progress.copy or ""
+    result = create_once(work, "snapshot", copy, lambda mark: work.cpi.snapshot_disk(disk, about, mark=mark))
+    match result:
+        case Created(cid):
+            work.say("cleanup.snapshot", f"disk {disk} is kept as snapshot {cid}", cid=cid)
+            work.progress.etag = None  # a snapshot may have changed it
+            return Next("keep_snapshot")
+        case NotCreated():
+            return Next("want_snapshot")
+    return result
+
+
+def _keep_snapshot(work: DeleteWork) -> Move:
+    """A commit of its own: within one, the order of two changes of a row is not defined."""
+    work.write(objects.keep(work.progress.copy or ""))
+    return Next("delete")
+
+
+def _delete(work: DeleteWork) -> Move:
+    target = work.params.target
+    expected = Expected(Mark(work.director_uuid, target.intent), target.created_at, work.progress.etag)
+    try:
+        work.cpi.delete_object(target.kind, target.cid, expected)
+    except Changed as changed:
+        return _spare(work, str(changed))
+    except Throttled as busy:
+        return _rest(work, busy)
+    except _GONE:
+        work.say("cleanup.gone", "was gone already")
+    return _record_deletion(work)
+
+
+def _record_deletion(work: DeleteWork) -> Move:
+    target, record = work.params.target, _record(work)
+    if record is not None:
+        work.write(*row_becomes(work, record, "gone"))
+    work.write(
+        cleanups.record_outcome(target.finding, "deleted"),
+        deletion_candidates.clear(work.cloud, target.kind, target.cid),
+    )
+    work.say("cleanup.deleted", f"{target.kind} {target.cid}: {target.reason}", cid=target.cid)
+    return Done()
+
+
+def _rest(work: DeleteWork, busy: Throttled) -> Move:
+    """Not dropped and not counted as a failure: the cloud only asked for time."""
+    work.progress.throttled += 1
+    if work.progress.throttled > _THROTTLED:
+        raise busy
+    asked = busy.details.get("retry_after")
+    if isinstance(asked, int | float):
+        return Wait(min(_LONGEST_ASKED_S, float(asked)), str(busy))
+    return Wait(min(_LONGEST_REST_S, 0.1 * 2 ** min(work.progress.throttled, 9)), str(busy))
+
+
+def _spare(work: DeleteWork, why: str) -> Move:
+    record = _record(work)
+    if record is not None and record.state == "deleting":
+        work.write(*row_becomes(work, record, work.progress.was))
+    return skip(work, why)
+
+
+def _record(work: DeleteWork) -> Record | None:
+    intent = work.params.target.intent
+    with work.ledger.read() as tx:
+        return evidence.records(tx, work.cloud, [intent]).get(intent)
+
+
+DELETE_OBJECT = Flow(
+    "cleanup.delete",
+    DeleteObject,
+    DeleteProgress,
+    {
+        "begin": _begin,
+        "want_snapshot": _intend_snapshot,
+        "snapshot_first": _create_snapshot,
+        "keep_snapshot": _keep_snapshot,
+        "delete": _delete,
+    },
+    fail_target,
+)

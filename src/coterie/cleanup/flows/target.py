@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from coterie.cleanup.findings import judge
 from coterie.cleanup.options import within
 from coterie.cpi.contract import CloudObject, Cpi, Kind, Mark
-from coterie.engine.flow import Done, Flow, Move, Wait, Work
+from coterie.engine.flow import Done, Move, Wait, Work
+from coterie.engine.stored import OMIT_NONE
 from coterie.errors import CoterieError
 from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence, groups, holds, nodes, objects
 from coterie.ledger.rows.mark_record import Record
@@ -17,23 +20,55 @@ HOLD_S = 900.0  # longer than any call may take
 _PATIENCE = 12
 
 
-class Target(Flow):
-    """data: finding, kind, cid, created_at, intent, deployment, every_s, hours, reclaims."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The object that a step of a sweep is about, as the survey found it, and the limits of the sweep."""
 
-    def failed(self, work: Work, error: CoterieError) -> None:
-        work.write(cleanups.record_outcome(work.data["finding"], "failed", error.facts()))
+    finding: int
+    kind: Kind
+    cid: str
+    created_at: float | None
+    intent: str
+    deployment: str | None
+    reason: str
+    every_s: float  # between two deletions in one cloud
+    hours: str  # in which the sweep may work
+    reclaims: Mapping[str, int]  # deployment → the task that reclaims its VMs
 
 
-def enter(work: Work) -> Move | None:
-    """Wait for our turn, then hold what the object belongs to; None when the way is free."""
-    data = work.data
-    if data["hours"] and not within(data["hours"], work.moment):
-        return skip(work, f"outside the allowed hours {data['hours']}")
-    if "paced" not in data:
+class HasTarget(Protocol):
+    @property
+    def target(self) -> Target: ...
+
+
+class Pacing(Protocol):
+    paced: float | None  # seconds until its slot, once it has one
+    used: int  # how often the object was found in use
+
+
+@dataclass(slots=True)
+class TargetProgress:
+    paced: float | None = field(default=None, metadata=OMIT_NONE)
+    used: int = 0
+
+
+TargetWork = Work[HasTarget, Any]
+
+
+def fail_target(work: TargetWork, error: CoterieError) -> None:
+    work.write(cleanups.record_outcome(work.params.target.finding, "failed", error.facts()))
+
+
+def enter(work: Work[HasTarget, Pacing]) -> Move | None:
+    """Wait for the step's slot, then hold what the object belongs to; None when the way is free."""
+    target, progress = work.params.target, work.progress
+    if target.hours and not within(target.hours, work.moment):
+        return skip(work, f"outside the allowed hours {target.hours}")
+    if progress.paced is None:
         with work.ledger.write() as tx:
-            data["paced"] = holds.pace(tx, work.claim.cloud or "", data["every_s"])
-        if data["paced"] > 0:
-            return Wait(data["paced"], "its turn has not come")
+            progress.paced = holds.pace(tx, work.cloud, target.every_s)
+        if progress.paced > 0:
+            return Wait(progress.paced, "deletions are paced")
     name = _hold(work)
     if name is None:
         return None
@@ -41,23 +76,23 @@ def enter(work: Work) -> Move | None:
         busy = holds.take(tx, name, work.claim.task, HOLD_S)
     if busy is None:
         return None
-    if busy == data["reclaims"].get(data["deployment"]):
+    if busy == target.reclaims.get(target.deployment or ""):
         return Wait(0.2, f"task {busy} reclaims what {name} needs")
     return skip(work, f"task {busy} is at work on {name}")
 
 
-def inspect(work: Work) -> tuple[CloudObject, Record] | Move:
+def inspect(work: Work[HasTarget, Pacing]) -> tuple[CloudObject, Record] | Move:
     """Read it again in the cloud and in the ledger: unchanged, unneeded, unused; else how the step ends."""
-    data, mark = work.data, Mark(work.director_uuid, work.data["intent"])
-    found = _read_again(work.cpi, cast(Kind, data["kind"]), mark, data["cid"])
-    cloud = work.claim.cloud or ""
+    target, cloud = work.params.target, work.cloud
+    mark = Mark(work.director_uuid, target.intent)
+    found = _read_again(work.cpi, target.kind, mark, target.cid)
     with work.ledger.read() as tx:
         record = evidence.records(tx, cloud, [mark.intent]).get(mark.intent)
-        marked = deletion_candidates.get(tx, cloud, data["kind"], data["cid"])
-        kept = enrolled.among(tx, cloud, [data["cid"]]) if data["kind"] == "vm" else {}
+        marked = deletion_candidates.get(tx, cloud, target.kind, target.cid)
+        kept = enrolled.among(tx, cloud, [target.cid]) if target.kind == "vm" else {}
     if found is None:
         return _vanished(work, record)
-    if found.created_at != data["created_at"]:
+    if found.created_at != target.created_at:
         return skip(work, "another object has this id by now")
     finding = judge(found, record, work.director_uuid, cloud, work.moment, kept.get(found.cid))
     if finding.action != "delete" or record is None:
@@ -65,33 +100,33 @@ def inspect(work: Work) -> tuple[CloudObject, Record] | Move:
     if marked is not None and marked.pinned:
         return skip(work, "undo has saved it")
     if found.in_use_by:
-        return _used(work, found.in_use_by)
+        return _wait_until_unused(work, found.in_use_by)
     return found, record
 
 
-def skip(work: Work, why: str) -> Move:
-    work.write(cleanups.record_outcome(work.data["finding"], "skipped", {"why": why}))
-    work.say("cleanup.skipped", why, cid=work.data["cid"])
+def skip(work: TargetWork, why: str) -> Move:
+    work.write(cleanups.record_outcome(work.params.target.finding, "skipped", {"why": why}))
+    work.say("cleanup.skipped", why, cid=work.params.target.cid)
     return Done()
 
 
-def row_becomes(work: Work, record: Record, state: str) -> list[Write]:
+def row_becomes(work: TargetWork, record: Record, state: str) -> list[Write]:
     """The row behind the object; what came beside it has none of its own."""
-    if record.kind != work.data["kind"]:
+    if record.kind != work.params.target.kind:
         return []
     if record.kind == "server_group":
         return group_becomes(work, state)
     if state == "gone":
         return [objects.record_gone(record.intent, tombstone=record.tombstone), *freed(record)]
     if state == "deleting":
-        return [objects.begin_delete(record.intent, work.data["cid"])]
+        return [objects.begin_delete(record.intent, work.params.target.cid)]
     return [objects.end_delete(record.intent, state)]
 
 
-def group_becomes(work: Work, state: str) -> list[Write]:
+def group_becomes(work: TargetWork, state: str) -> list[Write]:
     """A group that is gone stays so, whatever the cloud still shows of it."""
     with work.ledger.read() as tx:
-        row = groups.get(tx, work.data["intent"])
+        row = groups.get(tx, work.params.target.intent)
     if row is None or row.state in ("gone", state):
         return []
     return [groups.move(row, state)]
@@ -104,10 +139,11 @@ def freed(record: Record) -> list[Write]:
     return [nodes.free_addresses(record.node)]
 
 
-def _hold(work: Work) -> str | None:
-    if work.data["kind"] == "image":
+def _hold(work: TargetWork) -> str | None:
+    target = work.params.target
+    if target.kind == "image":
         return holds.STEMCELLS
-    return holds.of_deployment(work.data["deployment"]) if work.data["deployment"] else None
+    return holds.of_deployment(target.deployment) if target.deployment else None
 
 
 def _read_again(cpi: Cpi, kind: Kind, mark: Mark, cid: str) -> CloudObject | None:
@@ -124,25 +160,24 @@ def _read_again(cpi: Cpi, kind: Kind, mark: Mark, cid: str) -> CloudObject | Non
         cursor = page.next
 
 
-def _vanished(work: Work, record: Record | None) -> Move:
+def _vanished(work: TargetWork, record: Record | None) -> Move:
     """Nothing carries this mark any more. Should it come back, the tombstone tells that it is an orphan."""
-    kind, cid = work.data["kind"], work.data["cid"]
+    kind, cid = work.params.target.kind, work.params.target.cid
     if record is not None and record.user is None and record.kind == kind and kind != "server_group":
         work.write(objects.record_gone(record.intent, tombstone=True), *freed(record))
     elif record is not None and record.user is None and record.kind == kind:
         # Where it was not being deleted, the next survey finds its row without an object, and closes it.
         work.write(*group_becomes(work, "gone" if record.state == "deleting" else "deleting"))
     work.write(
-        cleanups.record_outcome(work.data["finding"], "gone"),
-        deletion_candidates.clear(work.claim.cloud or "", kind, cid),
+        cleanups.record_outcome(work.params.target.finding, "gone"), deletion_candidates.clear(work.cloud, kind, cid)
     )
     work.say("cleanup.gone", f"nothing carries the mark of {kind} {cid} any more", cid=cid)
     return Done()
 
 
-def _used(work: Work, users: tuple[str, ...]) -> Move:
-    """Clouds let go of a deleted VM late; anything else never lets go, so the patience is bounded."""
-    work.data["used"] = work.data.get("used", 0) + 1
-    if work.data["used"] > _PATIENCE:
+def _wait_until_unused(work: Work[HasTarget, Pacing], users: tuple[str, ...]) -> Move:
+    """Clouds name a deleted VM as a user for a while; another user never goes, so the number of tries is bounded."""
+    work.progress.used += 1
+    if work.progress.used > _PATIENCE:
         return skip(work, f"used by {', '.join(users)}")
-    return Wait(0.1 * work.data["used"], f"used by {', '.join(users)}", "begin")
+    return Wait(0.1 * work.progress.used, f"used by {', '.join(users)}", "begin")

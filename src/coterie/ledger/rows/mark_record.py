@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coterie.cpi.contract import Kind
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -13,7 +15,7 @@ class Record:
     """
 
     intent: str
-    kind: str
+    kind: Kind
     cloud: str
     state: str
     cid: str | None

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from coterie.cpi.contract import GroupMetadata
 from coterie.ledger.rows import groups, identity, nodes, objects, stemcells
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import addresses, cloud_configs, deployments
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.plan.model import CloudNow, DiskNow, GroupNow, KeptDisk, NodeNow, Snapshot, StemcellNow
+from coterie.plan.spec import NodeSpec
 
 
 def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
@@ -24,7 +26,15 @@ def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
         deployment=deployment,
         nodes=tuple(_node(row, disks.get(row.uuid)) for row in nodes.of_deployment(tx, deployment)),
         groups=tuple(
-            GroupNow(row.intent, row.name, row.cloud, row.cid, row.state, row.metadata, row.adopted)
+            GroupNow(
+                row.intent,
+                row.name,
+                row.cloud,
+                row.cid,
+                row.state,
+                GroupMetadata.of_wire(row.metadata),
+                row.adopted,
+            )
             for row in groups.of_deployment(tx, deployment)
         ),
         clouds=clouds,
@@ -48,7 +58,7 @@ def _node(row: nodes.NodeRow, disk: DiskNow | None) -> NodeNow:
         az=row.az,
         cloud=row.cloud,
         state=row.state,
-        spec=row.spec,
+        spec=NodeSpec.of_wire(row.spec) if row.spec else None,
         server_group=row.server_group,
         addresses=row.addresses or {},
         disk=disk,
