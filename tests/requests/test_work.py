@@ -67,7 +67,7 @@ def test_a_plan_of_another_state_is_refused(local: Site) -> None:
 
 
 def test_two_tasks_never_work_on_one_deployment(local: Site) -> None:
-    _fault(local, "create_vm", "latency", ms=400)
+    _fault(local, "create_vm", "latency", ms=3000)
     wish = local.request(manifest(group("a", 1)))
     task = start.deploy(local.ledger, wish, None, "test")
     with pytest.raises(Conflict, match=f"task {task} is working"):
