@@ -26,7 +26,6 @@ from typing import Any
 from coterie.cli.link.api import SPEAKS
 from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
-from coterie.engine.clouds import with_defaults
 from tests.peers.postgres import Server
 from tests.telemetry.exposition import read
 
@@ -186,8 +185,8 @@ class Cluster:
         return Counter(one["cid"] for one in rows)
 
     def held(self, group: str, cloud: str, director: str, kind: Any = "vm") -> list[str]:
-        properties = with_defaults("sandbox", {"layout": LAYOUT}, self.folder / group)
-        cpi = open_cloud("sandbox", cloud, properties, Runtime(director, None))  # type: ignore[arg-type]  # reads only
+        runtime = Runtime(director, None, self.folder / group)  # type: ignore[arg-type]  # reads only
+        cpi = open_cloud("sandbox", cloud, {"layout": LAYOUT}, runtime)
         found, cursor = [], None
         while True:
             page = cpi.survey(kind, director, cursor)

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from coterie.conductor.process import Conductor
 from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.load import open_cloud
-from coterie.engine.clouds import with_defaults
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.retry import Retry
 from coterie.ids import Ids
@@ -132,9 +131,8 @@ class Site:
 
     def cpi(self, cloud: str = "lab", properties: dict[str, Any] | None = None, director: str | None = None) -> Cpi:
         """The cloud as seen with a driver of our own, past Coterie."""
-        chosen = with_defaults("sandbox", properties or {}, self.folder)
-        runtime = Runtime(director or self.director.uuid, LedgerCoordinator(self.ledger, "test"))
-        return open_cloud("sandbox", cloud, chosen, runtime)
+        runtime = Runtime(director or self.director.uuid, LedgerCoordinator(self.ledger, "test"), self.folder)
+        return open_cloud("sandbox", cloud, properties or {}, runtime)
 
     def held(self, kind: Any, cloud: str = "lab", properties: dict[str, Any] | None = None) -> list[Any]:
         """What the cloud holds of ours."""

@@ -36,9 +36,8 @@ class Clouds:
     ) -> None:
         self._keys = keys
         self._ledger = ledger
-        self._runtime = Runtime(director_uuid, coordinator)
+        self._runtime = Runtime(director_uuid, coordinator, state_folder)
         self._lease = lease
-        self._state_folder = state_folder
         self._observe = observe
         self._open: dict[str, tuple[CloudRow, Cpi]] = {}
         self._turn = threading.Lock()
@@ -70,8 +69,7 @@ class Clouds:
     def open(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
         """A driver for these very properties, which need not be configured yet."""
         opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
-        complete = with_defaults(driver, opened_up, self._state_folder)
-        opened = open_cloud(driver, name, complete, self._runtime)
+        opened = open_cloud(driver, name, opened_up, self._runtime)
         about = {"coterie.cloud": name, "coterie.driver": driver}
         return cast(Cpi, FencedCpi(opened, self._lease, measured(driver, self._observe), about))
 
@@ -102,10 +100,3 @@ class Clouds:
 
 def _cannot_open(cloud: str) -> str:
     return f"this conductor cannot open the properties of cloud {cloud}"
-
-
-def with_defaults(driver: str, properties: Mapping[str, Any], state_folder: Path) -> dict[str, Any]:
-    """The sandbox keeps its datacenter beside our own state unless it is told otherwise."""
-    if driver == "sandbox" and "state" not in properties:
-        return {**properties, "state": str(state_folder / "sandbox.db")}
-    return dict(properties)
