@@ -41,9 +41,8 @@ class Checks:
         self._kinds = kinds
 
     def check(self, needs: Needs) -> list[CheckItem]:
-        account = self._cloud.account
         try:
-            quotas, hosts = get_quotas(account), list_hosts(account)
+            quotas, hosts = get_quotas(self._cloud.account), list_hosts(self._cloud.account)
         except SandboxError as error:
             refusal = translate(error)
             if refusal.retryable:
