@@ -147,7 +147,7 @@ def test_a_group_that_another_call_created_stays_and_is_told(cloud: MemoryCloud)
     mark = cloud.mark()
     cloud.groups.groups = [ExistingGroup("a", mark.group_cid, "anti-affinity")]
     cloud.store.fails = CpiError("no")
-    with pytest.raises(OutcomeUnknown, match="not as asked"):
+    with pytest.raises(OutcomeUnknown, match="not as requested"):
         cloud.server_groups.create(metadata("anti-affinity", WEB), mark)
     assert cloud.groups.groups
 

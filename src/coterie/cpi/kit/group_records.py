@@ -1,7 +1,7 @@
 """Records of what a cloud cannot remember of a server group: its policy and its security groups.
 
-A driver keeps them where its cloud allows, for example as tags of the default security group, and says how through
-`RecordStore`. A change adds a record with a higher number before the older ones go, so that the newest counts and an
+A driver keeps them where its cloud allows, for example as tags of the default security group, and
+fills `RecordStore`. A change adds a record with a higher number before the older ones go: the newest counts, and an
 unfinished change can be seen.
 """
 

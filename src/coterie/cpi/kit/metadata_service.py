@@ -1,4 +1,4 @@
-"""What a cloud's metadata service tells a machine inside it."""
+"""What a cloud's metadata service answers to a machine inside it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Security groups of server groups: used if they exist, created if not, and deleted only if we created them and no
 server group and no VM uses them.
 
-A driver says how its cloud holds them through `SecurityGroupCloud`. What their records hold is `group_records`.
+A driver fills `SecurityGroupCloud`, how its cloud holds them. Which server group has which: `group_records`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The life of a server group: adopt, create once, update, inspect, require empty, delete, and undo after a certain
 failure.
 
-A driver says how its cloud holds server groups through `ServerGroupCloud`; everything else follows:
+A driver fills `ServerGroupCloud`, how its cloud holds server groups; everything else follows:
 
     records = GroupRecords(store)
     security_groups = SecurityGroups(security_group_cloud, records)
@@ -296,7 +296,7 @@ class ServerGroups:
             if trouble is error:
                 raise
         raise OutcomeUnknown(
-            f"server group {mark.group_cid} is there, but not as asked", why=str(error), remedy=error.remedy
+            f"server group {mark.group_cid} is there, but not as requested", why=str(error), remedy=error.remedy
         ) from error
 
     def _require_deletable(self, cid: str, groups: Sequence[ExistingGroup], record: GroupRecord | None) -> None:

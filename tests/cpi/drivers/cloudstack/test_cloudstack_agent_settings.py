@@ -1,5 +1,5 @@
-"""What a VM is told: where its userdata is, found out from its networks; all public keys; and a registry for agents of
-old. Read as the VM reads it."""
+"""What a VM reads of itself: where its userdata is, found out from its networks; all public keys; and a registry for
+agents of old. Read as the VM reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DHCP = {"type": "dhcp-server", "path": "/latest/user-data"}
 DRIVE = {"type": "config-drive", "path": "/cloudstack/userdata/user_data.txt"}
 
 
-def told(bed: CloudstackBed, lab: Lab, **changed: Any) -> dict[str, Any]:
+def agent_settings(bed: CloudstackBed, lab: Lab, **changed: Any) -> dict[str, Any]:
     vm = bed.open().create_vm(**{**lab.vm_arguments(), **changed}).cid
     lab.undo(lab.cpi.delete_vm, vm)
     data = bed.client().getVirtualMachineUserData(virtualmachineid=vm)["virtualmachineuserdata"]["userdata"]
@@ -32,7 +32,7 @@ def told(bed: CloudstackBed, lab: Lab, **changed: Any) -> dict[str, Any]:
 
 
 def network(bed: CloudstackBed, lab: Lab, offering: str, block: str) -> dict[str, Any]:
-    """One more network of the account, and a VM's wish to be on it."""
+    """One more network of the account, and a VM's request to be on it."""
     client = bed.client()
     wanted = client.listNetworkOfferings(name=offering)["networkoffering"][0]["id"]
     zone = client.listZones(name=lab.az)["zone"][0]["id"]
@@ -50,23 +50,23 @@ def network(bed: CloudstackBed, lab: Lab, offering: str, block: str) -> dict[str
 
 def test_an_isolated_network_is_served_by_its_gateway(bed: CloudstackBed, lab: Lab) -> None:
     router = {"type": "http", "url": "http://127.40.0.1/latest/user-data"}
-    assert told(bed, lab)["userdata_sources"] == [DATA_SERVER, router, DHCP]
+    assert agent_settings(bed, lab)["userdata_sources"] == [DATA_SERVER, router, DHCP]
 
 
-def test_a_shared_network_is_served_by_a_router_that_administrators_are_told(bed: CloudstackBed, lab: Lab) -> None:
+def test_a_shared_network_is_served_by_a_router_that_administrators_see(bed: CloudstackBed, lab: Lab) -> None:
     shared = {"default": network(bed, lab, "DefaultSharedNetworkOfferingWithSGService", "127.61")}
     router = {"type": "http", "url": "http://127.61.255.254/latest/user-data"}
-    assert told(bed, lab, networks=shared)["userdata_sources"] == [DATA_SERVER, router, DHCP]
+    assert agent_settings(bed, lab, networks=shared)["userdata_sources"] == [DATA_SERVER, router, DHCP]
     bed.more = {"host_visibility": False}
     shared["default"]["ip"] = "127.61.0.10"
-    assert told(bed, lab, networks=shared)["userdata_sources"] == [DATA_SERVER, DHCP]
+    assert agent_settings(bed, lab, networks=shared)["userdata_sources"] == [DATA_SERVER, DHCP]
 
 
 def test_a_network_without_a_router_gives_a_drive(bed: CloudstackBed, lab: Lab) -> None:
     drive = network(bed, lab, "IsolatedNetworkOfferingWithConfigDrive", "127.62")
-    assert told(bed, lab, networks={"only": drive})["userdata_sources"] == [DRIVE]
+    assert agent_settings(bed, lab, networks={"only": drive})["userdata_sources"] == [DRIVE]
     both = {**bed.networks(lab.az, lab.address()), "drive": {**drive, "ip": "127.62.0.10"}}
-    sources = told(bed, lab, networks=both)["userdata_sources"]
+    sources = agent_settings(bed, lab, networks=both)["userdata_sources"]
     assert (sources[0], sources[-1]) == (DATA_SERVER, DRIVE)
 
 
@@ -82,8 +82,8 @@ def test_a_vm_reads_its_settings_and_its_id_at_the_router(bed: CloudstackBed, la
         assert connection.getresponse().read().decode() == vm
 
 
-def test_a_vm_learns_who_it_is(bed: CloudstackBed, lab: Lab) -> None:
-    """This machine's own address is 127.0.0.1 when it asks; so a VM is given it."""
+def test_a_vm_reads_its_own_id(bed: CloudstackBed, lab: Lab) -> None:
+    """This machine's own address is 127.0.0.1 when it reads; so a VM is given it."""
     client = bed.client()
     offering = client.listNetworkOfferings(name="DefaultIsolatedNetworkOfferingWithSourceNatService")
     here = client.createNetwork(
@@ -95,8 +95,8 @@ def test_a_vm_learns_who_it_is(bed: CloudstackBed, lab: Lab) -> None:
         netmask="255.255.255.0",
     )["network"]["id"]
     lab.undo(lambda: client.deleteNetwork(id=here))
-    wish = {"default": {"type": "manual", "ip": "127.0.0.1", "cloud_properties": {"id": here}}}
-    vm = lab.vm(networks=wish)
+    networks = {"default": {"type": "manual", "ip": "127.0.0.1", "cloud_properties": {"id": here}}}
+    vm = lab.vm(networks=networks)
     assert lab.cpi.current_vm_id() == vm
 
 
@@ -105,17 +105,19 @@ def test_all_public_keys_reach_the_agent(bed: CloudstackBed, lab: Lab, tmp_path:
     (tmp_path / "key").write_text(keys.ED25519)
     bed.more = {"ssh_public_keys": [KEY], "private_key": str(tmp_path / "key") if as_file else keys.ED25519}
     properties = {**bed.vm_properties(lab.az), "public_key": f"{KEY}-and-another"}
-    bosh = told(bed, lab, cloud_properties=properties, env={"bosh": {"authorized_keys": ["first"]}})["env"]["bosh"]
+    bosh = agent_settings(bed, lab, cloud_properties=properties, env={"bosh": {"authorized_keys": ["first"]}})["env"][
+        "bosh"
+    ]
     assert bosh["authorized_keys"] == ["first", KEY, keys.ED25519_PUBLIC, f"{KEY}-and-another"]
 
 
-def test_an_agent_of_old_is_told_where_its_registry_is(bed: CloudstackBed, lab: Lab) -> None:
+def test_an_agent_of_old_gets_the_address_of_its_registry(bed: CloudstackBed, lab: Lab) -> None:
     registry = {"endpoint": "http://us:s3cret@127.0.0.1:25777", "instance": "cot-it"}
-    found = told(bed, lab, env={"bosh": {"group": "g", "registry": registry}})
+    found = agent_settings(bed, lab, env={"bosh": {"group": "g", "registry": registry}})
     assert found["registry"] == {"endpoint": registry["endpoint"]}
     assert found["server"] == {"name": "cot-it"}
     assert found["env"] == {"bosh": {"group": "g"}}
-    assert "registry" not in told(bed, lab)
+    assert "registry" not in agent_settings(bed, lab)
 
 
 @pytest.mark.parametrize(

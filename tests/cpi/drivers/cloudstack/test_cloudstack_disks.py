@@ -34,7 +34,7 @@ def test_sizes_are_rounded_up(bed: CloudstackBed, lab: Lab, size_mb: int, gib: i
 def test_an_offering_with_a_size_is_taken_if_it_is_large_enough(bed: CloudstackBed, lab: Lab) -> None:
     cid = disk(lab, 5000, disk_offering="10g")
     assert volume(bed, cid)["size"] == 10 * 2**30
-    with pytest.raises(InvalidCall, match="10 GB, 11 are asked"):
+    with pytest.raises(InvalidCall, match="10 GB, 11 are needed"):
         lab.cpi.create_disk(10241, {"disk_offering": "10g"}, mark=lab.mark())
     with pytest.raises(NotSupported, match="fixes the size"):
         lab.cpi.resize_disk(cid, 20000)
@@ -42,7 +42,7 @@ def test_an_offering_with_a_size_is_taken_if_it_is_large_enough(bed: CloudstackB
     assert volume(bed, cid)["size"] == 20 * 2**30
 
 
-def test_a_disk_is_made_where_its_vm_is_unless_told_otherwise(bed: CloudstackBed, lab: Lab) -> None:
+def test_a_disk_is_made_where_its_vm_is_unless_its_zone_is_named(bed: CloudstackBed, lab: Lab) -> None:
     vm = lab.vm("z2")
     here = lab.cpi.create_disk(1024, {}, vm, mark=lab.mark())
     lab.undo(lab.cpi.delete_disk, here)
@@ -87,13 +87,13 @@ def test_a_disk_is_waited_for_as_long_as_the_settings_say(bed: CloudstackBed, la
 
 
 def test_the_smallest_offering_that_fits_is_chosen(lab: Lab) -> None:
-    def asked(cpu: int, ram: int) -> str:
+    def chosen(cpu: int, ram: int) -> str:
         need = {"cpu": cpu, "ram": ram, "ephemeral_disk_size": 3000}
         return str(lab.cpi.calculate_vm_cloud_properties(need)["compute_offering"])
 
-    assert [asked(1, 512), asked(1, 513), asked(2, 600), asked(3, 600)] == ["tiny", "small", "medium", "large"]
+    assert [chosen(1, 512), chosen(1, 513), chosen(2, 600), chosen(3, 600)] == ["tiny", "small", "medium", "large"]
     with pytest.raises(CpiError, match="no compute offering") as caught:
-        asked(2, 999_999)
+        chosen(2, 999_999)
     assert "xlarge: 8 cpu, 16384 MB" in caught.value.why
 
 

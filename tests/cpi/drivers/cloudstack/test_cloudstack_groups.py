@@ -1,4 +1,4 @@
-"""Server groups beyond the kit: what is not ours is never deleted, and no VM is restarted unasked."""
+"""Server groups beyond the kit: what is not ours is never deleted, and no VM is restarted without permission."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_failing_group_takes_its_security_groups_with_it(bed: CloudstackBed, l
     assert bed.client().listSecurityGroups(securitygroupname="web") == {}
 
 
-def test_many_memos_stay_readable(lab: Lab) -> None:
+def test_many_records_stay_readable(lab: Lab) -> None:
     groups = [lab.group(security_groups=[SecurityGroup(f"g{number}")]) for number in range(3)]
     for cid in groups:
         for names in (["a"], ["a", "b"], []):
@@ -88,7 +88,7 @@ def test_a_group_whose_deletion_errs_and_yet_succeeds_is_gone(bed: CloudstackBed
     assert bed.client().listAffinityGroups() == {}
 
 
-def test_a_group_that_cannot_be_deleted_is_told(bed: CloudstackBed, lab: Lab) -> None:
+def test_a_group_that_cannot_be_deleted_is_reported(bed: CloudstackBed, lab: Lab) -> None:
     cid = lab.group("anti-affinity")
     faults.add(bed.datacenter.store, "deleteAffinityGroup", "error", times=1)
     with pytest.raises(CpiError, match="530"):
@@ -129,7 +129,7 @@ def test_rules_of_a_security_group_that_another_made_stay_as_they_are(bed: Cloud
     assert [rule["startport"] for rule in found["ingressrule"]] == [80]
 
 
-def test_one_whose_maker_died_before_its_rules_gets_them_from_whom_takes_it(bed: CloudstackBed, lab: Lab) -> None:
+def test_one_that_was_left_without_its_rules_gets_them_with_its_next_user(bed: CloudstackBed, lab: Lab) -> None:
     mark = lab.mark()
     bed.client().createSecurityGroup(name="web", description=f"{mark.name()} {mark.director}")
     lab.group(security_groups=[WEB])

@@ -70,7 +70,7 @@ def every_point(bed: CloudstackBed, act: Callable[[Cpi, Mark], Any], keep: set[s
 
 def test_create_vm(bed: CloudstackBed, lab: Lab) -> None:
     group, image = lab.group(security_groups=[SecurityGroup("web")]), lab.image()
-    guards = {one.cid for one in lab.cpi.inspect_server_group(group).resources}
+    security_groups = {one.cid for one in lab.cpi.inspect_server_group(group).resources}
     properties = {**bed.vm_properties("z1"), "ephemeral_disk_offering": "custom", "disk": 1024, "public_key": KEY}
     networks = {**bed.networks("z1", "127.40.7.7"), "public": {"type": "vip", "ip": "127.200.0.20"}}
 
@@ -78,7 +78,7 @@ def test_create_vm(bed: CloudstackBed, lab: Lab) -> None:
         arguments = lab.vm_arguments("z1", group, cloud_properties=properties, networks=networks, mark=mark)
         lab.undo(lab.cpi.delete_vm, cpi.create_vm(**arguments).cid)
 
-    assert every_point(bed, act, {group, image, *guards}, lab.mark) > 15
+    assert every_point(bed, act, {group, image, *security_groups}, lab.mark) > 15
 
 
 def test_delete_vm(bed: CloudstackBed, lab: Lab) -> None:

@@ -1,4 +1,4 @@
-"""Stemcells: by upload, by URL, through a publisher, light; ready in every zone, or told why not."""
+"""Stemcells: by upload, by URL, through a publisher, light; ready in every zone, or an error that says why."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_url_is_registered_and_a_failed_download_leaves_nothing(bed: Cloudstac
 
 
 class Shelf(ThreadingHTTPServer):
-    """A publishing server as the program runs it: PUT and DELETE with a password, GET for who has the link."""
+    """A publishing server as the program runs it: PUT and DELETE with a password, GET for anyone with the link."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _ShelfHandler)
@@ -215,7 +215,7 @@ def test_a_failed_registration_takes_the_image_back(bed: CloudstackBed, lab: Lab
     assert shelf.images == {}
 
 
-def test_a_publishing_server_that_refuses_is_told_without_its_password(
+def test_a_publishing_server_that_refuses_is_reported_without_its_password(
     bed: CloudstackBed, lab: Lab, shelf: Shelf
 ) -> None:
     path, properties = bed.image()
@@ -230,7 +230,7 @@ def test_a_publishing_server_that_refuses_is_told_without_its_password(
 
 
 def test_an_image_that_is_still_fetched_is_not_taken_away(bed: CloudstackBed, lab: Lab, shelf: Shelf) -> None:
-    """A template that is never ready: the time-out is told, and what the cloud may be fetching stays."""
+    """A template that is never ready: the time-out is reported, and what the cloud may be fetching stays."""
     bed.more["state_timeout"] = 2
     path, properties = bed.image()
     mark, waiting = lab.mark(), threading.Event()
@@ -292,7 +292,7 @@ def test_a_stemcell_is_used_only_where_it_is_ready(bed: CloudstackBed, lab: Lab)
     lab.vm("z2", stemcell_cid=cid)
 
 
-def test_a_download_that_fails_in_one_zone_is_told_at_once_and_leaves_nothing(bed: CloudstackBed, lab: Lab) -> None:
+def test_a_download_that_fails_in_one_zone_is_reported_at_once_and_leaves_nothing(bed: CloudstackBed, lab: Lab) -> None:
     """The time-out is half an hour: only the error itself can end this wait."""
     bed.set("coterie.loopback.urls", "true")
     with served(200, 200, 404) as url, pytest.raises(CpiError, match="404"):

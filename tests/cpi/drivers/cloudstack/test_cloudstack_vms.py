@@ -1,4 +1,4 @@
-"""What the driver makes of an order: disks, cards, addresses, keys; and what is left of one that fails: nothing."""
+"""What the driver makes of a VM's spec: disks, NICs, addresses, keys; and what is left of one that fails: nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from coterie.sandbox.twist import Tx
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA somebody"
 
 
-def ordered(lab: Lab, **properties: Any) -> dict[str, Any]:
+def specified(lab: Lab, **properties: Any) -> dict[str, Any]:
     return lab.vm_arguments(cloud_properties={**lab.bed.vm_properties(lab.az), **properties})
 
 
@@ -40,7 +40,7 @@ def made(lab: Lab, arguments: dict[str, Any]) -> str:
 
 
 def test_an_ephemeral_disk_comes_with_the_vm_and_goes_with_it(bed: CloudstackBed, lab: Lab) -> None:
-    arguments = ordered(lab, ephemeral_disk_offering="custom", disk=1500)
+    arguments = specified(lab, ephemeral_disk_offering="custom", disk=1500)
     vm, disk = made(lab, arguments), lab.disk()
     lab.cpi.attach_disk(vm, disk)
     volumes = {one["name"]: one for one in bed.client().listVolumes(virtualmachineid=vm, type="DATADISK")["volume"]}
@@ -52,7 +52,7 @@ def test_an_ephemeral_disk_comes_with_the_vm_and_goes_with_it(bed: CloudstackBed
 
 
 def test_an_ephemeral_disk_that_was_never_named_goes_with_its_vm_too(bed: CloudstackBed, lab: Lab) -> None:
-    vm = made(lab, ordered(lab, ephemeral_disk_offering="custom", disk=1024))
+    vm = made(lab, specified(lab, ephemeral_disk_offering="custom", disk=1024))
     client = bed.client()
     (volume,) = client.listVolumes(virtualmachineid=vm, type="DATADISK")["volume"]
     client.updateVolume(id=volume["id"], name="DATA-77")
@@ -60,17 +60,17 @@ def test_an_ephemeral_disk_that_was_never_named_goes_with_its_vm_too(bed: Clouds
     assert client.listVolumes(type="DATADISK") == {}
 
 
-def test_sizes_are_rounded_up_and_custom_offerings_are_told_theirs(bed: CloudstackBed, lab: Lab) -> None:
+def test_sizes_are_rounded_up_and_custom_offerings_get_theirs(bed: CloudstackBed, lab: Lab) -> None:
     with bed.datacenter.store.writing() as db:
         shelf.put(Tx(db, "admin", 0.0, bed.datacenter.ids), "serviceoffering", "free", {"cpu": None, "ram_mb": None})
-    vm = made(lab, ordered(lab, compute_offering="free", cpu=3, ram_mb=700, root_disk_size=10241))
+    vm = made(lab, specified(lab, compute_offering="free", cpu=3, ram_mb=700, root_disk_size=10241))
     found = row(bed, vm)
     assert (found["cpunumber"], found["memory"]) == (3, 700)
     (root,) = bed.client().listVolumes(virtualmachineid=vm, type="ROOT")["volume"]
     assert root["size"] == 11 * 2**30
 
 
-def test_a_vm_has_several_cards_the_routed_one_first(bed: CloudstackBed, lab: Lab) -> None:
+def test_a_vm_has_several_nics_the_routed_one_first(bed: CloudstackBed, lab: Lab) -> None:
     other = lab.cpi.create_network(lab.bed.subnet(), mark=lab.mark())
     lab.undo(lab.cpi.delete_network, other.cid)
     networks = {
@@ -91,18 +91,18 @@ def test_a_vm_has_several_cards_the_routed_one_first(bed: CloudstackBed, lab: La
     assert created.networks["outer"]["ip"] == nics[0]["ipaddress"] != "127.40.9.9"
 
 
-def test_the_agent_is_told_everything_in_userdata(bed: CloudstackBed, lab: Lab) -> None:
+def test_the_userdata_holds_everything_for_the_agent(bed: CloudstackBed, lab: Lab) -> None:
     bed.more = {"ssh_public_keys": [KEY], "agent": {"mbus": "nats://127.0.0.1", "ntp": ["127.0.0.1"]}}
     arguments = {**lab.vm_arguments(), "env": {"bosh": {"password": "hash"}}}
     vm = bed.open().create_vm(**arguments).cid
     lab.undo(lab.cpi.delete_vm, vm)
     data = bed.client().getVirtualMachineUserData(virtualmachineid=vm)["virtualmachineuserdata"]["userdata"]
-    told = json.loads(base64.b64decode(data))
-    assert told["agent_id"] == arguments["agent_id"]
-    assert told["env"]["bosh"] == {"password": "hash", "authorized_keys": [KEY]}
-    assert (told["mbus"], told["ntp"]) == ("nats://127.0.0.1", ["127.0.0.1"])
-    assert told["disks"]["system"] == "/dev/vda"
-    assert {"type": "http", "url": "http://127.40.0.1/latest/user-data"} in told["userdata_sources"]
+    settings = json.loads(base64.b64decode(data))
+    assert settings["agent_id"] == arguments["agent_id"]
+    assert settings["env"]["bosh"] == {"password": "hash", "authorized_keys": [KEY]}
+    assert (settings["mbus"], settings["ntp"]) == ("nats://127.0.0.1", ["127.0.0.1"])
+    assert settings["disks"]["system"] == "/dev/vda"
+    assert {"type": "http", "url": "http://127.40.0.1/latest/user-data"} in settings["userdata_sources"]
 
 
 def test_userdata_that_is_too_long_is_refused_before_anything_is_made(lab: Lab) -> None:
@@ -112,7 +112,7 @@ def test_userdata_that_is_too_long_is_refused_before_anything_is_made(lab: Lab) 
 
 
 def test_a_vm_that_does_not_start_is_removed_and_may_be_repeated(bed: CloudstackBed, lab: Lab) -> None:
-    arguments = ordered(lab, ephemeral_disk_offering="custom", disk=1024)
+    arguments = specified(lab, ephemeral_disk_offering="custom", disk=1024)
     faults.add(bed.datacenter.store, "deployVirtualMachine", "vm-error-state", times=1)
     with pytest.raises(VMCreationFailed) as caught:
         lab.cpi.create_vm(**arguments)
@@ -158,7 +158,7 @@ def test_an_operators_public_address_is_used_and_kept(bed: CloudstackBed, lab: L
     client.disassociateIpAddress(id=theirs["id"])
 
 
-def test_a_taken_address_is_told_with_its_holder_before_the_deploy(bed: CloudstackBed, lab: Lab) -> None:
+def test_a_taken_address_is_refused_with_its_holder_before_the_deploy(bed: CloudstackBed, lab: Lab) -> None:
     networks = lab.bed.networks(lab.az, lab.address())
     holder = lab.vm(networks=networks)
     faults.add(bed.datacenter.store, "deployVirtualMachine", "error")  # would be another error, if it came so far
@@ -167,7 +167,7 @@ def test_a_taken_address_is_told_with_its_holder_before_the_deploy(bed: Cloudsta
 
 
 def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: CloudstackBed, lab: Lab) -> None:
-    vms = [made(lab, ordered(lab, public_key=KEY)) for _ in range(2)]
+    vms = [made(lab, specified(lab, public_key=KEY)) for _ in range(2)]
     (pair,) = lab.cpi.survey("keypair", bed.director_uuid).objects
     assert {row(bed, vm)["keypairs"] for vm in vms} == {pair.name}
     assert set(pair.in_use_by or ()) == set(vms)
@@ -178,8 +178,8 @@ def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: Cloudsta
     assert lab.cpi.survey("keypair", bed.director_uuid).objects == ()
 
 
-def test_a_survey_says_of_every_kind_whether_anything_uses_it(bed: CloudstackBed, lab: Lab) -> None:
-    """What it does not say, a cleanup keeps for ever."""
+def test_a_survey_shows_for_every_kind_whether_anything_uses_it(bed: CloudstackBed, lab: Lab) -> None:
+    """What it does not show, a cleanup keeps for ever."""
     vm = lab.vm()
     (image,) = lab.cpi.survey("image", bed.director_uuid).objects
     (machine,) = lab.cpi.survey("vm", bed.director_uuid).objects
@@ -192,7 +192,7 @@ def test_a_survey_says_of_every_kind_whether_anything_uses_it(bed: CloudstackBed
 def test_an_operators_keypair_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> None:
     bed.client().registerSSHKeyPair(name="theirs", publickey=KEY)
     bed.more = {"default_key_name": "theirs"}
-    for named in (ordered(lab, key_name="theirs"), ordered(lab)):
+    for named in (specified(lab, key_name="theirs"), specified(lab)):
         vm = bed.open().create_vm(**named).cid
         assert row(bed, vm)["keypairs"] == "theirs"
         lab.cpi.delete_vm(vm)
@@ -201,23 +201,23 @@ def test_an_operators_keypair_is_used_and_kept(bed: CloudstackBed, lab: Lab) -> 
 
 
 def test_details_and_tags_reach_the_vm(bed: CloudstackBed, lab: Lab) -> None:
-    vm = made(lab, ordered(lab, details={"cpuOvercommitRatio": "2.0"}, tags={"team": "red"}))
+    vm = made(lab, specified(lab, details={"cpuOvercommitRatio": "2.0"}, tags={"team": "red"}))
     found = row(bed, vm)
     assert found["details"] == {"cpuOvercommitRatio": "2.0"}
     assert {"red"} == {tag["value"] for tag in found["tags"] if tag["key"] == "team"}
 
 
-def test_security_groups_of_the_order_must_exist_and_the_zone_must_have_them(bed: CloudstackBed, lab: Lab) -> None:
-    guard = bed.client().createSecurityGroup(name="theirs")["securitygroup"]["id"]
-    vm = made(lab, ordered(lab, security_groups=["theirs"]))
-    assert [one["id"] for one in row(bed, vm)["securitygroup"]] == [guard]
-    with pytest.raises(CpiError, match="no security group 'nobodys'"):
-        lab.cpi.create_vm(**ordered(lab, security_groups=["nobodys"]))
+def test_security_groups_of_the_spec_must_exist_and_the_zone_must_have_them(bed: CloudstackBed, lab: Lab) -> None:
+    theirs = bed.client().createSecurityGroup(name="theirs")["securitygroup"]["id"]
+    vm = made(lab, specified(lab, security_groups=["theirs"]))
+    assert [one["id"] for one in row(bed, vm)["securitygroup"]] == [theirs]
+    with pytest.raises(CpiError, match="no security group 'missing'"):
+        lab.cpi.create_vm(**specified(lab, security_groups=["missing"]))
     bed.set("coterie.security.groups", "false")
     with pytest.raises(InvalidCall, match="SecurityGroup"):
-        lab.cpi.create_vm(**ordered(lab, security_groups=["theirs"]))
+        lab.cpi.create_vm(**specified(lab, security_groups=["theirs"]))
     lab.cpi.delete_vm(vm)
-    bed.client().deleteSecurityGroup(id=guard)
+    bed.client().deleteSecurityGroup(id=theirs)
 
 
 def test_an_address_is_used_again_right_after_its_vm(lab: Lab) -> None:

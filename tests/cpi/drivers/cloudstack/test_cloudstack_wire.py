@@ -1,4 +1,4 @@
-"""The driver's own signer and link: right signatures, told-apart failures, no secrets in words."""
+"""The driver's own client: right signatures, failures told apart, no secrets in messages."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def opened(**changed: Any) -> CloudstackCpi:
 
 def test_a_signature_is_the_vendors() -> None:
     """The example of CloudStack's developer guide."""
-    asked = {
+    parameters = {
         "apikey": "plgWJfZK4gyS3mOMTVmjUVg-X-jlWlnfaUJ9GAbBbf9EdM-kAYMmAiLqzzq1ElZLYq_u38zCm0bewzGUdP66mg",
         "command": "listUsers",
         "response": "json",
     }
     secret = "VDaACYb0LV9eNjTetIOElcVQkvJck_J_QljX_FcHRj87ZKiy0z0ty0ZsYBkoXkY9b7eq1EhwJaw7FF3akA3KBQ"
-    assert signature(asked, secret) == "TTpdDq/7j/J58XCRHomKoQXEQds="
+    assert signature(parameters, secret) == "TTpdDq/7j/J58XCRHomKoQXEQds="
 
 
 @pytest.mark.parametrize("odd", ["a~b", "a[0]", "a b+c", "ü*'()!", "a%2Fb&c=d"])
@@ -41,7 +41,7 @@ def test_odd_values_arrive_as_they_are(bed: CloudstackBed, odd: str) -> None:
     assert made["name"] == odd
 
 
-def test_wrong_keys_are_told_without_them(bed: CloudstackBed) -> None:
+def test_wrong_keys_are_refused_without_showing_them(bed: CloudstackBed) -> None:
     bed.more = {"secret_access_key": "s3cret-word"}
     with pytest.raises(AuthenticationFailed) as caught:
         bed.open().has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10")
@@ -66,14 +66,14 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
             opened(endpoint=endpoint).has_disk("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10")
 
 
-def test_a_server_that_is_no_cloudstack_is_told(bed: CloudstackBed) -> None:
+def test_a_server_that_is_no_cloudstack_is_reported(bed: CloudstackBed) -> None:
     bed.more = {"endpoint": f"{bed.server.origin}/elsewhere"}
     with pytest.raises(CpiError) as caught:
         bed.open().has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10")
     assert "properties.endpoint" in caught.value.remedy
 
 
-def test_questions_that_are_throttled_for_good_are_told_so(bed: CloudstackBed) -> None:
+def test_questions_that_are_throttled_for_good_end_as_throttled(bed: CloudstackBed) -> None:
     faults.add(bed.datacenter.store, "listVolumes", "throttle")
     with pytest.raises(CpiError) as caught:
         bed.open().has_disk("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10")

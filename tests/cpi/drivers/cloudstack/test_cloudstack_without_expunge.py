@@ -68,7 +68,7 @@ def test_a_failed_vm_does_not_block_its_own_repeat(user_bed: CloudstackUserBed, 
     assert found and found.cid == created.cid
 
 
-def test_waiting_for_the_expunge_can_be_asked_for(user_bed: CloudstackUserBed, lab: Lab) -> None:
+def test_waiting_for_the_expunge_can_be_configured(user_bed: CloudstackUserBed, lab: Lab) -> None:
     vm = lab.vm()
     user_bed.more = {"expunge_wait_s": 0.05}
     with pytest.raises(CpiError, match="not expunged within"):
@@ -82,10 +82,10 @@ def test_waiting_for_the_expunge_can_be_asked_for(user_bed: CloudstackUserBed, l
         user_bed.open().delete_vm(user_bed.open().create_vm(**lab.vm_arguments(networks=networks)).cid)
 
 
-def test_a_network_that_a_destroyed_vm_holds_is_told_so(user_bed: CloudstackUserBed, lab: Lab) -> None:
+def test_a_network_that_a_destroyed_vm_holds_is_not_deleted(user_bed: CloudstackUserBed, lab: Lab) -> None:
     made = lab.cpi.create_network({"type": "manual", "range": "127.99.0.0/24", "cloud_properties": {}}, mark=lab.mark())
-    wish = {"default": {"type": "manual", "ip": "127.99.0.9", "cloud_properties": made.cloud_properties}}
-    vm = lab.vm(networks=wish)
+    networks = {"default": {"type": "manual", "ip": "127.99.0.9", "cloud_properties": made.cloud_properties}}
+    vm = lab.vm(networks=networks)
     with pytest.raises(CpiError, match=vm):
         lab.cpi.delete_network(made.cid)
     lab.cpi.delete_vm(vm)

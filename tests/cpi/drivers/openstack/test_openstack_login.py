@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from peers.openstack_bed import OpenstackBed
-from tests.cpi.drivers.cloudstack.doors import Proxy
+from tests.cpi.drivers.cloudstack.tls_and_proxy import Proxy
 from tests.peers.certificates import Authority
 from tests.peers.openstack.front import Front
 from tests.peers.openstack.layout import PASSWORD, REGION

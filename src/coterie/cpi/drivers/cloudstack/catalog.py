@@ -89,7 +89,7 @@ class Catalog:
         )
 
     def account(self) -> Row:
-        """What CloudStack says of itself and of what the account may do."""
+        """CloudStack's version, and what the account may do."""
         return self._cache.get("listCapabilities", self._read_account)[0]
 
     def forget_account(self) -> None:
@@ -145,6 +145,6 @@ def _size(row: Row) -> Size:
 
 
 def _largest(row: Row) -> Size:
-    """A custom offering is used only if it says its bounds."""
+    """A custom offering is used only if its bounds are known."""
     bounds = row.get("serviceofferingdetails") or {}
     return Size(str(row["name"]), int(bounds.get("maxcpunumber") or 0), int(bounds.get("maxmemory") or 0))

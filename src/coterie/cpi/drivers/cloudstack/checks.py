@@ -121,7 +121,7 @@ class Checks:
         if not self.client.settings.private_key:
             return []
         if read_public_half(self.client.settings.private_key):
-            return [CheckItem("private_key", True, "its public half is told to agents")]
+            return [CheckItem("private_key", True, "agents get its public half")]
         remedy = "give an OpenSSH or unencrypted RSA key as PEM text or file, or list properties.ssh_public_keys"
         return [CheckItem("private_key", False, "its public half cannot be read", remedy)]
 

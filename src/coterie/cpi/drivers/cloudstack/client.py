@@ -101,14 +101,9 @@ class Client:
             rest_after=lambda error, usual: usual if _is_throttled(error) else None,
         )
 
-    def start(self, command: str, job: str | None = None, **parameters: Any) -> Row:
-        """Begin a job: its `jobid`, and the new object's `id` where one is created. `job`: its uuid, chosen by us."""
-        return self.call(command, **parameters, **({"customjobid": job} if job else {}))
-
     def run(self, command: str, limit_s: float | None = None, **parameters: Any) -> Row:
         """A job from its beginning to its end: its result."""
-        started = self.start(command, **parameters)
-        return self.wait(command, str(started["jobid"]), limit_s)
+        return self.wait(command, str(self.call(command, **parameters)["jobid"]), limit_s)
 
     def wait(self, command: str, job: str, limit_s: float | None = None) -> Row:
         """The result of a job, once it has one; a refusal of the job is raised."""
@@ -123,7 +118,7 @@ class Client:
         return rows, int(answer.get("count", len(rows)))
 
     def list_all(self, command: str, **parameters: Any) -> Iterator[Row]:
-        """A whole list, page by page: CloudStack ends a list without pages at 500 and does not say so."""
+        """A whole list, page by page: CloudStack cuts a list without pages at 500, silently."""
         number = 1
         while True:
             rows, _ = self.page(command, number, **parameters)
@@ -157,11 +152,12 @@ class Client:
     def start_once(
         self, mark: Mark, command: str, find: Callable[[str], Row | None], **parameters: Any
     ) -> tuple[Row, bool]:
-        """The job that this call began, and True; or the object that another call's job created, and False. `find`
-        looks for that object by its id; where it is gone again, the next uuid is used."""
+        """The job that this call began, with its `jobid` and the new object's `id`, and True; or the object that
+        another call's job created, and False. `find` looks for that object by its id; where it is gone, the next uuid
+        is used."""
         return start_with_job_id(
             chosen_ids(_JOB_IDS, mark, command),
-            lambda job: self.start(command, job=job, **parameters),
+            lambda job: self.call(command, customjobid=job, **parameters),
             lambda job, error: self._follow(command, job, error, find),
             Refusal,
             command,
@@ -235,7 +231,7 @@ class Client:
         return (found.get("jobresult") or {}) if found["jobstatus"] == _SUCCEEDED else None
 
     def _follow(self, command: str, job: str, error: Exception, find: Callable[[str], Row | None]) -> Row | None:
-        """Whatever the refusal says: if a job has our uuid, another call began it, or this one did in spite of it."""
+        """Whatever the refusal is: if a job has our uuid, another call began it, or this one did in spite of it."""
         known = None
         if isinstance(error, Refusal) and error.errorcode not in _NOT_TAKEN:
             known = self._find_job(job)

@@ -23,12 +23,13 @@ from coterie.cpi.drivers.cloudstack.client import (
 from coterie.cpi.drivers.cloudstack.disks import LocalStorage, device_path
 from coterie.cpi.drivers.cloudstack.marks import VIP, mark_of, mark_tags, user_tags
 from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
-from coterie.cpi.drivers.cloudstack.properties import Settings, VmSpec, gib
+from coterie.cpi.drivers.cloudstack.properties import Settings, VmSpec
 from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Templates
 from coterie.cpi.drivers.cloudstack.vms import Vms
 from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
 from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, answer_networks, create_vm
+from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.key_pairs import KeyPairs, read_public_half
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership, group_missing
@@ -115,7 +116,9 @@ class CloudstackVmCreation:
             **self._size(),
             **groups,
         }
-        self._require_free_addresses(name, networks)
+        if parts.client.settings.check_addresses:
+            for network, nic in zip(networks, args.nics, strict=True):
+                self._require_free_address(name, network, nic.ip)
         return parameters
 
     def _vm_name(self) -> str:
@@ -202,16 +205,10 @@ class CloudstackVmCreation:
             return None  # the agent still finds it by its DHCP server
         return next((str(row["guestipaddress"]) for row in rows if row.get("guestipaddress")), None)
 
-    def _require_free_addresses(self, name: str, networks: Sequence[Row]) -> None:
-        if not self._parts.client.settings.check_addresses:
-            return
-        for network, nic in zip(networks, self._args.nics, strict=True):
-            if nic.ip:
-                self._require_free_address(name, network, nic.ip)
-
-    def _require_free_address(self, name: str, network: Row, ip: str) -> None:
+    def _require_free_address(self, name: str, network: Row, ip: str | None) -> None:
         """A VM of this name may have it: another call may be creating it under this mark."""
-        for row in self._parts.client.list_all("listVirtualMachines", networkid=network["id"]):
+        rows = self._parts.client.list_all("listVirtualMachines", networkid=network["id"]) if ip else ()
+        for row in rows:
             if row.get("name") == name or ip not in [nic.get("ipaddress") for nic in row.get("nic") or ()]:
                 continue
             state = str(row.get("state"))

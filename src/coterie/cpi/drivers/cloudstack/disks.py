@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark, NotSupported
+from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import PARAMETER, Client, Refusal, Row
 from coterie.cpi.drivers.cloudstack.marks import mark_tags, user_tags
-from coterie.cpi.drivers.cloudstack.properties import gib, read_disk_spec
+from coterie.cpi.drivers.cloudstack.properties import read_disk_spec
 from coterie.cpi.drivers.cloudstack.vms import Vms
 from coterie.cpi.kit.create_once import wait_or_remove
+from coterie.cpi.kit.disks import disk_missing, gib, require_detached, require_growth, require_size, serial_number
 
 _DEVICES = {"KVM": "/dev/vd", "XenServer": "/dev/xvd", "XCP-ng": "/dev/xvd", "VMware": "/dev/sd"}
-_SERIAL = 20  # characters of a volume's uuid that a virtio disk has as its serial number
 _GONE = ("Destroy", "Expunging", "Expunged")
 _GIB = 2**30
 
@@ -30,8 +30,7 @@ class Disks:
 
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec = read_disk_spec(cloud_properties)
-        if size_mb < 1:
-            raise InvalidCall(f"a disk of {size_mb} MB cannot be made", remedy="ask for at least 1 MB")
+        require_size(size_mb)
         known = next((row for row in self._rows_of_mark(mark) if row.get("state") not in _GONE), None)
         if known:
             return str(known["id"])
@@ -61,7 +60,7 @@ class Disks:
         row = read_volume(self.client, cid)
         if row is None:
             return
-        _require_detached(row, "detach it first")
+        require_detached(cid, attached_vms(row))
         try:
             self.client.call("deleteVolume", id=cid)
         except Refusal as error:
@@ -75,7 +74,7 @@ class Disks:
         vm, disk = self.vms.require(vm_cid), require_volume(self.client, cid)
         if disk.get("virtualmachineid") == vm_cid:
             return _hint(disk)
-        _require_detached(disk, "detach it from there first")
+        require_detached(cid, attached_vms(disk), "detach it from there first")
         self.local_storage.move_to_host_of(vm, disk)
         return _hint(
             self.client.run("attachVolume", self.client.settings.state_timeout_volume, id=cid, virtualmachineid=vm_cid)[
@@ -159,9 +158,8 @@ class Disks:
 
     def _require_growable(self, cid: str, new_size_mb: int) -> Row:
         disk = require_volume(self.client, cid)
-        if gib(new_size_mb) * _GIB < int(disk["size"]):
-            raise NotSupported(f"disk {cid} cannot shrink", remedy="copy it to a smaller one")
-        _require_detached(disk, "detach it first")
+        require_growth(cid, int(disk["size"]) / _GIB, new_size_mb)
+        require_detached(cid, attached_vms(disk))
         return disk
 
     def _change(self, cid: str, **parameters: Any) -> None:
@@ -244,7 +242,7 @@ def read_volume(client: Client, cid: str) -> Row | None:
 def require_volume(client: Client, cid: str) -> Row:
     row = read_volume(client, cid)
     if row is None:
-        raise DiskNotFound(f"disk {cid} is not there", remedy="list what exists, and use one of those")
+        raise disk_missing(cid)
     return row
 
 
@@ -253,9 +251,9 @@ def device_path(hypervisor: str, device: int) -> str:
     return f"{_DEVICES.get(hypervisor, '/dev/vd')}{chr(ord('a') + device)}"
 
 
-def _require_detached(disk: Row, remedy: str) -> None:
-    if disk.get("virtualmachineid"):
-        raise CpiError(f"disk {disk['id']} is attached to {disk['virtualmachineid']}", remedy=remedy)
+def attached_vms(row: Row) -> tuple[str, ...]:
+    """The VM that has a volume or a public address."""
+    return (str(row["virtualmachineid"]),) if row.get("virtualmachineid") else ()
 
 
 def _offered_size(offering: Row, wanted_gib: int) -> int | None:
@@ -265,12 +263,12 @@ def _offered_size(offering: Row, wanted_gib: int) -> int | None:
     fixed = int(offering.get("disksize") or 0)
     if fixed < wanted_gib:
         raise InvalidCall(
-            f"disk offering {offering['name']!r} has {fixed} GB, {wanted_gib} are asked",
+            f"disk offering {offering['name']!r} has {fixed} GB, {wanted_gib} are needed",
             remedy="use a larger offering, or one whose size is free",
         )
     return None
 
 
 def _hint(volume: Row) -> dict[str, Any]:
-    serial = str(volume["id"]).replace("-", "")[:_SERIAL]
-    return {"path": device_path(str(volume.get("hypervisor")), int(volume["deviceid"])), "id": serial}
+    path = device_path(str(volume.get("hypervisor")), int(volume["deviceid"]))
+    return {"path": path, "id": serial_number(str(volume["id"]))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated
+from coterie.cpi.contract import CpiError, Form, InvalidCall, Json, Mark, NetworkCreated
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import (
     CONFLICT,
@@ -20,8 +20,9 @@ from coterie.cpi.drivers.cloudstack.marks import VIP, mark_of, mark_tags
 from coterie.cpi.kit.create_vm import NetworkRequest
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.marking import mark_tags as whole_mark_tags
+from coterie.cpi.kit.readers import text
 
-_KNOWN = ("zone", "network_offering")
+_SUBNET = Form({"zone": text, "network_offering": text})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,7 @@ class Networks:
 
     def create(self, subnet: Json, mark: Mark) -> NetworkCreated:
         """Creating a network is no job, so two calls under one mark may both do it: the first that is tagged counts."""
-        properties = subnet.get("cloud_properties") or {}
-        for key in properties:
-            if key not in _KNOWN:
-                raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(_KNOWN)}")
+        properties = _SUBNET.read(subnet.get("cloud_properties") or {}, "cloud_properties")
         zone = self.catalog.zone(properties.get("zone"))
         found = self._find_tagged(mark)
         if found is None:
@@ -80,11 +78,9 @@ class Networks:
         return None
 
     def _keep_one(self, created: Row, mark: Mark) -> Row:
-        def find_tagged() -> str | None:
-            found = self._find_tagged(mark)
-            return str(found["id"]) if found else None
-
-        kept = self.client.tag_once(mark, "Network", str(created["id"]), mark_tags(mark), find_tagged)
+        kept = self.client.tag_once(
+            mark, "Network", str(created["id"]), mark_tags(mark), lambda: (self._find_tagged(mark) or {}).get("id")
+        )
         if kept == created["id"]:
             return created
         self.client.run("deleteNetwork", id=created["id"])

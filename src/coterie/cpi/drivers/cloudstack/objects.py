@@ -11,7 +11,7 @@ from typing import Any
 from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.cpi.drivers.cloudstack import marks
 from coterie.cpi.drivers.cloudstack.client import Client, Row, read_tags
-from coterie.cpi.drivers.cloudstack.disks import Disks
+from coterie.cpi.drivers.cloudstack.disks import Disks, attached_vms
 from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
 from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Templates
@@ -42,7 +42,7 @@ def object_table(
 
     listings = [
         Listing("vm", client, "listVirtualMachines", lambda cid, _: vms.delete(cid), _none, is_exact=False),
-        Listing("disk", client, "listVolumes", lambda cid, _: disks.delete(cid), _attached_vm, {"type": "DATADISK"}),
+        Listing("disk", client, "listVolumes", lambda cid, _: disks.delete(cid), attached_vms, {"type": "DATADISK"}),
         Listing("snapshot", client, "listSnapshots", lambda cid, _: disks.delete_snapshot(cid), _none),
         Listing(
             "image",
@@ -70,7 +70,7 @@ def object_table(
             client,
             "listPublicIpAddresses",
             addresses.delete,
-            _attached_vm,
+            attached_vms,
             by_name=None,
             is_exact=False,
             mark=marks.address_mark_of,
@@ -94,7 +94,7 @@ def object_table(
 class Listing:
     """`by_name`: the parameter that finds one name; None: CloudStack filters nothing. `is_exact`: an object has exactly
     the name of its mark, unlike the disk that came with a VM, which has the VM's mark and more. `users`: the ids of
-    what uses a row; `users_of_ours`: the same where it costs a call, so that only objects of ours are asked for."""
+    what uses a row; `users_of_ours`: the same where it costs a call, which is made for objects of ours only."""
 
     kind: Kind
     client: Client
@@ -212,11 +212,7 @@ def _none(row: Row) -> tuple[str, ...]:
 
 
 def _unknown(row: Row) -> None:
-    """CloudStack does not tell."""
-
-
-def _attached_vm(row: Row) -> tuple[str, ...]:
-    return (str(row["virtualmachineid"]),) if row.get("virtualmachineid") else ()
+    """CloudStack does not show it."""
 
 
 def _vms_of_security_group(row: Row) -> tuple[str, ...]:

@@ -20,12 +20,11 @@ GROUP_TYPES = {  # in the order of the contract's policies
     "soft-anti-affinity": "non-strict host anti-affinity",
     "soft-affinity": "non-strict host affinity",
 }
-MIB_PER_GIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every property by its name; docs/cloudstack.md says what each is for."""
+    """Every property by its name; docs/cloudstack.md explains each."""
 
     endpoint: str
     api_key: str = field(repr=False)
@@ -128,11 +127,6 @@ def read_vm_spec(properties: Mapping[str, Any]) -> VmSpec:
 
 def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
     return DiskSpec(**DISK.read(properties, "cloud_properties"))
-
-
-def gib(size_mb: int) -> int:
-    """Never smaller than requested."""
-    return -(-size_mb // MIB_PER_GIB)
 
 
 def _check_proxy(values: Mapping[str, Any]) -> Iterable[Slip]:

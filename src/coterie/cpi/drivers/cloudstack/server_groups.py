@@ -1,4 +1,4 @@
-"""Affinity groups: how CloudStack holds server groups, who their members are, and whether CloudStack kept a group's
+"""Affinity groups: how CloudStack holds server groups, their members, and whether CloudStack kept a group's
 policy when it placed a new VM."""
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class AffinityGroups:
             require_kept_policy(self._placed(vm), membership, list_members, settings.settle_s, settings.poll_s)
 
     def _placed(self, row: Row) -> PlacedVm:
-        """CloudStack tells whole seconds, so the id decides among those of one second. Tags come after the check."""
+        """CloudStack's times are whole seconds, so the id decides within one. Tags come after the check."""
         is_checked = mark_of(row, self.client.director_uuid) is None or DIRECTOR in read_tags(row)
         return PlacedVm(str(row["id"]), str(row["hostid"]), (str(row.get("created", "")), str(row["id"])), is_checked)
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
+from coterie.cpi.contract import CpiError, Form, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import PARAMETER, Client, Refusal, Row, is_uuid, read_tags
 from coterie.cpi.drivers.cloudstack.marks import mark_tags, user_tags
+from coterie.cpi.kit import readers
 from coterie.cpi.kit.http import AnswerLost, Http, NotTaken
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.publishing import Publisher, post_file
@@ -29,8 +30,15 @@ from coterie.ids import Ids
 LIGHT = "light-"  # before the id of a template that is not ours
 _OURS, _USABLE = "self", "executable"  # CloudStack's filters
 _UNDERWAY = ("processing", "installing", "% downloaded", "upload", "not started", "in progress")
-_KNOWN = ("template", "copy", "url", "format", "hypervisor", "os_type", "zones", "details")
-# what stemcells and BOSH say of an image that means nothing here
+_IMAGE = Form(
+    {
+        **dict.fromkeys(("template", "url", "format", "hypervisor", "os_type"), readers.text),
+        "copy": readers.flag,
+        "zones": readers.texts,
+        "details": readers.pairs,
+    }
+)
+# properties of stemcells and of BOSH that mean nothing here
 _IGNORED = (
     *("name", "version", "infrastructure", "disk", "disk_format", "container_format", "os_distro", "architecture"),
     *("auto_disk_config", "hypervisor_type", "root_device_name", "os", "image_format"),
@@ -45,7 +53,8 @@ class Stemcells:
     publisher: Publisher
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
-        image = _read_properties(cloud_properties)
+        known = {key: value or None for key, value in cloud_properties.items() if key not in _IGNORED}
+        image = _IMAGE.read(known, "cloud_properties")
         if "template" in image and not image.get("copy"):
             return LIGHT + self.templates.require_one(str(image["template"]))
         zones = [self.catalog.zone(name) for name in image["zones"]] if "zones" in image else self.catalog.zones()
@@ -278,10 +287,3 @@ def _require_no_error(cid: str, row: Row) -> None:
         why=status,
         remedy="check that its storage VM can reach the URL, and that the file is of the format it is said to be",
     )
-
-
-def _read_properties(properties: Json) -> Json:
-    for key in properties:
-        if key not in _KNOWN and key not in _IGNORED:
-            raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(_KNOWN)}")
-    return {key: properties[key] for key in _KNOWN if properties.get(key)}

@@ -84,7 +84,7 @@ class Vms:
         self.client.remove(command, lambda: self.client.read("listVirtualMachines", cid), id=cid, **parameters)
 
     def _wait_until_expunged(self, cid: str) -> None:
-        """Where CloudStack expunges by itself, as long as the settings say; it may take a day."""
+        """Where CloudStack expunges by itself, as long as the settings allow; it may take a day."""
         limit, poll_s = self.client.settings.expunge_wait_s, self.client.settings.poll_s
         if not limit:
             return

@@ -1,4 +1,4 @@
-"""Doors before a served cloud: a certificate authority with a TLS server, and a proxy that tunnels for who may."""
+"""A certificate authority with a TLS server, and a proxy that tunnels for those with its password."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coterie.sandbox.fronts.cloudstack.server import PATH, Server
 
 
 class Authority:
-    """A CA that nobody knows, and one certificate of its, for 127.0.0.1 only."""
+    """A CA that no machine trusts, and one certificate of its, for 127.0.0.1 only."""
 
     def __init__(self, folder: Path) -> None:
         self.ca, self._chain, self._key = folder / "ca.pem", folder / "server.pem", folder / "server.key"
@@ -41,7 +41,7 @@ class Authority:
 
 
 class Proxy(ThreadingHTTPServer):
-    """`tunnels`: where it led whom."""
+    """`tunnels`: the targets of its tunnels."""
 
     daemon_threads = True
 

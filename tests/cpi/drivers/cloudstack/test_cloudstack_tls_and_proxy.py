@@ -1,4 +1,4 @@
-"""The driver behind doors: only a CA that it was told of is trusted, and a proxy is passed with its password only."""
+"""TLS and proxies: only the CA of the settings is trusted, and a proxy is passed with its password only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from peers.cloudstack_bed import CloudstackBed
-from tests.cpi.drivers.cloudstack.doors import Authority, Proxy
+from tests.cpi.drivers.cloudstack.tls_and_proxy import Authority, Proxy
 from tests.peers.cloudstack_witness import Witness
 
 from coterie.cpi.conformance.lab import Lab
@@ -42,8 +42,8 @@ def proxy() -> Iterator[Proxy]:
 def test_a_ca_of_the_settings_is_trusted(
     bed: CloudstackBed, secure: Server, authority: Authority, as_text: bool
 ) -> None:
-    told = authority.ca.read_text() if as_text else str(authority.ca)
-    bed.more = {"endpoint": secure.endpoint, "ca_cert": told}
+    ca_cert = authority.ca.read_text() if as_text else str(authority.ca)
+    bed.more = {"endpoint": secure.endpoint, "ca_cert": ca_cert}
     assert bed.open().has_vm(NOBODY) is False
 
 
@@ -92,7 +92,7 @@ def test_a_proxy_leads_to_a_server_without_tls_too(bed: CloudstackBed, proxy: Pr
     assert proxy.tunnels == [bed.server.origin.removeprefix("http://")]
 
 
-def test_a_proxy_that_refuses_is_told_without_its_password(bed: CloudstackBed, proxy: Proxy) -> None:
+def test_a_proxy_that_refuses_is_reported_without_its_password(bed: CloudstackBed, proxy: Proxy) -> None:
     bed.more = {"proxy_host": "127.0.0.1", "proxy_port": proxy.port, "proxy_user": "us", "proxy_password": "wr0ng-word"}
     with pytest.raises(Unavailable, match="407") as caught:
         bed.open().has_vm(NOBODY)

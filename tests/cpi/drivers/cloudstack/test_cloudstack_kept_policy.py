@@ -1,4 +1,4 @@
-"""Strict policies that the cloud breaks: noticed after every deploy, and one of the two yields, never both."""
+"""Strict policies that the cloud breaks: noticed after every deploy, and one of the two VMs fails, never both."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def dated(bed: CloudstackBed, vm: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-3600, 3600])
-def test_a_broken_promise_of_a_strict_group_is_noticed(bed: CloudstackBed, lab: Lab, seconds: float) -> None:
+def test_a_broken_policy_of_a_strict_group_is_noticed(bed: CloudstackBed, lab: Lab, seconds: float) -> None:
     """Whether the member that was there is the older one or not: it is finished, so it never looks again."""
     group = lab.group("anti-affinity")
     dated(bed, crowded(bed, lab, group), seconds)
-    bed.more = {"settle_s": 10_000}  # nobody is waited for
+    bed.more = {"settle_s": 10_000}  # none is waited for
     with pytest.raises(VMCreationFailed, match="broke policy") as caught:
         bed.open().create_vm(**lab.vm_arguments(group=group))
     assert caught.value.retryable

@@ -1,0 +1,23 @@
+"""What a VM requires, and the smallest size that fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from coterie.cpi.contract import InvalidCall
+from coterie.cpi.kit.sizes import Requirements, Size, read_requirements, smallest_fit
+
+SMALL, LARGE, WIDE = Size("small", 1, 1024), Size("large", 4, 8192), Size("wide", 64, 1024)
+
+
+def test_the_smallest_in_both_respects_is_chosen() -> None:
+    assert smallest_fit([LARGE, WIDE, SMALL], Requirements(1, 512, 0)) == SMALL
+    assert smallest_fit([LARGE, WIDE], Requirements(1, 512, 0)) == LARGE
+    assert smallest_fit([SMALL, LARGE], Requirements(2, 512, 0)) == LARGE
+    assert smallest_fit([SMALL, LARGE], Requirements(2, 9000, 0)) is None
+
+
+def test_requirements_are_whole() -> None:
+    assert read_requirements({"cpu": 1, "ram": 2, "ephemeral_disk_size": 3}) == Requirements(1, 2, 3)
+    with pytest.raises(InvalidCall, match="ram"):
+        read_requirements({"cpu": 1, "ephemeral_disk_size": 3})
