@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coterie.cpi.contract import OutcomeUnknown, Throttled, Unavailable
-from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, unanswered
+from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
 
 
 class Peer(ThreadingHTTPServer):
@@ -96,14 +96,14 @@ def test_no_connection_is_certainly_not_taken() -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     with pytest.raises(NotTaken) as caught:
         Http(HttpOptions()).request("POST", url)
-    assert type(unanswered(caught.value, what="make it", cloud="X", changes=True)) is Unavailable
+    assert type(call_error(caught.value, what="make it", cloud="X", changes=True)) is Unavailable
 
 
 def test_an_answer_that_does_not_come_is_perhaps_taken(peer: Peer) -> None:
     with pytest.raises(AnswerLost) as caught:
         Http(HttpOptions()).request("POST", f"{peer.url}/lost")
-    assert type(unanswered(caught.value, what="make it", cloud="X", changes=True)) is OutcomeUnknown
-    assert type(unanswered(caught.value, what="look", cloud="X", changes=False)) is Unavailable
+    assert type(call_error(caught.value, what="make it", cloud="X", changes=True)) is OutcomeUnknown
+    assert type(call_error(caught.value, what="look", cloud="X", changes=False)) is Unavailable
 
 
 def test_a_connection_that_the_other_side_closed_is_not_used_again(peer: Peer) -> None:

@@ -44,7 +44,7 @@ def create_with_id(ids: Iterable[str], create: Callable[[str], T | None], what: 
         found = create(one)
         if found is not None:
             return found
-    raise _came_to_nothing(what)
+    raise _exhausted_error(what)
 
 
 def start_with_job_id(
@@ -64,10 +64,10 @@ def start_with_job_id(
             found = follow(one, error)
         if found is not None:
             return found, False
-    raise _came_to_nothing(what)
+    raise _exhausted_error(what)
 
 
-def _came_to_nothing(what: str) -> CpiError:
+def _exhausted_error(what: str) -> CpiError:
     return CpiError(
         f"{what} came to nothing {_ATTEMPTS} times under one mark",
         remedy="look for the reason in the cloud's log, then use a new mark",

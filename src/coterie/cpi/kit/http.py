@@ -2,7 +2,7 @@
 
 `Http.request` ends in one of three ways: an `Answer`, whatever its status; `NotTaken`, when no connection could be
 opened, so that the request certainly did nothing; `AnswerLost`, when it was sent and perhaps taken, but no answer came.
-`unanswered` turns the two errors into errors of the contract. `ask_patiently` repeats a question, never a change.
+`call_error` turns the two errors into errors of the contract. `ask_patiently` repeats a question, never a change.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Http:
         timeout = self._options.connect_timeout
         made: http.client.HTTPConnection
         if where.scheme == "https":
-            made = http.client.HTTPSConnection(*first, timeout=timeout, context=self._trust())
+            made = http.client.HTTPSConnection(*first, timeout=timeout, context=self._tls_context())
         else:
             made = http.client.HTTPConnection(*first, timeout=timeout)
         if proxy and self._tunnels(where):
@@ -157,9 +157,9 @@ class Http:
         found = urllib.request.getproxies().get(where.scheme)
         return urlsplit(found if "://" in found else f"http://{found}") if found else None
 
-    def _trust(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
-            self._tls = trust(self._options.ca_cert, insecure=self._options.insecure)
+            self._tls = tls_context(self._options.ca_cert, insecure=self._options.insecure)
         return self._tls
 
     def _kept(self) -> dict[tuple[str, str], tuple[http.client.HTTPConnection, float]]:
@@ -174,7 +174,7 @@ class Http:
             connection.close()
 
 
-def trust(ca_cert: str | None, *, insecure: bool = False) -> ssl.SSLContext:
+def tls_context(ca_cert: str | None, *, insecure: bool = False) -> ssl.SSLContext:
     """Which certificates are believed: those of this CA, or of the machine's; any if `insecure`."""
     try:
         if ca_cert and "-----BEGIN" in ca_cert:
@@ -189,7 +189,7 @@ def trust(ca_cert: str | None, *, insecure: bool = False) -> ssl.SSLContext:
     return made
 
 
-def unanswered(
+def call_error(
     error: Exception, *, what: str, cloud: str, changes: bool, remedy: str = "check the URL, the network and the proxy"
 ) -> CpiError:
     """`NotTaken`, `AnswerLost` or a library's own error in words of the contract. `changes`: whether the request could

@@ -20,7 +20,7 @@ from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Unavailable
 from coterie.cpi.drivers.cloudstack.properties import Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.create_once import chosen_ids, start_with_job_id
-from coterie.cpi.kit.http import AnswerLost, Http, NotTaken, ask_patiently, unanswered
+from coterie.cpi.kit.http import AnswerLost, Http, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.waits import Waits
 
 Row = dict[str, Any]
@@ -212,7 +212,7 @@ class Client:
             with self._limit:
                 answer = self._http.request("POST", self._url, _FORM, body.encode())
         except (NotTaken, AnswerLost) as error:
-            raise self._unanswered(error, command, changes) from error
+            raise self._call_error(error, command, changes) from error
         inside = _inside(answer.body)
         if inside is None:
             raise _no_api(command, answer.status, changes)
@@ -249,8 +249,8 @@ class Client:
         except Refusal:
             return None
 
-    def _unanswered(self, error: Exception, command: str, changes: bool) -> CpiError:
-        return unanswered(
+    def _call_error(self, error: Exception, command: str, changes: bool) -> CpiError:
+        return call_error(
             error,
             what=command,
             cloud=f"CloudStack at {urlsplit(self._url).netloc}",

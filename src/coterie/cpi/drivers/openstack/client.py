@@ -25,7 +25,7 @@ from coterie.cpi.drivers.openstack.login import (
 )
 from coterie.cpi.drivers.openstack.properties import Settings
 from coterie.cpi.kit.call_limit import CallLimit
-from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, unanswered
+from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
 
 Row = dict[str, Any]
 Page = tuple[list[Row], str | None]
@@ -179,7 +179,7 @@ class Client:
         try:
             answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
         except (NotTaken, AnswerLost) as error:
-            raise unanswered(error, what=what, cloud="OpenStack", changes=changes, remedy=REACH_REMEDY) from error
+            raise call_error(error, what=what, cloud="OpenStack", changes=changes, remedy=REACH_REMEDY) from error
         return _read(what, answer, changes)
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | Iterable[bytes] | None) -> Answer:
@@ -221,7 +221,7 @@ def has_no_host(text: str) -> bool:
     return any(words in text.lower() for words in _NO_HOST)
 
 
-def lost_its_host(text: str) -> bool:
+def has_lost_host(text: str) -> bool:
     """Whether it failed on a host that others took meanwhile: then another try may do better."""
     return _NO_HOST[1] in text.lower()
 
@@ -267,7 +267,7 @@ def _failure(what: str, answer: Answer, changes: bool) -> CpiError:
             remedy="check the service's URL in the catalogue, and what stands before it",
         )
     if changes and answer.status in (BAD_GATEWAY, GATEWAY_TIMEOUT):
-        return unanswered(AnswerLost(str(refusal)), what=what, cloud="OpenStack", changes=True)
+        return call_error(AnswerLost(str(refusal)), what=what, cloud="OpenStack", changes=True)
     return refusal
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NoPlacement, OutcomeUnknown, VmCreated
-from coterie.cpi.drivers.openstack.client import BAD, BROKEN, CONFLICT, Client, Refusal, Row, lost_its_host
+from coterie.cpi.drivers.openstack.client import BAD, BROKEN, CONFLICT, Client, Refusal, Row, has_lost_host
 from coterie.cpi.drivers.openstack.disks import Volumes
 from coterie.cpi.drivers.openstack.login import complete_settings
 from coterie.cpi.drivers.openstack.lookups import Lookups
@@ -250,7 +250,7 @@ class Boots:
             self.servers.wait_until_running(wanted, mark)
             return wanted
         except NoPlacement as error:
-            if membership is None or membership.policy != _STRICT or not lost_its_host(error.why):
+            if membership is None or membership.policy != _STRICT or not has_lost_host(error.why):
                 raise self._with_members(error, membership) from error
         return self._boot_alone(request, membership, mark, wanted)
 
@@ -322,21 +322,21 @@ class Boots:
 
     def _await_group(self, cid: str, hold: Hold) -> None:
         if self.client.settings.soft_spread == "host":
-            self.waits.until("hosts for a group", lambda: self._all_placed(cid), _CHOICE_S)
+            self.waits.until("hosts for a group", lambda: self._are_all_placed(cid), _CHOICE_S)
             return
 
         def look() -> bool | None:
             hold()  # a boot may take longer than a lease
-            return self._all_booted(cid)
+            return self._are_all_booted(cid)
 
         self.waits.until("the boots of a group", look, _BOOT_S)
         time.sleep(_NEWS_S)
 
-    def _all_placed(self, cid: str) -> bool | None:
+    def _are_all_placed(self, cid: str) -> bool | None:
         rows = self.rows.list_all("vm", tags=group_tag(cid), status="BUILD")
         return True if all(host_of(row) for row in rows) else None
 
-    def _all_booted(self, cid: str) -> bool | None:
+    def _are_all_booted(self, cid: str) -> bool | None:
         """By Nova's own list of members, which has a server before its tags can be seen."""
         known = {str(row["id"]): row for row in self.rows.list_all("vm", tags=group_tag(cid))}
         group = self.groups.find(cid)

@@ -61,7 +61,7 @@ class Volumes:
             row = self.rows.read("disk", wanted)
             if row and not is_gone(row):  # else Nova is deleting it already
                 raise
-        self.waits.until(f"the deletion of volume {wanted}", lambda: self._gone("disk", wanted))
+        self.waits.until(f"the deletion of volume {wanted}", lambda: self._is_gone("disk", wanted))
 
     def wait_for_state(self, wanted: str, *states: str) -> Row:
         """The volume once it is in one of these states."""
@@ -71,7 +71,7 @@ class Volumes:
             if row is None:
                 raise CpiError(f"volume {wanted} is gone", why="it was deleted", remedy="repeat", retryable=True)
             if str(row["status"]).startswith("error"):
-                raise _cinder_failed(f"volume {wanted}", f"its status is {row['status']}")
+                raise _cinder_error(f"volume {wanted}", f"its status is {row['status']}")
             return row if row["status"] in states else None
 
         return self.waits.until(f"volume {wanted} being {' or '.join(states)}", look)
@@ -94,13 +94,13 @@ class Volumes:
             row = self.rows.read("snapshot", wanted)
             if row and not is_gone(row):
                 raise
-        self.waits.until(f"the deletion of snapshot {wanted}", lambda: self._gone("snapshot", wanted))
+        self.waits.until(f"the deletion of snapshot {wanted}", lambda: self._is_gone("snapshot", wanted))
 
     def wait_for_snapshot(self, wanted: str) -> None:
         def look() -> bool | None:
             row = self.rows.read("snapshot", wanted)
             if row is None or row["status"] == "error":
-                raise _cinder_failed(f"snapshot {wanted}", "its status is error" if row else "it is gone")
+                raise _cinder_error(f"snapshot {wanted}", "its status is error" if row else "it is gone")
             return True if row["status"] == "available" else None
 
         self.waits.until(f"snapshot {wanted}", look)
@@ -126,7 +126,7 @@ class Volumes:
         body = {"destination_type": "volume", "volume_size": volume.size, "delete_on_termination": True}
         return {**body, **({"volume_type": kind} if kind else {})}
 
-    def _gone(self, kind: Any, wanted: str) -> bool | None:
+    def _is_gone(self, kind: Any, wanted: str) -> bool | None:
         row = self.rows.read(kind, wanted)
         if row is not None and row["status"] == "error_deleting":
             raise CpiError(f"{kind} {wanted} cannot be deleted", why="error_deleting", remedy="repeat", retryable=True)
@@ -199,10 +199,10 @@ class Disks:
         path = f"/servers/{vm_cid}/os-volume_attachments/{disk_cid}"
         self.client.delete(f"detach disk {disk_cid}", "compute", path)
 
-        def left() -> bool | None:
+        def has_left() -> bool | None:
             return None if vm_cid in disk_users(self._require(disk_cid)) else True
 
-        self.waits.until(f"the detachment of disk {disk_cid}", left)
+        self.waits.until(f"the detachment of disk {disk_cid}", has_left)
 
     def set_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
         wanted = user_metadata(metadata)
@@ -299,7 +299,7 @@ def _require_detached(disk: Row) -> None:
         raise CpiError(f"disk {disk['id']} is attached to {', '.join(users)}", remedy="detach it first")
 
 
-def _cinder_failed(what: str, why: str) -> CpiError:
+def _cinder_error(what: str, why: str) -> CpiError:
     remedy = "repeat; if it happens again, look at Cinder's log"
     return CpiError(f"Cinder could not make {what} ready", why=why, remedy=remedy, retryable=True)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CpiError, InvalidCall, Unavailable
 from coterie.cpi.drivers.openstack.properties import LOGIN_TEXTS, Settings
-from coterie.cpi.kit.http import NotTaken, trust, unanswered
+from coterie.cpi.kit.http import NotTaken, call_error, tls_context
 
 Version = tuple[int, int]
 REACH_REMEDY = "check the URLs in the catalogue, properties.auth_url, the network, the proxy and the TLS certificate"
@@ -53,7 +53,7 @@ def login_error(error: Exception) -> CpiError:
     """Keystone's own words name user or domain at most, never the secret."""
     exceptions = keystoneauth("exceptions")
     if isinstance(error, (exceptions.ConnectionError, exceptions.DiscoveryFailure)):
-        return unanswered(NotTaken(str(error)), what="log in", cloud="OpenStack", changes=False, remedy=REACH_REMEDY)
+        return call_error(NotTaken(str(error)), what="log in", cloud="OpenStack", changes=False, remedy=REACH_REMEDY)
     status = error.http_status if isinstance(error, exceptions.HttpError) else None
     if status is not None and (status == 429 or status >= 500):
         return Unavailable("Keystone takes no logins now", why=str(error), remedy="wait, then repeat")
@@ -80,7 +80,7 @@ class Services:
 
     def headers(self, service: str) -> dict[str, str]:
         version = self.microversion(service)
-        return {"OpenStack-API-Version": f"{_HEADER[service]} {_dotted(version)}"} if version else {}
+        return {"OpenStack-API-Version": f"{_HEADER[service]} {_version_text(version)}"} if version else {}
 
     def _read(self, service: str) -> tuple[str, Version | None]:
         if service not in self._found:
@@ -188,7 +188,7 @@ def _verify(settings: Settings) -> tuple[bool | str, Any]:
     pem = settings.ca_cert
     if settings.insecure or not pem:
         return not settings.insecure, None
-    trust(pem)
+    tls_context(pem)
     if "-----BEGIN" not in pem:
         return pem, None
     file = tempfile.NamedTemporaryFile("w", prefix="coterie-ca-", suffix=".pem")  # noqa: SIM115 # the session keeps it
@@ -214,13 +214,13 @@ def _choose_version(service: str, data: Any, known: tuple[Version, Version]) -> 
     if newest < least:
         raise CpiError(
             f"this cloud's {service} service is too old",
-            why=f"its newest version is {_dotted((newest[0], newest[1]))}",
-            remedy=f"upgrade it to {_dotted(least)} or newer",
+            why=f"its newest version is {_version_text((newest[0], newest[1]))}",
+            remedy=f"upgrade it to {_version_text(least)} or newer",
         )
     return min((newest[0], newest[1]), most)
 
 
-def _dotted(version: Version) -> str:
+def _version_text(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 

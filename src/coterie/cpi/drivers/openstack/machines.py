@@ -137,11 +137,11 @@ class Servers:
             why = "it was deleted while it was built"
             raise VMCreationFailed(f"server {wanted} is gone", why=why, remedy="repeat", retryable=True)
         if server["status"] == _FAILED:
-            raise _boot_failed(server)
+            raise _boot_error(server)
         return None if server["status"] in _BUILDING else True
 
 
-def _boot_failed(server: Row) -> VMCreationFailed:
+def _boot_error(server: Row) -> VMCreationFailed:
     text = str((server.get("fault") or {}).get("message") or "Nova gives no reason")
     if has_no_host(text):
         remedy = "ask for less, add hosts, free some, or use a soft policy"
@@ -169,7 +169,7 @@ class Machines:
     def require(self, vm_cid: str) -> Row:
         row = self.rows.read("vm", vm_cid)
         if row is None or is_gone(row):
-            raise _missing(vm_cid)
+            raise _missing_vm(vm_cid)
         return row
 
     def reboot(self, vm_cid: str) -> None:
@@ -237,13 +237,13 @@ class Machines:
 
     def _describe(self, vm_cid: str, method: str, below: str, body: Json, **more: Any) -> None:
         if not is_uuid(vm_cid):
-            raise _missing(vm_cid)
+            raise _missing_vm(vm_cid)
         path = f"/servers/{vm_cid}{below}"
         try:
             self.client.send(method, f"describe server {vm_cid}", "compute", path, body, **more)
         except Refusal as error:
             if error.status == MISSING:
-                raise _missing(vm_cid) from error
+                raise _missing_vm(vm_cid) from error
             raise
 
 
@@ -289,5 +289,5 @@ def _ending(digest: bytes) -> str:
     return f"-{digest.hex()[:20]}"
 
 
-def _missing(vm_cid: str) -> VMNotFound:
+def _missing_vm(vm_cid: str) -> VMNotFound:
     return VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")

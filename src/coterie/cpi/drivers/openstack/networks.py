@@ -118,13 +118,13 @@ class Ports:
         other NIC, or a new one."""
         mark, body = Mark.of_wire(change["mark"]), change["body"]
 
-        def fitting() -> list[str]:
+        def list_fitting() -> list[str]:
             rows = [row for row in self.rows.list_marked("port", mark) if row["network_id"] == body["network_id"]]
             free = [row for row in rows if not set(_addresses(row)) & set(change["fixed"])]
             return [one for one in ids(free) if one not in change["taken"]]
 
         return create_if_absent(
-            fitting,
+            list_fitting,
             lambda: str(self.rows.create("port", mark, body)["id"]),
             lambda second: self.rows.delete("port", second),
             hold,
@@ -197,7 +197,7 @@ class Ports:
                 if holder == mark:
                     return port, False
                 if holder is None or not self._is_abandoned(port, holder):
-                    raise _address_taken(ip, port, ours=holder is not None)
+                    raise _address_error(ip, port, ours=holder is not None)
                 self.delete([port])
         return self.rows.create("port", mark, body), True
 
@@ -210,7 +210,7 @@ def _addresses(port: Row) -> list[str]:
     return [str(one["ip_address"]) for one in port.get("fixed_ips") or ()]
 
 
-def _address_taken(ip: str, port: Row, *, ours: bool) -> VMCreationFailed:
+def _address_error(ip: str, port: Row, *, ours: bool) -> VMCreationFailed:
     user = port.get("device_id")
     return VMCreationFailed(
         f"address {ip} is taken",

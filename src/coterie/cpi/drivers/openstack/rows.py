@@ -41,14 +41,14 @@ def group_tag(cid: str) -> str:
 
 def mark_of_tags(found: Iterable[str]) -> Mark | None:
     """One Director and one intent; anything else is no proof."""
-    directors, intents = _tagged(found, DIRECTOR), _tagged(found, INTENT)
+    directors, intents = _tag_values(found, DIRECTOR), _tag_values(found, INTENT)
     return read_mark_tags({DIRECTOR: directors[0], INTENT: intents[0]}) if len(directors) == len(intents) == 1 else None
 
 
 def owner_of(found: Iterable[str], name: str, director_uuid: str) -> str | None:
     """The Director that left a mark on a server: by the tag, which holds the whole uuid, or else by the name."""
     named = read_name(name)
-    return next(iter(_tagged(found, DIRECTOR)), named.owner(director_uuid) if named else None)
+    return next(iter(_tag_values(found, DIRECTOR)), named.owner(director_uuid) if named else None)
 
 
 def description(mark: Mark) -> str:
@@ -64,7 +64,7 @@ def user_metadata(given: Any) -> dict[str, str]:
     return metadata_tags(given, longest_key=_VALUE_LIMIT, longest_value=_VALUE_LIMIT)
 
 
-def _tagged(found: Iterable[str], key: str) -> list[str]:
+def _tag_values(found: Iterable[str], key: str) -> list[str]:
     return [one.removeprefix(f"{key}-") for one in found if one.startswith(f"{key}-")]
 
 

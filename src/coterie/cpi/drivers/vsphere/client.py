@@ -20,7 +20,7 @@ from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.sdk import Refusal, call_failure
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.call_limit import CallLimit
-from coterie.cpi.kit.http import trust
+from coterie.cpi.kit.http import tls_context
 
 _API_VERSION = "vim.version.version13"  # vSphere 6.7 and later
 _TIMEOUT_S = 120
@@ -83,7 +83,7 @@ class Session:
     def tls(self) -> ssl.SSLContext | None:
         if urlsplit(self._settings.url).scheme == "http":
             return None
-        return trust(self._settings.ca_cert, insecure=self._settings.insecure)
+        return tls_context(self._settings.ca_cert, insecure=self._settings.insecure)
 
     def _log_in(self, logins: int) -> None:
         """Unless another thread has logged in since there were `logins`."""

@@ -19,7 +19,7 @@ from coterie.cpi.contract import (
     Throttled,
     Unavailable,
 )
-from coterie.cpi.drivers.openstack.client import Client, has_no_host, lost_its_host, read_refusal, translate
+from coterie.cpi.drivers.openstack.client import Client, has_lost_host, has_no_host, read_refusal, translate
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Answer, Http, HttpOptions
@@ -57,8 +57,8 @@ def test_pages_of_proxies_are_not_repeated() -> None:
 def test_what_nova_says_of_hosts() -> None:
     assert has_no_host("No valid host was found. There are not enough hosts available.")
     late = "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures"
-    assert has_no_host(late) and lost_its_host(late)
-    assert not lost_its_host("No valid host was found.")
+    assert has_no_host(late) and has_lost_host(late)
+    assert not has_lost_host("No valid host was found.")
     assert not has_no_host("Build of instance aborted: volume is gone")
 
 
