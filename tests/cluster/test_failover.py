@@ -67,10 +67,10 @@ def test_a_drained_conductor_leaves_in_good_order(tmp_path: Path, server: Server
     with collecting() as traces, cluster(tmp_path, server, ("east",), 2, COTERIE_OTLP_ENDPOINT=traces.url) as here:
         leaving, staying = here.conductors.values()
         task = here.deploy(40)
-        some_done(here, task, 6)
+        creates = 'coterie_cpi_call_seconds_count{driver="sandbox",method="create_vm"}'
+        until(lambda: read(page(leaving.port, "/metrics")[1]).get(creates, 0) > 0, "it creates no VM", 60)
         assert page(leaving.port, "/readyz") == (200, "ok\n")
         counted = read(page(leaving.port, "/metrics")[1])
-        assert counted['coterie_cpi_call_seconds_count{driver="sandbox",method="create_vm"}'] > 0
         assert counted['coterie_heartbeats_total{outcome="accepted"}'] > 0
         assert leaving.end(signal.SIGTERM) == 0
         made = {span.trace for span in traces.spans if span.name == "step node.create.create_vm"}

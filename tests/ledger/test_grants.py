@@ -19,7 +19,6 @@ from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.ledger.views import tasks as view
-from coterie.ledger.work import tasks
 from coterie.requests import start
 from coterie.requests.request import PlanRequest
 from coterie.settings import load
@@ -63,8 +62,8 @@ def finished(ledger: Ledger, task: int) -> str:
         seen = ledger.written.version
         with ledger.read() as tx:
             state = view.state(tx, task)
-            if task not in tasks.unfinished(tx):
-                return state
+        if state not in view.UNFINISHED:
+            return state
         ledger.written.wait(seen, 1)
     raise AssertionError(f"task {task} does not end: the role lacks a right, see the log")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from alembic.script import ScriptDirectory
 import coterie.ledger
 from coterie.errors import LedgerTooNew, LedgerUnusable
 from coterie.ids import Ids
-from coterie.ledger import schema
+from coterie.ledger import schema, store
 from coterie.ledger.rows import identity, nodes
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
@@ -139,6 +140,20 @@ def columns(url: str) -> dict[str, dict[str, tuple[tuple[str, bool], bool]]]:
             }
             for table in inspector.get_table_names()
         }
+
+
+def test_a_slow_migration_is_not_cut_off(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit for idle transactions is meant for steps: it would end an upgrade on a busy machine."""
+    monkeypatch.setattr(store, "_SESSION", "-c idle_in_transaction_session_timeout=200")
+    migrate = schema._run_migrations
+
+    def slowly(tx: sa.Connection) -> None:
+        time.sleep(1.0)
+        migrate(tx)
+
+    monkeypatch.setattr(schema, "_run_migrations", slowly)
+    Ledger.open(postgres_url).close()
+    assert schema.current(engine(postgres_url)) == schema.HEAD
 
 
 def test_many_processes_may_open_a_new_database_at_once(database_url: str) -> None:

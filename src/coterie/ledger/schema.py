@@ -13,6 +13,7 @@ HEAD = "0008"
 _VERSION = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32)))
 _FLOOR = sa.Table("schema_floor", sa.MetaData(), sa.Column("oldest", sa.Text()))
 _LOCK = 0x636F7465  # any number that is the same in every release
+_IDLE_MS = 120_000  # a busy machine may pause between two statements; an ordinary transaction has a few seconds only
 
 
 def upgrade(engine: sa.Engine) -> None:
@@ -21,6 +22,7 @@ def upgrade(engine: sa.Engine) -> None:
         return
     with engine.begin() as tx:
         if tx.dialect.name == "postgresql":
+            tx.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {_IDLE_MS}")
             tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         if not _newer(tx):
             _run_migrations(tx)
