@@ -19,7 +19,7 @@ from tests.peers.vcenter import Vcenter, vcenter
 from coterie.cpi.contract import GroupMetadata, Mark, Runtime
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
-from coterie.cpi.drivers.vsphere.machines import OBJECT
+from coterie.cpi.drivers.vsphere.inventory import OBJECT
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger

@@ -114,10 +114,10 @@ def test_turning_groups_on_goes_on_where_a_killed_director_left_it(
     dead = holder(machine.home.lock)
     assert dead is not None
     os.kill(dead.pid, signal.SIGKILL)
-    deploying.communicate()
     ledger = Ledger.open(f"sqlite:///{machine.home.ledger}")
     end_leases(ledger)
     ledger.close()
+    deploying.communicate()
     assert machine.run("tasks").code == 0  # starts the Director again, which goes on
     operator = VsphereOperator(server, {"z1": "DC0_C0"})
     while any(one["state"] != "up" for one in listed(machine, "nodes")):

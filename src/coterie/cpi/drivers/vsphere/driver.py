@@ -80,7 +80,7 @@ class VsphereCpi(Cpi):
         self._groups = ServerGroups(client, inventory, placement, attributes, clusters, records, membership, director)
         self.membership = membership
         self._disks = Disks(client, inventory, placement, settings, director)
-        self._stemcells = Stemcells(client, inventory, placement, settings)
+        self._stemcells = Stemcells(client, inventory, placement, attributes, settings)
         networking = Networking(client, inventory, settings)
         self._machines = Machines(
             client,
@@ -274,7 +274,7 @@ def _object_kinds(
     return {
         "vm": kind(machines.find_vm, machines.list_vms, machines.delete, instance_uuid, "vms", "atomic"),
         "image": kind(
-            machines.find_image, machines.list_images, stemcells.delete, instance_uuid, "stemcells", "atomic"
+            stemcells.find_object, stemcells.list_objects, stemcells.delete, instance_uuid, "stemcells", "atomic"
         ),
         "disk": file_kind("disk"),
         "snapshot": file_kind("snapshot"),

@@ -16,12 +16,22 @@ from typing import Any, Literal
 
 from coterie.cpi.contract import CpiError, Mark, VMNotFound, read_group_cid, read_name
 from coterie.cpi.drivers.vsphere import sdk
-from coterie.cpi.drivers.vsphere.client import Client
+from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.marking import GROUP, read_mark_name
 
 NAME_LIMIT = 80
+OBJECT = (  # properties of a VM or template that its description needs
+    "name",
+    "config.instanceUuid",
+    "config.createDate",
+    "config.template",
+    "runtime.powerState",
+    "runtime.host",
+    "resourcePool",
+    "customValue",
+)
 Subfolder = Literal["vms", "stemcells", "groups"]
 _NAMESPACE = uuid.UUID("6f6a5c4c-7b0f-5c58-9b0a-3c5f7f8a2d11")
 _UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -50,6 +60,11 @@ def owner_of(path: Sequence[str], attributes: Mapping[str, str], director_uuid: 
         return above
     read = read_name(name) or read_group_cid(attributes.get(GROUP, ""))
     return read.owner(director_uuid) if read else None
+
+
+def created_at(row: Row) -> float | None:
+    created = row.get("config.createDate")
+    return float(created.timestamp()) if created else None
 
 
 @dataclass(frozen=True, slots=True)

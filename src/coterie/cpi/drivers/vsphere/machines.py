@@ -25,26 +25,25 @@ from coterie.cpi.drivers.vsphere import devices, sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.devices import Nic
 from coterie.cpi.drivers.vsphere.disks import Disks
-from coterie.cpi.drivers.vsphere.inventory import NAME_LIMIT, Attributes, Inventory, instance_uuid, owner_of, vm_mark
+from coterie.cpi.drivers.vsphere.inventory import (
+    NAME_LIMIT,
+    OBJECT,
+    Attributes,
+    Inventory,
+    created_at,
+    instance_uuid,
+    owner_of,
+    vm_mark,
+)
 from coterie.cpi.drivers.vsphere.membership import Membership
 from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster, choose_store
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import NETWORK, Settings, VmProperties, read_vm_properties
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells, Template
 from coterie.cpi.kit.cd_image import cd_image
-from coterie.cpi.kit.marking import metadata_tags, read_mark_name
+from coterie.cpi.kit.marking import metadata_tags
 from coterie.errors import CoterieError
 
-OBJECT = (
-    "name",
-    "config.instanceUuid",
-    "config.createDate",
-    "config.template",
-    "runtime.powerState",
-    "runtime.host",
-    "resourcePool",
-    "customValue",
-)
 _POWER, _DEVICES, _VMX = "runtime.powerState", "config.hardware.device", "config.files.vmPathName"
 _STATES = {"poweredOn": "running", "poweredOff": "stopped", "suspended": "stopped"}
 _BOARD_UUID = Path("/sys/class/dmi/id/product_uuid")
@@ -192,20 +191,9 @@ class Machines:
     def list_vms(self, director_uuid: str) -> list[CloudObject]:
         return self._objects(self.inventory.list_machines("vms", director_uuid, *OBJECT), director_uuid)
 
-    def list_images(self, director_uuid: str) -> list[CloudObject]:
-        """Each stemcell once: replicas share the intent of their template and go with it."""
-        rows = self.inventory.list_machines("stemcells", director_uuid, *OBJECT)
-        found = [self._image(row, director_uuid) for row in rows]
-        return list({(one.mark.intent if one.mark else one.cid): one for one in reversed(found)}.values())
-
     def find_vm(self, cid: str, director_uuid: str) -> CloudObject | None:
         ref = self.inventory.find_vm(cid)
         return self._objects([self.client.read(ref, *OBJECT)], director_uuid)[0] if ref is not None else None
-
-    def find_image(self, cid: str, director_uuid: str) -> CloudObject | None:
-        ref = self.inventory.find_machine(cid)
-        row = self.client.read(ref, *OBJECT) if ref is not None else None
-        return self._image(row, director_uuid) if row is not None and row.get("config.template") else None
 
     def _clone(self, template: Template, size: VmProperties, nics: list[Nic], cluster: ZoneCluster, mark: Mark) -> Any:
         """The VM of this mark, off. Another call may have cloned it before, or be doing so now."""
@@ -309,7 +297,7 @@ class Machines:
             "vm",
             uuid,
             name,
-            created_at=_created_at(row),
+            created_at=created_at(row),
             mark=vm_mark(name, uuid, director_uuid),
             in_use_by=(),
             az=zones.get(row.get("resourcePool")),
@@ -317,27 +305,6 @@ class Machines:
             host=hosts.get(row.get("runtime.host")),
             tags=self.attributes.named(row.get("customValue")),
         )
-
-    def _image(self, row: Row, director_uuid: str) -> CloudObject:
-        name, uuid = str(row.get("name")), str(row.get("config.instanceUuid"))
-        mark = vm_mark(name, uuid, director_uuid)
-        if mark is None and "-on-" in name:  # a replica has a uuid of its own; that it lies in our folder must do
-            mark = read_mark_name(name, director_uuid)
-        return CloudObject(
-            "image",
-            instance_uuid(mark) if mark else uuid,
-            name,
-            created_at=_created_at(row),
-            mark=mark,
-            in_use_by=(),
-            state="live" if row.get("config.template") else "building",
-            tags=self.attributes.named(row.get("customValue")),
-        )
-
-
-def _created_at(row: Row) -> float | None:
-    created = row.get("config.createDate")
-    return float(created.timestamp()) if created else None
 
 
 def _certain_failure(error: CoterieError) -> CoterieError:

@@ -14,13 +14,23 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound, Unavailable
+from coterie.cpi.contract import (
+    CloudObject,
+    CpiError,
+    InvalidCall,
+    Json,
+    Mark,
+    OutcomeUnknown,
+    StemcellNotFound,
+    Unavailable,
+)
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
-from coterie.cpi.drivers.vsphere.inventory import Inventory, instance_uuid
+from coterie.cpi.drivers.vsphere.inventory import OBJECT, Attributes, Inventory, created_at, instance_uuid, vm_mark
 from coterie.cpi.drivers.vsphere.placement import Placement, Store, ZoneCluster, choose_store
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
+from coterie.cpi.kit.marking import read_mark_name
 from coterie.cpi.kit.waits import Waits
 
 _SNAPSHOT = "coterie"
@@ -46,6 +56,7 @@ class Stemcells:
     client: Client
     inventory: Inventory
     placement: Placement
+    attributes: Attributes
     settings: Settings
 
     def create(self, image_path: str, cloud_properties: Json, mark: Mark) -> str:
@@ -76,6 +87,17 @@ class Stemcells:
             with tolerate("ManagedObjectNotFound"):
                 self.client.run(machine.Destroy_Task)
         self.inventory.remove_empty_folders("stemcells")
+
+    def list_objects(self, director_uuid: str) -> list[CloudObject]:
+        """Each stemcell once: replicas share the intent of their template and go with it."""
+        rows = self.inventory.list_machines("stemcells", director_uuid, *OBJECT)
+        found = [self._image(row, director_uuid) for row in rows]
+        return list({(one.mark.intent if one.mark else one.cid): one for one in reversed(found)}.values())
+
+    def find_object(self, cid: str, director_uuid: str) -> CloudObject | None:
+        ref = self.inventory.find_machine(cid)
+        row = self.client.read(ref, *OBJECT) if ref is not None else None
+        return self._image(row, director_uuid) if row is not None and row.get("config.template") else None
 
     def require_template(self, cid: str) -> Template:
         ref = self.inventory.find_machine(cid)
@@ -221,6 +243,22 @@ class Stemcells:
             return found if self.client.get(found, "config.template") else None
 
         return _OTHER_MAKER_WAIT.until(f"template {name}, which another call makes,", look, verb="become whole")
+
+    def _image(self, row: Row, director_uuid: str) -> CloudObject:
+        name, uuid = str(row.get("name")), str(row.get("config.instanceUuid"))
+        mark = vm_mark(name, uuid, director_uuid)
+        if mark is None and "-on-" in name:  # a replica has a uuid of its own; that it lies in our folder must do
+            mark = read_mark_name(name, director_uuid)
+        return CloudObject(
+            "image",
+            instance_uuid(mark) if mark else uuid,
+            name,
+            created_at=created_at(row),
+            mark=mark,
+            in_use_by=(),
+            state="live" if row.get("config.template") else "building",
+            tags=self.attributes.named(row.get("customValue")),
+        )
 
     def _first_cluster(self) -> ZoneCluster:
         return next(iter(self.placement.clusters.values()))
