@@ -83,7 +83,7 @@ def _measure(ledger: Ledger) -> dict[str, Any]:
     before, began = _memory(), time.monotonic()
     number, task = start.survey(ledger, Options.of_wire(ALL), "bench")
     _wait(ledger, task)
-    plan = start.proposal(ledger, number)
+    plan = start.read_plan(ledger, number)
     surveyed, peak = time.monotonic(), _memory()
     _wait(ledger, start.apply(ledger, number, plan.id, "bench"))
     swept = time.monotonic()

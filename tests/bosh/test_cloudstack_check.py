@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.bosh.check_command import check
+from coterie.bosh.commands import check
 from tests.bosh.cloud_program import CloudShop
 
 ASKED = {"configuration", "file permissions", "ledger", "core process", "credentials", "azs", "offerings", "quotas"}

@@ -11,7 +11,7 @@ import pytest
 
 from coterie.bosh.config import load
 from coterie.bosh.core.serve import serve
-from coterie.bosh.core.service import _handed
+from coterie.bosh.core.service import _driver_properties
 from coterie.errors import CoterieError
 from tests.bosh.program import Shop
 
@@ -54,15 +54,15 @@ def test_a_port_that_is_taken_is_named(shop: Shop, name: str) -> None:
     assert not shop.socket.exists()
 
 
-def test_a_driver_that_publishes_through_us_is_told_where(shop: Shop) -> None:
+def test_a_driver_that_can_publish_through_our_server_gets_its_address(shop: Shop) -> None:
     section = {"listen": "127.0.0.1:1", "url": "http://u", "user": "us", "password": "pw", "folder": "/f"}
-    shop.configure(publish_server=section, properties={"publish_mode": "server", "publish_user": "own"})
-    handed = _handed(load(str(shop.config)))
-    assert handed == {
+    own = {"publish_mode": "server", "publish_user": "own"}
+    shop.configure(driver="cloudstack", publish_server=section, properties=own)
+    assert _driver_properties(load(str(shop.config))) == {
         "publish_mode": "server",
         "publish_url": "http://u",
         "publish_user": "own",
         "publish_password": "pw",
     }
-    shop.configure(publish_server=section, properties={"publish_mode": "native"})
-    assert _handed(load(str(shop.config))) == {"publish_mode": "native"}
+    shop.configure(driver="sandbox", publish_server=section, properties={"account": "lab"})
+    assert _driver_properties(load(str(shop.config))) == {"account": "lab"}

@@ -132,5 +132,5 @@ def test_a_broken_installation_still_answers(tmp_path: Path, monkeypatch: pytest
     def explode(*_: object) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("coterie.bosh.core.service.Office.answer", explode)
+    monkeypatch.setattr("coterie.bosh.core.service.CpiService.answer", explode)
     one_envelope(respond(b"{}", str(tmp_path / "none")), b"{}")

@@ -92,7 +92,7 @@ def test_who_died_over_a_group_is_taken_over_from(shop: Shop, state: str) -> Non
     with shop.ledger() as ledger, ledger.write() as tx:
         row = bosh_groups.claim(tx, key, "0123456789abcdefghjkmnpqrs", "dead", 0.2)
         if state == "deleting":
-            bosh_groups.live(tx, key, "dead", "cg-6f0d5a529a-0123456789abcdefghjkmnpqrs")
+            bosh_groups.record_live(tx, key, "dead", "cg-6f0d5a529a-0123456789abcdefghjkmnpqrs")
             bosh_groups.begin_delete(tx, key, "dead", 0.2)
     assert row.holder == "dead"
     shop.create_vm("agent-1", stemcell, group=GROUP)

@@ -50,7 +50,7 @@ def _clean(ledger: Ledger) -> int:
     options = Options.of_wire({**AT_ONCE, "undo_s": 3600 if first else 0, "disks": "keep" if first else "snapshot"})
     number, task = start.survey(ledger, options, "test")
     wait(ledger, task)
-    plan = start.proposal(ledger, number)
+    plan = start.read_plan(ledger, number)
     if not plan.items:
         return 0
     wait(ledger, start.apply(ledger, number, plan.id, "test"))

@@ -123,7 +123,7 @@ def _sweep(ledger: Ledger) -> list[str]:
     options = Options.of_wire(AT_ONCE)
     number, task = start.survey(ledger, options, "test")
     wait(ledger, task)
-    plan = start.proposal(ledger, number)
+    plan = start.read_plan(ledger, number)
     wait(ledger, start.apply(ledger, number, plan.id, "test"))
     return [json.dumps({name: item[name] for name in ("action", "kind", "cid", "reason")}) for item in plan.items]
 

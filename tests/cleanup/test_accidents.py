@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from coterie.cleanup import start
 from coterie.cleanup.options import Options
-from coterie.cleanup.survey import NOBODY
+from coterie.cleanup.survey import NO_DIRECTOR
 from coterie.cpi.contract import CpiError, SurveyPage
 from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.cpi.kit.marking import DIRECTOR, GROUP
@@ -66,7 +66,7 @@ def test_tag_fetch_fails_half_way(yard: Yard, monkeypatch: pytest.MonkeyPatch) -
     yard.leave()
 
     def breaks(cpi: Any, kind: str, director: str, cursor: str | None, survey: Any) -> SurveyPage:
-        if kind != "vm" or director == NOBODY:
+        if kind != "vm" or director == NO_DIRECTOR:
             return survey(kind, director, cursor)
         if cursor is not None:
             raise CpiError("the tag service answered 500")

@@ -9,12 +9,12 @@ import pytest
 
 from coterie.cleanup.findings import judge, judge_absent
 from coterie.cpi.contract import CloudObject, Mark
-from coterie.ledger.rows.mark_record import Record
+from coterie.ledger.rows.evidence import MarkRecord
 
 DIRECTOR = "0f8fad5b-d9cb-469f-a165-70867728950e"
 INTENT = "a" * 26
 FOUND = CloudObject("disk", "d-1", "x", created_at=1000.0, mark=Mark(DIRECTOR, INTENT), in_use_by=(), tags={})
-ROW = Record(INTENT, "disk", "lab", "live", "d-1", "dep", None, "web/0", False, None, None)
+ROW = MarkRecord(INTENT, "disk", "lab", "live", "d-1", "dep", None, "web/0", False, None, None)
 
 
 def weigh(found: dict[str, Any], row: dict[str, Any] | None) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from coterie.cleanup import start
-from coterie.cleanup.proposal import Proposal
+from coterie.cleanup.plan import CleanupPlan
 from coterie.cpi.kit.marking import DIRECTOR, INTENT
 from coterie.errors import CoterieError
 from coterie.ledger.tables import deployments, server_groups
@@ -60,7 +60,7 @@ class Interleavings(RuleBasedStateMachine):
         self.site.conductor.start()
         self.yard = Yard(self.site)
         self.foreign: dict[tuple[str, str], Any] = {}
-        self.plan: Proposal | None = None
+        self.plan: CleanupPlan | None = None
         self.count = 0
 
     def teardown(self) -> None:

@@ -172,7 +172,7 @@ def test_a_vm_that_comes_after_its_intent_was_given_up_is_an_orphan(yard: Yard) 
         tx.execute(objects_table.update().where(objects_table.c.intent == intent).values(cid=None))
     plan = yard.clean()
     assert {item["reason"] for item in plan.items if item["cid"] == cid} == {
-        "it came after its creation had been given up"
+        "it appeared after its creation had been given up"
     }
     assert yard.held() == {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from coterie.cleanup.sweep import Options, cleanup
+from coterie.cleanup.cpi_method import CleanupArgs, cleanup
 from coterie.cpi.contract import Cpi, GroupMetadata, Mark
 from coterie.cpi.wire import answer
 from tests.cleanup.yard import Yard
@@ -22,7 +22,7 @@ def call(cpi: Cpi, known: Any, **options: Any) -> dict[str, Any]:
 
 
 def _cleanup(cpi: Cpi, director_uuid: str, known: Any, options: dict[str, Any]) -> dict[str, Any]:
-    return cleanup(cpi, director_uuid, known, Options.of_wire(options))
+    return cleanup(cpi, director_uuid, known, CleanupArgs.of_wire(options))
 
 
 def _no_mark(*arguments: Any) -> Mark:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from coterie.cleanup import start
 from coterie.cleanup.options import Options
-from coterie.cleanup.proposal import Proposal
+from coterie.cleanup.plan import CleanupPlan
 from coterie.cpi.kit.marking import DIRECTOR, INTENT
 from coterie.ledger.rows import cleanups
 from coterie.ledger.tables import findings, objects
@@ -49,17 +49,17 @@ class Yard:
 
     # -- what an operator does --
 
-    def survey(self, **options: Any) -> Proposal:
+    def survey(self, **options: Any) -> CleanupPlan:
         number, task = start.survey(self.ledger, Options.of_wire({**AT_ONCE, **options}), "test")
         self.site.wait(task)
-        return start.proposal(self.ledger, number)
+        return start.read_plan(self.ledger, number)
 
-    def apply(self, plan: Proposal, expect_state: str = "done") -> int:
+    def apply(self, plan: CleanupPlan, expect_state: str = "done") -> int:
         task = start.apply(self.ledger, plan.cleanup, plan.id, "test")
         self.site.wait(task, expect_state)
         return task
 
-    def clean(self, expect_state: str = "done", **options: Any) -> Proposal:
+    def clean(self, expect_state: str = "done", **options: Any) -> CleanupPlan:
         plan = self.survey(**options)
         self.apply(plan, expect_state)
         return plan
@@ -76,12 +76,12 @@ class Yard:
         found = {kind: sorted(thing.cid for thing in self.site.held(kind)) for kind in KINDS}
         return {kind: cids for kind, cids in found.items() if cids}
 
-    def outcomes(self, plan: Proposal) -> dict[str, str | None]:
+    def outcomes(self, plan: CleanupPlan) -> dict[str, str | None]:
         with self.ledger.read() as tx:
             rows = cleanups.all_findings(tx, plan.cleanup)
         return {row["cid"] or row["intent"]: row["outcome"] for row in rows}
 
-    def why(self, plan: Proposal, cid: str) -> str:
+    def why(self, plan: CleanupPlan, cid: str) -> str:
         with self.ledger.read() as tx:
             query = sa.select(findings.c.told).where(findings.c.cleanup == plan.cleanup, findings.c.cid == cid)
             told = tx.execute(query).scalar_one()

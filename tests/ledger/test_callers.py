@@ -66,8 +66,8 @@ def test_a_group_whose_creator_died_keeps_its_intent(ledger: Ledger) -> None:
     with ledger.write() as tx:
         row = bosh_groups.claim(tx, KEY, OTHER, "heir", 60)
         assert (row.intent, row.holder) == (INTENT, "heir")
-        assert not bosh_groups.live(tx, KEY, "dead", "cg-x")
-        assert bosh_groups.live(tx, KEY, "heir", "cg-x")
+        assert not bosh_groups.record_live(tx, KEY, "dead", "cg-x")
+        assert bosh_groups.record_live(tx, KEY, "heir", "cg-x")
         assert bosh_groups.is_live(tx, KEY, "cg-x")
         assert bosh_groups.claim(tx, KEY, OTHER, "late", 60).holder == "heir"
 
@@ -76,7 +76,7 @@ def test_a_group_that_is_being_deleted_cannot_be_joined(ledger: Ledger) -> None:
     with ledger.write() as tx:
         bosh_groups.claim(tx, KEY, INTENT, "a", 60)
         assert not bosh_groups.begin_delete(tx, KEY, "sweeper", 60)
-        bosh_groups.live(tx, KEY, "a", "cg-x")
+        bosh_groups.record_live(tx, KEY, "a", "cg-x")
         assert bosh_groups.begin_delete(tx, KEY, "sweeper", 60)
         assert not bosh_groups.is_live(tx, KEY, "cg-x")
         assert not bosh_groups.forget(tx, KEY, "a")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from coterie.cleanup.sweep import Options, cleanup
+from coterie.cleanup.cpi_method import CleanupArgs, cleanup
 from coterie.conductor.process import Conductor
 from coterie.errors import Conflict, StalePlan
 from coterie.ledger.rows import deployments
@@ -185,7 +185,7 @@ def test_a_kind_without_evidence_is_never_swept(local: Site) -> None:
     local.deploy(manifest(group("a", 1, "persistent_disk: 1024")))
     local.delete()
     known: dict[str, list[str]] = {"vm": []}
-    report: dict[str, Any] = cleanup(local.cpi(), local.director.uuid, known, Options(dry_run=False, grace_s=0.0))
+    report: dict[str, Any] = cleanup(local.cpi(), local.director.uuid, known, CleanupArgs(dry_run=False, grace_s=0.0))
     assert report["disk"]["deleted"] == []
     assert len(local.held("disk")) == 1
     assert {found["verdict"] for found in report["disk"]["found"]} == {"keep"}

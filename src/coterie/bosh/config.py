@@ -7,14 +7,63 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar
 
-from coterie.bosh.sections import Groups, Publish, Registry, mistake, read_section
+from coterie.cpi.contract import POLICIES, InvalidCall
 
+S = TypeVar("S")
 LEDGER = "/var/vcap/store/coterie_cpi/ledger.db"
 SOCKET = "/var/vcap/sys/run/coterie_cpi/cpi.sock"
 OWN = ("driver", "cloud", "ledger", "socket", "stemcell_formats", "lease_s", "groups", "publish_server", "registry")
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Server groups from env.bosh.group. `policy` None: soft-anti-affinity where the cloud has it, else no group."""
+
+    enabled: bool = True
+    policy: str | None = None
+    compilation: bool = False
+    patience_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        if self.policy is not None and self.policy not in POLICIES:
+            raise ValueError(f"policy must be one of {', '.join(POLICIES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """The publishing server. `url`: how the cloud reaches it; `listen`: HOST:PORT on this machine."""
+
+    listen: str
+    url: str
+    folder: str
+    user: str
+    password: str
+    ttl_s: float = 86_400.0
+
+    def __post_init__(self) -> None:
+        _address(self.listen)
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Agent settings for stemcells of api_version 1. `endpoint`: how machines reach it, without credentials.
+
+    `system_disk`: the root device, for drivers that do not say where the disks of a machine are.
+    """
+
+    listen: str
+    endpoint: str
+    user: str
+    password: str
+    system_disk: str = "/dev/vda"
+
+    def __post_init__(self) -> None:
+        _address(self.listen)
+        if not self.endpoint.startswith(("http://", "https://")):
+            raise ValueError("endpoint must begin with http:// or https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +86,13 @@ class Config:
 def load(path: str) -> Config:
     """The configuration in this file; every mistake names the file, the field and what to write there."""
     document = _document(path)
-    own = {key: _resolved(path, key, document[key]) for key in OWN if document.get(key) is not None}
+    own = {key: _resolve(path, key, document[key]) for key in OWN if document.get(key) is not None}
     rest = {key: value for key, value in document.items() if key not in (*OWN, "properties")}
     nested = document.get("properties") or {}
     if not isinstance(nested, dict):
         raise mistake(path, "properties", "must be a mapping", "write the driver's properties below it")
-    properties = {key: _resolved(path, key, value) for key, value in {**rest, **nested}.items()}
-    return Config(path=path, properties=properties, **_own(path, own))
+    properties = {key: _resolve(path, key, value) for key, value in {**rest, **nested}.items()}
+    return Config(path=path, properties=properties, **_read_own(path, own))
 
 
 def _document(path: str) -> dict[str, Any]:
@@ -64,7 +113,7 @@ def _parse(path: str, text: str) -> Any:
             return json.loads(text)
         except ValueError as error:
             raise mistake(path, "", f"is no JSON: {error}", "mend that place, or write YAML") from None
-    from ruamel.yaml import YAML  # only those who write YAML pay for the parser
+    from ruamel.yaml import YAML  # the parser is slow to import, and JSON does not need it
     from ruamel.yaml.error import YAMLError
 
     try:
@@ -76,7 +125,7 @@ def _parse(path: str, text: str) -> Any:
         raise mistake(path, "", f"is no YAML: {where}{problem}", "mend that place") from None
 
 
-def _own(path: str, own: dict[str, Any]) -> dict[str, Any]:
+def _read_own(path: str, own: dict[str, Any]) -> dict[str, Any]:
     for key in ("driver", "cloud", "ledger", "socket"):
         if key in own and (not isinstance(own[key], str) or not own[key]):
             raise mistake(path, key, "must be a text that is not empty", f"write `{key}: …`")
@@ -96,13 +145,13 @@ def _own(path: str, own: dict[str, Any]) -> dict[str, Any]:
 def _check_formats(path: str, formats: Any) -> None:
     texts = isinstance(formats, list) and formats and all(isinstance(one, str) and one for one in formats)
     if formats is not None and not texts:
-        raise mistake(path, "stemcell_formats", "must be a list of texts", "leave it out to ask the driver")
+        raise mistake(path, "stemcell_formats", "must be a list of texts", "leave it out to take the driver's")
 
 
-def _resolved(path: str, key: str, value: Any) -> Any:
+def _resolve(path: str, key: str, value: Any) -> Any:
     """The value with every `{from_file}` and `{from_env}` in it replaced by what it names."""
     if isinstance(value, list):
-        return [_resolved(path, key, one) for one in value]
+        return [_resolve(path, key, one) for one in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {"from_file"}:
@@ -113,7 +162,7 @@ def _resolved(path: str, key: str, value: Any) -> Any:
             remedy = "set it, or use from_file: a BOSH Director passes no environment on"
             raise mistake(path, key, f"names the variable {name!r}, which is not set", remedy)
         return os.environ[name]
-    return {name: _resolved(path, f"{key}.{name}", one) for name, one in value.items()}
+    return {name: _resolve(path, f"{key}.{name}", one) for name, one in value.items()}
 
 
 def _secret_file(path: str, key: str, file: Any) -> str:
@@ -123,3 +172,43 @@ def _secret_file(path: str, key: str, file: Any) -> str:
     except (OSError, TypeError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text file"
         raise mistake(path, key, f"names the file {file!r}: {reason}", "let this user read it") from None
+
+
+def read_section(path: str, name: str, kind: type[S], value: Any) -> S:
+    if not isinstance(value, dict):
+        raise mistake(path, name, "must be a mapping", f"write its settings below `{name}:`")
+    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]  # the sections are dataclasses
+    for key, given in value.items():
+        if key not in known:
+            raise mistake(path, f"{name}.{key}", "is not known", f"use one of: {', '.join(known)}")
+        _check(path, f"{name}.{key}", str(known[key].type), given)
+    for key, one in known.items():
+        if key not in value and one.default is MISSING:
+            raise mistake(path, f"{name}.{key}", "is missing", f"write it below `{name}:`")
+    try:
+        return kind(**value)
+    except ValueError as error:
+        raise mistake(path, name, str(error), "correct it there") from None
+
+
+def mistake(path: str, field: str, what: str, remedy: str) -> InvalidCall:
+    place = f"{field} in the configuration {path}" if field else f"the configuration {path}"
+    return InvalidCall(f"{place} {what}", remedy=remedy)
+
+
+def _check(path: str, field: str, wanted: str, given: Any) -> None:
+    words = {"bool": "true or false", "float": "a number of seconds", "str": "a text that is not empty"}
+    plain = wanted.removesuffix(" | None")
+    good = {
+        "bool": isinstance(given, bool),
+        "float": isinstance(given, int | float) and not isinstance(given, bool) and given > 0,
+        "str": isinstance(given, str) and bool(given),
+    }[plain]
+    if not good and not (given is None and plain != wanted):
+        raise mistake(path, field, f"must be {words[plain]}", "correct it there")
+
+
+def _address(listen: str) -> None:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError("listen must be HOST:PORT")

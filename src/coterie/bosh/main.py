@@ -11,13 +11,13 @@ _VERBS = ("serve", "check", "cleanup", "launcher", "version", "-h", "--help")
 def main() -> None:
     words = sys.argv[1:]
     if words and words[0] in _VERBS:
-        from coterie.bosh.verbs import run
+        from coterie.bosh.commands import run
 
         sys.exit(run(words))
     if words and (len(words) != 2 or words[0] != "--config"):
         sys.stderr.write("usage: coterie-cpi [--config FILE] < REQUEST, or coterie-cpi VERB; see coterie-cpi --help\n")
         sys.exit(2)
-    _answer(words[1] if words else _config())
+    _answer(words[1] if words else default_config())
 
 
 def _answer(config: str) -> None:
@@ -27,7 +27,7 @@ def _answer(config: str) -> None:
     client(config, core_of(config))
 
 
-def _config() -> str:
+def default_config() -> str:
     import os
 
     return os.environ.get("COTERIE_CPI_CONFIG") or DEFAULT_CONFIG

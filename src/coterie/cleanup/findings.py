@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from typing import Literal
 
-from coterie.cleanup.optout import opted_out
 from coterie.cpi.contract import CloudObject
-from coterie.ledger.rows.mark_record import Record
+from coterie.ledger.rows.evidence import MarkRecord
 
-# in_use           the ledger says who needs it
+# in_use           the ledger says what needs it
 # orphan           mark, Director and ledger agree: we made it, and nothing of ours uses it
 # unknown_outcome  its creation was never settled: it is reclaimed where it is needed, else deleted or closed
-# missing          the ledger says that it is there and needed, the cloud says that it is not
+# missing          the ledger has it as present and needed, the cloud does not have it
 # drift            needed, but not as recorded
 # foreign          not our mark: never touched, only counted
 # keep             the evidence is missing or contradicts itself; `reason` says which
@@ -23,6 +24,10 @@ Action = Literal["none", "delete", "reclaim", "close"]
 # What the creation of one thing may leave beside it, under the same mark.
 _PARTS = {"server_group": {"security_group"}, "vm": {"port", "ip", "keypair", "folder"}}
 _UNSETTLED = ("intended", "unknown")
+# Tags by which people keep any object from being deleted.
+KEEP = "coterie-keep"
+KEEP_UNTIL = "coterie-keep-until"
+_NO = {"", "false", "no", "0", "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Finding:
 
 
 def judge(
-    found: CloudObject, record: Record | None, director: str, cloud: str, now: float, enrolled: str | None = None
+    found: CloudObject, record: MarkRecord | None, director: str, cloud: str, now: float, enrolled: str | None = None
 ) -> Finding:
     """`record`: the row behind the object's mark, read after the cloud was listed. `enrolled`: as which node."""
     if enrolled is not None:
@@ -52,21 +57,21 @@ def judge(
         return Finding("keep", conflict)
     if record.user is not None:
         return _needed(found, record)
-    return _unneeded(found, record, opted_out(found.tags, now))
+    return _unneeded(found, record, opt_out_reason(found.tags, now))
 
 
-def judge_absent(record: Record) -> Finding:
+def judge_absent(record: MarkRecord) -> Finding:
     """A row whose object a complete list did not show."""
     if record.user is not None and record.state not in _UNSETTLED:
         return Finding("missing", f"{record.user} needs it, and the cloud does not have it", evidence=_row(record))
     if record.task is not None:
         return Finding("in_use", f"task {record.task} is at work on it")
     if record.state in _UNSETTLED:
-        return Finding("unknown_outcome", "its creation was never settled, and nothing came", "close", _row(record))
-    return Finding("orphan", "nobody needs it, and the cloud does not have it", "close", _row(record))
+        return Finding("unknown_outcome", "its creation was never settled, and nothing appeared", "close", _row(record))
+    return Finding("orphan", "nothing needs it, and the cloud does not have it", "close", _row(record))
 
 
-def _conflict(found: CloudObject, record: Record) -> str | None:
+def _conflict(found: CloudObject, record: MarkRecord) -> str | None:
     if found.kind == "network":
         return "a network is listed, never deleted"
     if found.kind != record.kind and found.kind not in _PARTS.get(record.kind, ()):
@@ -76,7 +81,7 @@ def _conflict(found: CloudObject, record: Record) -> str | None:
     return None
 
 
-def _needed(found: CloudObject, record: Record) -> Finding:
+def _needed(found: CloudObject, record: MarkRecord) -> Finding:
     if found.kind != record.kind or record.task is not None:
         return Finding("in_use", f"{record.user} needs it")
     if record.state in _UNSETTLED:
@@ -88,7 +93,7 @@ def _needed(found: CloudObject, record: Record) -> Finding:
     return Finding("drift", drift, evidence=_row(record)) if drift else Finding("in_use", f"{record.user} needs it")
 
 
-def _drift(found: CloudObject, record: Record) -> str | None:
+def _drift(found: CloudObject, record: MarkRecord) -> str | None:
     if record.state != "live" or record.node_state != "up":
         return None
     if found.kind == "vm" and found.state in ("stopped", "error"):
@@ -98,24 +103,24 @@ def _drift(found: CloudObject, record: Record) -> str | None:
     return None
 
 
-def _unneeded(found: CloudObject, record: Record, said_no: str | None) -> Finding:
+def _unneeded(found: CloudObject, record: MarkRecord, opt_out: str | None) -> Finding:
     if record.task is not None:
         return Finding("keep", f"task {record.task} is at work on {record.deployment or 'deployments'}")
-    if said_no:
-        return Finding("keep", said_no)
+    if opt_out:
+        return Finding("keep", opt_out)
     if found.in_use_by is None:
         return Finding("keep", "the cloud does not say whether anything uses it")
     evidence = (f"it carries our mark {record.intent}", *_row(record))
     if record.state in _UNSETTLED and found.kind == record.kind:
-        return Finding("unknown_outcome", "its creation was never settled, and nobody needs it", "delete", evidence)
+        return Finding("unknown_outcome", "its creation was never settled, and nothing needs it", "delete", evidence)
     return Finding("orphan", _why(found, record), "delete", evidence)
 
 
-def _why(found: CloudObject, record: Record) -> str:
+def _why(found: CloudObject, record: MarkRecord) -> str:
     if found.kind != record.kind:
-        return f"it belongs to {record.kind} {record.cid or record.intent}, which nobody needs"
+        return f"it belongs to {record.kind} {record.cid or record.intent}, which nothing needs"
     if record.state == "gone" and record.tombstone:
-        return "it came after its creation had been given up"
+        return "it appeared after its creation had been given up"
     return {
         "gone": "the ledger says that it is gone",
         "deleting": "its deletion was begun and never finished",
@@ -123,10 +128,35 @@ def _why(found: CloudObject, record: Record) -> str:
     }.get(record.state, "no deployment needs it any more")
 
 
-def _row(record: Record) -> tuple[str, ...]:
+def _row(record: MarkRecord) -> tuple[str, ...]:
     of = f" of {record.deployment or ''} {record.ref or ''}".rstrip()
     tomb = ", a tombstone" if record.tombstone else ""
     return (
         f"the ledger has it as {record.state}{tomb}{of if of != ' of' else ''}",
-        f"needed by {record.user or 'nobody'}",
+        f"needed by {record.user or 'nothing'}",
     )
+
+
+def opt_out_reason(tags: Mapping[str, str] | None, now: float) -> str | None:
+    """Why the object is to be kept, in words; None when its tags do not say so."""
+    words = {key.lower(): value.strip() for key, value in (tags or {}).items()}
+    if words.get(KEEP, "").lower() not in _NO:
+        return f"its tag {KEEP} says so"
+    value = words.get(KEEP_UNTIL)
+    if not value:
+        return None
+    until = _moment(value)
+    if until is None:
+        return f"its tag {KEEP_UNTIL} is {value!r}, which is no date: it is kept until that is mended"
+    return f"its tag {KEEP_UNTIL} says {value}" if now < until else None
+
+
+def _moment(value: str) -> float | None:
+    """A day counts to its end."""
+    try:
+        if len(value) == len("2026-01-31"):
+            return datetime.combine(date.fromisoformat(value), time.max, UTC).timestamp()
+        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,4 +1,4 @@
-"""What a cleanup may be told: checked here, with an error that names the option. Pure."""
+"""The options of a cleanup, checked with an error that names the option; and the order of deletions. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from coterie.cleanup.sweep import ORDER
+from coterie.cpi.contract import Kind
 from coterie.errors import UsageError
 
+# Objects that use others are deleted before them.
+DELETION_ORDER: tuple[Kind, ...] = (
+    "vm",
+    "port",
+    "ip",
+    "snapshot",
+    "disk",
+    "server_group",
+    "security_group",
+    "keypair",
+    "image",
+    "folder",
+)
 DAY_S = 86_400.0
 _FEWEST_LETTERS = 3  # of a name filter: fewer match by accident, or come from an empty variable
 _LISTS = ("kinds", "not_kinds", "names", "not_names", "clouds", "not_clouds", "azs", "not_azs")
@@ -54,9 +67,11 @@ class Options:
 
 def _check(options: Options) -> None:
     for name in ("kinds", "not_kinds"):
-        strange = sorted(set(getattr(options, name)) - set(ORDER))
+        strange = sorted(set(getattr(options, name)) - set(DELETION_ORDER))
         if strange:
-            raise UsageError(f"{name}: cleanup knows no kind {strange[0]!r}", remedy=f"use some of: {', '.join(ORDER)}")
+            raise UsageError(
+                f"{name}: cleanup knows no kind {strange[0]!r}", remedy=f"use some of: {', '.join(DELETION_ORDER)}"
+            )
     for name in _LISTS:
         _check_words(name, getattr(options, name))
     for name in ("grace_s", "older_than_s", "undo_s", "keep_stemcells", "cap", "cap_percent", "expires_s"):

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from coterie.cleanup.flows.delete import DELETE_OBJECT, DeleteObject
-from coterie.cleanup.flows.retire import RETIRE_DISK, RetireDisk
+from coterie.cleanup.flows.delete import DELETE_OBJECT, RETIRE_DISK, DeleteObject, RetireDisk
 from coterie.cleanup.flows.settle import CLOSE_INTENT, RECLAIM_OBJECT, CloseIntent, ReclaimObject
 from coterie.cleanup.flows.target import Target
-from coterie.cleanup.options import Options
-from coterie.cleanup.scope import Row
-from coterie.cleanup.sweep import ORDER
+from coterie.cleanup.options import DELETION_ORDER, Options
+from coterie.cleanup.plan import Row
 from coterie.engine import stored
 from coterie.errors import Conflict, CoterieError
 from coterie.flows.node import RECLAIM_NODE
@@ -51,7 +49,7 @@ def sweep_stages(tx: Tx, items: Sequence[Row], options: Options, started: dict[s
     rest = [item for item in items if not (_is_node(item) and item["deployment"] in started)]
     written = [item for item in rest if item["action"] in ("close", "reclaim")]
     parts = [("settle", written)]
-    parts += [(kind, [i for i in rest if i["kind"] == kind and i["action"] in ("delete", "retire")]) for kind in ORDER]
+    parts += [(kind, [i for i in rest if i["kind"] == kind and i["action"] in ("delete", "retire")]) for kind in DELETION_ORDER]
     present = clouds.all_clouds(tx)
     stages: list[NewStage] = []
     for name, part in parts:

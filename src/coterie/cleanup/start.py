@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coterie.cleanup.options import Options
-from coterie.cleanup.proposal import Proposal, propose
+from coterie.cleanup.options import DELETION_ORDER, Options
+from coterie.cleanup.plan import CleanupPlan, make_plan
 from coterie.cleanup.stages import reclaims, sweep_stages
-from coterie.cleanup.survey import SURVEY
-from coterie.cleanup.sweep import ORDER
-from coterie.cleanup.weigh import Survey
+from coterie.cleanup.survey import SURVEY, Survey
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ledger.rows import cleanups, clouds, deletion_candidates, identity, objects
 from coterie.ledger.rows.cleanups import CleanupRow
@@ -29,8 +27,8 @@ def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
         number = cleanups.add(tx, options.wire(), by)
         steps = []
         for name, cloud in _meant(tx, options).items():
-            for kind in ORDER:
-                if kind in (options.kinds or ORDER) and kind not in options.not_kinds:
+            for kind in DELETION_ORDER:
+                if kind in (options.kinds or DELETION_ORDER) and kind not in options.not_kinds:
                     cleanups.start_survey(tx, number, name, kind)
                     steps.append(SURVEY.step(Survey(number, kind), f"{kind}@{name}", cloud))
         stage = NewStage("survey", steps, max_in_flight=8)
@@ -39,9 +37,9 @@ def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
         return number, task
 
 
-def proposal(ledger: Ledger, cleanup: int) -> Proposal:
+def read_plan(ledger: Ledger, cleanup: int) -> CleanupPlan:
     with ledger.read() as tx:
-        return _proposal(tx, cleanups.get(tx, cleanup))
+        return _make_plan(tx, cleanups.get(tx, cleanup))
 
 
 def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
@@ -55,17 +53,17 @@ def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
                 details={"task_id": row.sweep_task},
             )
         cleanups.refuse_second(tx)
-        made = _proposal(tx, row)
-        _refuse_stale(made, plan, time(tx))
+        current = _make_plan(tx, row)
+        _refuse_stale(current, plan, time(tx))
         options = Options.of_wire(row.options)
-        started = reclaims(tx, made.items, by)
+        started = reclaims(tx, current.items, by)
         new = NewTask(
             "sweep",
             None,
-            sweep_stages(tx, made.items, options, started),
-            plan={"cleanup": cleanup, "plan": made.id},
+            sweep_stages(tx, current.items, options, started),
+            plan={"cleanup": cleanup, "plan": current.id},
             requested_by=by,
-            opening=f"cleanup {cleanup}: {len(made.items)} to do",
+            opening=f"cleanup {cleanup}: {len(current.items)} to do",
         )
         task = tasks.create(tx, new)
         cleanups.set_sweep_task(tx, cleanup, task)
@@ -101,7 +99,7 @@ def _meant(tx: Tx, options: Options) -> dict[str, clouds.CloudRow]:
     }
 
 
-def _proposal(tx: Tx, row: CleanupRow) -> Proposal:
+def _make_plan(tx: Tx, row: CleanupRow) -> CleanupPlan:
     state, at = cleanups.task_end(tx, row.survey_task)
     if state in ("running", "cancelling"):
         raise Conflict(
@@ -109,22 +107,22 @@ def _proposal(tx: Tx, row: CleanupRow) -> Proposal:
             remedy=f"wait for it: coterie tasks watch {row.survey_task}",
             retryable=True,
         )
-    pinned = frozenset((s["cloud"], s["kind"], s["cid"]) for s in deletion_candidates.listed(tx) if s["pinned"])
+    pinned = frozenset((s["cloud"], s["kind"], s["cid"]) for s in deletion_candidates.list_all(tx) if s["pinned"])
     found, surveys = cleanups.all_findings(tx, row.id), cleanups.all_surveys(tx, row.id)
     director = identity.director(tx).uuid
-    return propose(row.id, director, at, Options.of_wire(row.options), found, surveys, pinned)
+    return make_plan(row.id, director, at, Options.of_wire(row.options), found, surveys, pinned)
 
 
-def _refuse_stale(made: Proposal, plan: str, now: float) -> None:
-    if made.id != plan:
+def _refuse_stale(current: CleanupPlan, plan: str, now: float) -> None:
+    if current.id != plan:
         raise StalePlan(
-            f"this is not the plan of cleanup {made.cleanup}",
-            why=f"its plan is {made.id} now: the file was edited, or undo has saved something since",
+            f"this is not the plan of cleanup {current.cleanup}",
+            why=f"its plan is {current.id} now: the file was edited, or undo has saved something since",
             remedy="make a new one: coterie cleanup --save FILE",
         )
-    if now > made.expires_at:
+    if now > current.expires_at:
         raise StalePlan(
-            f"the plan of cleanup {made.cleanup} has expired",
-            why=f"it was good until {made.expires_at:.0f} s since 1970",
+            f"the plan of cleanup {current.cleanup} has expired",
+            why=f"it was good until {current.expires_at:.0f} s since 1970",
             remedy="make a new one: coterie cleanup --save FILE",
         )

@@ -9,6 +9,6 @@ if len(words) == 2 and words[0].startswith("/"):
 
     main(words[0], words[1])
 else:
-    from coterie.bosh.verbs import run
+    from coterie.bosh.commands import run
 
     sys.exit(run(words))

@@ -1,5 +1,5 @@
 """The thin client: hands a request to the core process and its answer back. It imports next to nothing, because a BOSH
-Director starts it twice for every operation; what it cannot hand over is done by `alone`."""
+Director starts it twice for every operation; `in_process` does what cannot be handed over."""
 
 import sys
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # the plain module costs half a start of the interpreter
@@ -10,8 +10,8 @@ _CHUNK = 1 << 16
 def main(config: str, core: str | None, folders: tuple[str, ...] = ()) -> None:
     """Answer the one request on stdin. `folders` join sys.path only when this process must do the work itself."""
     request = sys.stdin.buffer.read()
-    sent, answer = _ask(core, request) if core else (False, b"")
-    if not _whole(answer):
+    sent, answer = _send(core, request) if core else (False, b"")
+    if not _is_complete(answer):
         sys.path.extend(folder for folder in folders if folder not in sys.path)
         from coterie.bosh.client.in_process import respond
 
@@ -20,7 +20,7 @@ def main(config: str, core: str | None, folders: tuple[str, ...] = ()) -> None:
     sys.stdout.buffer.flush()
 
 
-def _ask(core: str, request: bytes) -> tuple[bool, bytes]:
+def _send(core: str, request: bytes) -> tuple[bool, bytes]:
     """Whether the core may have begun to work on it, and what it answered."""
     link = socket(AF_UNIX, SOCK_STREAM)
     sent = False
@@ -43,6 +43,6 @@ def _read(link: socket) -> bytes:
     return b"".join(parts)
 
 
-def _whole(answer: bytes) -> bool:
-    # The core ends each answer with a line feed: one that was cut off by its death is none.
+def _is_complete(answer: bytes) -> bool:
+    # The core ends each answer with a line feed: without it the answer was cut off.
     return answer.endswith(b"}\n")

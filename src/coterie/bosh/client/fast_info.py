@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 
-# What the drivers' own `info` says, so that it need not be asked; a driver that is not listed is asked.
-FORMATS = {
-    "cloudstack": [f"cloudstack-{one}" for one in ("qcow2", "raw", "vhd", "vhdx", "ova", "light")],
-    "sandbox": ["sandbox", "sandbox-light"],
-}
-_ENOUGH = 4096  # a longer request is no plain `info`
+# A driver may keep what its `info` says in this file beside its code; without the file the driver is loaded.
+FORMATS_FILE = "stemcell_formats.json"
+_DRIVERS = __file__.rpartition("/bosh/")[0] + "/cpi/drivers/"
+_ENOUGH = 4096  # bytes; a longer request is no plain `info`
 
 
 def is_info(request: bytes) -> bool:
-    """True for a well-formed `info`; every other request, and every mistake, is for the wire to judge."""
+    """True for a well-formed `info`; the wire answers every other request, and every mistake."""
     if len(request) > _ENOUGH or b'"info"' not in request:
         return False
     try:
@@ -26,11 +24,21 @@ def is_info(request: bytes) -> bool:
 def info(config: str) -> bytes | None:
     """The envelope, or None where the configuration has to be read with care, or only the driver knows its formats."""
     driver, formats = _glance(config)
-    known = formats or FORMATS.get(driver)
+    known = formats or _formats_of(driver)
     if not isinstance(known, list) or not known:
         return None
     result = {"api_version": 3, "stemcell_formats": known}
     return json.dumps({"result": result, "error": None, "log": ""}).encode()
+
+
+def _formats_of(driver: str) -> object:
+    if not driver.isidentifier():
+        return None
+    try:
+        with open(f"{_DRIVERS}{driver}/{FORMATS_FILE}", encoding="utf-8") as file:  # noqa: PTH123  # as below
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
 
 
 def _plain(document: dict[str, object]) -> bool:

@@ -17,24 +17,21 @@ def respond(request: bytes, config: str, sent: bool = False) -> bytes:
             return answer
     # Interrupts end up in the envelope too: the caller gets exactly one JSON object from every process it started.
     try:
-        return _work(request, config, sent)
+        return _answer(request, config, sent)
     except BaseException as error:
-        from coterie.bosh.client.fallback_error import envelope
-
-        return envelope(error)
+        return _fallback_envelope(error)
 
 
-def _work(request: bytes, config: str, sent: bool) -> bytes:
-    from coterie.bosh.client.repeats import refuse_repeat
-    from coterie.bosh.core.service import Office
+def _answer(request: bytes, config: str, sent: bool) -> bytes:
+    from coterie.bosh.core.service import CpiService, refuse_repeat
 
     if sent and (refusal := refuse_repeat(request)):
         return refusal
-    office = Office(config)
+    service = CpiService(config)
     try:
-        return office.answer(request)
+        return service.answer(request)
     finally:
-        office.close()
+        service.close()
 
 
 def core_of(config: str) -> str | None:
@@ -50,3 +47,14 @@ def core_of(config: str) -> str | None:
         if line.startswith("socket:"):
             return line[7:].partition(" #")[0].strip().strip("'\"")
     return _CORE
+
+
+def _fallback_envelope(error: BaseException) -> bytes:
+    """For errors that no code foresees: a broken installation, an interrupt. It names the kind of failure only: the
+    text may hold secrets."""
+    message = (
+        f"coterie-cpi could not work ({type(error).__name__}). "
+        "Run `coterie-cpi check --config FILE` as the same user, and install the release again if it fails too"
+    )
+    error_section = {"type": "Bosh::Clouds::CloudError", "message": message, "ok_to_retry": False}
+    return json.dumps({"result": None, "error": error_section, "log": ""}).encode()

@@ -1,38 +1,46 @@
-"""The core process: one office kept warm behind a unix socket that only its user may open, and the HTTP servers."""
+"""The core process: one service kept warm behind a unix socket that only its user may open, and its HTTP servers."""
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
 import socket
 import socketserver
+import stat
 import threading
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
 
-from coterie.bosh.core.core_lock import only_one
-from coterie.bosh.core.http_servers import Shopfront
-from coterie.bosh.core.service import Office
+from coterie.bosh.config import Publish, Registry
+from coterie.bosh.core.service import CpiService
 from coterie.cpi.wire.strict import MAX_BYTES
+from coterie.errors import Conflict, CoterieError
+from coterie.ledger.store import Ledger
+from coterie.registry.server import registry_server
+from coterie.stemcell.server import publishing_server
+from coterie.stemcell.shelf import Shelf
 
 log = logging.getLogger("coterie-cpi")
 _STALLED_S = 60.0  # a client that neither sends nor reads for so long is given up
-_LAST_WORDS_S = 2.0  # how long a request may still be arriving when the core has been told to end
+_LAST_REQUEST_S = 2.0  # how long a request may still be arriving after the signal to end
 
 
 def serve(config: str) -> None:
     """Run until SIGTERM or SIGINT; calls that are under way are finished first."""
-    office = Office(config, core=True)
-    path = Path(office.config.socket)
-    # The socket comes last: whoever sees it may count on the other servers, and on an orderly end.
-    with closing(office), only_one(path), closing(Shopfront(office)):
-        told = _told_to_end()
-        with Core(path, office) as core:
+    service = CpiService(config, core=True)
+    path = Path(service.config.socket)
+    # The socket comes last: when it is there, the other servers run, and signals end the process in order.
+    with closing(service), lock_socket(path), closing(HttpServers(service)):
+        end = _end_signal()
+        with Core(path, service) as core:
             threading.Thread(target=core.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
-            log.info("serving %s for the driver %s", path, office.config.driver)
-            os.read(told, 1)
+            log.info("serving %s for the driver %s", path, service.config.driver)
+            os.read(end, 1)
             core.shutdown()
             core.drain()
 
@@ -44,31 +52,31 @@ class Core(socketserver.ThreadingUnixStreamServer):
     block_on_close = True
     request_queue_size = 256
 
-    def __init__(self, path: Path, office: Office) -> None:
-        self.office = office
-        self.listening: set[socket.socket] = set()  # connections whose request has not arrived yet
+    def __init__(self, path: Path, service: CpiService) -> None:
+        self.service = service
+        self.waiting: set[socket.socket] = set()  # connections whose request has not arrived yet
         self._path = path
         draft = path.with_name(path.name + ".new")
         draft.unlink(missing_ok=True)
-        # The socket is born closed to others: a chmod afterwards would leave a moment.
+        # The socket is created closed to other users: a chmod afterwards would come a moment too late.
         before = os.umask(0o177)
         try:
             super().__init__(str(draft), _Handler)
         finally:
             os.umask(before)
-        draft.replace(path)  # it gets its name when it listens, so that nobody finds it deaf
+        draft.replace(path)  # it gets its name when it listens already
 
     def drain(self) -> None:
-        """Take nothing new; wait for what is under way, but not for those who never say what they want."""
+        """Accept nothing new; finish what is under way, but do not wait for clients that send no request."""
         self._path.unlink(missing_ok=True)
-        hang_up = threading.Timer(_LAST_WORDS_S, self._hang_up)
+        hang_up = threading.Timer(_LAST_REQUEST_S, self._hang_up)
         hang_up.daemon = True
         hang_up.start()
         self.server_close()
         hang_up.cancel()
 
     def _hang_up(self) -> None:
-        for connection in tuple(self.listening):
+        for connection in tuple(self.waiting):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RD)
 
@@ -81,22 +89,104 @@ class _Handler(socketserver.StreamRequestHandler):
     timeout = _STALLED_S
 
     def handle(self) -> None:
-        self.server.listening.add(self.connection)
+        self.server.waiting.add(self.connection)
         try:
             request = self.rfile.read(MAX_BYTES + 1)
         finally:
-            self.server.listening.discard(self.connection)
-        self.wfile.write(self.server.office.answer(request) + b"\n")
+            self.server.waiting.discard(self.connection)
+        self.wfile.write(self.server.service.answer(request) + b"\n")
 
 
-def _told_to_end() -> int:
+def _end_signal() -> int:
     """The end of a pipe that becomes readable at SIGTERM or SIGINT."""
     reading, writing = os.pipe()
 
     def end(number: int, frame: FrameType | None) -> None:
-        # Nothing but a write: whatever takes a lock here may wait for the very code that the signal interrupted.
+        # Nothing but a write: a lock taken here could be held by the very code that the signal interrupted.
         os.write(writing, b".")
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     return reading
+
+
+_EXPIRE_S = 600.0
+
+
+class HttpServers:
+    """The registry and the publishing server, as far as they are configured."""
+
+    def __init__(self, service: CpiService) -> None:
+        self._servers: list[ThreadingHTTPServer] = []
+        self._done = threading.Event()
+        config = service.config
+        try:
+            if config.registry:
+                self._open_registry(config.registry, service.local_ledger(config).ledger)
+            if config.publish_server:
+                self._open_publishing(config.publish_server)
+        except CoterieError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._done.set()
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+
+    def _open_registry(self, section: Registry, ledger: Ledger) -> None:
+        with _explain_bind_error("registry.listen", section.listen):
+            self._start(registry_server(section.listen, ledger, section.user, section.password))
+
+    def _open_publishing(self, section: Publish) -> None:
+        shelf = Shelf(section.folder, section.ttl_s)
+        with _explain_bind_error("publish_server.listen", section.listen):
+            self._start(publishing_server(section.listen, shelf, section.url, section.user, section.password))
+        threading.Thread(target=self._remove_expired, args=(shelf,), daemon=True).start()
+
+    def _start(self, server: ThreadingHTTPServer) -> None:
+        self._servers.append(server)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+
+    def _remove_expired(self, shelf: Shelf) -> None:
+        while not self._done.wait(_EXPIRE_S):
+            shelf.sweep()
+
+
+@contextmanager
+def _explain_bind_error(setting: str, listen: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CoterieError(
+            f"{setting}: nothing can listen on {listen}",
+            why=str(error.strerror),
+            remedy=f"set {setting} in the configuration to an address of this machine with a free port",
+        ) from None
+
+
+@contextmanager
+def lock_socket(socket: Path) -> Iterator[None]:
+    """A second core process refuses to start instead of taking over the socket. The lock ends with its process."""
+    handle = _acquire_lock(socket)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _acquire_lock(socket: Path) -> int:
+    try:
+        socket.parent.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(socket.with_name(socket.name + ".lock"), os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Conflict(f"a core process serves {socket} already", remedy="stop it first, or leave it") from None
+    except OSError as error:
+        raise CoterieError(
+            f"the folder of the socket {socket} cannot be used",
+            why=str(error.strerror),
+            remedy="set `socket:` in the configuration to a path in a folder that this user may write",
+        ) from None
+    return handle

@@ -1,4 +1,4 @@
-"""Everything that answering needs, opened on first use and kept: configuration, drivers, ledger."""
+"""Answers requests: opens the configuration, the drivers and the local ledger on first use, and keeps them."""
 
 from __future__ import annotations
 
@@ -7,71 +7,77 @@ import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from coterie.bosh.config import Config, load
-from coterie.bosh.overrides import Caller, caller, with_context
-from coterie.bosh.recording.marks import fresh
-from coterie.bosh.recording.recording_cpi import Booked
-from coterie.cpi.contract import Cpi, Json, Mark, Runtime
-from coterie.cpi.load import open_cloud
-from coterie.cpi.wire import Redactor, answer
+from coterie.bosh.core.call_context import Caller, override_config, read_caller
+from coterie.bosh.recording.marks import new_mark
+from coterie.bosh.recording.recording_cpi import RecordingCpi
+from coterie.cpi.contract import Cpi, Json, OutcomeUnknown, Runtime
+from coterie.cpi.load import forms_of, open_cloud
+from coterie.cpi.wire import METHODS, Method, Redactor, answer
+from coterie.cpi.wire.envelope import failure
+from coterie.cpi.wire.faults import wire_error
+from coterie.cpi.wire.shapes import Mismatch
+from coterie.cpi.wire.strict import loads
 
 if TYPE_CHECKING:
-    from coterie.bosh.recording.local_ledger import Book
+    from coterie.bosh.recording.local_ledger import LocalLedger
+
 
 _OPEN_DRIVERS = 64
 
 
-class Office:
+class CpiService:
     """`core`: this process outlives the call, so it can serve the registry to machines."""
 
     def __init__(self, config: str, *, core: bool = False) -> None:
         self._path = config
         self._config: Config | None = None
         self._core = core
-        self._books: dict[str, Book] = {}
+        self._ledgers: dict[str, LocalLedger] = {}
         self._drivers: dict[str, Cpi] = {}
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
 
     def answer(self, request: bytes) -> bytes:
         """One envelope, without the secrets of the request and of the configuration."""
-        return self._veiled(answer(request, self.open_cpi, _new_mark, _cleanup))
+        return self._redact(answer(request, self.open_cpi, new_mark, _cleanup))
 
     @property
     def config(self) -> Config:
-        with self._turn:
+        with self._lock:
             if self._config is None:
                 self._config = load(self._path)
             return self._config
 
     def open_cpi(self, context: Json) -> Cpi:
-        config, who = with_context(self.config, context), caller(context)
-        book = self.book(config)
-        return cast(Cpi, Booked(self._driver(config, who, book), book, config, who, core=self._core))
+        config, caller = override_config(self.config, context), read_caller(context)
+        local_ledger = self.local_ledger(config)
+        driver = self._driver(config, caller, local_ledger)
+        return cast(Cpi, RecordingCpi(driver, local_ledger, config, caller, core=self._core))
 
-    def book(self, config: Config) -> Book:
-        from coterie.bosh.recording.local_ledger import Book
+    def local_ledger(self, config: Config) -> LocalLedger:
+        from coterie.bosh.recording.local_ledger import LocalLedger
 
-        with self._turn:
-            if config.ledger not in self._books:
-                self._books[config.ledger] = Book(config.ledger, config.lease_s)
-            return self._books[config.ledger]
+        with self._lock:
+            if config.ledger not in self._ledgers:
+                self._ledgers[config.ledger] = LocalLedger(config.ledger, config.lease_s)
+            return self._ledgers[config.ledger]
 
     def close(self) -> None:
-        for book in self._books.values():
-            book.close()
+        for local_ledger in self._ledgers.values():
+            local_ledger.close()
 
-    def _driver(self, config: Config, who: Caller, book: Book) -> Cpi:
+    def _driver(self, config: Config, caller: Caller, local_ledger: LocalLedger) -> Cpi:
         key = json.dumps(
-            [config.driver, config.cloud, config.properties, who.director_uuid], sort_keys=True, default=str
+            [config.driver, config.cloud, config.properties, caller.director_uuid], sort_keys=True, default=str
         )
-        with self._turn:
+        with self._lock:
             if key not in self._drivers:
                 if len(self._drivers) >= _OPEN_DRIVERS:
                     self._drivers.clear()
-                runtime = Runtime(who.director_uuid, book.coordinator)
-                self._drivers[key] = open_cloud(config.driver, config.cloud, _handed(config), runtime)
+                runtime = Runtime(caller.director_uuid, local_ledger.coordinator)
+                self._drivers[key] = open_cloud(config.driver, config.cloud, _driver_properties(config), runtime)
             return self._drivers[key]
 
-    def _veiled(self, envelope: bytes) -> bytes:
+    def _redact(self, envelope: bytes) -> bytes:
         if not envelope.startswith(b'{"result":null,"error":{') or self._config is None:
             return envelope
         document = json.loads(envelope)
@@ -82,13 +88,13 @@ class Office:
         return json.dumps({**document, "error": hidden}).encode()
 
 
-def _handed(config: Config) -> Json:
-    """A driver that publishes through our server is told where that is."""
-    server = config.publish_server
-    if server is None or config.properties.get("publish_mode") != "server":
+def _driver_properties(config: Config) -> Json:
+    """With our publishing server, for a driver whose properties include where to publish images."""
+    server, form = config.publish_server, forms_of(config.driver).get("cloud")
+    if server is None or form is None:
         return config.properties
-    told = {"publish_url": server.url, "publish_user": server.user, "publish_password": server.password}
-    return {**told, **config.properties}
+    offered = {"publish_url": server.url, "publish_user": server.user, "publish_password": server.password}
+    return {**{name: value for name, value in offered.items() if name in form.readers}, **config.properties}
 
 
 def _secrets(config: Config) -> list[Any]:
@@ -97,11 +103,33 @@ def _secrets(config: Config) -> list[Any]:
     return [config.properties, *passwords, {"url": config.ledger}]
 
 
-def _new_mark(method: str, arguments: list[Any], context: Json) -> Mark:
-    return fresh(method, arguments, context)
-
-
 def _cleanup(cpi: Cpi, director_uuid: str, known: Any, options: Json) -> Json:
     from coterie.bosh.recording.cleanup import cleanup
 
-    return cleanup(cast(Booked, cpi).desk, director_uuid, known, options)
+    return cleanup(cast(RecordingCpi, cpi).context, director_uuid, known, options)
+
+
+def refuse_repeat(request: bytes) -> bytes | None:
+    """An error envelope, if doing the request again could create a second object; None if it may be repeated.
+
+    For a request over which a core process died, so that nothing says how far it came.
+    """
+    try:
+        document = loads(request)
+    except Mismatch:
+        return None
+    method = METHODS.get(str(document.get("method"))) if isinstance(document, dict) else None
+    if method is None or _repeatable(method):
+        return None
+    lost = OutcomeUnknown(
+        f"{method.name} may or may not have been done",
+        why="the core process died while it worked on it",
+        remedy="call again; what the lost call created is found by its mark and removed by `coterie-cpi cleanup`",
+        retryable=False,
+    )
+    return failure(wire_error(lost, method.name), "")
+
+
+def _repeatable(method: Method[object]) -> bool:
+    # A second create_vm finds the first by its agent_id; the other marked creates would create a second object.
+    return method.marks is None or method.name == "create_vm"

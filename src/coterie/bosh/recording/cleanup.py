@@ -1,4 +1,4 @@
-"""The method `cleanup` with our own ledger as witness: what is under way is spared, what was lost is found again.
+"""The method `cleanup` with the local ledger as evidence: what is under way stays, what was lost is found again.
 
 The caller's list of what it knows counts per kind; without one, the ledger's own living rows do.
 """
@@ -8,74 +8,75 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coterie.bosh.core.call_context import Desk
-from coterie.bosh.recording import leftovers
-from coterie.bosh.recording.witness import LedgerWitness
-from coterie.cleanup import sweep
-from coterie.cleanup.sweep import Options
+from coterie.bosh.core.call_context import CallContext
+from coterie.bosh.recording.ledger_records import LedgerRecords
+from coterie.cleanup import cpi_method
+from coterie.cleanup.cpi_method import CleanupArgs
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Kind
+from coterie.ledger import store
 from coterie.ledger.rows import bosh_groups, objects
+from coterie.ledger.rows.bosh_groups import BoshGroup
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
 
-# Objects that a BOSH Director holds by cid; of any other kind it never hears, so only our ledger can know them.
-_TOLD = ("vm", "disk", "snapshot", "image")
+# Objects that a BOSH Director holds by cid; only our ledger has those of other kinds.
+_KNOWN_TO_BOSH = ("vm", "disk", "snapshot", "image")
 _LIVING = ("live", "kept")
 
 
-def cleanup(desk: Desk, director_uuid: str, known: Mapping[str, list[str]] | None, options: Json) -> Json:
-    """The report of `cleanup.sweep`, and the ledger brought in line with what it did."""
-    wanted = Options.of_wire(options)
-    _require_same(desk, director_uuid)
+def cleanup(context: CallContext, director_uuid: str, known: Mapping[str, list[str]] | None, options: Json) -> Json:
+    """The report of `cpi_method.cleanup`; what was deleted is recorded in the ledger."""
+    wanted = CleanupArgs.of_wire(options)
+    _require_same_director(context, director_uuid)
     try:
-        rows, under_way = _recorded(desk)
+        rows, under_way = _read_records(context)
     except CpiError as error:
-        return _only_listed(desk, wanted, error)
+        return _list_only(context, wanted, error)
     if not wanted.dry_run:
-        leftovers.forget_missing(desk)
-    closing = leftovers.closable_groups(desk, dry_run=wanted.dry_run)
+        _forget_missing_groups(context)
+    closing = _close_empty_groups(context, dry_run=wanted.dry_run)
     needed = _needed(rows, known or {}, {group.intent for group in closing})
-    witness = LedgerWitness(rows, under_way, {row.intent for row in needed})
+    records = LedgerRecords(rows, under_way, {row.intent for row in needed})
     try:
         evidence = _evidence(wanted.kinds, needed, known or {})
-        report = sweep.cleanup(desk.driver, desk.director, evidence, wanted, witness)
+        report = cpi_method.cleanup(context.driver, context.director, evidence, wanted, records)
         if not wanted.dry_run:
-            _note(desk, rows, report)
-            leftovers.settle(desk, [row for row in rows if row.intent not in under_way])
+            _record_deleted(context, rows, report)
+            _settle_unknown(context, [row for row in rows if row.intent not in under_way])
     finally:
-        leftovers.reopen_groups(desk, closing)
-    return _explained(report, known)
+        _reopen_groups(context, closing)
+    return _add_notes(report, known)
 
 
-def _require_same(desk: Desk, director_uuid: str) -> None:
-    """Driver and marks are those of the caller in the context: judged by them, another's objects would seem lost."""
-    if director_uuid != desk.director:
+def _require_same_director(context: CallContext, director_uuid: str) -> None:
+    """Driver and marks are those of the caller in the context: by them, objects of another one would look unused."""
+    if director_uuid != context.director:
         raise InvalidCall(
-            f"cleanup for Director {director_uuid} was asked in the name of Director {desk.director}",
+            f"cleanup for Director {director_uuid} came in the name of Director {context.director}",
             remedy="send the same uuid as argument and as context.director_uuid",
         )
 
 
-def _recorded(desk: Desk) -> tuple[list[ObjectRow], set[str]]:
-    """All that the ledger has of this caller, and the intents that a living call works on."""
-    with desk.book.existing().read() as tx:
-        rows = objects.of_caller(tx, desk.cloud, desk.director)
-        busy, building = leases.living(tx), bosh_groups.busy(tx, desk.cloud, desk.director)
-    return rows, {row.intent for row in rows if desk.claim_of(row.kind, row.intent, row.ref) in busy} | building
+def _read_records(context: CallContext) -> tuple[list[ObjectRow], set[str]]:
+    """All rows of this caller, and the intents that a running call works on."""
+    with context.local_ledger.open_existing().read() as tx:
+        rows = objects.of_caller(tx, context.cloud, context.director)
+        busy, building = leases.living(tx), bosh_groups.busy(tx, context.cloud, context.director)
+    return rows, {row.intent for row in rows if context.claim_key(row.kind, row.intent, row.ref) in busy} | building
 
 
-def _only_listed(desk: Desk, wanted: Options, error: CpiError) -> Json:
+def _list_only(context: CallContext, wanted: CleanupArgs, error: CpiError) -> Json:
     """Without a ledger there is no proof that anything is unused, whatever the caller knows."""
-    report = sweep.cleanup(desk.driver, desk.director, None, wanted)
-    for told in report.values():
-        if told["found"] and not told["stopped"]:
-            told["stopped"] = f"{error.what}: {error.why}; {error.remedy}"
+    report = cpi_method.cleanup(context.driver, context.director, None, wanted)
+    for part in report.values():
+        if part["found"] and not part["stopped"]:
+            part["stopped"] = f"{error.what}: {error.why}; {error.remedy}"
     return report
 
 
 def _needed(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], closing: set[str]) -> list[ObjectRow]:
-    """Rows of what is in use: the caller decides the kinds that it names, the ledger all others."""
+    """Rows of what is in use: by the caller's list for the kinds that it names, by the ledger for the others."""
     return [
         row
         for row in rows
@@ -86,7 +87,7 @@ def _needed(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], closing: 
 def _evidence(
     kinds: Iterable[Kind], needed: Iterable[ObjectRow], known: Mapping[str, list[str]]
 ) -> dict[str, frozenset[str]]:
-    """CIDs that are in use, for every wanted kind: a ledger that holds none of a kind says so too."""
+    """CIDs that are in use, for every wanted kind, also for one of which the ledger holds none."""
     found: dict[str, set[str]] = {kind: set(known.get(kind, ())) for kind in kinds}
     for row in needed:
         if row.cid and row.kind in found:
@@ -94,17 +95,88 @@ def _evidence(
     return {kind: frozenset(cids) for kind, cids in found.items()}
 
 
-def _note(desk: Desk, rows: Iterable[ObjectRow], report: Json) -> None:
-    deleted = {(kind, cid) for kind, told in report.items() for cid in told["deleted"]}
-    with desk.book.ledger.write() as tx:
+def _record_deleted(context: CallContext, rows: Iterable[ObjectRow], report: Json) -> None:
+    deleted = {(kind, cid) for kind, part in report.items() for cid in part["deleted"]}
+    with context.ledger.write() as tx:
         for row in rows:
-            cid = row.cid or (desk.mark(row.intent).group_cid if row.kind == "server_group" else None)
+            cid = row.cid or (context.mark(row.intent).group_cid if row.kind == "server_group" else None)
             if row.state != "gone" and (row.kind, cid) in deleted:
                 execute(tx, objects.record_gone(row.intent))
 
 
-def _explained(report: Json, known: Mapping[str, Any] | None) -> Json:
-    for kind, told in report.items():
-        if kind in _TOLD and known is not None and kind not in known:
-            told["notes"] = [f"the caller named no {kind}, so the local ledger decided what is in use"]
+def _add_notes(report: Json, known: Mapping[str, Any] | None) -> Json:
+    for kind, part in report.items():
+        if kind in _KNOWN_TO_BOSH and known is not None and kind not in known:
+            part["notes"] = [f"the caller named no {kind}, so the local ledger decided what is in use"]
     return report
+
+
+_DOUBTFUL = ("intended", "unknown", "deleting")
+
+
+def _close_empty_groups(context: CallContext, *, dry_run: bool) -> list[BoshGroup]:
+    """Groups without a member in the ledger. Unless it is a dry run, no machine can join them from now on."""
+    with context.ledger.read() as tx:
+        busy = bosh_groups.busy(tx, context.cloud, context.director)
+        rows = [row for row in bosh_groups.of_caller(tx, context.cloud, context.director) if row.intent not in busy]
+        empty = [row for row in rows if not objects.members(tx, row.cid or "")]
+    return empty if dry_run else [row for row in empty if _close(context, row)]
+
+
+def _close(context: CallContext, row: BoshGroup) -> bool:
+    with context.ledger.write() as tx:
+        if not bosh_groups.begin_delete(tx, row.key, context.holder, context.lease_s):
+            return False
+        # Count again now that the row is ours: a machine may have been recorded since the first look.
+        if objects.members(tx, row.cid or ""):
+            bosh_groups.restore(tx, row.key, context.holder)
+            return False
+        return True
+
+
+def _reopen_groups(context: CallContext, closing: Iterable[BoshGroup]) -> None:
+    """Forget those that were deleted; the others may be joined again."""
+    for row in closing:
+        with context.ledger.write() as tx:
+            kept = objects.by_cid(tx, "server_group", row.cloud, row.director, row.cid or "")
+            if kept is None:
+                bosh_groups.forget(tx, row.key, context.holder)
+            else:
+                bosh_groups.restore(tx, row.key, context.holder)
+
+
+def _forget_missing_groups(context: CallContext) -> None:
+    """Forget groups that others deleted in the cloud, so that the next machine gets a new one."""
+    with context.ledger.read() as tx:
+        rows = [
+            row for row in bosh_groups.of_caller(tx, context.cloud, context.director) if row.state == "live" and row.cid
+        ]
+    for row in rows:
+        if context.driver.inspect_server_group(row.cid or "").state != "missing":
+            continue
+        with context.ledger.write() as tx:
+            if bosh_groups.begin_delete(tx, row.key, context.holder, context.lease_s):
+                bosh_groups.forget(tx, row.key, context.holder)
+                execute(tx, objects.record_gone(row.intent))
+
+
+def _settle_unknown(context: CallContext, rows: Iterable[ObjectRow]) -> None:
+    """Look for every object whose outcome is unknown; one that is not there after the settle time is gone."""
+    capabilities = context.driver.capabilities()
+    doubtful = [row for row in rows if row.state in _DOUBTFUL]
+    for row in doubtful if capabilities.finds else ():
+        try:
+            found = context.driver.find(row.kind, context.mark(row.intent))
+        except CpiError:
+            continue  # it stays unknown until the cloud answers
+        with context.ledger.write() as tx:
+            if found is None and _has_settled(store.time(tx), row, capabilities.settle_s):
+                execute(tx, objects.record_gone(row.intent, tombstone=True))
+            elif found is None:
+                execute(tx, objects.record_unknown(row.intent, row.doubt_since))
+
+
+def _has_settled(now: float, row: ObjectRow, settle_s: float) -> bool:
+    if row.state == "deleting":
+        return True  # it was there and is not any more: it cannot appear later
+    return row.doubt_since is not None and now - row.doubt_since >= settle_s

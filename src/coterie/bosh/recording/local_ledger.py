@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from coterie.ledger.store import Ledger
 
 
-class Book:
-    """Nothing is opened before somebody asks for `ledger`."""
+class LocalLedger:
+    """Nothing is opened before `ledger` is read. `location`: the path of a file, or a URL of PostgreSQL."""
 
-    def __init__(self, place: str, lease_s: float) -> None:
-        self.place = place
+    def __init__(self, location: str, lease_s: float) -> None:
+        self.location = location
         self.lease_s = lease_s
         self.coordinator = _LazyCoordinator(self)
         self._ledger: Ledger | None = None
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def ledger(self) -> Ledger:
-        with self._turn:
+        with self._lock:
             if self._ledger is None:
-                self._ledger = _open(self.place)
+                self._ledger = _open(self.location)
             return self._ledger
 
-    def existing(self) -> Ledger:
-        """The ledger, if one was begun before: who only looks must not begin one."""
-        if not self.place.startswith("postgresql"):
-            _require_file(self.place.removeprefix("sqlite:///"))
+    def open_existing(self) -> Ledger:
+        """The ledger, if there is one already: a call that only reads must not create one."""
+        if not self.location.startswith("postgresql"):
+            _require_file(self.location.removeprefix("sqlite:///"))
         return self.ledger
 
     def close(self) -> None:
@@ -43,20 +43,22 @@ class Book:
 
 
 class _LazyCoordinator:
-    """The coordinator of single-writer domains; most drivers never ask for it."""
+    """The coordinator of single-writer domains, opened by the first change; most drivers need none."""
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
-        self._turn = threading.Lock()
+    def __init__(self, local_ledger: LocalLedger) -> None:
+        self._local_ledger = local_ledger
+        self._lock = threading.Lock()
         self._real: Any = None
 
     def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
         from coterie.bosh.core.call_context import new_holder
         from coterie.engine.coordinator import LedgerCoordinator
 
-        with self._turn:
+        with self._lock:
             if self._real is None:
-                self._real = LedgerCoordinator(self._book.ledger, new_holder(), lease_s=self._book.lease_s)
+                self._real = LedgerCoordinator(
+                    self._local_ledger.ledger, new_holder(), lease_s=self._local_ledger.lease_s
+                )
         outcome: Json = self._real.submit(cpi, domain, change)
         return outcome
 
@@ -64,16 +66,16 @@ class _LazyCoordinator:
         self._real.hold(domain)  # a driver writes only when a change was submitted
 
 
-def _open(place: str) -> Ledger:
+def _open(location: str) -> Ledger:
     from coterie.ledger.errors import DatabaseRefusal
     from coterie.ledger.store import Ledger
 
     try:
-        if place.startswith("postgresql"):
-            return Ledger.open(place)
-        return _open_file(place.removeprefix("sqlite:///"))
+        if location.startswith("postgresql"):
+            return Ledger.open(location)
+        return _open_file(location.removeprefix("sqlite:///"))
     except (OSError, DatabaseRefusal) as error:
-        raise _unusable(place, error) from None
+        raise _unusable(location, error) from None
 
 
 def _require_file(path: str) -> None:
@@ -111,12 +113,12 @@ def _make_folder(folder: Any) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def _unusable(place: str, error: Exception) -> CpiError:
+def _unusable(location: str, error: Exception) -> CpiError:
     from coterie.settings.values import veiled
 
     reason = error.strerror if isinstance(error, OSError) else str(getattr(error, "orig", "") or "it cannot be opened")
     return CpiError(
-        f"the ledger {veiled(place)} cannot be used",
+        f"the ledger {veiled(location)} cannot be used",
         why=veiled(str(reason)).splitlines()[0],
         remedy="set `ledger:` in the configuration of coterie-cpi to a file in a folder that exists and that this"
         " user may write, or to a postgresql:// URL; nothing was done in the cloud",

@@ -1,6 +1,6 @@
-"""The driver with our book around it: creates are recorded before they are called, deletes before and after.
+"""The driver with a record of its calls: creates are recorded before they are created, deletes before and after.
 
-It has the methods of a driver. The rooms that need the ledger are imported by the calls that need them.
+It has the methods of a driver. Modules that need the ledger are imported by the calls that need them.
 """
 
 from __future__ import annotations
@@ -9,47 +9,48 @@ from collections.abc import Sequence
 from typing import Any
 
 from coterie.bosh.config import Config
-from coterie.bosh.core.call_context import Desk
-from coterie.bosh.overrides import Caller
-from coterie.bosh.recording.local_ledger import Book
+from coterie.bosh.core.call_context import CallContext, Caller
+from coterie.bosh.recording.local_ledger import LocalLedger
 from coterie.bosh.recording.marks import OwnMark
 from coterie.cpi.contract import Cpi, DiskHint, GroupMetadata, Json, Mark, NetworkCreated, Networks, VmCreated
 
 
-class Booked:
-    """What is not written out here goes straight to the driver."""
+class RecordingCpi:
+    """Methods that are not defined here go straight to the driver."""
 
-    def __init__(self, driver: Cpi, book: Book, config: Config, who: Caller, *, core: bool = False) -> None:
-        self.desk = Desk(driver, book, config, who, core)
+    def __init__(
+        self, driver: Cpi, local_ledger: LocalLedger, config: Config, caller: Caller, *, core: bool = False
+    ) -> None:
+        self.context = CallContext(driver, local_ledger, config, caller, core)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.desk.driver, name)
+        return getattr(self.context.driver, name)
 
     def info(self) -> Json:
-        told, formats = self.desk.driver.info(), self.desk.config.stemcell_formats
-        return {**told, "stemcell_formats": formats} if formats else told
+        info, formats = self.context.driver.info(), self.context.config.stemcell_formats
+        return {**info, "stemcell_formats": formats} if formats else info
 
     # -- creates --
 
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
-        made: str = self._create("image", mark, "create_stemcell", image_path, cloud_properties, env)
-        return made
+        created: str = self._create("image", mark, "create_stemcell", image_path, cloud_properties, env)
+        return created
 
     def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
-        made: str = self._create("disk", mark, "create_disk", size_mb, cloud_properties, vm_cid)
-        return made
+        created: str = self._create("disk", mark, "create_disk", size_mb, cloud_properties, vm_cid)
+        return created
 
     def snapshot_disk(self, disk_cid: str, metadata: Json, *, mark: Mark) -> str:
-        made: str = self._create("snapshot", mark, "snapshot_disk", disk_cid, metadata)
-        return made
+        created: str = self._create("snapshot", mark, "snapshot_disk", disk_cid, metadata)
+        return created
 
     def create_network(self, subnet: Json, *, mark: Mark) -> NetworkCreated:
-        made: NetworkCreated = self._create("network", mark, "create_network", subnet)
-        return made
+        created: NetworkCreated = self._create("network", mark, "create_network", subnet)
+        return created
 
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        made: str = self._create("server_group", mark, "create_server_group", metadata)
-        return made
+        created: str = self._create("server_group", mark, "create_server_group", metadata)
+        return created
 
     def create_vm(
         self,
@@ -63,12 +64,12 @@ class Booked:
         mark: Mark,
     ) -> VmCreated:
         if not isinstance(mark, OwnMark):
-            create = self.desk.driver.create_vm
+            create = self.context.driver.create_vm
             return create(agent_id, stemcell_cid, cloud_properties, networks, disk_cids, env, mark=mark)
-        from coterie.bosh.core.machines import Order, create_vm
+        from coterie.bosh.core.create_vm import VmRequest, create_vm
 
-        order = Order(agent_id, stemcell_cid, cloud_properties, networks, tuple(disk_cids), env)
-        return create_vm(self.desk, order)
+        request = VmRequest(agent_id, stemcell_cid, cloud_properties, networks, tuple(disk_cids), env)
+        return create_vm(self.context, request)
 
     # -- deletes --
 
@@ -91,39 +92,39 @@ class Booked:
         self._delete("server_group", "delete_server_group", cid)
 
     def update_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> str | None:
-        from coterie.bosh.recording.removals import replaced
+        from coterie.bosh.recording.calls import record_replacement
 
-        successor = self.desk.driver.update_disk(disk_cid, new_size_mb, cloud_properties)
+        successor = self.context.driver.update_disk(disk_cid, new_size_mb, cloud_properties)
         if successor and successor != disk_cid:
-            replaced(self.desk, disk_cid, successor)
+            record_replacement(self.context, disk_cid, successor)
         return successor
 
-    # -- what an agent without full user data is told --
+    # -- disks, of which an agent without full user data reads in the registry --
 
     def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
-        hint = self.desk.driver.attach_disk(vm_cid, disk_cid)
-        if self.desk.who.stemcell_version == 1:
-            from coterie.bosh.core.agent_settings import attached
+        hint = self.context.driver.attach_disk(vm_cid, disk_cid)
+        if self.context.caller.stemcell_version == 1:
+            from coterie.bosh.core.agent_settings import update_disk
 
-            attached(self.desk, vm_cid, disk_cid, hint)
+            update_disk(self.context, vm_cid, disk_cid, hint)
         return hint
 
     def detach_disk(self, vm_cid: str, disk_cid: str) -> None:
-        self.desk.driver.detach_disk(vm_cid, disk_cid)
-        if self.desk.who.stemcell_version == 1:
-            from coterie.bosh.core.agent_settings import attached
+        self.context.driver.detach_disk(vm_cid, disk_cid)
+        if self.context.caller.stemcell_version == 1:
+            from coterie.bosh.core.agent_settings import update_disk
 
-            attached(self.desk, vm_cid, disk_cid, None)
+            update_disk(self.context, vm_cid, disk_cid, None)
 
     def _create(self, kind: Any, mark: Mark, method: str, *arguments: Any) -> Any:
-        call = getattr(self.desk.driver, method)
+        call = getattr(self.context.driver, method)
         if not isinstance(mark, OwnMark):
             return call(*arguments, mark=mark)
-        from coterie.bosh.recording.creates import create
+        from coterie.bosh.recording.calls import create_recorded
 
-        return create(self.desk, kind, mark, lambda: call(*arguments, mark=mark))
+        return create_recorded(self.context, kind, mark, lambda: call(*arguments, mark=mark))
 
     def _delete(self, kind: Any, method: str, cid: str) -> None:
-        from coterie.bosh.recording.removals import remove
+        from coterie.bosh.recording.calls import delete_recorded
 
-        remove(self.desk, kind, cid, lambda: getattr(self.desk.driver, method)(cid))
+        delete_recorded(self.context, kind, cid, lambda: getattr(self.context.driver, method)(cid))

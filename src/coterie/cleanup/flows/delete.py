@@ -1,10 +1,9 @@
-"""Deletes one object for good, a disk after a snapshot where the options say so."""
+"""Deletes one object for good, a disk after a snapshot if the options say so; or begins the undo window of a disk."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-from coterie.cleanup.flows.target import Target, enter, fail_target, inspect, row_becomes, skip
+from coterie.cleanup.flows.target import Target, enter, fail_target, inspect, move_row, skip
 from coterie.cpi.contract import (
     Changed,
     DiskNotFound,
@@ -19,7 +18,12 @@ from coterie.engine.create_once import Created, NotCreated, Uncalled, create_onc
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.engine.stored import OMIT_NONE, as_key, in_place
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects
-from coterie.ledger.rows.mark_record import Record
+from coterie.ledger.rows.evidence import MarkRecord
+from coterie.cleanup.flows.target import Target, TargetProgress, enter, fail_target, inspect
+from coterie.engine.flow import Done, Flow, Move, Work
+from coterie.engine.stored import in_place
+from coterie.ledger.rows import cleanups, deletion_candidates, objects
+
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, GroupMissing)
 _LONGEST_REST_S = 30.0
@@ -58,7 +62,7 @@ def _begin(work: DeleteWork) -> Move:
         return found
     thing, record = found
     work.progress.etag, work.progress.was = thing.etag, record.state
-    work.write(*row_becomes(work, record, "deleting"))
+    work.write(*move_row(work, record, "deleting"))
     return Next("want_snapshot" if work.params.snapshot else "delete")
 
 
@@ -111,17 +115,17 @@ def _delete(work: DeleteWork) -> Move:
 def _record_deletion(work: DeleteWork) -> Move:
     target, record = work.params.target, _record(work)
     if record is not None:
-        work.write(*row_becomes(work, record, "gone"))
+        work.write(*move_row(work, record, "gone"))
     work.write(
         cleanups.record_outcome(target.finding, "deleted"),
-        deletion_candidates.clear(work.cloud, target.kind, target.cid),
+        deletion_candidates.remove(work.cloud, target.kind, target.cid),
     )
     work.say("cleanup.deleted", f"{target.kind} {target.cid}: {target.reason}", cid=target.cid)
     return Done()
 
 
 def _rest(work: DeleteWork, busy: Throttled) -> Move:
-    """Not dropped and not counted as a failure: the cloud only asked for time."""
+    """Neither dropped nor counted as a failure: the cloud only needs time."""
     work.progress.throttled += 1
     if work.progress.throttled > _THROTTLED:
         raise busy
@@ -134,11 +138,11 @@ def _rest(work: DeleteWork, busy: Throttled) -> Move:
 def _spare(work: DeleteWork, why: str) -> Move:
     record = _record(work)
     if record is not None and record.state == "deleting":
-        work.write(*row_becomes(work, record, work.progress.was))
+        work.write(*move_row(work, record, work.progress.was))
     return skip(work, why)
 
 
-def _record(work: DeleteWork) -> Record | None:
+def _record(work: DeleteWork) -> MarkRecord | None:
     intent = work.params.target.intent
     with work.ledger.read() as tx:
         return evidence.records(tx, work.cloud, [intent]).get(intent)
@@ -157,3 +161,28 @@ DELETE_OBJECT = Flow(
     },
     fail_target,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RetireDisk:
+    """Touches no cloud; undone by `cleanup undo`."""
+
+    target: Target = field(metadata=in_place(Target))
+
+
+def _retire(work: Work[RetireDisk, TargetProgress]) -> Move:
+    rest = enter(work)
+    if rest is not None:
+        return rest
+    found = inspect(work)
+    if not isinstance(found, tuple):
+        return found
+    thing, record = found
+    work.write(objects.keep_for_undo(record.intent, thing.cid))
+    work.write(deletion_candidates.begin_undo_window(work.cloud, thing.kind, thing.cid))
+    work.write(cleanups.record_outcome(work.params.target.finding, "retired"))
+    work.say("cleanup.retired", f"disk {thing.cid} is kept for undo: coterie cleanup undo", cid=thing.cid)
+    return Done()
+
+
+RETIRE_DISK = Flow("cleanup.retire", RetireDisk, TargetProgress, {"begin": _retire}, fail_target)

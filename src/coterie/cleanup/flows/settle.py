@@ -10,8 +10,8 @@ from coterie.cleanup.flows.target import (
     TargetWork,
     enter,
     fail_target,
-    freed,
-    group_becomes,
+    free_addresses,
+    move_group,
     skip,
 )
 from coterie.cpi.contract import Mark
@@ -19,7 +19,7 @@ from coterie.engine.create_once import Created, NotCreated, find_created
 from coterie.engine.flow import Done, Flow, Move, Next, Work
 from coterie.engine.stored import in_place
 from coterie.ledger.rows import cleanups, evidence, groups, nodes, objects
-from coterie.ledger.rows.mark_record import Record
+from coterie.ledger.rows.evidence import MarkRecord
 
 _UNSETTLED = ("intended", "unknown")
 
@@ -52,25 +52,25 @@ def _close(work: Work[CloseIntent, TargetProgress]) -> Move:
     if record.user is not None and record.state not in _UNSETTLED:
         return skip(work, f"{record.user} needs it by now")
     if record.kind == "server_group":
-        work.write(*group_becomes(work, "deleting"))
+        work.write(*move_group(work, "deleting"))
         return Next("close_group")
-    work.write(objects.record_gone(record.intent, tombstone=True), *freed(record))
+    work.write(objects.record_gone(record.intent, tombstone=True), *free_addresses(record))
     return _end(work, "closed")
 
 
 def _close_group(work: Work[CloseIntent, TargetProgress]) -> Move:
     """A group goes by way of *deleting*, so this is a commit of its own."""
-    work.write(*group_becomes(work, "gone"))
+    work.write(*move_group(work, "gone"))
     return _end(work, "closed")
 
 
-def _close_unsettled(work: Work[CloseIntent, TargetProgress], record: Record) -> Move:
+def _close_unsettled(work: Work[CloseIntent, TargetProgress], record: MarkRecord) -> Move:
     found = find_created(work, record.kind, record.intent)
     match found:
         case Created():
-            return skip(work, "it came meanwhile; the next cleanup judges it")
+            return skip(work, "it appeared meanwhile; the next cleanup judges it")
         case NotCreated():
-            work.write(*freed(record))
+            work.write(*free_addresses(record))
             if record.kind == "vm" and record.user is not None and record.node:
                 work.write(nodes.change(record.node, vm_intent=None, vm_cid=None, server_group=None))
             return _end(work, "closed")
@@ -106,7 +106,7 @@ def _reclaim_group(work: Work[ReclaimObject, TargetProgress]) -> Move:
     return _end(work, "reclaimed")
 
 
-def _record(work: TargetWork) -> Record | None:
+def _record(work: TargetWork) -> MarkRecord | None:
     intent = work.params.target.intent
     with work.ledger.read() as tx:
         return evidence.records(tx, work.cloud, [intent]).get(intent)

@@ -1,4 +1,5 @@
-"""One object on its way out: held against deployments, read again, and still what it was found to be."""
+"""What every deletion checks first: it locks the object against deployments, reads it again, and compares it with
+what was found."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from coterie.engine.flow import Done, Move, Wait, Work
 from coterie.engine.stored import OMIT_NONE
 from coterie.errors import CoterieError
 from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence, groups, holds, nodes, objects
-from coterie.ledger.rows.mark_record import Record
+from coterie.ledger.rows.evidence import MarkRecord
 from coterie.ledger.writes import Write
 
 HOLD_S = 900.0  # longer than any call may take
@@ -60,7 +61,7 @@ def fail_target(work: TargetWork, error: CoterieError) -> None:
 
 
 def enter(work: Work[HasTarget, Pacing]) -> Move | None:
-    """Wait for the step's slot, then hold what the object belongs to; None when the way is free."""
+    """Wait for the step's slot, then lock what the object belongs to; None when the step may go on."""
     target, progress = work.params.target, work.progress
     if target.hours and not within(target.hours, work.moment):
         return skip(work, f"outside the allowed hours {target.hours}")
@@ -81,23 +82,23 @@ def enter(work: Work[HasTarget, Pacing]) -> Move | None:
     return skip(work, f"task {busy} is at work on {name}")
 
 
-def inspect(work: Work[HasTarget, Pacing]) -> tuple[CloudObject, Record] | Move:
+def inspect(work: Work[HasTarget, Pacing]) -> tuple[CloudObject, MarkRecord] | Move:
     """Read it again in the cloud and in the ledger: unchanged, unneeded, unused; else how the step ends."""
     target, cloud = work.params.target, work.cloud
     mark = Mark(work.director_uuid, target.intent)
     found = _read_again(work.cpi, target.kind, mark, target.cid)
     with work.ledger.read() as tx:
         record = evidence.records(tx, cloud, [mark.intent]).get(mark.intent)
-        marked = deletion_candidates.get(tx, cloud, target.kind, target.cid)
+        candidate = deletion_candidates.get(tx, cloud, target.kind, target.cid)
         kept = enrolled.among(tx, cloud, [target.cid]) if target.kind == "vm" else {}
     if found is None:
-        return _vanished(work, record)
+        return _record_vanished(work, record)
     if found.created_at != target.created_at:
         return skip(work, "another object has this id by now")
     finding = judge(found, record, work.director_uuid, cloud, work.moment, kept.get(found.cid))
     if finding.action != "delete" or record is None:
         return skip(work, f"not an orphan any more: {finding.reason}")
-    if marked is not None and marked.pinned:
+    if candidate is not None and candidate.pinned:
         return skip(work, "undo has saved it")
     if found.in_use_by:
         return _wait_until_unused(work, found.in_use_by)
@@ -110,20 +111,20 @@ def skip(work: TargetWork, why: str) -> Move:
     return Done()
 
 
-def row_becomes(work: TargetWork, record: Record, state: str) -> list[Write]:
-    """The row behind the object; what came beside it has none of its own."""
+def move_row(work: TargetWork, record: MarkRecord, state: str) -> list[Write]:
+    """Move the row behind the object to this state; parts created beside an object have no row of their own."""
     if record.kind != work.params.target.kind:
         return []
     if record.kind == "server_group":
-        return group_becomes(work, state)
+        return move_group(work, state)
     if state == "gone":
-        return [objects.record_gone(record.intent, tombstone=record.tombstone), *freed(record)]
+        return [objects.record_gone(record.intent, tombstone=record.tombstone), *free_addresses(record)]
     if state == "deleting":
         return [objects.begin_delete(record.intent, work.params.target.cid)]
     return [objects.end_delete(record.intent, state)]
 
 
-def group_becomes(work: TargetWork, state: str) -> list[Write]:
+def move_group(work: TargetWork, state: str) -> list[Write]:
     """A group that is gone stays so, whatever the cloud still shows of it."""
     with work.ledger.read() as tx:
         row = groups.get(tx, work.params.target.intent)
@@ -132,8 +133,8 @@ def group_becomes(work: TargetWork, state: str) -> list[Write]:
     return [groups.move(row, state)]
 
 
-def freed(record: Record) -> list[Write]:
-    """With the VM of a node that nobody has any more, its addresses are free."""
+def free_addresses(record: MarkRecord) -> list[Write]:
+    """With the VM of a node that is gone, its addresses are free."""
     if record.kind != "vm" or record.node is None or record.node_state is not None:
         return []
     return [nodes.free_addresses(record.node)]
@@ -160,16 +161,16 @@ def _read_again(cpi: Cpi, kind: Kind, mark: Mark, cid: str) -> CloudObject | Non
         cursor = page.next
 
 
-def _vanished(work: TargetWork, record: Record | None) -> Move:
-    """Nothing carries this mark any more. Should it come back, the tombstone tells that it is an orphan."""
+def _record_vanished(work: TargetWork, record: MarkRecord | None) -> Move:
+    """Nothing carries this mark any more. Should it come back, the tombstone shows that it is an orphan."""
     kind, cid = work.params.target.kind, work.params.target.cid
     if record is not None and record.user is None and record.kind == kind and kind != "server_group":
-        work.write(objects.record_gone(record.intent, tombstone=True), *freed(record))
+        work.write(objects.record_gone(record.intent, tombstone=True), *free_addresses(record))
     elif record is not None and record.user is None and record.kind == kind:
         # Where it was not being deleted, the next survey finds its row without an object, and closes it.
-        work.write(*group_becomes(work, "gone" if record.state == "deleting" else "deleting"))
+        work.write(*move_group(work, "gone" if record.state == "deleting" else "deleting"))
     work.write(
-        cleanups.record_outcome(work.params.target.finding, "gone"), deletion_candidates.clear(work.cloud, kind, cid)
+        cleanups.record_outcome(work.params.target.finding, "gone"), deletion_candidates.remove(work.cloud, kind, cid)
     )
     work.say("cleanup.gone", f"nothing carries the mark of {kind} {cid} any more", cid=cid)
     return Done()

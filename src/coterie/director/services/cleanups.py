@@ -64,7 +64,7 @@ def findings(ledger: Ledger, cleanup: int, part: Slice, **wanted: str | None) ->
         cleanups.get(tx, cleanup)
         found = view.finding_page(tx, cleanup, part, **wanted)
     try:
-        made = start.proposal(ledger, cleanup)
+        made = start.read_plan(ledger, cleanup)
     except Conflict:
         return found
     said = {row["finding"]: (row["action"], row["reason"]) for row in (*made.items, *made.rest)}
@@ -74,7 +74,7 @@ def findings(ledger: Ledger, cleanup: int, part: Slice, **wanted: str | None) ->
 
 def _plan(ledger: Ledger, cleanup: int) -> dict[str, Any] | None:
     try:
-        made = start.proposal(ledger, cleanup).wire()
+        made = start.read_plan(ledger, cleanup).wire()
     except Conflict:
         return None
     return {**made, "made_at": when(made["made_at"]), "expires_at": when(made["expires_at"])}

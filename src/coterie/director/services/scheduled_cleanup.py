@@ -82,7 +82,7 @@ class Housekeeper:
             state = cleanups.task_end(tx, run.survey_task)[0] if run else None
         if run is None or run.sweep_task or run.id in self._settled or state in _UNFINISHED:
             return
-        plan = start.proposal(self._ledger, run.id)
+        plan = start.read_plan(self._ledger, run.id)
         if not self._settings["cleanup_apply"] or not plan.items:
             self._settled.add(run.id)
             return

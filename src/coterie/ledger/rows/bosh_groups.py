@@ -36,9 +36,9 @@ _ROW = tuple(bosh_groups.c[name] for name in BoshGroup.__slots__)
 
 
 def claim(tx: Tx, key: Key, intent: str, holder: str, lease_s: float) -> BoshGroup:
-    """The row as it is now. With `holder` in it, the work that its state names is this process's to do.
+    """The row as it is now. If it has this `holder`, this process does the work that its state names.
 
-    It is so if the row was not there (then it is new, with `intent`), or if its holder's lease has ended.
+    That is so if there was no row (then it is new, with `intent`), or if the lease of its holder had ended.
     """
     new = {"cloud": key.cloud, "director": key.director, "name": key.name, "intent": intent, "state": "intended"}
     lease = {"holder": holder, "expires": now() + lease_s}
@@ -48,11 +48,11 @@ def claim(tx: Tx, key: Key, intent: str, holder: str, lease_s: float) -> BoshGro
     return BoshGroup(*tx.execute(sa.select(*_ROW).where(_is(key))).one())
 
 
-def look(tx: Tx, key: Key) -> tuple[BoshGroup, bool] | None:
-    """The row, and whether `claim` would leave it as it is: it lives, or its holder does."""
+def find_settled(tx: Tx, key: Key) -> BoshGroup | None:
+    """The row, if `claim` would leave it as it is: the group is live, or its holder's lease has not ended."""
     settled = sa.or_(bosh_groups.c.state == "live", bosh_groups.c.expires >= now())
-    row = tx.execute(sa.select(*_ROW, settled).where(_is(key))).first()
-    return (BoshGroup(*row[:-1]), bool(row[-1])) if row else None
+    row = tx.execute(sa.select(*_ROW).where(_is(key), settled)).first()
+    return BoshGroup(*row) if row else None
 
 
 def of_caller(tx: Tx, cloud: str, director: str) -> list[BoshGroup]:
@@ -61,7 +61,7 @@ def of_caller(tx: Tx, cloud: str, director: str) -> list[BoshGroup]:
 
 
 def busy(tx: Tx, cloud: str, director: str) -> frozenset[str]:
-    """Intents of groups that a living process creates now."""
+    """Intents of groups that a process with a valid lease creates now."""
     mine = sa.and_(bosh_groups.c.cloud == cloud, bosh_groups.c.director == director)
     query = sa.select(bosh_groups.c.intent).where(mine, bosh_groups.c.state == "intended")
     return frozenset(tx.execute(query.where(bosh_groups.c.expires >= now())).scalars())
@@ -77,25 +77,25 @@ def renew(tx: Tx, key: Key, holder: str, lease_s: float) -> None:
     tx.execute(bosh_groups.update().where(_is(key), _held(holder)).values(expires=now() + lease_s))
 
 
-def live(tx: Tx, key: Key, holder: str, cid: str) -> bool:
-    """False when another process took over meanwhile: it will say so itself."""
+def record_live(tx: Tx, key: Key, holder: str, cid: str) -> bool:
+    """False when another process took over meanwhile: that one records it."""
     return tx.execute(bosh_groups.update().where(_is(key), _held(holder)).values(state="live", cid=cid)).rowcount == 1
 
 
-def let_go(tx: Tx, key: Key, holder: str) -> None:
-    """Whoever comes next takes over at once."""
+def end_lease(tx: Tx, key: Key, holder: str) -> None:
+    """The next process takes over at once."""
     tx.execute(bosh_groups.update().where(_is(key), _held(holder)).values(expires=0.0))
 
 
 def begin_delete(tx: Tx, key: Key, holder: str, lease_s: float) -> bool:
-    """From now on nobody may join it. The caller counts its members after this, in the same transaction."""
+    """From now on no machine may join it. The caller counts its members after this, in the same transaction."""
     idle = sa.or_(bosh_groups.c.state == "live", bosh_groups.c.expires < now())
     mine = bosh_groups.update().where(_is(key), idle)
     return tx.execute(mine.values(state="deleting", holder=holder, expires=now() + lease_s)).rowcount == 1
 
 
 def restore(tx: Tx, key: Key, holder: str) -> None:
-    """It stays after all."""
+    """It is not deleted after all."""
     mine = sa.and_(_held(holder), bosh_groups.c.state == "deleting")
     tx.execute(bosh_groups.update().where(_is(key), mine).values(state="live"))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.ledger.rows.mark_record import Record
+from coterie.cpi.contract import Kind
 from coterie.ledger.rows.objects import OPEN
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import (
@@ -23,14 +24,36 @@ from coterie.ledger.tables import (
 _GROUP_OPEN = ("intended", "live", "missing", "deleting")
 
 
-def records(tx: Tx, cloud: str, intents: Sequence[str]) -> dict[str, Record]:
+@dataclass(frozen=True, slots=True)
+class MarkRecord:
+    """The row behind an intent. `state` has the words of `tables.objects`, for server groups too.
+
+    `user`: what needs it ("node web/0"), None when nothing does. `task`: the one at work on its deployment.
+    """
+
+    intent: str
+    kind: Kind
+    cloud: str
+    state: str
+    cid: str | None
+    deployment: str | None
+    node: str | None
+    ref: str | None
+    tombstone: bool
+    user: str | None
+    task: int | None
+    vm_cid: str | None = None  # of the node that it belongs to
+    node_state: str | None = None
+
+
+def records(tx: Tx, cloud: str, intents: Sequence[str]) -> dict[str, MarkRecord]:
     """The row behind each intent that the ledger has ever committed, whatever cloud it is in."""
     things = tx.execute(_things().where(objects.c.intent.in_(intents))).all()
     groups = tx.execute(_groups().where(server_groups.c.intent.in_(intents))).all()
     return {record.intent: record for record in _read(tx, cloud, things, groups)}
 
 
-def unseen(tx: Tx, cleanup: int, cloud: str, kind: str, before: float, after: str, limit: int) -> list[Record]:
+def unseen(tx: Tx, cleanup: int, cloud: str, kind: str, before: float, after: str, limit: int) -> list[MarkRecord]:
     """Rows that may be in the cloud, were there before the survey began, and that it did not see; by intent."""
     seen = sa.select(sightings.c.intent).where(
         sightings.c.cleanup == cleanup, sightings.c.cloud == cloud, sightings.c.kind == kind
@@ -75,15 +98,15 @@ def _groups() -> sa.Select[Any]:
     return sa.select(*[server_groups.c[name] for name in names], wished.label("wished"), held.label("held"))
 
 
-def _read(tx: Tx, cloud: str, things: Sequence[Any], groups: Sequence[Any]) -> list[Record]:
+def _read(tx: Tx, cloud: str, things: Sequence[Any], groups: Sequence[Any]) -> list[MarkRecord]:
     busy = _busy(tx)
     images = _images_in_use(tx, cloud) if any(row.kind == "image" for row in things) else (set(), False)
     found = [_thing(row, busy, *images) for row in things]
     return found + [_group(row, busy) for row in groups]
 
 
-def _thing(row: Any, busy: Mapping[str, int], refs: set[str], moving: bool) -> Record:
-    return Record(
+def _thing(row: Any, busy: Mapping[str, int], refs: set[str], moving: bool) -> MarkRecord:
+    return MarkRecord(
         row.intent,
         row.kind,
         row.cloud,
@@ -110,10 +133,10 @@ def _user(row: Any, refs: set[str], moving: bool) -> str | None:
     return f"node {row.ref}"
 
 
-def _group(row: Any, busy: Mapping[str, int]) -> Record:
+def _group(row: Any, busy: Mapping[str, int]) -> MarkRecord:
     user = f"deployment {row.deployment}" if row.wished or row.held else None
     state = "live" if row.state == "missing" else row.state
-    return Record(
+    return MarkRecord(
         row.intent,
         "server_group",
         row.cloud,

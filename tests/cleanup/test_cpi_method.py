@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.cleanup.known import judge
+from coterie.cleanup.cpi_method import judge
 from coterie.cpi.contract import CloudObject, Mark
 
 DIRECTOR = "0f8fad5b-d9cb-469f-a165-70867728950e"

@@ -12,18 +12,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
-from coterie.cleanup.options import Options
-from coterie.cleanup.scope import Row, left_out, retires, unripe
-from coterie.cleanup.sweep import ORDER
+from coterie.cleanup.options import DELETION_ORDER, Options
 
-FEW = 5  # deletes of a kind that are never too large a share
+FEW = 5  # so few deletes of a kind are allowed whatever their share
 _BOUND = ("finding", "cloud", "kind", "cid", "name", "created_at", "etag", "intent", "action", "reason", "evidence")
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class CleanupPlan:
     """`items`: what would be done, in order. `rest`: every other finding, with the reason why it is left alone."""
 
     cleanup: int
@@ -52,7 +51,7 @@ class Proposal:
         }
 
 
-def propose(
+def make_plan(
     cleanup: int,
     director: str,
     made_at: float,
@@ -60,7 +59,7 @@ def propose(
     findings: Iterable[Row],
     surveys: Sequence[Row],
     pinned: frozenset[tuple[str, str, str]] = frozenset(),
-) -> Proposal:
+) -> CleanupPlan:
     """`made_at`: when the survey ended, by the database's clock. `pinned`: (cloud, kind, cid) that undo has saved."""
     rows = [{**row, "finding": row["id"]} for row in findings]
     chosen: list[Row] = []
@@ -78,16 +77,16 @@ def propose(
         if survey["state"] == "stopped"
     )
     expires = made_at + options.expires_s
-    return Proposal(cleanup, director, made_at, expires, tuple(draft.items), (*rest, *draft.rest), stopped)
+    return CleanupPlan(cleanup, director, made_at, expires, tuple(draft.items), (*rest, *draft.rest), stopped)
 
 
 class _Draft:
-    """Kind after kind, so that what stands on something doomed is doomed with it."""
+    """Kind after kind, so that what is used only by objects to be deleted can be deleted too."""
 
     def __init__(self, options: Options, surveys: Sequence[Row]) -> None:
         self._options = options
         self._ours = {(row["cloud"], row["kind"]): _ours(row) for row in surveys}
-        self._doomed: set[tuple[str, str]] = set()
+        self._to_delete: set[tuple[str, str]] = set()
         self.items: list[Row] = []
         self.rest: list[Row] = []
 
@@ -97,8 +96,8 @@ class _Draft:
         for row in rows:
             if row["action"] == "delete":
                 by_kind[row["kind"], row["cloud"]].append(row)
-        for kind, cloud in sorted(by_kind, key=lambda key: (ORDER.index(key[0]), key[1])):
-            self._add_kind(cloud, kind, self._spared(by_kind[kind, cloud]))
+        for kind, cloud in sorted(by_kind, key=lambda key: (DELETION_ORDER.index(key[0]), key[1])):
+            self._add_kind(cloud, kind, self._without_newest_images(by_kind[kind, cloud]))
 
     def _add_kind(self, cloud: str, kind: str, rows: list[Row]) -> None:
         free = [row for row in rows if not self._users(row)]
@@ -107,14 +106,16 @@ class _Draft:
         if too_many:
             self.rest += [_kept(row, too_many) for row in free]
             return
-        self._doomed |= {(cloud, row["cid"]) for row in free}
-        self.items += [{**row, "action": "retire" if retires(row, self._options) else "delete"} for row in free]
+        self._to_delete |= {(cloud, row["cid"]) for row in free}
+        self.items += [
+            {**row, "action": "retire" if begins_undo_window(row, self._options) else "delete"} for row in free
+        ]
 
     def _users(self, row: Row) -> list[str]:
-        return [user for user in row["used_by"] or () if (row["cloud"], user) not in self._doomed]
+        return [user for user in row["used_by"] or () if (row["cloud"], user) not in self._to_delete]
 
-    def _spared(self, rows: list[Row]) -> list[Row]:
-        """The newest unused stemcells of each name stay: somebody is about to need one of them."""
+    def _without_newest_images(self, rows: list[Row]) -> list[Row]:
+        """The newest unused stemcells of each name stay: the next deployment may need one of them."""
         count: dict[str, int] = defaultdict(int)
         found = []
         for row in sorted(rows, key=_newness, reverse=True):
@@ -142,10 +143,10 @@ def _refusal(row: Row, options: Options, now: float, pinned: frozenset[tuple[str
         return str(row["reason"])
     if (row["cloud"], row["kind"], row["cid"]) in pinned:
         return "undo has saved it; delete it by name when it may go"
-    out = left_out(row, options, now)
+    out = exclusion(row, options, now)
     if out or row["action"] != "delete":
         return out
-    until = unripe(row, options, now)
+    until = waits_until(row, options, now)
     return f"{row['reason']}; it may go after {_day(until)}" if until else None
 
 
@@ -166,3 +167,53 @@ def _ours(survey: Row) -> int:
 
 def _day(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+Row = dict[str, Any]
+_KEPT_FOR_UNDO = ("disk", "snapshot")
+
+
+def exclusion(row: Row, options: Options, now: float) -> str | None:
+    """Why the options leave this finding alone; None when it is meant."""
+    for what, value in (("kind", row["kind"]), ("cloud", row["cloud"]), ("az", row["az"])):
+        wanted, unwanted = getattr(options, f"{what}s"), getattr(options, f"not_{what}s")
+        if (wanted and value not in wanted) or value in unwanted:
+            return f"left out: its {what} is {value}"
+    named = _matches(row["name"], options.names)
+    if (options.names and not named) or _matches(row["name"], options.not_names):
+        return f"left out: its name is {row['name']!r}"
+    return _too_young(row, options, now)
+
+
+def waits_until(row: Row, options: Options, now: float) -> float | None:
+    """Until when it has to wait; None when its time has come."""
+    ripe = (row["since"] or now) + _window(row, options)
+    return ripe if ripe > now else None
+
+
+def begins_undo_window(row: Row, options: Options) -> bool:
+    """Whether a deletion only begins the undo window."""
+    return row["kind"] == "disk" and options.disks == "keep" and options.undo_s > 0 and not _in_undo_window(row)
+
+
+def _matches(name: str | None, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name or "", glob) for glob in globs)
+
+
+def _too_young(row: Row, options: Options, now: float) -> str | None:
+    if not options.older_than_s:
+        return None
+    if row["created_at"] is None:
+        return "left out: the cloud does not say how old it is"
+    age = now - row["created_at"]
+    if age < 0:
+        return "left out: made in the future, so the cloud's clock and ours differ"
+    return f"left out: made {age:.0f} s ago" if age < options.older_than_s else None
+
+
+def _window(row: Row, options: Options) -> float:
+    return options.undo_s if _in_undo_window(row) and row["kind"] in _KEPT_FOR_UNDO else options.grace_s
+
+
+def _in_undo_window(row: Row) -> bool:
+    return bool(row["doomed"]) or row["ledger_state"] == "kept"

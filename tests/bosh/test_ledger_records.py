@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.bosh.recording.witness import LedgerWitness
-from coterie.cleanup.known import judge
+from coterie.bosh.recording.ledger_records import LedgerRecords
+from coterie.cleanup.cpi_method import judge
 from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.ledger.rows.objects import ObjectRow
 
@@ -34,9 +34,9 @@ def row(kind: Kind, state: str = "deleting") -> ObjectRow:
 
 
 def verdict(kind: Kind, users: tuple[str, ...] | None) -> str:
-    witness = LedgerWitness([row(kind)], under_way=(), needed=())
-    seen = witness.completed(CloudObject(kind, "x", "x", mark=MARK, in_use_by=users))
-    return witness.overruled(judge(seen, DIRECTOR, (), now=1000.0, grace_s=1.0)).verdict
+    records = LedgerRecords([row(kind)], under_way=(), needed=())
+    seen = records.complete(CloudObject(kind, "x", "x", mark=MARK, in_use_by=users))
+    return records.correct(judge(seen, DIRECTOR, (), now=1000.0, grace_s=1.0)).verdict
 
 
 @pytest.mark.parametrize("kind", ["disk", "server_group", "security_group", "port", "ip"])
@@ -53,5 +53,5 @@ def test_what_nothing_but_the_ledger_s_own_rows_can_use_needs_no_word_of_the_clo
 
 def test_what_was_made_along_with_a_thing_is_used_by_it_as_long_as_it_may_be_there() -> None:
     port = CloudObject("port", "p", "p", mark=MARK)
-    used = {state: LedgerWitness([row("vm", state)], (), ()).completed(port).in_use_by for state in ("live", "gone")}
+    used = {state: LedgerRecords([row("vm", state)], (), ()).complete(port).in_use_by for state in ("live", "gone")}
     assert used == {"live": ("x",), "gone": ()}

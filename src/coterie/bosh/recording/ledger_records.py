@@ -1,20 +1,21 @@
-"""The local ledger as a witness: what it never heard of stays, and what a cloud does not tell it may know."""
+"""What the local ledger adds to the evidence of a cleanup: objects without a row stay, and rows fill gaps in what the
+cloud says."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from coterie.cleanup.known import Finding
+from coterie.cleanup.cpi_method import Finding
 from coterie.cpi.contract import CloudObject
 from coterie.ledger.rows.objects import ObjectRow
 
-_UNKNOWN = "this ledger never heard of it: was the ledger lost, or restored from an old backup?"
-_USED_BY_NOBODY = ("vm", "snapshot", "keypair")  # but by their caller
+_UNKNOWN = "this ledger has no row of it: was the ledger lost, or restored from an old backup?"
+_WITHOUT_USERS = ("vm", "snapshot", "keypair")  # but for their caller
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerWitness:
+class LedgerRecords:
     """`under_way`: intents that a living call works on. `needed`: intents of what the ledger says is in use."""
 
     rows: Sequence[ObjectRow]
@@ -25,7 +26,7 @@ class LedgerWitness:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_intent", {row.intent: row for row in self.rows})
 
-    def completed(self, found: CloudObject) -> CloudObject:
+    def complete(self, found: CloudObject) -> CloudObject:
         row = self._row(found)
         if row is None:
             return found
@@ -33,7 +34,7 @@ class LedgerWitness:
         users = self._users(found, row) if found.in_use_by is None else found.in_use_by
         return replace(found, created_at=age, in_use_by=users)
 
-    def overruled(self, finding: Finding) -> Finding:
+    def correct(self, finding: Finding) -> Finding:
         found, row = finding.object, self._row(finding.object)
         if row and self._is_needed(found, row):
             return Finding(found, "in_use", "the ledger knows it")
@@ -57,25 +58,25 @@ class LedgerWitness:
     def _users(self, found: CloudObject, row: ObjectRow) -> tuple[str, ...] | None:
         if found.kind != row.kind:
             return (row.cid or row.intent,) if row.may_exist else ()
-        if found.kind in _USED_BY_NOBODY:
+        if found.kind in _WITHOUT_USERS:
             return ()
         if found.kind != "image":
-            return None  # a disk may be attached and a group may have members that this ledger never heard of
+            return None  # a disk may be attached and a group may have members that are not in this ledger
         machines = (one for one in self.rows if one.kind == "vm" and one.may_exist)
         return tuple(one.cid or one.intent for one in machines if (one.properties or {}).get("stemcell") == found.cid)
 
 
 def _why(found: CloudObject, row: ObjectRow) -> str:
-    """In the words of the ledger; that it is marked as ours and unused in the cloud is proven by now."""
+    """By what the ledger says; that it is marked as ours and unused in the cloud is proven by now."""
     if found.kind != row.kind:
-        return f"it was made along with {row.kind} {row.cid or row.intent}, which nobody needs"
+        return f"it was made along with {row.kind} {row.cid or row.intent}, which nothing needs"
     if row.kind == "server_group" and "compilation-" in (row.ref or ""):
         return "a compilation machine left this group behind, and nothing is in it"
     if row.kind == "server_group" and row.state == "live":
         return f"no machine of {row.ref or 'this group'} is left"
     return {
-        "gone": "it came after its creation had been given up",
+        "gone": "it appeared after its creation had been given up",
         "deleting": "its deletion was begun and never finished",
         "live": "the caller does not know it",
         "kept": "the caller does not know it",
-    }.get(row.state, "its creation was never finished, and nobody waits for it")
+    }.get(row.state, "its creation was never finished, and no call waits for it")

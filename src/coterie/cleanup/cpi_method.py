@@ -1,0 +1,199 @@
+"""The CPI method `cleanup`, for callers without our Director: list, judge, and delete what is proven to be unused.
+
+The evidence is an object's mark and the CIDs that the caller knows. `findings` judges by the Director's own evidence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from coterie.cleanup.options import DELETION_ORDER
+from coterie.cpi.contract import CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind
+
+# in_use  the ledger knows it
+# orphan  our mark, unknown to the ledger, unused, old enough: it may go
+# young   would be an orphan, but the grace period has not passed: its creator may still be writing it down
+# foreign not our mark: never touched
+# keep    the evidence is missing or contradicts itself
+Verdict = Literal["in_use", "orphan", "young", "foreign", "keep"]
+NEVER_DELETED: frozenset[Kind] = frozenset({"network"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    object: CloudObject
+    verdict: Verdict
+    reason: str
+
+
+class CallerRecords(Protocol):
+    """Records of the caller's own, as evidence beside what the cloud shows."""
+
+    def complete(self, found: CloudObject) -> CloudObject:
+        """The object with facts from the records where the cloud says nothing. It is used for judging only."""
+
+    def correct(self, finding: Finding) -> Finding:
+        """The finding, or a milder one: records never turn an object into an orphan."""
+
+
+class NoRecords:
+    """For callers that know nothing but CIDs."""
+
+    def complete(self, found: CloudObject) -> CloudObject:
+        return found
+
+    def correct(self, finding: Finding) -> Finding:
+        return finding
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupArgs:
+    dry_run: bool = True
+    grace_s: float = 86_400.0
+    kinds: tuple[Kind, ...] = DELETION_ORDER
+    cap: int = 20  # deletes per kind; more orphans than that are probably a mistake
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any] | None) -> CleanupArgs:
+        # An option that is null was not given: it must never switch the dry run off.
+        given = {name: option for name, option in (value or {}).items() if option is not None}
+        unknown = sorted(given.keys() - {"dry_run", "grace_s", "kinds", "cap"})
+        if unknown:
+            raise InvalidCall(f"cleanup has no option {', '.join(unknown)}", remedy="use dry_run, grace_s, kinds, cap")
+        kinds = tuple(given.get("kinds") or DELETION_ORDER)
+        strange = sorted(set(kinds) - set(DELETION_ORDER))
+        if strange:
+            raise InvalidCall(
+                f"cleanup cannot delete {', '.join(strange)}", remedy=f"use some of: {', '.join(DELETION_ORDER)}"
+            )
+        return CleanupArgs(
+            given.get("dry_run", True) is not False,
+            float(given.get("grace_s", 86_400.0)),
+            tuple(kind for kind in DELETION_ORDER if kind in kinds),
+            int(given.get("cap", 20)),
+        )
+
+
+def cleanup(
+    cpi: Cpi,
+    director_uuid: str,
+    known: Mapping[str, Collection[str]] | None,
+    options: CleanupArgs,
+    records: CallerRecords | None = None,
+) -> dict[str, Any]:
+    """{kind: {"found": [...], "deleted": [...], "failed": [...], "stopped": reason | null, "calls": n}}.
+
+    Without `known` it lists and explains, and deletes nothing.
+    """
+    judge_one = _judge_with(director_uuid, options.grace_s, records or NoRecords())
+    return {kind: _clean_kind(cpi, kind, director_uuid, known, options, judge_one) for kind in options.kinds}
+
+
+Judge = Callable[[CloudObject, Collection[str] | None], Finding]
+
+
+def _judge_with(director_uuid: str, grace_s: float, records: CallerRecords) -> Judge:
+    def judge_one(found: CloudObject, known: Collection[str] | None) -> Finding:
+        verdict = judge(records.complete(found), director_uuid, known, now=time.time(), grace_s=grace_s)
+        # Delete by what the cloud shows, not by what the records added to it.
+        return records.correct(Finding(found, verdict.verdict, verdict.reason))
+
+    return judge_one
+
+
+def _clean_kind(
+    cpi: Cpi,
+    kind: Kind,
+    director_uuid: str,
+    known: Mapping[str, Collection[str]] | None,
+    options: CleanupArgs,
+    judge_one: Judge,
+) -> dict[str, Any]:
+    report: dict[str, Any] = {"found": [], "deleted": [], "failed": [], "stopped": None, "calls": 0}
+    if "survey" in cpi.capabilities().unsupported:
+        report["stopped"] = cpi.capabilities().unsupported["survey"].why
+        return report
+    # A kind that the caller does not name has no evidence: that does not mean that nothing of it is in use.
+    evidence = frozenset(known[kind]) if known is not None and kind in known else None
+    findings = _survey(cpi, kind, director_uuid, lambda found: judge_one(found, evidence), report)
+    orphans = [finding for finding in findings if finding.verdict == "orphan"]
+    if len(orphans) > options.cap:
+        report["stopped"] = f"{len(orphans)} orphans exceed the cap of {options.cap}; look at them, then raise the cap"
+    if report["stopped"] or options.dry_run:
+        return report
+    for finding in orphans:
+        _delete(cpi, finding, report)
+    return report
+
+
+def _survey(
+    cpi: Cpi, kind: Kind, director_uuid: str, judge_one: Callable[[CloudObject], Finding], report: dict[str, Any]
+) -> Sequence[Finding]:
+    findings: list[Finding] = []
+    cursor: str | None = None
+    while True:
+        page = cpi.survey(kind, director_uuid, cursor)
+        report["calls"] += page.calls
+        if not page.complete:
+            report["stopped"] = "the cloud's list is incomplete, so nothing is concluded from it"
+            return []
+        notable = [one for one in map(judge_one, page.objects) if one.verdict not in ("in_use", "foreign")]
+        findings += notable
+        report["found"] += map(_wire, notable)
+        cursor = page.next
+        if cursor is None:
+            return findings
+
+
+def _delete(cpi: Cpi, finding: Finding, report: dict[str, Any]) -> None:
+    found = finding.object
+    expected = Expected(found.mark, found.created_at, found.etag)
+    try:
+        cpi.delete_object(found.kind, found.cid, expected)
+    except CpiError as error:
+        report["failed"].append({"cid": found.cid, "error": error.facts()})
+    else:
+        report["deleted"].append(found.cid)
+
+
+def _wire(finding: Finding) -> dict[str, Any]:
+    found = finding.object
+    return {"cid": found.cid, "name": found.name, "verdict": finding.verdict, "reason": finding.reason}
+
+
+def judge(
+    found: CloudObject, director_uuid: str, known: Collection[str] | None, *, now: float, grace_s: float
+) -> Finding:
+    """`known`: CIDs of this kind that the ledger holds; None: there is no ledger."""
+    if found.mark is None:
+        return Finding(found, "foreign", "it carries no mark")
+    if found.mark.director != director_uuid:
+        return Finding(found, "foreign", "it belongs to another Director")
+    if known is None:
+        return Finding(found, "keep", "there is no ledger that could say whether it is in use")
+    if found.cid in known and not _left_by_compilation(found):
+        return Finding(found, "in_use", "the ledger knows it")
+    if found.kind in NEVER_DELETED:
+        return Finding(found, "keep", f"a {found.kind} is listed, never deleted")
+    if found.in_use_by is None:
+        return Finding(found, "keep", "the cloud does not say whether anything uses it")
+    if found.in_use_by:
+        return Finding(found, "keep", f"used by {', '.join(found.in_use_by)}")
+    if found.created_at is None:
+        return Finding(found, "keep", "the cloud does not say how old it is")
+    if now - found.created_at < grace_s:
+        return Finding(found, "young", f"made less than {grace_s:.0f} s ago")
+    if _left_by_compilation(found):
+        return Finding(found, "orphan", "a compilation VM left this group behind, and nothing is in it")
+    return Finding(found, "orphan", "our mark is on it, the ledger does not know it, nothing uses it")
+
+
+def _left_by_compilation(found: CloudObject) -> bool:
+    """BOSH names every compilation VM anew, so a group that one of them leaves is never used again."""
+    if found.kind != "server_group":
+        return False
+    words = (found.name, *(found.tags or {}).values())
+    return any("compilation-" in word for word in words)
