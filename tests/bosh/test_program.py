@@ -64,7 +64,7 @@ def test_the_formats_in_the_file_are_those_of_the_driver(file: Path, shop: Shop)
         "cloudstack": {"endpoint": "http://127.0.0.1:1", "api_key": "k", "secret_access_key": "s"},
     }
     driver = file.parent.name
-    opened = open_cloud(driver, "c", least[driver], Runtime(DIRECTOR))
+    opened = open_cloud(driver, "c", least[driver], Runtime(DIRECTOR, None))  # type: ignore[arg-type] # info needs no coordinator
     assert opened.info() == {"api_version": 3, "stemcell_formats": json.loads(file.read_text())}
 
 

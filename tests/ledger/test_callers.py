@@ -27,9 +27,9 @@ def test_a_claim_has_one_holder_until_it_ends(ledger: Ledger) -> None:
     assert not take(ledger, "a")
     with ledger.write() as tx:
         leases.release(tx, "k", "b")
-        assert leases.living(tx) == {"k"}
+        assert leases.list_held(tx) == {"k"}
         leases.release(tx, "k", "a")
-        assert leases.living(tx) == frozenset()
+        assert leases.list_held(tx) == frozenset()
     assert take(ledger, "b")
 
 
@@ -40,7 +40,7 @@ def test_a_claim_that_is_not_renewed_is_taken_over(ledger: Ledger) -> None:
     with ledger.write() as tx:
         leases.renew(tx, "k", "a", 60)
         leases.release(tx, "k", "a")
-        assert leases.living(tx) == {"k"}
+        assert leases.list_held(tx) == {"k"}
 
 
 def test_of_many_that_claim_a_group_at_once_one_creates_it(ledger: Ledger) -> None:

@@ -76,7 +76,7 @@ def survey(ledger: Ledger) -> None:
     options = Options.of_wire({"grace_s": 0.0, "undo_s": 0.0})
     number, task = cleanup.survey(ledger, options, None)
     assert finished(ledger, task) == "done"
-    plan = cleanup.proposal(ledger, number)
+    plan = cleanup.read_plan(ledger, number)
     assert [item["kind"] for item in plan.items] == ["disk", "disk"], plan.rest
     assert finished(ledger, cleanup.apply(ledger, number, plan.id, None)) == "done"
 

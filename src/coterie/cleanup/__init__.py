@@ -1,1 +1,1 @@
-"""Doubts reality: compares what a cloud holds with what the ledger knows. Positive proof, or keep."""
+"""Compares what a cloud holds with what the ledger has. An object is deleted on positive proof only."""

@@ -1,4 +1,4 @@
-"""Starts surveys and sweeps as tasks, one at a time, and saves what undo is asked to save."""
+"""Starts surveys and sweeps as tasks, one at a time; `undo` saves what is in its undo window."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _absent(work: SurveyWork) -> Move:
     cleanup, kind, cloud = _scope(work)
     started, after = work.progress.started or 0.0, work.progress.after
     with work.ledger.read() as tx:
-        rows = evidence.unseen(tx, cleanup, cloud, kind, started, after, BATCH)
+        rows = evidence.list_unseen(tx, cleanup, cloud, kind, started, after, BATCH)
         outdated = deletion_candidates.list_outdated(tx, cloud, kind, cleanup)
     for record in rows:
         _judge_absent(work, record)
@@ -146,7 +146,7 @@ def _judge_page(work: SurveyWork, found: Sequence[CloudObject]) -> None:
         with work.ledger.read() as tx:
             records = evidence.records(tx, cloud, intents)
             candidates = deletion_candidates.of_page(tx, cloud, kind, [thing.cid for thing in batch])
-            seen = evidence.sighted(tx, cleanup, cloud, kind, intents)
+            seen = evidence.find_sighted(tx, cleanup, cloud, kind, intents)
             kept = enrolled.among(tx, cloud, [thing.cid for thing in batch]) if kind == "vm" else {}
         now = work.moment
         for thing in batch:

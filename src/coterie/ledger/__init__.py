@@ -1,1 +1,1 @@
-"""The memory of everything: wishes, cloud objects, tasks, facts. The only room with SQL; it calls no cloud."""
+"""The database: specs of deployments, cloud objects, tasks, facts. The only package with SQL; it calls no cloud."""

@@ -27,5 +27,5 @@ def _is_bad_sql(error: sa.exc.SQLAlchemyError) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of what the database itself said; it may name hosts and users, never values of rows."""
+    """The first line of the database's own message; it may name hosts and users, never values of rows."""
     return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]

@@ -1,12 +1,12 @@
 """What the database role of a conductor may do: run steps, answer questions, keep its place in the fleet. Nothing else:
-it reads no token, sets no wish and no cloud, and publishes no key."""
+it reads no token, changes no deployment and no cloud, and publishes no key."""
 
 from __future__ import annotations
 
 from coterie.errors import UsageError
 
 _READ = "SELECT"
-_LONGEST = 63  # PostgreSQL cuts longer names without a word
+_LONGEST = 63  # PostgreSQL cuts longer names without an error
 
 # A row lock and a change with a condition need SELECT too; DELETE on deployments forgets one whose nodes are gone.
 _RIGHTS = {
@@ -42,7 +42,7 @@ _SEQUENCES = ("events_id_seq", "changes_id_seq", "findings_id_seq")
 
 def statements(role: str) -> list[str]:
     """SQL for the owner of the tables; to be repeated after an upgrade, which may need more rights, or fewer."""
-    name = _quoted(role)
+    name = _quote(role)
     return [
         "BEGIN;",
         f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {name};",
@@ -54,7 +54,7 @@ def statements(role: str) -> list[str]:
     ]
 
 
-def _quoted(role: str) -> str:
+def _quote(role: str) -> str:
     if not role or len(role.encode()) > _LONGEST or not role.isprintable():
         raise UsageError(f"{role!r} cannot be the name of a role", remedy=f"use 1 to {_LONGEST} printable characters")
     return '"' + role.replace('"', '""') + '"'

@@ -89,7 +89,7 @@ class Wakeups:
 
     def _serve(self, connection: psycopg.Connection[Any]) -> None:
         mine = connection.info.backend_pid
-        waiting = select.poll()  # not select(), which knows no descriptor above 1023
+        waiting = select.poll()  # not select(), which takes no descriptor above 1023
         waiting.register(connection.fileno(), select.POLLIN)
         waiting.register(self._read_end, select.POLLIN)
         while not self._closed:

@@ -1,4 +1,4 @@
-"""Creates and upgrades the schema through Alembic; refuses a newer one, unless that one says it only added things."""
+"""Creates and upgrades the schema through Alembic; refuses a newer one, unless it only added things."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def upgrade(engine: sa.Engine) -> None:
         if tx.dialect.name == "postgresql":
             tx.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {_IDLE_MS}")
             tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        if not _newer(tx):
+        if not _is_usable_newer(tx):
             _run_migrations(tx)
 
 
 def require_known(engine: sa.Engine) -> None:
     """Raises LedgerTooNew where `upgrade` would; changes nothing."""
     with engine.connect() as tx:
-        _newer(tx)
+        _is_usable_newer(tx)
 
 
-def _newer(tx: sa.Connection) -> bool:
+def _is_usable_newer(tx: sa.Connection) -> bool:
     """Whether a newer release wrote it and we may work on it: what it added does not disturb us."""
     found = _read_version(tx)
     if found is None or found in _known():

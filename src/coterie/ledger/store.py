@@ -70,7 +70,7 @@ def insert_or_leave(tx: Tx, table: sa.Table, key: Mapping[str, Any]) -> None:
 
 
 def insert_into(tx: Tx, table: sa.Table) -> Any:
-    """An INSERT that knows ON CONFLICT: each dialect has its own, and only the one in use is imported."""
+    """An INSERT with ON CONFLICT: each dialect has its own, and only the one in use is imported."""
     if tx.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:

@@ -41,14 +41,14 @@ def _json(name: str) -> sa.Column[object]:
     return sa.Column(name, sa.JSON(none_as_null=True), nullable=True)
 
 
-# -- who we are, and what is configured --
+# -- this Director, and what is configured --
 
 # the oldest schema whose release may work on this one; raised by a migration that takes something away
 schema_floor = _table("schema_floor", _key("oldest"))
 
 directors = _table("directors", _key("uuid"), _text("name"), _time("created_at", null=False))
 
-cloud_configs = _table(  # the newest counts; its id tells whether another came meanwhile
+cloud_configs = _table(  # the newest is in force; a new id means that another was stored meanwhile
     "cloud_configs",
     sa.Column("id", _BigId, primary_key=True, autoincrement=True),
     _text("body"),
@@ -67,13 +67,13 @@ conductor_keys = _table(  # public halves; credentials of a group's clouds are s
     _time("created_at", null=False),
 )
 
-# -- who may come in --
+# -- access --
 
 tokens = _table(
     "tokens",
     _key("id"),
     _text("name"),
-    _text("hash"),  # of the secret half, which nobody keeps
+    _text("hash"),  # of the secret half, which is stored nowhere
     _text("role"),  # admin, operator, viewer
     _json("teams"),  # null: not limited to teams
     _text("created_by"),
@@ -96,14 +96,14 @@ stemcells = _table(  # the catalogue; what a cloud made of one is an object of k
     _time("created_at", null=False),
 )
 
-# -- wishes --
+# -- deployments --
 
 deployments = _table(
     "deployments",
     _key(),
     _text("manifest"),
     _number("config_id"),
-    _number("serial", 1),  # +1 with every accepted wish
+    _number("serial", 1),  # +1 with every accepted request
     _flag("resurrection"),
     _time("created_at", null=False),
     _time("updated_at", null=False),
@@ -118,10 +118,10 @@ instance_groups = _table(
 )
 
 # state of a server group:
-#   intended   the row exists, the cloud was or will be asked
+#   intended   the row exists, the create call was or will be made
 #   live       the cloud answered (on clouds that only reserve: reserved)
-#   missing    the cloud says that it is gone, although we did not delete it
-#   deleting   no VM of ours is in it any more, the cloud was or will be asked
+#   missing    the cloud does not have it, although we did not delete it
+#   deleting   no VM of ours is in it any more, the delete call was or will be made
 #   gone       deleted
 server_groups = _table(
     "server_groups",
@@ -173,7 +173,7 @@ nodes = _table(
     _json("problem"),
     _time("created_at", null=False),
     _time("updated_at", null=False),
-    _flag("enrolled"),  # made by somebody else: of no deployment (""), its name is its instance group
+    _flag("enrolled"),  # not created by us: of no deployment (""), its name is its instance group
     sa.UniqueConstraint("deployment", "instance_group", "index"),
 )
 
@@ -187,7 +187,7 @@ sa.Index("addresses_by_node", addresses.c.node)
 #   live       the cloud answered with `cid`
 #   unknown    the call timed out or its process died; find(kind, mark) settles it
 #   kept       a disk that no node uses any more, held for the undo window
-#   deleting   the cloud was or will be asked to delete it
+#   deleting   the delete call was or will be made
 #   gone       certainly not there; with `tombstone`: never found, so an object with this mark is an orphan
 objects = _table(
     "objects",
@@ -206,7 +206,7 @@ objects = _table(
     _time("created_at", null=False),
     _time("doubt_since"),
     _time("ended_at"),
-    _text("director", null=True),  # whose it is, where several callers share one ledger; null: this Director's
+    _text("director", null=True),  # the BOSH caller that it belongs to; null: this Director
     _text("server_group", null=True),  # CID of the group that a VM was made for, in such a ledger
     sa.Index("objects_by_cloud", "cloud", "kind", "state"),
     sa.Index("objects_by_node", "node"),
@@ -216,7 +216,7 @@ objects = _table(
     sa.Index("objects_by_server_group", "server_group"),
 )
 
-facts = _table(  # what clouds said, dated; `wanted_at` > `at` asks a conductor to look again
+facts = _table(  # answers of clouds, dated; `wanted_at` > `at`: a conductor must look again
     "facts",
     _key("cloud"),
     _key("what"),
@@ -327,7 +327,7 @@ conductors = _table(
     _real("weight", 1.0),
     _real("ttl_s", 10.0),  # given up after so much silence
     _text("ring", default="probed"),
-    _json("flows"),  # what its release can run; null: it does not say
+    _json("flows"),  # that its release can run; null: unknown
 )
 
 # -- single-writer domains --
@@ -359,7 +359,7 @@ cleanups = _table(  # one run: a survey, and at most one sweep of the plan that 
     sa.Column("survey_task", _BigId, nullable=True),
     sa.Column("sweep_task", _BigId, nullable=True),
     _time("created_at", null=False),
-    _text("notified", default=""),  # what the hook was told last: "", planned, swept
+    _text("notified", default=""),  # the last state that the hook received: "", planned, swept
     _number("notices"),  # tries of the notice that is due
 )
 
@@ -416,7 +416,7 @@ suspects = _table(  # the mark before the sweep: since when each object has been
     _time("created_at"),
     _time("since", null=False),
     _flag("doomed"),
-    _flag("pinned"),  # somebody said undo: never deleted by a cleanup
+    _flag("pinned"),  # undo has saved it: never deleted by a cleanup
     sa.Column("cleanup", _BigId, nullable=False),  # the last survey that saw it
 )
 
@@ -448,6 +448,6 @@ bosh_groups = _table(
     _time("expires", null=False),
 )
 
-registry_settings = _table(  # what an agent of api_version 1 is told about itself
+registry_settings = _table(  # settings that an agent of api_version 1 reads
     "registry_settings", _key("instance"), _text("settings"), _time("updated_at", null=False)
 )

@@ -1,6 +1,6 @@
-"""What the present caller may see: set once per request, and asked by every view that shows deployments or theirs.
+"""What the caller of this request may see: set once per request, and read by every view that shows deployments.
 
-Outside a request, and for callers who are not limited to teams, everything is visible.
+Outside a request, and for callers that are not limited to teams, everything is visible.
 """
 
 from __future__ import annotations
@@ -15,46 +15,48 @@ import sqlalchemy as sa
 from coterie.ledger.tables import events, ownerships, tasks
 
 
-class Sight(NamedTuple):
+class Visibility(NamedTuple):
+    """`caller`: the name under which tasks of no deployment are requested."""
+
     teams: frozenset[str]
-    who: str
+    caller: str
 
 
-_SIGHT: ContextVar[Sight | None] = ContextVar("sight", default=None)
+_VISIBILITY: ContextVar[Visibility | None] = ContextVar("visibility", default=None)
 
 
 @contextmanager
-def limited_to(sight: Sight | None) -> Iterator[None]:
-    before = _SIGHT.set(sight)
+def limit_to(visibility: Visibility | None) -> Iterator[None]:
+    before = _VISIBILITY.set(visibility)
     try:
         yield
     finally:
-        _SIGHT.reset(before)
+        _VISIBILITY.reset(before)
 
 
-def limited() -> bool:
-    return _SIGHT.get() is not None
+def is_limited() -> bool:
+    return _VISIBILITY.get() is not None
 
 
 def visible(deployment: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """For a column with the name of a deployment: whether the caller's teams own it."""
-    sight = _SIGHT.get()
-    if sight is None:
+    visibility = _VISIBILITY.get()
+    if visibility is None:
         return sa.true()
-    owned = sa.select(ownerships.c.deployment).where(ownerships.c.team.in_(sorted(sight.teams)))
+    owned = sa.select(ownerships.c.deployment).where(ownerships.c.team.in_(sorted(visibility.teams)))
     return deployment.in_(owned)
 
 
 def visible_task() -> sa.ColumnElement[bool]:
-    """A task of a visible deployment, or one that the caller asked for and that belongs to none."""
-    sight = _SIGHT.get()
-    if sight is None:
+    """A task of a visible deployment, or one of no deployment that the caller requested."""
+    visibility = _VISIBILITY.get()
+    if visibility is None:
         return sa.true()
-    mine = sa.and_(tasks.c.deployment.is_(None), tasks.c.requested_by == sight.who)
+    mine = sa.and_(tasks.c.deployment.is_(None), tasks.c.requested_by == visibility.caller)
     return sa.or_(visible(tasks.c.deployment), mine)
 
 
 def visible_event() -> sa.ColumnElement[bool]:
-    if _SIGHT.get() is None:
+    if _VISIBILITY.get() is None:
         return sa.true()
     return events.c.task.in_(sa.select(tasks.c.id).where(visible_task()))

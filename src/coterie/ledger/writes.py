@@ -65,7 +65,7 @@ def apply(tx: Tx, writes: Iterable[Write], at: float) -> None:
             row[f"v_{name}"] = at + value.seconds if type(value) is After else value
         shapes.setdefault(shape, []).append(row)
     for shape in sorted(shapes):
-        # Rows are locked in the order of their keys, whoever commits: two conductors cannot wait for each other.
+        # Every commit locks rows in the order of their keys: two conductors cannot wait for each other.
         key = [f"k_{name}" for name in shape[2]]
         shapes[shape].sort(key=partial(_key_of, key))
         tx.execute(_statement(*shape), shapes[shape])

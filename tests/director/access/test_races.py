@@ -64,7 +64,7 @@ def test_a_deploy_that_is_not_accepted_takes_no_name(working: Office, person: Ma
     told = person("operator", "blue").send("PUT", "/v1/deployments/web", {**WISH, "plan": "another"})
     assert told.status == 412, told.text
     with working.ledger.read() as tx:
-        assert ownerships.unused(tx, "web")
+        assert ownerships.is_unused(tx, "web")
 
 
 def test_a_deployment_that_went_to_another_team_while_one_plans_is_not_deleted(

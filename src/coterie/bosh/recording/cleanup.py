@@ -62,7 +62,7 @@ def _read_records(context: CallContext) -> tuple[list[ObjectRow], set[str]]:
     """All rows of this caller, and the intents that a running call works on."""
     with context.local_ledger.open_existing().read() as tx:
         rows = objects.of_caller(tx, context.cloud, context.director)
-        busy, building = leases.living(tx), bosh_groups.busy(tx, context.cloud, context.director)
+        busy, building = leases.list_held(tx), bosh_groups.busy(tx, context.cloud, context.director)
     return rows, {row.intent for row in rows if context.claim_key(row.kind, row.intent, row.ref) in busy} | building
 
 

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from coterie.errors import Forbidden
-from coterie.ledger.visibility import Sight, limited_to
+from coterie.ledger.visibility import Visibility, limit_to
 
 ROLES = ("viewer", "operator", "admin")  # each may do what those before it may
 
@@ -29,8 +29,8 @@ class Caller:
         return ROLES.index(self.role) >= ROLES.index(role)
 
     @property
-    def sight(self) -> Sight | None:
-        return None if self.teams is None or self.role == "admin" else Sight(self.teams, self.name)
+    def visibility(self) -> Visibility | None:
+        return None if self.teams is None or self.role == "admin" else Visibility(self.teams, self.name)
 
 
 _CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
@@ -40,7 +40,7 @@ _CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 def acting(caller: Caller) -> Iterator[None]:
     before = _CALLER.set(caller)
     try:
-        with limited_to(caller.sight):
+        with limit_to(caller.visibility):
             yield
     finally:
         _CALLER.reset(before)

@@ -57,7 +57,7 @@ def require(caller: Caller, method: str, path: str) -> None:
             why=f"that takes the role {rule.role}, and this is {caller.role}",
             remedy=f"ask an admin, or for a token: coterie tokens create NAME --role {rule.role}",
         )
-    if rule.whole and caller.sight is not None:
+    if rule.whole and caller.visibility is not None:
         raise Forbidden(
             f"{caller.name} may not {method} {path}",
             why="it concerns the deployments of every team, and this is limited to some",

@@ -17,7 +17,7 @@ def require_own(ledger: Ledger, deployment: str) -> None:
 def still_own(tx: Tx, deployment: str) -> None:
     """The same, inside the transaction that changes it."""
     caller = present()
-    if caller.sight is not None and ownerships.team_of(tx, deployment) not in caller.sight.teams:
+    if caller.visibility is not None and ownerships.team_of(tx, deployment) not in caller.visibility.teams:
         raise _not_yours(caller, deployment)
 
 
@@ -46,20 +46,20 @@ def _team_for(tx: Tx, deployment: str, wanted: str | None) -> str | None:
     caller, team = present(), ownerships.team_of(tx, deployment)
     if team is not None and wanted not in (None, team):
         require("admin", f"move deployment {deployment} to another team")
-    if caller.sight is None or team is not None:
+    if caller.visibility is None or team is not None:
         return wanted
-    if wanted is None and len(caller.sight.teams) == 1:
-        return next(iter(caller.sight.teams))
-    if wanted not in caller.sight.teams:
+    if wanted is None and len(caller.visibility.teams) == 1:
+        return next(iter(caller.visibility.teams))
+    if wanted not in caller.visibility.teams:
         raise UsageError(
             f"which team shall deployment {deployment} belong to?",
-            remedy=f"say --team, one of: {', '.join(sorted(caller.sight.teams)) or 'none of yours'}",
+            remedy=f"say --team, one of: {', '.join(sorted(caller.visibility.teams)) or 'none of yours'}",
         )
     return wanted
 
 
 def _own_or_new(tx: Tx, deployment: str) -> None:
-    if present().sight is not None and not ownerships.unused(tx, deployment):
+    if present().visibility is not None and not ownerships.is_unused(tx, deployment):
         still_own(tx, deployment)
 
 

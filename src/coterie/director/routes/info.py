@@ -12,7 +12,7 @@ from coterie.director.context import Here
 from coterie.director.http.reply import Json, Resource
 from coterie.director.routes.noun import noun
 from coterie.ledger.views import tasks
-from coterie.ledger.visibility import limited
+from coterie.ledger.visibility import is_limited
 
 router = noun("director", "/v1")
 
@@ -60,7 +60,7 @@ def info(office: Here) -> Json:
         "local": office.local,
         "pid": os.getpid(),
         "unfinished": [{key: task[key] for key in ("id", "kind", "deployment", "state")} for task in unfinished],
-        "resumed": [] if limited() else office.resumed,
+        "resumed": [] if is_limited() else office.resumed,
     }
 
 

@@ -10,7 +10,7 @@ from coterie.director.services import clouds, sealing
 from coterie.director.services.request_models import DeployWish, PlanWish
 from coterie.errors import Conflict, InvalidDocument, UsageError
 from coterie.ledger.views import deployments, nodes, objects, tasks
-from coterie.ledger.visibility import limited
+from coterie.ledger.visibility import is_limited
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
@@ -28,7 +28,7 @@ def plan(office: Office, wish: PlanWish) -> Plan:
             "a plan needs either a manifest or a deployment to delete",
             remedy="send `manifest`, or `deployment` with `delete: true`",
         )
-    name = _named(wish) if limited() else None
+    name = _named(wish) if is_limited() else None
     if name is not None:
         teams.require_own_or_new(office.ledger, name)
     return start.plan(office.ledger, _request(office, wish))
@@ -115,7 +115,7 @@ def grant(office: Office, cloud: str, user: str, groups: bool) -> int:
 
 
 def audit(office: Office, deployment: str | None) -> dict[str, Any]:
-    if limited() and deployment is None:
+    if is_limited() and deployment is None:
         raise UsageError("which deployment?", remedy="name one: the audit of all is not for a single team")
     if deployment is not None:
         with office.ledger.read() as tx:

@@ -1,4 +1,4 @@
-"""Deployments: the wish in force, and the rows that a new wish brings with it."""
+"""Deployments: the manifest in force, and the rows that a new one brings with it."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def resurrecting(tx: Tx) -> list[str]:
 
 
 def lock(tx: Tx, name: str) -> DeploymentRow | None:
-    """Hold the deployment for this transaction and make sure that no task works on it."""
-    row = _held(tx, name)
+    """Lock the deployment for this transaction and make sure that no task works on it."""
+    row = _lock_row(tx, name)
     query = sa.select(tasks.c.id).where(tasks.c.deployment == name, tasks.c.state.in_(("running", "cancelling")))
     running = tx.execute(query).scalar()
     if running is not None:
@@ -85,8 +85,8 @@ def lock(tx: Tx, name: str) -> DeploymentRow | None:
     return row
 
 
-def _held(tx: Tx, name: str) -> DeploymentRow | None:
-    """A name that has no row yet is held as well: of two who want it, the second sees what the first made of it."""
+def _lock_row(tx: Tx, name: str) -> DeploymentRow | None:
+    """Lock a name also before it has a row: of two requests for it, the second one sees what the first one stored."""
     if tx.dialect.name == "postgresql":
         tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK, sa.func.hashtext(name))))
     row = tx.execute(sa.select(*_ROW).where(deployments.c.name == name).with_for_update()).first()
@@ -94,7 +94,7 @@ def _held(tx: Tx, name: str) -> DeploymentRow | None:
 
 
 def save(tx: Tx, name: str, *, manifest: str, config_id: int, resurrection: bool) -> None:
-    """Store the wish. Two first deployments of one name at once: the key lets one of them win."""
+    """Store the manifest. Of two first deployments of one name at once, the key lets one succeed."""
     values: dict[str, Any] = {"manifest": manifest, "config_id": config_id, "resurrection": resurrection}
     changed = (
         deployments.update()
@@ -115,7 +115,7 @@ def stop_resurrection(tx: Tx, name: str) -> None:
 
 
 def forget_if_empty(tx: Tx, name: str) -> bool:
-    """Drop the wish of a deployment whose nodes are all gone."""
+    """Drop a deployment whose nodes are all gone."""
     if tx.execute(sa.select(nodes.c.uuid).where(nodes.c.deployment == name).limit(1)).first() is not None:
         return False
     ids = sa.select(instance_groups.c.id).where(instance_groups.c.deployment == name)
@@ -165,7 +165,7 @@ def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]
 
 
 def abandon(tx: Tx, name: str) -> None:
-    """Forget the wish, its nodes and its unfinished work; what clouds hold of it stays in the ledger, needed by nobody.
+    """Forget the deployment, its nodes and its unfinished work; what clouds hold of it stays in the ledger, unused.
 
     Its steps end under a new epoch, so that a conductor that still runs one has its result refused.
     """
@@ -180,7 +180,7 @@ def abandon(tx: Tx, name: str) -> None:
 
 
 def _abandon_addresses(tx: Tx, name: str) -> None:
-    """An address is given to nobody while a VM that was left behind may answer at it."""
+    """An address is not given out while a VM that was left behind may answer at it."""
     manned = sa.select(objects.c.node).where(
         objects.c.deployment == name, objects.c.kind == "vm", objects.c.state != "gone", objects.c.node.is_not(None)
     )

@@ -1,4 +1,4 @@
-"""Enrolled nodes: machines that somebody else made. They have no objects and no deployment, only a row of their own."""
+"""Enrolled nodes: machines that we did not create. They have no objects and no deployment, only a row of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_DEPLOYMENT = ""
 
 
 def hold(tx: Tx, cloud: str) -> None:
-    """Two who enroll in one cloud at once come one after the other, so that none can take what the other has."""
+    """Serialise enrolments in one cloud, so that two requests cannot take the same machine."""
     tx.execute(sa.select(clouds.c.name).where(clouds.c.name == cloud).with_for_update())
 
 
@@ -34,7 +34,7 @@ def named(tx: Tx, name: str) -> bool:
 
 
 def add(tx: Tx, uuid: str, name: str, *, cloud: str, cid: str, group: str | None) -> None:
-    """It is there, and so up until the next look knows better."""
+    """It is there, and so up until the next look."""
     values = {
         "uuid": uuid,
         "deployment": NO_DEPLOYMENT,

@@ -21,7 +21,7 @@ class Event(NamedTuple):
 
 
 def forget_before(tx: Tx, moment: float, most: int) -> int:
-    """Drop old events that belong to no task, such as who did what; how many."""
+    """Drop old events that belong to no task, such as the audit; how many."""
     old = sa.select(events.c.id).where(events.c.task.is_(None), events.c.at < moment).order_by(events.c.id).limit(most)
     return tx.execute(events.delete().where(events.c.id.in_(old))).rowcount
 

@@ -1,4 +1,4 @@
-"""What the ledger can witness about marks: the rows behind them, who needs them, and which it has not seen."""
+"""What the ledger says about marks: the rows behind them, what needs them, and which of them a survey did not see."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def records(tx: Tx, cloud: str, intents: Sequence[str]) -> dict[str, MarkRecord]
     return {record.intent: record for record in _read(tx, cloud, things, groups)}
 
 
-def unseen(tx: Tx, cleanup: int, cloud: str, kind: str, before: float, after: str, limit: int) -> list[MarkRecord]:
+def list_unseen(tx: Tx, cleanup: int, cloud: str, kind: str, before: float, after: str, limit: int) -> list[MarkRecord]:
     """Rows that may be in the cloud, were there before the survey began, and that it did not see; by intent."""
     seen = sa.select(sightings.c.intent).where(
         sightings.c.cleanup == cleanup, sightings.c.cloud == cloud, sightings.c.kind == kind
@@ -93,9 +93,9 @@ def _groups() -> sa.Select[Any]:
     of_group = server_group_users.c.server_group == server_groups.c.intent
     # Named, not `*`: a conductor's role may not read the manifest beside it.
     deployed = sa.exists(deployments.c.name).where(deployments.c.name == server_groups.c.deployment)
-    wished = sa.exists().where(of_group) & deployed
+    in_use = sa.exists().where(of_group) & deployed
     held = sa.exists().where(nodes.c.server_group == server_groups.c.intent)
-    return sa.select(*[server_groups.c[name] for name in names], wished.label("wished"), held.label("held"))
+    return sa.select(*[server_groups.c[name] for name in names], in_use.label("in_use"), held.label("held"))
 
 
 def _read(tx: Tx, cloud: str, things: Sequence[Any], groups: Sequence[Any]) -> list[MarkRecord]:
@@ -134,7 +134,7 @@ def _user(row: Any, refs: set[str], moving: bool) -> str | None:
 
 
 def _group(row: Any, busy: Mapping[str, int]) -> MarkRecord:
-    user = f"deployment {row.deployment}" if row.wished or row.held else None
+    user = f"deployment {row.deployment}" if row.in_use or row.held else None
     state = "live" if row.state == "missing" else row.state
     return MarkRecord(
         row.intent,
@@ -168,7 +168,7 @@ def _images_in_use(tx: Tx, cloud: str) -> tuple[set[str], bool]:
     return refs, tx.execute(moving).first() is not None
 
 
-def sighted(tx: Tx, cleanup: int, cloud: str, kind: str, intents: Sequence[str]) -> set[str]:
+def find_sighted(tx: Tx, cleanup: int, cloud: str, kind: str, intents: Sequence[str]) -> set[str]:
     """Of these, the ones that the survey has seen on an earlier page: lists shift while they are read."""
     query = sa.select(sightings.c.intent).where(
         sightings.c.cleanup == cleanup,

@@ -1,4 +1,4 @@
-"""Facts: what clouds said about themselves, dated. Wanting one is a row too, answered by a conductor of the site."""
+"""Facts: answers of clouds about themselves, dated. A question is a row too, answered by a conductor of the site."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
     """Ask for a fresh answer; the moment of asking, which the answer's date must reach."""
     at: float = tx.execute(sa.select(now())).scalar_one()
     present = clouds.get(tx, cloud.name)
-    # Who asks may want another group's conductor to answer; the properties are the configured ones all the same.
+    # A question may name another conductor group; the properties are the configured ones all the same.
     known = present is not None and replace(present, conductor_group=cloud.conductor_group) == cloud
     asked = {
         "question": question,
@@ -56,7 +56,7 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
 
 
 def _forget_old(tx: Tx, cloud: str, what: str) -> None:
-    """The same asked of a cloud that was configured otherwise: properties sealed anew make every such question new."""
+    """Drop old questions about earlier configurations: properties that are sealed anew give a question a new name."""
     alike = facts.c.what.startswith(what.partition(":")[0] + ":", autoescape=True)
     old = sa.and_(facts.c.what != what, facts.c.wanted_at < now() - _OLD_S)
     tx.execute(facts.delete().where(facts.c.cloud == cloud, alike, old))
@@ -90,8 +90,8 @@ def _take(tx: Tx, holder: str, lease_s: float, cloud: str, what: str) -> Wanted 
 
 
 def answer(tx: Tx, holder: str, wanted: Wanted, asked_at: float, data: Any, error: dict[str, Any] | None) -> None:
-    """`asked_at`: the database's time before the cloud was asked, so that no answer looks fresher than it is."""
-    # Who asked again meanwhile is not answered by this, and its next answer needs the properties still.
+    """`asked_at`: the database's time before the cloud was called, so that no answer looks fresher than it is."""
+    # If the question was repeated after we began, keep `properties` for its next answer.
     kept = sa.case((facts.c.wanted_at > asked_at, facts.c.properties), else_=sa.null())
     tx.execute(
         facts.update()
@@ -119,7 +119,7 @@ def get(tx: Tx, cloud: str, what: str) -> Fact | None:
 
 
 def open_questions(tx: Tx, share: Share) -> bool:
-    """Whether anything in our reach waits for somebody to ask: a cheap look before a write transaction."""
+    """Whether any question in our reach is open: a cheap look before a write transaction."""
     return tx.execute(sa.select(facts.c.cloud).where(_OPEN, share.reach(facts)).limit(1)).first() is not None
 
 

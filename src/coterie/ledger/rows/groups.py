@@ -1,4 +1,4 @@
-"""Server groups: one row per logical group and cloud; the row is there before the cloud is asked."""
+"""Server groups: one row per logical group and cloud; the row is there before the cloud is called."""
 
 from __future__ import annotations
 

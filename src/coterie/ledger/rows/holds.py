@@ -1,4 +1,4 @@
-"""Leases that a deletion shares with creation: who is about to use a thing, and who is about to remove it.
+"""Leases between deletions and creations: which task is about to use a thing, and which is about to remove it.
 
 Both sides lock the same row, so that exactly one of them sees the other. A hold counts as long as the task that took
 it has not ended, and for no longer than its lease.
@@ -33,7 +33,7 @@ def take(tx: Tx, name: str, task: int, lease_s: float) -> int | None:
 
 
 def refuse_held(tx: Tx, name: str) -> None:
-    """Called by whoever is about to use it, in the transaction that says so."""
+    """Raise Conflict while a cleanup holds it. To be called in the transaction that is going to use it."""
     domain = f"hold:{name}"
     insert_or_leave(tx, domains, {"domain": domain})
     held = domains.c.holder.is_not(None) & (domains.c.expires >= now())
@@ -50,7 +50,7 @@ def refuse_held(tx: Tx, name: str) -> None:
 
 
 def pace(tx: Tx, cloud: str, every_s: float) -> float:
-    """Reserve the next moment at which this cloud may be asked for a deletion; how many seconds from now it is."""
+    """Reserve the next moment for a deletion in this cloud; how many seconds from now it is."""
     domain = f"pace:{cloud}"
     insert_or_leave(tx, domains, {"domain": domain})
     query = sa.select(now(), domains.c.expires).where(domains.c.domain == domain).with_for_update()

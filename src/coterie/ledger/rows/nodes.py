@@ -1,4 +1,4 @@
-"""Nodes: the machines under management, and what a step needs to know of one."""
+"""Nodes: the machines under management."""
 
 from __future__ import annotations
 

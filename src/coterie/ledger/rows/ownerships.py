@@ -17,8 +17,8 @@ def teams_of(tx: Tx, deployments: list[str]) -> dict[str, str]:
     return {row.deployment: row.team for row in rows}
 
 
-def unused(tx: Tx, deployment: str) -> bool:
-    """Whether nothing has ever had this name: then whoever takes it inherits nothing of somebody else's."""
+def is_unused(tx: Tx, deployment: str) -> bool:
+    """Whether nothing has ever had this name: then its new owner inherits nothing from another one."""
     traces = (
         sa.select(ownerships.c.deployment).where(ownerships.c.deployment == deployment),
         sa.select(deployments.c.name).where(deployments.c.name == deployment),
@@ -29,7 +29,7 @@ def unused(tx: Tx, deployment: str) -> bool:
 
 
 def assign(tx: Tx, deployment: str, team: str | None) -> None:
-    """None: nobody's, so that only callers without a limit see it."""
+    """None: of no team, so that only callers without a limit see it."""
     if team is None:
         tx.execute(ownerships.delete().where(ownerships.c.deployment == deployment))
         return

@@ -11,7 +11,7 @@ from coterie.errors import NotFound
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import cloud_configs, clouds, facts, nodes
 from coterie.ledger.views.page import Page, Row, Slice, fetch, when
-from coterie.ledger.visibility import limited
+from coterie.ledger.visibility import is_limited
 
 
 def page(tx: Tx, part: Slice) -> Page:
@@ -28,7 +28,7 @@ def one(tx: Tx, name: str) -> Row:
 
 
 def known(tx: Tx, cloud: str) -> dict[str, Row]:
-    """The newest that the cloud said on each subject, with when it said so."""
+    """The newest answer of the cloud on each subject, with its time."""
     said = (
         sa.select(facts.c.what, facts.c.at, facts.c.data, facts.c.error)
         .where(facts.c.cloud == cloud, facts.c.at.is_not(None))
@@ -39,7 +39,7 @@ def known(tx: Tx, cloud: str) -> dict[str, Row]:
         what.partition(":")[0]: {"at": when(at), "data": data, "error": error}
         for what, at, data, error in tx.execute(said)
         # The other subjects name VMs and groups of every deployment.
-        if not limited() or what.partition(":")[0] == "check"
+        if not is_limited() or what.partition(":")[0] == "check"
     }
 
 

@@ -1,4 +1,4 @@
-"""Conductor groups: who is in each, what depends on it, and what nobody could run."""
+"""Conductor groups: the conductors in each, what depends on it, and what none of them could run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows are in which state: for the metrics page and for those who ask whether anything is going on."""
+"""How many rows are in which state: for the metrics page, and to find out whether any work is under way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deployments as the API shows them: the wish, how its nodes are, and the task that works on it."""
+"""Deployments as the API shows them: the manifest, the states of its nodes, and the task that works on it."""
 
 from __future__ import annotations
 

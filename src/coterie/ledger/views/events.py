@@ -1,4 +1,4 @@
-"""Events as the API shows them: pages, and tails for those who follow."""
+"""Events as the API shows them: pages, and tails for clients that follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fleet in numbers: who is heard of, which steps and nodes nobody serves. For the metrics page."""
+"""The fleet in numbers: age of heartbeats, steps and nodes that no conductor serves. For the metrics page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.ring.members import fold
 
 
 def heartbeat_ages(tx: Tx) -> Counts:
-    """Seconds since each conductor was heard of, by name and group."""
+    """Seconds since the heartbeat of each conductor, by name and group."""
     age = (now() - conductors.c.heartbeat).label("age")
     query = sa.select(conductors.c.name, conductors.c.conductor_group, age).order_by(conductors.c.name)
     return {(str(name), str(group)): max(0.0, float(found)) for name, group, found in tx.execute(query)}

@@ -24,7 +24,7 @@ _seen_state = sa.case((_drifted, "drifted"), else_=server_groups.c.state)
 
 
 def page(tx: Tx, part: Slice, *, state: str | None = None, **wanted: str | None) -> Page:
-    """Filters: deployment, cloud, name, state. Those that are gone are shown only when asked for."""
+    """Filters: deployment, cloud, name, state. Those that are gone are shown only with state=gone."""
     query = matching(_all(), {server_groups.c[name]: value for name, value in wanted.items()})
     query = query.where(_seen_state == state if state else _seen_state != "gone")
     found = fetch(tx, query, _KEYS, part)
@@ -69,7 +69,7 @@ def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
 
 
 def _remedy(row: Row, moves_members: bool) -> str:
-    """By what the ledger knows. What has drifted only the cloud can tell, so there a fresh look is worth it."""
+    """By the rows alone. Whether a group still drifts only the cloud can say: there a fresh look is worth it."""
     if row["state"] == "drifted":
         return f"`coterie groups show {row['name']}` tells what is wrong, and what to do"
     found = remedy(row["state"], moves_members=moves_members, adopted=row["adopted"])
@@ -77,7 +77,7 @@ def _remedy(row: Row, moves_members: bool) -> str:
 
 
 def _movers(tx: Tx, clouds: Iterable[str]) -> set[str]:
-    """Those clouds that last said that living VMs can change their group."""
+    """Clouds whose last answer was that running VMs can change their group."""
     return {cloud for cloud in sorted(clouds) if moves_members(tx, cloud)}
 
 

@@ -1,4 +1,4 @@
-"""Whether a name that somebody lists by is, or was, one of ours: a list that is empty for a typing error is a lie."""
+"""Whether a name in a filter is, or was, one of ours: an empty list must not hide a typing error."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Page(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """The part of a list that a caller asks for."""
+    """The part of a list that a caller requests."""
 
     limit: int = 100
     cursor: str | None = None

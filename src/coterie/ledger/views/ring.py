@@ -1,4 +1,4 @@
-"""What rings need to know of nodes: the uuid, the group in force and the driver."""
+"""The columns of nodes that rings need: the uuid, the group in force and the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why steps of a task wait, computed when asked and never stored."""
+"""Why steps of a task wait, computed on request and never stored."""
 
 from __future__ import annotations
 

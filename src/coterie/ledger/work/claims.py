@@ -1,7 +1,7 @@
 """Claims: the ready steps that the ring gives to one conductor, taken by lease. A claim raises the step's epoch.
 
-Who owns a step is computed when it is claimed and stored nowhere, so a join or a leave rewrites no row. Two conductors
-that see different fleets for a moment may pick the same step; one of them gets it.
+The owner of a step is computed when it is claimed and stored nowhere, so a join or a leave rewrites no row. Two
+conductors that see different fleets for a moment may pick the same step; one of them gets it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Claims:
             last = page[-1].id
 
     def take(self, tx: Tx, limit: int, chosen: Sequence[int] | None, besides: Sequence[str] = ()) -> list[Claim]:
-        """Take what was chosen, as far as nobody was faster; without a choice, up to `limit` of what is ready."""
+        """Take what was chosen and is still free; without a choice, up to `limit` of what is ready."""
         if chosen is None:
             _keep_order(tx)
             rows = tx.execute(self._any, {"b_limit": limit, "b_owner": self._owner, "b_besides": besides}).all()

@@ -1,4 +1,4 @@
-"""Conductors: who is alive by the database's clock, and what becomes of the work of those who are not."""
+"""Conductors: which are alive by the database's clock, and where the work of the dead ones goes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def owner(name: str, incarnation: str) -> str:
 
 
 def beat(tx: Tx, name: str, incarnation: str) -> bool:
-    """Renew the lease; False when somebody else holds this name or the fleet has given us up."""
+    """Renew the lease; False when another process holds this name, or the fleet has struck us out."""
     return tx.execute(_BEAT, {"b_name": name, "b_incarnation": incarnation}).rowcount == 1
 
 
@@ -92,7 +92,7 @@ def drain(tx: Tx, name: str, incarnation: str) -> None:
 def leave(tx: Tx, name: str, incarnation: str) -> None:
     tx.execute(conductors.delete().where(_this(name, incarnation)))
     me = owner(name, incarnation)
-    # Only who leaves in good order gives its domains back; after a death their leases have to run out.
+    # Only a conductor that leaves in good order gives its domains back; after a death their leases have to run out.
     tx.execute(domains.update().where(domains.c.holder == me).values(holder=None))
     _hand_over(tx, me)
 
@@ -108,12 +108,12 @@ def fingerprint(tx: Tx) -> tuple[Any, ...]:
 
 
 def fleet(tx: Tx) -> Fleet:
-    """Everybody who was not struck out yet: what conductors build their rings of."""
+    """All conductors that were not struck out yet: conductors build their rings of these."""
     return Fleet(_member(row) for row in tx.execute(_MEMBERS))
 
 
 def living(tx: Tx) -> Fleet:
-    """Who is alive at this moment: for those who ask when nobody may be left to strike out the dead."""
+    """Those alive at this moment: for readers that cannot rely on a conductor to strike out the dead."""
     return Fleet(_member(row) for row in tx.execute(_MEMBERS.where(sa.not_(_IS_SILENT))))
 
 

@@ -1,4 +1,4 @@
-"""Single-writer domains: who may write one now, and the changes that wait for it."""
+"""Single-writer domains: which process may write one now, and the changes that wait for it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def renew(tx: Tx, domain: str, holder: str, epoch: int, lease_s: float) -> bool:
 
 
 def waiting(tx: Tx, domain: str, patience_s: float) -> list[tuple[int, dict[str, Any]]]:
-    """What is still wanted: whoever submitted a change before that has given up, or died."""
+    """The changes to make, oldest first; those older than `patience_s` are dropped: their submitters have given up."""
     stale = changes.delete().where(changes.c.domain == domain, changes.c.created_at < now() - patience_s)
     tx.execute(stale)
     query = (

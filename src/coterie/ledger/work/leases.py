@@ -30,11 +30,11 @@ def release(tx: Tx, key: str, holder: str) -> None:
 
 
 def holds(tx: Tx, key: str, holder: str) -> bool:
-    """Whether nobody took it over meanwhile."""
+    """Whether no other holder took it over meanwhile."""
     query = sa.select(leases.c.key).where(leases.c.key == key, leases.c.holder == holder)
     return tx.execute(query.with_for_update()).first() is not None
 
 
-def living(tx: Tx) -> frozenset[str]:
+def list_held(tx: Tx) -> frozenset[str]:
     """Keys of all work that is under way now."""
     return frozenset(tx.execute(sa.select(leases.c.key).where(leases.c.expires >= now())).scalars())

@@ -21,7 +21,7 @@ class Share:
         return self._me is not None
 
     def holds(self, group: str, driver: str | None, key: str, flow: str | None = None) -> bool:
-        """Whether the ring gives us this key. Not asked where `whole` says that everything in reach is ours."""
+        """Whether the ring gives us this key. Not needed where `whole` says that everything in reach is ours."""
         return self._fleet.table(group, driver, flow).owner(key) is self._me
 
     def reach(self, table: sa.Table) -> sa.ColumnElement[bool]:

@@ -62,7 +62,7 @@ class Outcome:
     events: list[Event] = field(default_factory=list)
 
 
-DEADLINE_S = 4 * 3600.0  # from its first claim: what waits for its turn is not late
+DEADLINE_S = 4 * 3600.0  # from its first claim: a step that waits to be claimed is not late
 
 CLAIMED = (  # what a claim is made of
     steps.c.id,
@@ -153,7 +153,7 @@ def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
 
 
 def last_wish(tx: Tx, node: str) -> dict[str, Any] | None:
-    """What the last step that made or changed this node was told; None when none is remembered."""
+    """The data of the last step that created or changed this node; None when there is none."""
     query = sa.select(steps.c.data).where(steps.c.node == node).order_by(steps.c.id.desc()).limit(20)
     return next((data for data in tx.execute(query).scalars() if data and "wish" in data), None)
 

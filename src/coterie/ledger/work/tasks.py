@@ -143,7 +143,7 @@ def cancel(tx: Tx, task: int) -> bool:
 
 
 def end(tx: Tx, task: int) -> None:
-    """Called when every stage has ended: sum up, and say it."""
+    """End a task whose stages have all ended: store a report, and an event."""
     row = tx.execute(sa.select(tasks).where(tasks.c.id == task).with_for_update()).one()
     if row.state not in ("running", "cancelling"):
         return
