@@ -49,7 +49,8 @@ def sweep_stages(tx: Tx, items: Sequence[Row], options: Options, started: dict[s
     rest = [item for item in items if not (_is_node(item) and item["deployment"] in started)]
     written = [item for item in rest if item["action"] in ("close", "reclaim")]
     parts = [("settle", written)]
-    parts += [(kind, [i for i in rest if i["kind"] == kind and i["action"] in ("delete", "retire")]) for kind in DELETION_ORDER]
+    deletions = [item for item in rest if item["action"] in ("delete", "retire")]
+    parts += [(kind, [item for item in deletions if item["kind"] == kind]) for kind in DELETION_ORDER]
     present = clouds.all_clouds(tx)
     stages: list[NewStage] = []
     for name, part in parts:

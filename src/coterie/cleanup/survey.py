@@ -5,22 +5,19 @@ What is in use or foreign is only counted, so memory depends on what is wrong, n
 
 from __future__ import annotations
 
-from typing import Any
-from coterie.cpi.contract import CpiError, SurveyPage
-from coterie.engine.flow import Done, Flow, Move, Next
-from coterie.errors import CoterieError
-from coterie.ledger.rows import cleanups, deletion_candidates, evidence
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
 from coterie.cleanup.findings import Finding, judge, judge_absent
-from coterie.cpi.contract import CloudObject, Kind, Mark
-from coterie.engine.flow import Work
+from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark, SurveyPage
+from coterie.engine.flow import Done, Flow, Move, Next, Work
+from coterie.errors import CoterieError
 from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence
 from coterie.ledger.rows.cleanups import NewFinding
 from coterie.ledger.rows.deletion_candidates import DeletionCandidate
 from coterie.ledger.rows.evidence import MarkRecord
 from coterie.ledger.rows.objects import OPEN
-
 
 NO_DIRECTOR = "ffffffff-ffff-4fff-bfff-ffffffffffff"  # no Director has it: a filter that works answers nothing
 BATCH = 500
@@ -165,7 +162,12 @@ def _sighted(kind: str, cloud: str, records: Iterable[MarkRecord]) -> Iterator[s
 
 
 def _record(
-    work: SurveyWork, thing: CloudObject, record: MarkRecord | None, finding: Finding, candidate: DeletionCandidate | None, now: float
+    work: SurveyWork,
+    thing: CloudObject,
+    record: MarkRecord | None,
+    finding: Finding,
+    candidate: DeletionCandidate | None,
+    now: float,
 ) -> None:
     _count(work, finding)
     if finding.verdict in ("in_use", "foreign"):
@@ -174,7 +176,9 @@ def _record(
     _add_finding(work, finding, record, thing, since=since, doomed=bool(candidate and candidate.doomed))
 
 
-def _track_candidate(work: SurveyWork, thing: CloudObject, finding: Finding, candidate: DeletionCandidate | None, now: float) -> float | None:
+def _track_candidate(
+    work: SurveyWork, thing: CloudObject, finding: Finding, candidate: DeletionCandidate | None, now: float
+) -> float | None:
     """Since when it has been unused. Only what may be deleted becomes a candidate; what undo has saved stays saved."""
     cleanup, kind, cloud = _scope(work)
     if finding.action != "delete":

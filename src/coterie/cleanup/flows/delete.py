@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from coterie.cleanup.flows.target import Target, enter, fail_target, inspect, move_row, skip
+
+from coterie.cleanup.flows.target import Target, TargetProgress, enter, fail_target, inspect, move_row, skip
 from coterie.cpi.contract import (
     Changed,
     DiskNotFound,
@@ -19,11 +20,6 @@ from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.engine.stored import OMIT_NONE, as_key, in_place
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects
 from coterie.ledger.rows.evidence import MarkRecord
-from coterie.cleanup.flows.target import Target, TargetProgress, enter, fail_target, inspect
-from coterie.engine.flow import Done, Flow, Move, Work
-from coterie.engine.stored import in_place
-from coterie.ledger.rows import cleanups, deletion_candidates, objects
-
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, GroupMissing)
 _LONGEST_REST_S = 30.0
