@@ -64,8 +64,9 @@ class Site:
         (folder / "stemcells").mkdir()
         (folder / "stemcells" / "image").write_bytes(b"image")
         with ledger.write() as tx:
-            for version in ("1", "2"):
-                stemcells.add(tx, "os", version, "image", version, {}, [])
+            if not stemcells.catalogue(tx):
+                for version in ("1", "2"):
+                    stemcells.add(tx, "os", version, "image", version, {}, [])
         self.conductor = self.new_conductor()
 
     def new_conductor(self, name: str = "c") -> Conductor:
