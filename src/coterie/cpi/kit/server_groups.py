@@ -193,7 +193,8 @@ class ServerGroups:
         self._require_deletable(cid, groups, records[-1] if records else None)
         for group in groups:
             self._cloud.delete(group)
-        self._records.delete(cid)
+        if records:
+            self._records.delete(cid)
         self._security_groups.release(self._security_groups.created_for(mark) | _security_groups(records))
 
     def inspect(self, cid: str) -> GroupView:
