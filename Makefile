@@ -1,16 +1,27 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists all of them.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-full test-openstack test-openstack-full test-openstack-short lint bench bench-openstack install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short lint docs bench bench-openstack install packages clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
 	@examples/demo $(BIN)
 
-PYTEST := $(BIN)/pytest -n 4 --dist worksteal
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal --durations=25
+
+# Packages without processes and servers, and the contract's tests on the simulated cloud.
+QUICK := tests/manifest tests/plan tests/group tests/ring tests/seal tests/settings tests/cpi/kit \
+         tests/cpi/wire tests/cpi/drivers/sandbox
+
+quick: $(VENV)/.tested ## while you work, about two minutes: packages without I/O, the sandbox's conformance
+	$(BIN)/pytest -n 2 -m "not full and not openstack" $(QUICK)
+	$(BIN)/pytest -n 2 -m "not full and not openstack" tests/cpi/test_conformance.py -k sandbox
 
 test: packages $(VENV)/.tested lint ## everything that decides whether a change lands
 	$(PYTEST) -m "not full and not openstack"
@@ -29,11 +40,14 @@ test-openstack-full: $(VENV)/.tested ## the same with kills after every single c
 test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill against the real Nova
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
 
-lint: $(VENV)/.tested
+lint: $(VENV)/.tested ## ruff, mypy, import-linter
 	$(BIN)/ruff check --output-format concise .
 	$(BIN)/ruff format --check -q .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/.tested ## write the pages that are made from the code
+	$(BIN)/python -m coterie.cli.reference > docs/cli.md
 
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
@@ -49,7 +63,7 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 bench-openstack: $(VENV)/.tested ## the same against the real OpenStack
 	PYTHONPATH=.:tests/cpi $(PYTHON) -m tests.peers.openstack run $(BIN)/python bench/openstack.py
 
-install: $(VENV)/.installed
+install: $(VENV)/.installed ## into .venv
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Coterie needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
@@ -69,5 +83,5 @@ packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, op
 	[ -z "$$wanted" ] || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; }
 	@tests/peers/vcsim/build >/dev/null
 
-clean:
+clean: ## remove .venv and the demo
 	rm -rf $(VENV) .demo
