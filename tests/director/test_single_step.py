@@ -1,4 +1,4 @@
-"""Errands through the API: a group is repaired, rights are granted; both are tasks, and refusals say why."""
+"""Small tasks through the API: a group is repaired, rights are granted; refusals say why."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from coterie.conductor.process import Conductor
 from coterie.director.context import Office
 from tests.director.asgi import Client
+from tests.director.test_problems import check_problem
 from tests.director.test_work import WISH, deploy, ended
 
 
@@ -32,11 +33,10 @@ def test_a_group_is_repaired_by_a_task_that_may_be_repeated(working: Client) -> 
     assert working.send("POST", "/v1/groups/nobody/repair").status == 404
 
 
-def test_rights_are_granted_where_the_driver_can(working: Client) -> None:
+def test_rights_that_a_driver_cannot_grant_are_refused_at_once(working: Client) -> None:
     reply = working.send("POST", "/v1/clouds/lab/grant", {"user": "ops"})
-    assert reply.status == 202
-    done = ended(working, reply.json["task_id"])
-    assert done["state"] == "failed"
-    assert "grant" in str(working.get(f"/v1/tasks/{reply.json['task_id']}").json)
+    problem = check_problem(reply, 501, "not_supported")
+    assert "administrator" in problem["remedy"]
+    assert "grant" not in {task["kind"] for task in working.get("/v1/tasks").json["items"]}
     assert working.send("POST", "/v1/clouds/nobody/grant", {"user": "ops"}).status == 404
     assert working.send("POST", "/v1/clouds/lab/grant", {}).status == 422

@@ -69,7 +69,7 @@ def wishes(text: str) -> list[GroupWish]:
 
 def cloud(name: str, **capabilities: Any) -> CloudNow:
     able = {"policies": frozenset(POLICIES), "resize_disk": True, **capabilities}
-    return CloudNow(name, "sandbox", "", Capabilities("sandbox", **able))
+    return CloudNow(name, "sandbox", "", Capabilities("sandbox", **{"zone_property": "zone", **able}))
 
 
 @dataclass

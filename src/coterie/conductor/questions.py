@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
@@ -141,15 +141,20 @@ def answer(cpi: Cpi, what: str, question: Any) -> tuple[Any, dict[str, Any] | No
 
 
 def _check(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    capabilities, properties = cpi.capabilities(), question.get("az_properties", {})
+
+    def zones(azs: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({capabilities.zone_of(az, properties.get(az, {})) for az in azs}))
+
     needs = Needs(
         kinds=tuple(question.get("kinds", ())),
         policies=tuple(question.get("policies", ())),
-        azs=tuple(question.get("azs", ())),
+        azs=zones(question.get("azs", ())),
         counts=question.get("counts", {}),
-        groups=tuple(question.get("groups", ())),
+        groups=tuple({**group, "azs": zones(group.get("azs", ()))} for group in question.get("groups", ())),
     )
     return {
-        "capabilities": cpi.capabilities().wire(),
+        "capabilities": capabilities.wire(),
         "items": [item.wire() for item in cpi.check(needs)],
     }
 
@@ -191,6 +196,7 @@ def _find_marked(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
 
 
 _ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {
+    "capabilities": lambda cpi, question: cpi.capabilities().wire(),
     "check": _check,
     "groups": _groups,
     "vms": _vms,

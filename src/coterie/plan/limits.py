@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from coterie.group.policy import hosts_needed
-from coterie.manifest import AzWish, GroupWish
+from coterie.manifest import GroupWish
 from coterie.manifest.spread import spread
 from coterie.plan.model import Change, CloudNow, GroupChange, NodeChange, Snapshot
 
@@ -82,7 +82,8 @@ def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
         hosts = snapshot.clouds[cloud].fact("hosts", "hosts")
         if hosts is None:
             continue
-        zones = {zone(az) for user in users for az in user.azs if az.cloud == cloud}
+        zone_of = snapshot.clouds[cloud].capabilities.zone_of
+        zones = {zone_of(az.name, az.cloud_properties) for user in users for az in user.azs if az.cloud == cloud}
         usable = [host for host in hosts if host["az"] in zones]
         asked = sum(_share(user, cloud) for user in users)
         if hosts_needed("anti-affinity", asked) > len(usable):
@@ -91,11 +92,6 @@ def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
                 f"{len(usable)} in {', '.join(sorted(zones))}; use fewer nodes, more azs, or soft-anti-affinity"
             )
     return found
-
-
-def zone(az: AzWish) -> str:
-    """The cloud's own word for an az, where it differs from ours."""
-    return str(az.cloud_properties.get("zone") or az.cloud_properties.get("availability_zone") or az.name)
 
 
 def _share(wish: GroupWish, cloud: str) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 from coterie.cpi.contract import Mark
 from coterie.ledger.rows.groups import GroupRow
 from coterie.manifest import GroupWish
-from coterie.plan.limits import zone
 
 Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
 
@@ -25,7 +24,7 @@ def known_groups(present: Iterable[GroupRow], wishes: Iterable[GroupWish], direc
 
 
 def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, object]:
-    """What the manifest asks of one cloud, as `Needs` on the wire."""
+    """What the manifest asks of one cloud, as `Needs` on the wire; azs by our names, for the conductor to translate."""
     own = [wish for wish in wishes if any(az.cloud == cloud for az in wish.azs)]
     kinds = {"vm", "image"} if own else set()
     policies = {wish.server_group.policy for wish in own if wish.server_group and wish.server_group.policy}
@@ -35,8 +34,8 @@ def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, ob
         kinds.add("server_group")
     if any(wish.security_groups for wish in own):
         kinds.add("security_group")
-    zones = {zone(az) for wish in own for az in wish.azs if az.cloud == cloud}
-    asked = {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(zones)}
+    azs = {az.name: dict(az.cloud_properties) for wish in own for az in wish.azs if az.cloud == cloud}
+    asked = {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(azs), "az_properties": azs}
     return {**asked, "groups": [{**one, "cid": known.get((one["name"], cloud))} for one in _group_needs(own, cloud)]}
 
 
@@ -51,7 +50,7 @@ def groups_seen(
 
 
 def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]]:
-    """The server groups that the driver will be asked for, with the zones that their nodes go to."""
+    """The server groups that the driver will be asked for, with the azs that their nodes go to."""
     found: dict[str, dict[str, Any]] = {}
     zones: dict[str, set[str]] = {}
     guards: dict[str, set[str]] = {}
@@ -59,7 +58,7 @@ def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]
         group = wish.server_group
         if group is None:
             continue
-        zones.setdefault(group.name, set()).update(zone(az) for az in wish.azs if az.cloud == cloud)
+        zones.setdefault(group.name, set()).update(az.name for az in wish.azs if az.cloud == cloud)
         options = {
             **group.options,
             **({"name": group.name} if group.named else {}),

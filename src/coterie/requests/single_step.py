@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coterie.cpi.contract import NotSupported
 from coterie.errors import Conflict, NotFound
 from coterie.flows.grant import GRANT, Grant
 from coterie.flows.group import REPAIR_GROUP, RepairGroup
@@ -10,6 +11,7 @@ from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewTask
+from coterie.requests.ask_clouds import ask
 
 
 def repair_group(ledger: Ledger, intent: str, by: str | None) -> int:
@@ -26,6 +28,14 @@ def repair_group(ledger: Ledger, intent: str, by: str | None) -> int:
 
 def grant(ledger: Ledger, cloud: str, user: str, groups_too: bool, by: str | None) -> int:
     """Give a user of the cloud the rights that its driver needs. Done with the cloud's configured credentials."""
+    with ledger.read() as tx:
+        row = _cloud(tx, cloud)
+    (able,) = ask(ledger, [(row, "capabilities", {})])
+    if not able["grants"]:
+        raise NotSupported(
+            f"cloud {cloud}: its driver {row.driver} cannot grant rights",
+            remedy="have the cloud's administrator give them",
+        )
     with ledger.write() as tx:
         step = GRANT.step(Grant(user, groups_too), f"{user}@{cloud}", _cloud(tx, cloud))
         return tasks.create(tx, NewTask("grant", None, [NewStage("grant", [step])], requested_by=by))

@@ -35,6 +35,7 @@ class Capabilities:
     snapshots: bool = False
     managed_networks: bool = False
     host_visibility: bool = False
+    zone_property: str | None = None  # the cloud property of an az that names the cloud's zone; None: the az's own name
     settle_s: float = 30.0  # how long after a lost answer an object may still turn up
     max_parallel_calls: int = 32
     unsupported: Mapping[str, Reason] = field(default_factory=dict)  # method → why the vendor cannot
@@ -43,6 +44,11 @@ class Capabilities:
     def finds(self) -> bool:
         """Whether an unknown outcome can be settled by asking the cloud."""
         return "find" not in self.unsupported
+
+    def zone_of(self, az: str, cloud_properties: Mapping[str, Any]) -> str:
+        """The cloud's own name for an az of the cloud config."""
+        named = cloud_properties.get(self.zone_property) if self.zone_property else None
+        return str(named or az)
 
     def wire(self) -> dict[str, Any]:
         value = asdict(self)

@@ -81,6 +81,7 @@ class CloudstackCpi(Cpi):
                 snapshots=True,
                 managed_networks=True,
                 host_visibility=settings.host_visibility,
+                zone_property="zone",
                 settle_s=settings.settle_s,
                 max_parallel_calls=settings.max_parallel_calls,
                 unsupported=WITHOUT_CONFIGURE_NETWORKS,

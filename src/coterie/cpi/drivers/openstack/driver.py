@@ -245,6 +245,7 @@ def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
         snapshots=True,
         managed_networks=True,
         host_visibility=True,
+        zone_property="availability_zone",
         settle_s=settings.settle_s,
         max_parallel_calls=settings.max_parallel_calls,
         unsupported=WITHOUT_CONFIGURE_NETWORKS,

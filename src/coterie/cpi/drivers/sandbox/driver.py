@@ -220,6 +220,7 @@ def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
         snapshots=settings.snapshots,
         managed_networks=True,
         host_visibility=True,
+        zone_property="zone",
         settle_s=settings.settle_s,
         max_parallel_calls=settings.max_parallel_calls,
         unsupported=_unsupported(settings),

@@ -296,6 +296,7 @@ def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
         snapshots=True,
         managed_networks=False,
         host_visibility=True,
+        zone_property="zone",
         settle_s=settings.settle_s,
         max_parallel_calls=settings.max_parallel_calls,
         unsupported=_UNSUPPORTED,
