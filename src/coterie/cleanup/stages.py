@@ -29,7 +29,7 @@ def reclaims(tx: Tx, items: Sequence[Row], by: str | None) -> dict[str, int]:
     """Start one task per deployment whose nodes get their lost VMs back; a deployment at work is left to its task."""
     lost: dict[str, list[NewStep]] = defaultdict(list)
     for item in items:
-        data = steps.last_wish(tx, item["node"]) if _is_node(item) else None
+        data = steps.last_node_data(tx, item["node"]) if _is_node(item) else None
         cloud = clouds.get(tx, item["cloud"])
         if data is not None and cloud is not None:
             lost[item["deployment"]].append(_reclaim_step(item, data, cloud))

@@ -44,7 +44,7 @@ def _refuse_marked(work: Work[DestroyNode, NoProgress], cid: str) -> None:
 
 
 def _fail(work: Work[DestroyNode, NoProgress], error: CoterieError) -> None:
-    work.write(nodes.change(work.node, state="failing", problem=error.facts()))
+    work.write(nodes.set_state(work.node, "failing", error.facts()))
 
 
 DESTROY_NODE = Flow("node.destroy", DestroyNode, NoProgress, {"begin": _destroy}, _fail)

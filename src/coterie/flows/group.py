@@ -71,7 +71,7 @@ def _update(work: Work[UpdateGroup, NoProgress]) -> Move:
     params = work.params
     row = _row(work, params.intent)
     work.cpi.update_server_group(params.cid, params.metadata)
-    work.write(groups.change(params.intent, metadata=params.metadata.wire(), drift=None))
+    work.write(groups.record_metadata(params.intent, params.metadata.wire()))
     if row.state == "missing":
         work.write(groups.move(row, "live"))
     work.say("group.updated", f"server group {params.cid}: {params.reason}")
@@ -89,7 +89,7 @@ def _repair(work: Work[RepairGroup, NoProgress]) -> Move:
             why="; ".join(view.notes),
             remedy=_remedy_beyond_repair(work, row, view),
         )
-    work.write(groups.change(row.intent, drift=None))
+    work.write(groups.record_drift(row.intent, None))
     if row.state == "missing":
         work.write(groups.move(row, "live"))
     work.say("group.repaired", f"server group {cid}: {view.state}, {len(view.members)} members", cid=cid)

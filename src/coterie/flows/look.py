@@ -72,7 +72,7 @@ def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
     if now == node.state:
         return
     problem = None if now == "up" else {"code": f"vm_{now}", "what": f"VM {node.vm_cid} is {state or 'not there'}"}
-    work.write(nodes.change_if(node, state=now, problem=problem))
+    work.write(nodes.set_state_if(node, now, problem))
     of = f"{node.deployment}: " if node.deployment else ""
     work.say(f"node.{now}", f"{of}{node.name} is {now}", node=node.uuid, deployment=node.deployment or None)
 
@@ -96,7 +96,7 @@ def _judge_group(work: LookWork, row: GroupRow, view: GroupView) -> None:
     drift = sorted(view.notes) if view.state == "drifted" else None
     if drift == row.drift or (drift and _in_motion(work, row)):
         return
-    work.write(groups.change(row.intent, drift=drift))
+    work.write(groups.record_drift(row.intent, drift))
     if drift:
         _say(work, row, "group.drifted", f"is not as it was made: {_advice(work, row, view)}", drift)
     elif not gone:

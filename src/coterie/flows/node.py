@@ -46,12 +46,12 @@ from coterie.ledger.rows import cleanups, groups, nodes, objects
 
 
 def _begin_create(work: Work[CreateNode, NodeProgress]) -> Move:
-    work.write(nodes.change(work.node, state="changing", problem=None))
+    work.write(nodes.set_state(work.node, "changing"))
     return _intend_vm(work)
 
 
 def _begin_recreate(work: Work[RecreateNode, NodeProgress]) -> Move:
-    work.write(nodes.change(work.node, state="changing", problem=None))
+    work.write(nodes.set_state(work.node, "changing"))
     work.say("node.recreating", work.params.node.reason)
     return Next("retire")
 
@@ -64,15 +64,7 @@ def _intend_vm(work: NodeWork) -> Move:
     node, spec, intent = work.params.node, work.params.node.spec, work.ids.intent()
     work.write(
         objects.intend(intent, "vm", spec.cloud, az=spec.az, deployment=node.deployment, node=work.node, ref=node.name),
-        # The group is written with the intent: from now on there may be a VM in it.
-        nodes.change(
-            work.node,
-            az=spec.az,
-            addresses=dict(node.addresses),
-            vm_intent=intent,
-            vm_cid=None,
-            server_group=node.server_group,
-        ),
+        nodes.intend_vm(work.node, intent, az=spec.az, addresses=dict(node.addresses), server_group=node.server_group),
         *nodes.leave_addresses(work.progress.leaves),
     )
     work.progress.leaves = {}
@@ -90,10 +82,10 @@ def _create_vm(work: NodeWork) -> Move:
     match result:
         case Created(cid):
             work.progress.cid = cid
-            work.write(nodes.change(work.node, vm_cid=cid))
+            work.write(nodes.record_vm(work.node, cid))
             return Next("describe")
         case NotCreated():
-            work.write(nodes.change(work.node, vm_intent=None, server_group=None))
+            work.write(nodes.forget_vm(work.node))
             return Next("intend")
     return result
 
@@ -151,9 +143,9 @@ def _fail_node(work: NodeWork, error: CoterieError) -> None:
     if work.claim.label == "create_vm":
         close_failed_intent(work, vm)
         if is_uncalled_after_failure(work, vm):
-            work.write(nodes.change(work.node, vm_intent=None, server_group=None))
+            work.write(nodes.forget_vm(work.node))
     fail_disk(work)
-    work.write(nodes.change(work.node, state="failing", problem=error.facts()))
+    work.write(nodes.set_state(work.node, "failing", error.facts()))
 
 
 # -- changes in place --
@@ -165,7 +157,7 @@ def _begin_update(work: Work[UpdateNode, NodeProgress]) -> Move:
     if node is None:
         raise NotFound(f"node {work.claim.subject} is no longer in the ledger")
     work.progress.cid, work.progress.vm = node.vm_cid, node.vm_intent
-    work.write(nodes.change(node.uuid, state="changing", problem=None))
+    work.write(nodes.set_state(node.uuid, "changing"))
     return Next("regroup" if work.params.regrouped else _label_after_regroup(work))
 
 
@@ -176,7 +168,7 @@ def _regroup(work: Work[UpdateNode, NodeProgress]) -> Move:
     if group and cid is None:
         return _wait_for_group(work)
     work.cpi.change_server_group(work.progress.cid or "", cid)
-    work.write(nodes.change(work.node, server_group=group))
+    work.write(nodes.set_server_group(work.node, group))
     work.say("node.regrouped", f"in server group {cid}" if cid else "in no server group")
     return Next(_label_after_regroup(work))
 
@@ -194,11 +186,11 @@ def _begin_reclaim(work: Work[ReclaimNode, NodeProgress]) -> Move:
     match result:
         case Created(cid):
             work.progress.cid = cid
-            work.write(nodes.change(work.node, vm_cid=cid, state="changing", problem=None))
+            work.write(nodes.record_reclaimed_vm(work.node, cid))
             work.write(cleanups.record_outcome(work.params.finding, "reclaimed"))
             return Next("describe")
         case NotCreated():
-            work.write(nodes.change(work.node, vm_intent=None, vm_cid=None, server_group=None))
+            work.write(nodes.forget_vm(work.node))
             work.write(cleanups.record_outcome(work.params.finding, "gone"))
             work.say("node.not_reclaimed", "its VM is not there any more; deploy again to make it anew")
             return Done()
@@ -223,7 +215,7 @@ def _fail_reclaim(work: Work[ReclaimNode, NodeProgress], error: CoterieError) ->
 
 
 def _begin_delete(work: Work[DeleteNode, NodeProgress]) -> Move:
-    work.write(nodes.change(work.node, state="deleting", problem=None))
+    work.write(nodes.set_state(work.node, "deleting"))
     return Next("retire")
 
 
@@ -241,7 +233,7 @@ def _release_disks(work: Work[DeleteNode, NodeProgress]) -> Move:
 
 
 def _fail_delete(work: Work[DeleteNode, NodeProgress], error: CoterieError) -> None:
-    work.write(nodes.change(work.node, state="failing", problem=error.facts()))
+    work.write(nodes.set_state(work.node, "failing", error.facts()))
 
 
 def _remove_vm(work: Work[Any, NodeProgress]) -> Move | None:
@@ -263,7 +255,7 @@ def _remove_vm(work: Work[Any, NodeProgress]) -> Move | None:
         work.say("vm.gone", f"VM {row.cid} was gone already")
     work.write(
         objects.record_gone(row.intent),
-        nodes.change(work.node, vm_cid=None, vm_intent=None, server_group=None, host=None),
+        nodes.forget_vm(work.node),
     )
     return Next("retire")
 

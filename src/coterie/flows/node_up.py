@@ -28,7 +28,7 @@ def wait_until_up(work: NodeWork) -> Move:
     if problem:
         return _wait_for(work, problem)
     host = found.host if found else None
-    work.write(nodes.change(work.node, state="up", spec=node.spec.wire(), host=host, problem=None))
+    work.write(nodes.record_up(work.node, node.spec.wire(), host))
     work.say("node.up", f"{cid} on {host}" if host else cid)
     return Done()
 

@@ -28,7 +28,7 @@ def move_node(ledger: Ledger, uuid: str, group: str | None, permit: Callable[[Tx
             raise NotFound(f"no node {uuid!r} in a configured cloud", remedy="list them with `coterie nodes`")
         target = cloud.conductor_group if wanted is None else wanted
         conductors.living(tx).require(target, cloud.driver)
-        writes.execute(tx, nodes.change(uuid, conductor_group=wanted))
+        writes.execute(tx, nodes.set_conductor_group(uuid, wanted))
         steps.regroup_node(tx, uuid, fold(target))
         body = f"conductor group {target!r}" if wanted is not None else f"conductor group {target!r}, its cloud's"
         events.append(

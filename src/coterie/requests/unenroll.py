@@ -32,7 +32,7 @@ def destroy(ledger: Ledger, uuid: str, by: str | None) -> int:
             raise unknown_cloud(node.cloud)
         group = cloud.conductor_group if node.conductor_group is None else node.conductor_group
         conductors.living(tx).require(group, cloud.driver)
-        writes.execute(tx, nodes.change(uuid, state="deleting", problem=None))
+        writes.execute(tx, nodes.set_state(uuid, "deleting"))
         step = DESTROY_NODE.step(DestroyNode(node.vm_cid or ""), node.name, cloud, node=uuid, group=group)
         opening = f"VM {node.vm_cid} of cloud {node.cloud}"
         return tasks.create(

@@ -72,7 +72,7 @@ def _close_unsettled(work: Work[CloseIntent, TargetProgress], record: MarkRecord
         case NotCreated():
             work.write(*free_addresses(record))
             if record.kind == "vm" and record.user is not None and record.node:
-                work.write(nodes.change(record.node, vm_intent=None, vm_cid=None, server_group=None))
+                work.write(nodes.forget_vm(record.node))
             return _end(work, "closed")
     return found
 
@@ -90,7 +90,7 @@ def _reclaim(work: Work[ReclaimObject, TargetProgress]) -> Move:
     match found:
         case Created(cid):
             if record.kind == "vm" and record.node:
-                work.write(nodes.change(record.node, vm_cid=cid))
+                work.write(nodes.record_vm(record.node, cid))
             return _end(work, "reclaimed")
         case NotCreated():
             return skip(work, "it is not there any more")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,13 +90,20 @@ def _instance_group_ids(tx: Tx, deployment: str) -> dict[str, int]:
     return dict(tx.execute(query).all())
 
 
-def change(intent: str, **values: Any) -> Write:
-    """Anything but the state, which only `move` changes."""
-    return update("server_groups", {"intent": intent}, **values)
+def record_drift(intent: str, drift: list[str] | None) -> Write:
+    """What of the group in the cloud differs from its row; None: nothing."""
+    return update("server_groups", {"intent": intent}, drift=drift)
 
 
-def move(seen: GroupRow, state: str, **values: Any) -> Write:
-    """Take a group on in its life; applied only if it is still in the state that was seen."""
+def record_metadata(intent: str, metadata: Mapping[str, Any]) -> Write:
+    """The group in the cloud was updated to this."""
+    return update("server_groups", {"intent": intent}, metadata=metadata, drift=None)
+
+
+def move(seen: GroupRow, state: str, cid: str | None = None) -> Write:
+    """Take a group on in its life, if it is still in the state that was seen. Without `cid` its id stays."""
     require_move(seen.state, state)
-    ended = {"ended_at": NOW} if state == "gone" else {}
-    return update("server_groups", {"intent": seen.intent, "state": seen.state}, state=state, **values, **ended)
+    values: dict[str, Any] = {"ended_at": NOW} if state == "gone" else {}
+    if cid is not None:
+        values["cid"] = cid
+    return update("server_groups", {"intent": seen.intent, "state": seen.state}, state=state, **values)

@@ -79,14 +79,46 @@ def in_group(tx: Tx, server_group: str) -> int:
     return tx.execute(query).scalar_one()
 
 
-def change(uuid: str, **values: Any) -> Write:
-    return update("nodes", {"uuid": uuid}, **values, updated_at=NOW)
+def set_state(uuid: str, state: str, problem: dict[str, Any] | None = None) -> Write:
+    return _change(uuid, state=state, problem=problem)
 
 
-def change_if(seen: NodeRow, **values: Any) -> Write:
-    """Change a node only if its state and VM are still the ones that were seen."""
+def set_state_if(seen: NodeRow, state: str, problem: dict[str, Any] | None) -> Write:
+    """Change the state only if state and VM are still the ones that were seen."""
     key = {"uuid": seen.uuid, "state": seen.state, "vm_cid": seen.vm_cid}
-    return update("nodes", key, **values, updated_at=NOW)
+    return update("nodes", key, state=state, problem=problem, updated_at=NOW)
+
+
+def record_up(uuid: str, spec: Mapping[str, Any], host: str | None) -> Write:
+    """The node is as its spec says, and healthy."""
+    return _change(uuid, state="up", spec=spec, host=host, problem=None)
+
+
+def intend_vm(uuid: str, intent: str, *, az: str, addresses: dict[str, str], server_group: str | None) -> Write:
+    """To be committed with the VM's intent: from now on there may be a VM in the group."""
+    return _change(uuid, az=az, addresses=addresses, vm_intent=intent, vm_cid=None, server_group=server_group)
+
+
+def record_vm(uuid: str, cid: str) -> Write:
+    return _change(uuid, vm_cid=cid)
+
+
+def record_reclaimed_vm(uuid: str, cid: str) -> Write:
+    """Its VM was found although its creation had failed: the node changes until it is up."""
+    return _change(uuid, vm_cid=cid, state="changing", problem=None)
+
+
+def forget_vm(uuid: str) -> Write:
+    return _change(uuid, vm_intent=None, vm_cid=None, server_group=None, host=None)
+
+
+def set_server_group(uuid: str, intent: str | None) -> Write:
+    return _change(uuid, server_group=intent)
+
+
+def set_conductor_group(uuid: str, group: str | None) -> Write:
+    """None: the node inherits the group of its cloud."""
+    return _change(uuid, conductor_group=group)
 
 
 def leave_addresses(left: Mapping[str, str]) -> list[Write]:
@@ -101,3 +133,7 @@ def free_addresses(uuid: str) -> Write:
 
 def forget(uuid: str) -> list[Write]:
     return [delete("nodes", {"uuid": uuid}), free_addresses(uuid)]
+
+
+def _change(uuid: str, **values: Any) -> Write:
+    return update("nodes", {"uuid": uuid}, **values, updated_at=NOW)

@@ -152,7 +152,7 @@ def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
             tasks.end(tx, task)
 
 
-def last_wish(tx: Tx, node: str) -> dict[str, Any] | None:
+def last_node_data(tx: Tx, node: str) -> dict[str, Any] | None:
     """The data of the last step that created or changed this node; None when there is none."""
     query = sa.select(steps.c.data).where(steps.c.node == node).order_by(steps.c.id.desc()).limit(20)
     return next((data for data in tx.execute(query).scalars() if data and "wish" in data), None)
