@@ -42,3 +42,11 @@ def test_folders_of_make_quick_exist() -> None:
 def test_the_newest_changes_are_on_top() -> None:
     sections = re.findall(r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert sections[0] == "Unreleased" and len(sections) == len(set(sections))
+
+
+def test_the_story_of_the_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    story = text.partition("## One story, hop by hop")[2].partition("\n## ")[0]
+    files = set(re.findall(r"`([a-z_/]+\.py)`", story))
+    assert 0 < len(files) <= 60
+    assert sorted(file for file in files if not (ROOT / "src" / "coterie" / file).exists()) == []
