@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, DiskNotFound, InvalidCall, Json, Mark, NotSupported
+from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark
 from coterie.cpi.drivers.openstack.client import BAD, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.lookups import Lookups
-from coterie.cpi.drivers.openstack.properties import VmSpec, VolumeSpec, gib, read_disk_spec
+from coterie.cpi.drivers.openstack.properties import VmSpec, VolumeSpec, read_disk_spec
 from coterie.cpi.drivers.openstack.rows import Rows, is_gone, user_metadata
 from coterie.cpi.kit.create_once import SingleWriter, wait_or_remove
+from coterie.cpi.kit.disks import disk_missing, gib, require_detached, require_growth, require_size
 from coterie.cpi.kit.marking import mark_tags
 from coterie.cpi.kit.waits import Waits
 
@@ -146,8 +147,7 @@ class Disks:
 
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec = read_disk_spec(cloud_properties)
-        if size_mb < 1:
-            raise InvalidCall(f"a disk of {size_mb} MB cannot be made", remedy="ask for at least 1 MB")
+        require_size(size_mb)
         zone = self.lookups.volume_zone(spec.availability_zone or self._zone_of(vm_cid))
         if spec.availability_zone and zone is None:
             raise InvalidCall(
@@ -169,7 +169,7 @@ class Disks:
         row = self._find(disk_cid)
         if row is None:
             return
-        _require_detached(row)
+        require_detached(disk_cid, disk_users(row))
         if row["status"] in _BUSY:
             self.volumes.wait_until_idle(disk_cid)
         try:
@@ -188,7 +188,7 @@ class Disks:
         if disk["status"] in _BUSY:
             disk = self._wait_until_usable(disk_cid)
         if vm_cid not in disk_users(disk):
-            _require_detached(disk)
+            require_detached(disk_cid, disk_users(disk))
             self._attach(vm_cid, disk_cid)
             disk = self.volumes.wait_for_state(disk_cid, "in-use")
         return _hint(disk, vm_cid)
@@ -255,9 +255,8 @@ class Disks:
     def _require_changeable(self, disk_cid: str, new_size_mb: int) -> Row:
         self.volumes.wait_until_idle(disk_cid)
         disk = self._require(disk_cid)
-        if gib(new_size_mb) < int(disk["size"]):
-            raise NotSupported(f"disk {disk_cid} cannot shrink", remedy="copy it to a smaller one")
-        _require_detached(disk)
+        require_growth(disk_cid, int(disk["size"]), new_size_mb)
+        require_detached(disk_cid, disk_users(disk))
         return disk
 
     def _grow(self, disk: Row, new_size_mb: int) -> None:
@@ -281,7 +280,7 @@ class Disks:
     def _require(self, disk_cid: str) -> Row:
         row = self._find(disk_cid)
         if row is None:
-            raise DiskNotFound(f"disk {disk_cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise disk_missing(disk_cid[:80])
         return row
 
     def _zone_of(self, vm_cid: str | None) -> str | None:
@@ -291,12 +290,6 @@ class Disks:
 
 def disk_users(disk: Row) -> tuple[str, ...]:
     return tuple(str(one["server_id"]) for one in disk.get("attachments") or () if one.get("server_id"))
-
-
-def _require_detached(disk: Row) -> None:
-    users = disk_users(disk)
-    if users:
-        raise CpiError(f"disk {disk['id']} is attached to {', '.join(users)}", remedy="detach it first")
 
 
 def _cinder_error(what: str, why: str) -> CpiError:

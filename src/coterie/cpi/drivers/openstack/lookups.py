@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NetworkNotFound, StemcellNotFound
 from coterie.cpi.drivers.openstack.client import Client, Row
-from coterie.cpi.drivers.openstack.properties import gib
 from coterie.cpi.drivers.openstack.rows import Rows, is_uuid
+from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.lookups import LookupCache, pick_one
 from coterie.cpi.kit.sizes import Size, excess, fits, read_requirements
 

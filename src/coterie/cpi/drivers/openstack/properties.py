@@ -108,11 +108,6 @@ def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
     return DiskSpec(**DISK.read(properties, "cloud_properties"))
 
 
-def gib(size_mb: int) -> int:
-    """Rounded up: a disk is never smaller than requested."""
-    return -(-size_mb // 1024)
-
-
 def _read_volume(value: Any) -> VolumeSpec:
     given = mapping(value)
     if set(given) - {"size", "type"} or "size" not in given:
