@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from coterie.director.process.home import Home
-from coterie.director.process.lock import holder
+from coterie.director.process.state_folder import StateFolder, read_holder
 
 PROGRAM = [sys.executable, "-c", "from coterie.cli.main import main; main()"]
 
@@ -70,14 +69,14 @@ class Machine:
     env: dict[str, str] = field(default_factory=dict)
 
     @property
-    def home(self) -> Home:
-        return Home(self.folder / "state")
+    def state_folder(self) -> StateFolder:
+        return StateFolder(self.folder / "state")
 
     def environment(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("COTERIE_", "XDG_"))}
         mine = {
             "HOME": str(self.folder),
-            "COTERIE_STATE": str(self.home.folder),
+            "COTERIE_STATE": str(self.state_folder.path),
             "COTERIE_LOOK_INTERVAL": "0",
             "TERM": "xterm",
         }
@@ -111,7 +110,7 @@ class Machine:
             assert self.run("stemcells", "add", "debian-12", version, "--property", "image=x").code == 0
 
     def close(self) -> None:
-        who = holder(self.home.lock)
+        who = read_holder(self.state_folder.lock)
         if who is not None:
             with suppress(ProcessLookupError):
                 os.kill(who.pid, signal.SIGKILL)

@@ -43,7 +43,7 @@ def token(site: Machine, *words: str) -> str:
 
 
 def test_the_first_admin_finds_its_token_and_makes_others(site: Machine, laptop: Machine) -> None:
-    first = site.home.token
+    first = site.state_folder.token
     assert first.stat().st_mode & 0o777 == 0o600
     me = site.run("tokens", "whoami", "-o", "json").json
     assert (me["name"], me["role"]) == ("bootstrap", "admin")
@@ -121,7 +121,7 @@ def test_credentials_leave_the_laptop_sealed(site: Machine, laptop: Machine) -> 
     assert "sealed to key" in laptop.run("clouds", "show", "lab").out
     checked = laptop.run("clouds", "check")
     assert checked.code == 0, checked.err
-    kept = b"".join(one.read_bytes() for one in site.home.folder.iterdir() if one.is_file())
+    kept = b"".join(one.read_bytes() for one in site.state_folder.path.iterdir() if one.is_file())
     assert SECRET.encode() not in kept
     assert b"coterie-sealed-1:" in kept
     rotated = site.run("conductors", "keys", "make")

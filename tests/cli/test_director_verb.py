@@ -33,7 +33,7 @@ def _address(process: subprocess.Popen[str]) -> str:
 
 def test_on_the_unix_socket_it_is_the_local_one(machine: Machine) -> None:
     with serving(machine) as where:
-        assert where == str(machine.home.socket)
+        assert where == str(machine.state_folder.socket)
         assert machine.run("nodes").code == 0
         assert machine.run("nodes", "--director", f"unix:{where}").code == 0
         second = machine.run("director")
@@ -50,7 +50,7 @@ def test_on_postgresql_and_tcp(machine: Machine, postgres_url: str) -> None:
         assert deployed.code == 0, deployed.err
         assert [node["state"] for node in machine.run("nodes", "-o", "json").json["items"]] == ["up", "up"]
         assert machine.run("conductors", "-o", "json").json["items"][0]["name"].startswith("site@")
-        assert not machine.home.ledger.exists()
+        assert not machine.state_folder.ledger.exists()
         deleted = machine.run("delete", "web", "--delete-disks", "--yes")
         assert deleted.code == 0, deleted.err
         assert machine.run("disks", "-o", "json").json["items"] == []

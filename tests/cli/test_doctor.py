@@ -85,7 +85,7 @@ def test_orphans_and_waits_are_found() -> None:
 def test_a_ledger_that_no_command_can_use_is_found(machine: Machine) -> None:
     assert machine.run("nodes").code == 0
     assert machine.run("local", "stop").code == 0
-    with sqlite3.connect(machine.home.ledger) as ledger:
+    with sqlite3.connect(machine.state_folder.ledger) as ledger:
         ledger.execute("UPDATE alembic_version SET version_num = '9999'")
         ledger.execute("UPDATE schema_floor SET oldest = '9999'")
     ledger.close()
@@ -94,9 +94,9 @@ def test_a_ledger_that_no_command_can_use_is_found(machine: Machine) -> None:
     (ledgers,) = [one for one in found.json["findings"] if one["what"] == "ledger"]
     assert (found.code, ledgers["ok"]) == (1, False)
     assert "schema 9999" in ledgers["detail"] and "newer release" in ledgers["remedy"]
-    for file in machine.home.folder.glob("ledger.db*"):
+    for file in machine.state_folder.path.glob("ledger.db*"):
         file.unlink()
-    machine.home.ledger.write_bytes(b"scrambled" * 1000)
+    machine.state_folder.ledger.write_bytes(b"scrambled" * 1000)
     broken = machine.run("nodes")
     assert broken.code == 1 and "is damaged" in broken.err and "backup" in broken.err and "sqlalche" not in broken.err
     assert machine.run("doctor").code == 1

@@ -10,7 +10,7 @@ def test_a_machine_that_somebody_else_made(machine: Machine) -> None:
     machine.write("cloud.yml", CLOUD)
     assert machine.run("clouds", "set", "cloud.yml").code == 0
     assert machine.run("clouds", "check").code == 0
-    cid = stranger(machine.home.folder)
+    cid = stranger(machine.state_folder.path)
     made = machine.run("nodes", "create", "--cloud", "lab", "--cid", cid, "--name", "db1", "-o", "json")
     assert made.code == 0, made.err
     assert (made.json["name"], made.json["state"]) == ("db1", "up")
@@ -24,10 +24,10 @@ def test_a_machine_that_somebody_else_made(machine: Machine) -> None:
     assert machine.run("clouds", "move", "lab", "Rack2").code == 0
     assert "rack2" in machine.run("clouds").out
     assert machine.run("nodes", "delete", "db1").code == 0
-    assert exists(machine.home.folder, cid)
+    assert exists(machine.state_folder.path, cid)
     assert machine.run("nodes", "create", "--cloud", "lab", "--cid", cid).code == 0
     refused = machine.run("nodes", "delete", cid, "--destroy")
     assert refused.code == 4 and "--yes" in refused.err
     assert machine.run("nodes", "delete", cid, "--destroy", "--yes").code == 0
-    assert not exists(machine.home.folder, cid)
+    assert not exists(machine.state_folder.path, cid)
     assert machine.run("nodes", "-o", "json").json["items"] == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coterie.cli.link.problems import exit_code
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 from tests.cli.conftest import CLOUD, MANIFEST, Machine, finish
 
 
@@ -207,7 +207,7 @@ def test_8_unauthenticated(on_tcp: tuple[Machine, str]) -> None:
     wrong = other.run("nodes", "--director", url)
     assert wrong.code == 8
     assert "COTERIE_TOKEN" in wrong.err
-    token = Home(machine.home.folder).token
+    token = StateFolder(machine.state_folder.path).token
     assert token.stat().st_mode & 0o777 == 0o600
     other.env["COTERIE_TOKEN"] = token.read_text().strip()
     assert other.run("nodes", "--director", url).code == 0

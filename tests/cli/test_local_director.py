@@ -12,25 +12,25 @@ import time
 from pathlib import Path
 
 from coterie.cli.link import spawn
-from coterie.director.process.lock import Lock, holder
+from coterie.director.process.state_folder import Lock, read_holder
 from tests.cli.conftest import MANIFEST, Machine, finish
 
 
 def pid_of(machine: Machine) -> int:
-    who = holder(machine.home.lock)
+    who = read_holder(machine.state_folder.lock)
     assert who is not None
     return who.pid
 
 
 def await_end(machine: Machine) -> None:
     give_up = time.monotonic() + 60
-    while holder(machine.home.lock) is not None:
+    while read_holder(machine.state_folder.lock) is not None:
         assert time.monotonic() < give_up
         time.sleep(0.05)
 
 
 def log(machine: Machine) -> list[dict[str, str]]:
-    return [json.loads(line) for line in machine.home.log.read_text().splitlines()]
+    return [json.loads(line) for line in machine.state_folder.log.read_text().splitlines()]
 
 
 def test_ten_commands_at_once_start_one_director(machine: Machine) -> None:
@@ -44,7 +44,7 @@ def test_ten_commands_at_once_start_one_director(machine: Machine) -> None:
 
 def test_directors_that_lose_the_race_for_the_folder_step_back(machine: Machine) -> None:
     assert machine.run("nodes").code == 0
-    command = [sys.executable, "-m", "coterie.director", "--local", str(machine.home.folder)]
+    command = [sys.executable, "-m", "coterie.director", "--local", str(machine.state_folder.path)]
     losers = [subprocess.Popen(command, env=machine.environment()) for _ in range(3)]
     assert [loser.wait(60) for loser in losers] == [0, 0, 0]
     assert sum("listening" in entry["message"] for entry in log(machine)) == 1
@@ -52,9 +52,9 @@ def test_directors_that_lose_the_race_for_the_folder_step_back(machine: Machine)
 
 def test_the_folder_and_its_files_are_private(machine: Machine) -> None:
     machine.run("nodes")
-    home = machine.home
-    assert home.folder.stat().st_mode & 0o777 == 0o700
-    for path in (home.socket, home.ledger, home.log, home.lock):
+    state_folder = machine.state_folder
+    assert state_folder.path.stat().st_mode & 0o777 == 0o700
+    for path in (state_folder.socket, state_folder.ledger, state_folder.log, state_folder.lock):
         assert path.stat().st_mode & 0o077 == 0, path
 
 
@@ -70,7 +70,7 @@ def test_it_ends_when_idle_and_the_next_command_starts_another(machine: Machine)
     machine.env["COTERIE_IDLE_MINUTES"] = "0.005"
     assert machine.run("nodes").code == 0
     await_end(machine)
-    assert not machine.home.socket.exists()
+    assert not machine.state_folder.socket.exists()
     assert any("idle" in entry["message"] for entry in log(machine))
     assert machine.run("nodes").code == 0
 
@@ -95,7 +95,7 @@ def test_stop_ends_it_and_a_second_stop_finds_nothing(machine: Machine) -> None:
     assert machine.run("local", "stop").err == "no local Director runs\n"
     assert machine.run("local", "status", "-o", "json").json == {
         "running": False,
-        "folder": str(machine.home.folder),
+        "folder": str(machine.state_folder.path),
     }
 
 
@@ -136,7 +136,7 @@ def test_a_follower_survives_the_death_of_the_director(machine: Machine) -> None
 def test_a_start_that_fails_is_explained(machine: Machine) -> None:
     machine.run("nodes")
     machine.run("local", "stop")
-    with sqlite3.connect(machine.home.ledger) as database:
+    with sqlite3.connect(machine.state_folder.ledger) as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
         database.execute("UPDATE schema_floor SET oldest = '9999'")  # it did more than add things
     failed = machine.run("nodes")
@@ -167,15 +167,15 @@ def test_a_busy_director_of_another_release_is_left_alone(machine: Machine) -> N
 
 
 def pretend_other_release(machine: Machine) -> None:
-    note = json.loads(machine.home.lock.read_text())
-    machine.home.lock.write_text(json.dumps({**note, "version": "0.0.1"}))
+    note = json.loads(machine.state_folder.lock.read_text())
+    machine.state_folder.lock.write_text(json.dumps({**note, "version": "0.0.1"}))
 
 
 def test_in_the_foreground_it_ends_with_the_command(machine: Machine) -> None:
     machine.write("web.yml", MANIFEST)
     done = machine.run("nodes", "--foreground", "-o", "json")
     assert done.code == 0
-    assert holder(machine.home.lock) is None
+    assert read_holder(machine.state_folder.lock) is None
     assert machine.run("local", "status", "-o", "json").json["running"] is False
 
 
@@ -195,8 +195,8 @@ def test_in_the_foreground_it_ends_even_if_the_command_is_killed(machine: Machin
 
 def test_one_that_is_ending_is_waited_for(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    machine.home.prepare()
-    ending = Lock(machine.home.lock)
+    machine.state_folder.prepare()
+    ending = Lock(machine.state_folder.lock)
     assert ending.take()
     started = machine.start("nodes", "-o", "json")
     time.sleep(1)
@@ -204,6 +204,6 @@ def test_one_that_is_ending_is_waited_for(tmp_path: Path) -> None:
     ending.release()
     try:
         assert finish(started).code == 0
-        assert spawn.answers(machine.home)
+        assert spawn.answers(machine.state_folder)
     finally:
         machine.close()

@@ -200,12 +200,12 @@ def test_doctor_starts_nothing(machine: Machine) -> None:
     done = machine.run("doctor", "-o", "json")
     assert done.code == 0
     assert done.json["local"]["running"] is False
-    assert not machine.home.folder.exists()
+    assert not machine.state_folder.path.exists()
 
 
 def test_doctor_finds_what_is_wrong(machine: Machine) -> None:
-    machine.home.prepare()
-    machine.home.folder.chmod(0o755)
+    machine.state_folder.prepare()
+    machine.state_folder.path.chmod(0o755)
     done = machine.run("doctor")
     assert done.code == 1
     assert "chmod 700" in done.out
@@ -222,7 +222,7 @@ def test_completion_knows_verbs_and_loads_no_director(machine: Machine) -> None:
     machine.env |= {"_COTERIE_COMPLETE": "bash_complete", "COMP_WORDS": "coterie dep", "COMP_CWORD": "1"}
     done = machine.run()
     assert "deploy" in done.out and "deployments" in done.out
-    assert not machine.home.folder.exists()
+    assert not machine.state_folder.path.exists()
 
 
 def test_help_of_every_verb(shared: Machine) -> None:

@@ -1,4 +1,4 @@
-"""Calls an ASGI application in this process; its event loop runs in a thread, so that streams are read as they come."""
+"""Calls an ASGI application in this process; its event loop runs in a thread, so that streams can be read live."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ class Client:
         return self.send("GET", path, headers=headers)
 
     def send(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
-        raw, told = _encoded(body, dict(headers or {}))
+        raw, given = _encoded(body, dict(headers or {}))
         messages: list[Any] = []
 
         async def keep(message: Any) -> None:
             messages.append(message)
 
-        scope = _scope(method, path, self._spoken(told))
+        scope = _scope(method, path, self._api_version(given))
         asyncio.run_coroutine_threadsafe(self._app(scope, _receiver(raw), keep), self._loop).result(60)
         data = b"".join(m.get("body", b"") for m in messages if m["type"] == "http.response.body")
         return Reply(messages[0]["status"], _headers(messages[0]), data)
 
-    def _spoken(self, headers: dict[str, str]) -> dict[str, str]:
+    def _api_version(self, headers: dict[str, str]) -> dict[str, str]:
         return headers if self.speaks is None else {"coterie-api-version": self.speaks, **headers}
 
     @contextmanager
     def stream(self, path: str, **headers: str) -> Iterator[Iterator[str]]:
         """The blocks of an event stream, as they come."""
         arrived: queue.Queue[str | None] = queue.Queue()
-        told = {"accept": "text/event-stream", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        given = {"accept": "text/event-stream", **{k.replace("_", "-"): v for k, v in headers.items()}}
 
         async def keep(message: Any) -> None:
             if message["type"] == "http.response.body":
@@ -70,7 +70,7 @@ class Client:
 
         async def run() -> None:
             try:
-                await self._app(_scope("GET", path, self._spoken(told)), _receiver(b"", forever=True), keep)
+                await self._app(_scope("GET", path, self._api_version(given)), _receiver(b"", forever=True), keep)
             finally:
                 arrived.put(None)
 
@@ -89,10 +89,10 @@ def _blocks(arrived: queue.Queue[str | None]) -> Iterator[str]:
 
 
 def _encoded(body: Any, headers: dict[str, str]) -> tuple[bytes, dict[str, str]]:
-    told = {name.lower(): value for name, value in headers.items()}
+    given = {name.lower(): value for name, value in headers.items()}
     if body is None or isinstance(body, bytes):
-        return body or b"", told
-    return json.dumps(body).encode(), {"content-type": "application/json", **told}
+        return body or b"", given
+    return json.dumps(body).encode(), {"content-type": "application/json", **given}
 
 
 def _scope(method: str, path: str, headers: dict[str, str]) -> dict[str, Any]:

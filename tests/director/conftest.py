@@ -1,4 +1,4 @@
-"""An office on a fresh SQLite ledger, and a client of its API in this process."""
+"""An application context on a fresh SQLite ledger, and a client of its API in this process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from coterie.director.app import build
-from coterie.director.context import Office
-from coterie.director.process.home import Home
+from coterie.director.context import AppContext
+from coterie.director.process.state_folder import StateFolder
 from coterie.ids import Ids
 from coterie.ledger.rows import keys
 from coterie.ledger.rows.identity import ensure_director
@@ -21,13 +21,13 @@ from tests.ledger.blank import sqlite_ledger
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
-    home = Home(tmp_path / "state")
-    home.prepare()
-    ledger = sqlite_ledger(home.ledger)
-    settings = load({"state": str(home.folder)}, {"HOME": str(tmp_path), "COTERIE_TOKEN": "hunter2"})
-    publish_key(ledger, home.folder)
-    yield Office(ledger, ensure_director(ledger, "test", Ids()), settings, home, local=True)
+def context(tmp_path: Path) -> Iterator[AppContext]:
+    state_folder = StateFolder(tmp_path / "state")
+    state_folder.prepare()
+    ledger = sqlite_ledger(state_folder.ledger)
+    settings = load({"state": str(state_folder.path)}, {"HOME": str(tmp_path), "COTERIE_TOKEN": "hunter2"})
+    publish_key(ledger, state_folder.path)
+    yield AppContext(ledger, ensure_director(ledger, "test", Ids()), settings, state_folder, local=True)
     ledger.close()
 
 
@@ -43,12 +43,12 @@ def publish_key(ledger: Ledger, folder: Path, group: str = keys.EVERY) -> KeyFil
 
 
 @pytest.fixture
-def client(office: Office) -> Iterator[Client]:
-    made = Client(build(office))
+def client(context: AppContext) -> Iterator[Client]:
+    made = Client(build(context))
     yield made
     made.close()
 
 
 @pytest.fixture
-def ledger(office: Office) -> Ledger:
-    return office.ledger
+def ledger(context: AppContext) -> Ledger:
+    return context.ledger

@@ -1,4 +1,4 @@
-"""Versions of the API: told, refused, and what the older ones do not see."""
+"""Versions of the API: reported, refused, and the fields that older ones hide."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from coterie.cli.link.api import SPEAKS
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.director.middleware.api_version import HEADER, NEWEST, OLDEST
 from coterie.ledger.store import Ledger
 from tests.director.asgi import Client, Reply
@@ -34,7 +34,7 @@ def signature(reply: Reply) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("asked", "spoken"), [(None, MINIMUM), ("1.0", "1.0"), ("1.1", "1.1"), ("latest", MAXIMUM)])
-def test_every_answer_says_what_is_spoken_and_what_could_be(
+def test_every_answer_names_its_api_version_and_the_supported_range(
     client: Client, path: str, asked: str | None, spoken: str
 ) -> None:
     client.speaks = asked
@@ -42,7 +42,7 @@ def test_every_answer_says_what_is_spoken_and_what_could_be(
 
 
 @pytest.mark.parametrize("asked", ["0.9", "1.2", "2.0", "1", "", "x", "1.1.1", "-1.0", "99999.0", "\xff"])
-def test_what_cannot_be_spoken_is_refused_with_a_remedy(client: Client, asked: str) -> None:
+def test_an_unsupported_api_version_is_refused_with_a_remedy(client: Client, asked: str) -> None:
     client.speaks = asked
     reply = client.get("/v1/nodes")
     assert (reply.status, reply.json["code"]) == (406, "unsupported_version")
@@ -51,9 +51,9 @@ def test_what_cannot_be_spoken_is_refused_with_a_remedy(client: Client, asked: s
     assert signature(reply)[1:3] == (MINIMUM, MAXIMUM)
 
 
-def test_a_refused_log_in_is_signed_too(office: Office) -> None:
-    office.token = "s3cret"
-    client = Client(build(office))
+def test_a_refused_log_in_is_signed_too(context: AppContext) -> None:
+    context.token = "s3cret"
+    client = Client(build(context))
     try:
         reply = client.get("/v1/nodes")
         assert (reply.status, signature(reply)[2]) == (401, MAXIMUM)
@@ -103,14 +103,14 @@ def test_the_event_stream_hides_them_too(furnished: Client, ledger: Ledger) -> N
         ("GET", "/v1/ring", None),
     ],
 )
-def test_older_versions_cannot_say_it(furnished: Client, method: str, path: str, body: object) -> None:
+def test_older_api_versions_cannot_set_it(furnished: Client, method: str, path: str, body: object) -> None:
     furnished.speaks = "1.0"
     reply = furnished.send(method, path, body)
     assert (reply.status, reply.json["code"]) == (406, "version_too_old")
     assert "1.1" in reply.json["remedy"]
 
 
-def test_the_command_line_speaks_what_this_release_understands(client: Client) -> None:
+def test_the_command_line_sends_a_supported_api_version(client: Client) -> None:
     (spoken,) = SPEAKS.values()
     client.speaks = spoken
     assert client.get("/v1/info").status == 200

@@ -1,4 +1,4 @@
-"""Cleanup through the API: survey, look, apply, undo; by the clock; told to a hook; counted."""
+"""Cleanup through the API: survey, review, apply, undo; by schedule; with a hook; with metrics."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from coterie.conductor.process import Conductor
-from coterie.director.context import Office
-from coterie.director.services.scheduled_cleanup import Housekeeper
+from coterie.director.context import AppContext
+from coterie.director.services.scheduled_cleanup import ScheduledCleanup
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings, load
 from tests.director.asgi import Client
@@ -24,8 +24,8 @@ AT_ONCE = {"grace_s": 0, "undo_s": 0, "keep_stemcells": 0}
 
 
 @pytest.fixture
-def working(client: Client, office: Office) -> Iterator[Client]:
-    made = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=4)
+def working(client: Client, context: AppContext) -> Iterator[Client]:
+    made = Conductor(context.ledger, "test", state_folder=context.state_folder.path, workers=4)
     made.start()
     light = {"name": "debian-12", "version": "1.1", "cloud_properties": {"image": "x"}}
     assert client.send("POST", "/v1/stemcells", light).status == 201
@@ -38,8 +38,8 @@ def leave(client: Client) -> None:
     assert client.send("POST", "/v1/deployments/web/abandon").status == 204
 
 
-def survey(client: Client, **wish: Any) -> dict[str, Any]:
-    begun = client.send("POST", "/v1/cleanups", {**AT_ONCE, **wish})
+def survey(client: Client, **body: Any) -> dict[str, Any]:
+    begun = client.send("POST", "/v1/cleanups", {**AT_ONCE, **body})
     assert begun.status == 202, begun.text
     assert ended(client, begun.json["task_id"])["state"] == "done"
     found: dict[str, Any] = client.get(f"/v1/cleanups/{begun.json['cleanup']}").json
@@ -85,34 +85,34 @@ def test_undo_and_marks(working: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "body",
     [{"names": [""]}, {"names": ["a"]}, {"kinds": ["network"]}, {"clouds": ["nowhere"]}, {"grace_s": -1}, {"x": 1}],
 )
-def test_nonsense_is_refused(client: Client, wish: dict[str, Any]) -> None:
-    reply = client.send("POST", "/v1/cleanups", wish)
+def test_nonsense_is_refused(client: Client, body: dict[str, Any]) -> None:
+    reply = client.send("POST", "/v1/cleanups", body)
     assert reply.status in (400, 404, 422)
     assert reply.json["remedy"]
 
 
-def test_what_is_not_there_is_404(client: Client) -> None:
+def test_missing_things_are_404(client: Client) -> None:
     for path in ("/v1/cleanups/99", "/v1/cleanups/99/findings"):
         assert client.get(path).status == 404
     assert client.send("POST", "/v1/deployments/ghost/abandon").status == 404
 
 
-def configured(office: Office, tmp_path: Path, **more: str) -> Settings:
+def configured(context: AppContext, tmp_path: Path, **more: str) -> Settings:
     env = {f"COTERIE_CLEANUP_{name.upper()}": value for name, value in more.items()}
-    return load({"state": str(office.home.folder)}, {"HOME": str(tmp_path), **env})
+    return load({"state": str(context.state_folder.path)}, {"HOME": str(tmp_path), **env})
 
 
 def finish(client: Client, ledger: Ledger, kind: str) -> None:
     ended(client, client.get(f"/v1/tasks?kind={kind}").json["items"][0]["id"])
 
 
-def test_by_the_clock_and_only_in_the_allowed_hours(working: Client, office: Office, tmp_path: Path) -> None:
+def test_by_the_clock_and_only_in_the_allowed_hours(working: Client, context: AppContext, tmp_path: Path) -> None:
     leave(working)
     settings = configured(
-        office,
+        context,
         tmp_path,
         schedule="30 3 * * *",
         apply="true",
@@ -121,51 +121,51 @@ def test_by_the_clock_and_only_in_the_allowed_hours(working: Client, office: Off
         undo_days="0",
         keep_stemcells="0",
     )
-    keeper = Housekeeper(office.ledger, settings)
+    keeper = ScheduledCleanup(context.ledger, settings)
     day = 86_400 * (int(keeper._since // 86_400) + 2)
-    keeper.round(now=day + 7 * 3600)
+    keeper.run_due(now=day + 7 * 3600)
     assert working.get("/v1/cleanups").json["items"] == [], "due, but not at this hour"
-    keeper.round(now=day + 4 * 3600)
+    keeper.run_due(now=day + 4 * 3600)
     (run,) = working.get("/v1/cleanups").json["items"]
     assert run["requested_by"] == "schedule"
-    finish(working, office.ledger, "survey")
+    finish(working, context.ledger, "survey")
     keeper._apply()
     assert working.get(f"/v1/cleanups/{run['id']}").json["sweep_task"] is not None
 
 
-def test_without_apply_a_scheduled_cleanup_only_lists(working: Client, office: Office, tmp_path: Path) -> None:
+def test_without_apply_a_scheduled_cleanup_only_lists(working: Client, context: AppContext, tmp_path: Path) -> None:
     leave(working)
-    keeper = Housekeeper(office.ledger, configured(office, tmp_path, schedule="* * * * *", grace_hours="0"))
-    keeper.round(now=keeper._since + 120)
-    finish(working, office.ledger, "survey")
+    keeper = ScheduledCleanup(context.ledger, configured(context, tmp_path, schedule="* * * * *", grace_hours="0"))
+    keeper.run_due(now=keeper._since + 120)
+    finish(working, context.ledger, "survey")
     keeper._apply()
     (run,) = working.get("/v1/cleanups").json["items"]
     assert (run["state"], run["sweep_task"]) == ("planned", None)
 
 
-def test_the_hook_is_told_once(working: Client, office: Office, tmp_path: Path) -> None:
+def test_the_hook_is_called_once(working: Client, context: AppContext, tmp_path: Path) -> None:
     leave(working)
     heard: list[Any] = []
     with _listening(heard) as port:
         out = tmp_path / "told.json"
         script = f"import sys; open({str(out)!r}, 'ab').write(sys.stdin.buffer.read() + b'\\n')"
         command = f'{sys.executable} -c "{script}"'
-        keeper = Housekeeper(
-            office.ledger, configured(office, tmp_path, webhook=f"http://127.0.0.1:{port}/x", command=command)
+        keeper = ScheduledCleanup(
+            context.ledger, configured(context, tmp_path, webhook=f"http://127.0.0.1:{port}/x", command=command)
         )
         run = survey(working)
-        keeper.round()
-        keeper.round()
+        keeper.run_due()
+        keeper.run_due()
     assert [news["event"] for news in heard] == ["cleanup.planned"]
     assert heard[0]["planned"] == len(run["plan"]["items"]) > 0
     assert [json.loads(line) for line in out.read_text().splitlines()] == heard
 
 
-def test_a_hook_that_fails_is_tried_a_few_times_and_said(working: Client, office: Office, tmp_path: Path) -> None:
-    keeper = Housekeeper(office.ledger, configured(office, tmp_path, command="false"))
+def test_a_failing_hook_is_retried_and_reported(working: Client, context: AppContext, tmp_path: Path) -> None:
+    keeper = ScheduledCleanup(context.ledger, configured(context, tmp_path, command="false"))
     survey(working)
     for _ in range(5):
-        keeper.round()
+        keeper.run_due()
     untold = [e for e in working.get("/v1/events?limit=500").json["items"] if e["kind"] == "cleanup.untold"]
     assert len(untold) == 3
 

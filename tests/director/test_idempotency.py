@@ -1,4 +1,4 @@
-"""Idempotency-Key: the work is done once, whoever repeats the request, and errors are not kept."""
+"""Idempotency-Key: the work runs once, however often the request is repeated, and errors are not stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.errors import Refused
 from tests.director.asgi import Client
 from tests.director.test_stemcells import GZIP, IMAGE, manifest, tarball
@@ -21,11 +21,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Counts deploys; the n-th one is task n."""
     seen: list[Any] = []
 
-    def deploy(office: Office, name: str, wish: Any) -> int:
-        seen.append((name, wish.manifest))
+    def deploy(context: AppContext, name: str, body: Any) -> int:
+        seen.append((name, body.manifest))
         return len(seen)
 
-    monkeypatch.setattr("coterie.director.routes.deployments.wishes.deploy", deploy)
+    monkeypatch.setattr("coterie.director.routes.deployments.deployments.deploy", deploy)
     return seen
 
 
@@ -54,13 +54,13 @@ def test_a_key_belongs_to_one_request(client: Client, started: list[Any]) -> Non
     assert len(started) == 1
 
 
-def test_an_error_is_not_kept(client: Client, started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_reply_is_not_stored(client: Client, started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
 
         def refuse(*arguments: Any) -> int:
             raise Refused("not now", remedy="later")
 
-        patch.setattr("coterie.director.routes.deployments.wishes.deploy", refuse)
+        patch.setattr("coterie.director.routes.deployments.deployments.deploy", refuse)
         assert put(client, headers=KEY).status == 409
     assert put(client, headers=KEY).status == 202
 
@@ -75,7 +75,7 @@ def test_one_of_many_at_once_does_the_work(client: Client, monkeypatch: pytest.M
         assert go_on.wait(30)
         return 9
 
-    monkeypatch.setattr("coterie.director.routes.deployments.wishes.deploy", slow)
+    monkeypatch.setattr("coterie.director.routes.deployments.deployments.deploy", slow)
     first: list[Any] = []
     runner = threading.Thread(target=lambda: first.append(put(client, headers=KEY)))
     runner.start()
@@ -89,8 +89,8 @@ def test_one_of_many_at_once_does_the_work(client: Client, monkeypatch: pytest.M
     assert len(seen) == 1
 
 
-def test_a_reservation_whose_maker_died_is_taken_over(client: Client, office: Office, started: list[Any]) -> None:
-    rows.put(office.ledger, "replies", key="k1", request="whatever", status=0, created_at=1.0)
+def test_a_reservation_of_a_dead_process_is_taken_over(client: Client, context: AppContext, started: list[Any]) -> None:
+    rows.put(context.ledger, "replies", key="k1", request="whatever", status=0, created_at=1.0)
     assert put(client, headers=KEY).json == {"task_id": 1}
 
 
@@ -103,7 +103,7 @@ def test_a_strange_key_is_refused(client: Client, started: list[Any], key: str) 
 @pytest.mark.parametrize(
     ("method", "path", "function"),
     [
-        ("DELETE", "/v1/deployments/x?delete_disks=true", "deployments.wishes.delete"),
+        ("DELETE", "/v1/deployments/x?delete_disks=true", "deployments.deployments.delete"),
         ("DELETE", "/v1/disks/i1", "disks.deployments.delete_disk"),
     ],
 )
@@ -121,7 +121,7 @@ def test_other_work_is_done_once_too(
     assert [(reply.status, reply.json) for reply in replies] == [(202, {"task_id": 1})] * 2
 
 
-def test_a_stemcell_is_catalogued_once_and_a_repetition_leaves_no_file(client: Client, office: Office) -> None:
+def test_a_stemcell_is_catalogued_once_and_a_repetition_leaves_no_file(client: Client, context: AppContext) -> None:
     body = tarball({"stemcell.MF": manifest(), "image": IMAGE})
     first, second = [client.send("POST", "/v1/stemcells", body, {**GZIP, **KEY}) for _ in range(2)]
     assert (first.status, first.json) == (second.status, second.json)
@@ -130,13 +130,13 @@ def test_a_stemcell_is_catalogued_once_and_a_repetition_leaves_no_file(client: C
     assert (other.status, other.json["code"]) == (400, "usage")
     assert client.send("DELETE", "/v1/stemcells/debian-12/1.10").status == 204
     assert client.send("POST", "/v1/stemcells", body, {**GZIP, **KEY}).headers["idempotency-replayed"] == "true"
-    assert list(office.home.stemcells.iterdir()) == []
+    assert list(context.state_folder.stemcells.iterdir()) == []
     light = {"name": "a", "version": "1", "cloud_properties": {"image": "x"}}
     replies = [client.send("POST", "/v1/stemcells", light, {"Idempotency-Key": "k2"}) for _ in range(2)]
     assert ["idempotency-replayed" in one.headers for one in replies] == [False, True]
 
 
-def test_keys_and_abandoned_deployments_too(client: Client, office: Office) -> None:
+def test_keys_and_abandoned_deployments_too(client: Client, context: AppContext) -> None:
     public = client.get("/v1/keys").json["items"][0]["public"]
     for number, (path, body) in enumerate(
         [
@@ -145,7 +145,7 @@ def test_keys_and_abandoned_deployments_too(client: Client, office: Office) -> N
             ("/v1/deployments/old/abandon", None),
         ]
     ):
-        rows.deployment(office.ledger, "old", serial=1) if body is None else None
+        rows.deployment(context.ledger, "old", serial=1) if body is None else None
         sent = [client.send("POST", path, body, {"Idempotency-Key": f"n{number}"}) for _ in range(2)]
         assert [one.status for one in sent] == [204, 204], sent[0].text
         assert ["idempotency-replayed" in one.headers for one in sent] == [False, True]
@@ -156,7 +156,9 @@ def public_id(client: Client, public: str) -> str:
     return next(str(one["id"]) for one in client.get("/v1/keys").json["items"] if one["public"] == public)
 
 
-def test_a_repeated_request_for_a_token_makes_no_second_one_and_tells_no_secret(client: Client, office: Office) -> None:
+def test_a_repeated_request_for_a_token_creates_no_second_one_and_shows_no_secret(
+    client: Client, context: AppContext
+) -> None:
     first = client.send("POST", "/v1/tokens", {"name": "ann"}, KEY)
     assert first.status == 201
     again = client.send("POST", "/v1/tokens", {"name": "ann"}, KEY)
@@ -165,6 +167,6 @@ def test_a_repeated_request_for_a_token_makes_no_second_one_and_tells_no_secret(
     assert first.json["text"] not in again.text
     assert len(client.get("/v1/tokens").json["items"]) == 1
     assert client.send("POST", "/v1/tokens", {"name": "bob"}, KEY).json["code"] == "usage"
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         assert first.json["text"] not in str(tx.exec_driver_sql("SELECT * FROM replies").all())
     assert client.send("POST", "/v1/tokens", {"name": "ann"}).status == 201, "without a key every request counts"

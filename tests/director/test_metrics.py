@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import steps
 from coterie.requests import start
@@ -36,7 +36,7 @@ def test_tasks_have_ages_and_durations(client: Client, ledger: Ledger) -> None:
     assert not [name for name in found if 'kind="look"' in name and "duration" in name]
 
 
-def test_steps_and_nodes_that_nobody_serves_are_told_with_the_reason(client: Client, ledger: Ledger) -> None:
+def test_steps_and_nodes_without_a_conductor_are_counted_with_the_reason(client: Client, ledger: Ledger) -> None:
     rows.put(ledger, "clouds", name="lab", driver="sandbox", properties={}, conductor_group="rack1")
     rows.node(ledger, "broker", 0)
     rows.task(ledger, 1)
@@ -54,8 +54,8 @@ def test_steps_and_nodes_that_nobody_serves_are_told_with_the_reason(client: Cli
     assert found['coterie_conductor_heartbeat_age_seconds{conductor="here",conductor_group="rack1"}'] > 0
 
 
-def test_ring_moves_are_counted_from_scrape_to_scrape(client: Client, office: Office) -> None:
-    ledger = office.ledger
+def test_ring_moves_are_counted_from_scrape_to_scrape(client: Client, context: AppContext) -> None:
+    ledger = context.ledger
     rows.put(ledger, "clouds", name="lab", driver="sandbox", properties={}, conductor_group="")
     for index in range(40):
         rows.node(ledger, "broker", index)
@@ -72,11 +72,11 @@ def test_ring_moves_are_counted_from_scrape_to_scrape(client: Client, office: Of
     assert scrape(client)['coterie_ring_moves_total{what="orphaned"}'] == 40, "counted once"
 
 
-def test_calls_errors_and_retries_are_counted(client: Client, office: Office) -> None:
+def test_calls_errors_and_retries_are_counted(client: Client, context: AppContext) -> None:
     """One process: the Director shows what its own conductor did."""
-    folder = office.home.folder
+    folder = context.state_folder.path
     before = scrape(client)
-    with site(office.ledger, folder) as here:
+    with site(context.ledger, folder) as here:
         here.cpi().check()
         faults.add(open_datacenter(folder / "sandbox.db").store, "create_vm", "throttle", times=2)
         here.deploy(manifest(group("a", 2)))
@@ -91,11 +91,11 @@ def test_calls_errors_and_retries_are_counted(client: Client, office: Office) ->
     assert more('coterie_step_moves_total{flow="node.create",move="done"}') == 2
 
 
-def test_lost_leases_are_counted(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_leases_are_counted(context: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read(process.shown())
-    with site(office.ledger, office.home.folder) as here:
+    with site(context.ledger, context.state_folder.path) as here:
         monkeypatch.setattr(steps, "commit", lambda tx, outcomes: set())  # another has them by now
-        start.deploy(office.ledger, here.request(manifest(group("a", 1))), None, None)
+        start.deploy(context.ledger, here.request(manifest(group("a", 1))), None, None)
         step, whole = (f'coterie_lease_losses_total{{what="{what}"}}' for what in ("step", "conductor"))
         until(lambda: read(process.shown()).get(step, 0) > before.get(step, 0), "no lost claim is counted", 30)
         here.conductor._lose()

@@ -9,7 +9,7 @@ import pytest
 
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.ledger.store import Ledger
 from tests.cli.conftest import CLOUD
 from tests.director.asgi import Client, Reply
@@ -19,9 +19,11 @@ from tests.requests.strangers import exists, stranger
 
 
 @pytest.fixture
-def conductor(office: Office) -> Iterator[Conductor]:
+def conductor(context: AppContext) -> Iterator[Conductor]:
     """Of the group without a name only, so that other groups are empty."""
-    made = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=2, role=ConductorRole(group=""))
+    made = Conductor(
+        context.ledger, "test", state_folder=context.state_folder.path, workers=2, role=ConductorRole(group="")
+    )
     made.start()
     yield made
     made.drain(10)
@@ -41,8 +43,8 @@ def enroll(client: Client, cid: str, **more: Any) -> dict[str, Any]:
     return found
 
 
-def test_enroll_show_move_forget(working: Client, office: Office) -> None:
-    cid = stranger(office.home.folder)
+def test_enroll_show_move_forget(working: Client, context: AppContext) -> None:
+    cid = stranger(context.state_folder.path)
     node = enroll(working, cid, name="db1")
     assert (node["name"], node["state"], node["vm_cid"], node["enrolled"]) == ("db1", "up", cid, True)
     assert (node["deployment"], node["instance_group"], node["index"]) == (None, None, None)
@@ -57,13 +59,13 @@ def test_enroll_show_move_forget(working: Client, office: Office) -> None:
     assert (moved.status, moved.json["conductor_group"]) == (200, "")
     assert working.send("DELETE", "/v1/nodes/db1").status == 204
     assert working.get("/v1/nodes/db1").status == 404
-    assert exists(office.home.folder, cid)
+    assert exists(context.state_folder.path, cid)
     kinds = [one["kind"] for one in working.get("/v1/events").json["items"]]
     assert {"node.enrolled", "node.moved", "node.forgotten"} <= set(kinds)
 
 
-def test_only_destroy_ends_the_machine_and_once(working: Client, office: Office) -> None:
-    cid = stranger(office.home.folder)
+def test_only_destroy_ends_the_machine_and_once(working: Client, context: AppContext) -> None:
+    cid = stranger(context.state_folder.path)
     enroll(working, cid, name="db1")
 
     def destroy() -> Reply:
@@ -72,12 +74,12 @@ def test_only_destroy_ends_the_machine_and_once(working: Client, office: Office)
     first = destroy()
     assert first.status == 202 and ended(working, first.json["task_id"])["state"] == "done"
     assert destroy().json == first.json, "also when there is nothing left to destroy"
-    assert not exists(office.home.folder, cid)
+    assert not exists(context.state_folder.path, cid)
     assert working.get("/v1/nodes").json["items"] == []
 
 
-def test_an_empty_group_is_refused_and_left(working: Client, office: Office) -> None:
-    cid = stranger(office.home.folder)
+def test_an_empty_group_is_refused_and_left(working: Client, context: AppContext) -> None:
+    cid = stranger(context.state_folder.path)
     refused = working.send("POST", "/v1/nodes", {"cloud": "lab", "cid": cid, "conductor_group": "rack9"})
     assert (refused.status, refused.json["code"]) == (409, "no_conductor_in_group")
     assert "rack9" in refused.json["what"] and refused.json["remedy"]
@@ -87,7 +89,7 @@ def test_an_empty_group_is_refused_and_left(working: Client, office: Office) -> 
     assert (moved.status, moved.json["code"]) == (409, "no_conductor_in_group")
     assert working.get("/v1/nodes/db1").json["conductor_group"] is None
     there = Conductor(
-        office.ledger, "rack", state_folder=office.home.folder, workers=1, role=ConductorRole(group="rack9")
+        context.ledger, "rack", state_folder=context.state_folder.path, workers=1, role=ConductorRole(group="rack9")
     )
     there.start()
     assert working.send("PATCH", "/v1/nodes/db1", {"conductor_group": "Rack9"}).json["runs_in_group"] == "rack9"
@@ -111,20 +113,20 @@ def test_an_empty_group_is_refused_and_left(working: Client, office: Office) -> 
         ({"cloud": "nowhere", "cid": "vm-1"}, 404),
     ],
 )
-def test_mistakes_are_told(working: Client, body: dict[str, Any], status: int) -> None:
+def test_mistakes_are_reported(working: Client, body: dict[str, Any], status: int) -> None:
     reply = working.send("POST", "/v1/nodes", body)
     assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply.text
     assert reply.json["remedy"]
 
 
-def test_a_cloud_is_moved_by_itself_and_its_config_keeps_its_words(working: Client, office: Office) -> None:
+def test_moving_a_cloud_keeps_the_text_of_its_config(working: Client, context: AppContext) -> None:
     moved = working.send("PATCH", "/v1/clouds/lab", {"conductor_group": "Rack1"})
     assert (moved.status, moved.json["conductor_group"]) == (200, "rack1"), moved.text
     assert working.get("/v1/clouds").json["items"][0]["conductor_group"] == "rack1"
     text = working.get("/v1/cloud-config").json["text"]
     assert text.replace('\n  "conductor_group": "rack1"', "") == CLOUD
     assert working.send("PATCH", "/v1/clouds/lab", {"conductor_group": ""}).status == 200
-    enroll(working, stranger(office.home.folder))
+    enroll(working, stranger(context.state_folder.path))
     refused = working.send("PATCH", "/v1/clouds/lab", {"conductor_group": "empty"})
     assert (refused.status, refused.json["code"]) == (409, "no_conductor_in_group")
     assert working.get("/v1/clouds/lab").json["conductor_group"] == ""
@@ -151,7 +153,7 @@ def test_a_short_name_will_do_where_it_is_unique(client: Client, ledger: Ledger)
     rows.node(ledger, "db", 0, deployment="a")
     assert client.get("/v1/nodes/web/0").json["uuid"] == uuid
     rows.node(ledger, "web", 0, deployment="b")
-    told = client.get("/v1/nodes/web/0")
-    assert (told.status, told.json["remedy"]) == (400, "say which: a/web/0, b/web/0")
+    given = client.get("/v1/nodes/web/0")
+    assert (given.status, given.json["remedy"]) == (400, "say which: a/web/0, b/web/0")
     assert client.get("/v1/nodes/a/web/0").json["uuid"] == uuid
     assert client.get("/v1/nodes/web/7").status == 404

@@ -18,8 +18,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from coterie.director.app import build
-from coterie.director.context import Office
-from coterie.director.process.home import Home
+from coterie.director.context import AppContext
+from coterie.director.process.state_folder import StateFolder
 from coterie.ids import Ids
 from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
@@ -34,16 +34,16 @@ CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance,
 
 
 @pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    """An office with something of everything in its ledger."""
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppContext]:
+    """An application context whose ledger has a row of every kind."""
     folder: Path = tmp_path_factory.mktemp("state")
-    home = Home(folder)
-    home.prepare()
-    ledger = Ledger.open(home.database)
+    state_folder = StateFolder(folder)
+    state_folder.prepare()
+    ledger = Ledger.open(state_folder.database)
     identity = ensure_director(ledger, "test", Ids())
     _furnish(ledger)
     settings = load({"state": str(folder)}, {"HOME": str(folder)})
-    yield Office(ledger, identity, settings, home, token=TOKEN, guarded=True)
+    yield AppContext(ledger, identity, settings, state_folder, token=TOKEN, guarded=True)
     ledger.close()
 
 
@@ -64,13 +64,13 @@ def _furnish(ledger: Ledger) -> None:
 
 
 @pytest.fixture(scope="module")
-def described(furnished: Office) -> Any:
+def described(furnished: AppContext) -> Any:
     return schemathesis.openapi.from_asgi("/openapi.json", build(furnished), headers=CREDENTIALS)
 
 
 def _operations() -> list[tuple[str, str, GenerationMode]]:
-    """Each operation with fitting requests, and with unfitting ones where it takes anything that could be wrong."""
-    paths = build(cast(Office, None)).openapi()["paths"]
+    """Each operation with valid requests, and with invalid ones where it has input that could be wrong."""
+    paths = build(cast(AppContext, None)).openapi()["paths"]
     found = [(method.upper(), path, operation) for path, ms in paths.items() for method, operation in ms.items()]
     fitting = [(method, path, GenerationMode.POSITIVE) for method, path, _ in found]
     taking = [one for one in found if one[2].get("parameters") or one[2].get("requestBody")]
@@ -88,7 +88,7 @@ def test_generated_requests_get_described_answers(described: Any, method: str, p
     )
     @hypothesis.given(case=described[path][method].as_strategy(generation_mode=mode))
     def run(case: Any) -> None:
-        if mode is GenerationMode.POSITIVE:  # else most requests would speak the oldest version, and see the least
+        if mode is GenerationMode.POSITIVE:  # else most requests would use the oldest version, which shows the least
             case.headers.setdefault("Coterie-API-Version", "latest")
         case.call_and_validate(checks=CHECKS, headers=CREDENTIALS)
 
@@ -96,7 +96,7 @@ def test_generated_requests_get_described_answers(described: Any, method: str, p
 
 
 @pytest.mark.parametrize(("method", "path"), sorted({(method, path) for method, path, _ in _operations()} - OPEN))
-def test_nothing_is_readable_without_a_token(described: Any, furnished: Office, method: str, path: str) -> None:
+def test_nothing_is_readable_without_a_token(described: Any, furnished: AppContext, method: str, path: str) -> None:
     @hypothesis.settings(
         max_examples=3,
         deadline=None,
@@ -107,7 +107,7 @@ def test_nothing_is_readable_without_a_token(described: Any, furnished: Office, 
     @hypothesis.given(case=described[path][method].as_strategy(generation_mode=GenerationMode.POSITIVE))
     def run(case: Any) -> None:
         case.headers.pop("Authorization", None)
-        case.headers["Coterie-API-Version"] = "latest"  # a version that is not spoken is refused before anything else
+        case.headers["Coterie-API-Version"] = "latest"  # an unsupported version is refused before anything else
         answer = case.call()
         assert answer.status_code == 401, answer.text
         assert answer.json()["code"] == "unauthenticated"
@@ -116,7 +116,7 @@ def test_nothing_is_readable_without_a_token(described: Any, furnished: Office, 
     run()
 
 
-def test_it_is_openapi_3_1_and_every_operation_tells_its_problems(furnished: Office) -> None:
+def test_it_is_openapi_3_1_and_every_operation_documents_its_problems(furnished: AppContext) -> None:
     document = build(furnished).openapi()
     assert document["openapi"].startswith("3.1")
     lacking = [
@@ -128,7 +128,7 @@ def test_it_is_openapi_3_1_and_every_operation_tells_its_problems(furnished: Off
     assert lacking == []
 
 
-def test_every_resource_in_the_seed_is_shown_as_described(furnished: Office) -> None:
+def test_every_resource_in_the_seed_is_shown_as_described(furnished: AppContext) -> None:
     from tests.director.asgi import Client
 
     client = Client(build(furnished))

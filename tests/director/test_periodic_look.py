@@ -1,4 +1,4 @@
-"""What the patrol forgets, and what it must not."""
+"""Which history the periodic look deletes, and which it keeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from coterie.cleanup import start as cleaning
 from coterie.cleanup.options import Options
-from coterie.director.services.periodic_look import Patrol
+from coterie.director.services.periodic_look import PeriodicLook
 from coterie.ledger.rows import events
 from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Ledger, time
@@ -36,24 +36,26 @@ def test_old_tasks_and_events_are_forgotten_and_younger_or_unfinished_ones_are_n
             events.append(tx, [Event(None, "access.refused", "now", "")], at)
             aged = tasks.c.id.in_((old, survey))
             tx.execute(tasks.update().where(aged).values(ended_at=tasks.c.ended_at - 31 * DAY_S))
-        Patrol(ledger, 0, keep_days=30).round()
+        PeriodicLook(ledger, 0, keep_days=30).look_once()
         with ledger.read() as tx:
             left = set(tx.execute(sa.select(tasks.c.id).where(tasks.c.kind != "look")).scalars())
             remains = {
                 table.name: tx.execute(sa.select(sa.func.count()).where(table.c.task == old)).scalar_one()
                 for table in (steps, stages, events_table)
             }
-            told = tx.execute(sa.select(events_table.c.subject).where(events_table.c.task.is_(None))).scalars().all()
+            subjects = (
+                tx.execute(sa.select(events_table.c.subject).where(events_table.c.task.is_(None))).scalars().all()
+            )
         assert left == {young, survey, unfinished}  # a survey's task goes with its cleanup
         assert remains == {"steps": 0, "stages": 0, "events": 0}
-        assert "now" in told
-        assert "then" not in told
+        assert "now" in subjects
+        assert "then" not in subjects
 
 
 def test_nothing_is_forgotten_where_history_is_kept_for_ever(ledger: Ledger) -> None:
     with ledger.write() as tx:
         task = _made(tx, "done", 1.0, 1.0)
-    Patrol(ledger, 0, keep_days=0).round()
+    PeriodicLook(ledger, 0, keep_days=0).look_once()
     with ledger.read() as tx:
         assert tx.execute(sa.select(tasks.c.id)).scalars().all() == [task]
 

@@ -8,7 +8,7 @@ import pytest
 
 from coterie import __version__
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.errors import CoterieError
 from tests.director.asgi import Client, Reply
 from tests.ledger.views import rows
@@ -106,17 +106,17 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("POST", "/metrics", None, 405, "method_not_allowed"),
     ],
 )
-def test_each_route_tells_its_errors_as_problems(
+def test_each_route_reports_its_errors_as_problems(
     client: Client, method: str, path: str, body: Any, status: int, code: str
 ) -> None:
     problem = check_problem(client.send(method, path, body), status, code)
     assert problem["instance"] == path.partition("?")[0]
 
 
-def test_the_table_above_misses_no_route(office: Office) -> None:
-    marker = next(mark for mark in test_each_route_tells_its_errors_as_problems.pytestmark)  # type: ignore[attr-defined]
+def test_the_table_above_misses_no_route(context: AppContext) -> None:
+    marker = next(mark for mark in test_each_route_reports_its_errors_as_problems.pytestmark)  # type: ignore[attr-defined]
     tried = {path.partition("?")[0] for _, path, *_ in marker.args[1]}
-    known = {path for path in build(office).openapi()["paths"] if path not in ("/livez", "/readyz")}
+    known = {path for path in build(context).openapi()["paths"] if path not in ("/livez", "/readyz")}
     assert {path for path in known if not any(_like(path, one) for one in tried)} == {
         # lists that take only a limit and a cursor, which nodes, events and conductors have shown
         "/v1/deployments",
@@ -134,7 +134,7 @@ def _like(template: str, path: str) -> bool:
     return len(pattern) == len(given) and all(a == b or a.startswith("{") for a, b in zip(pattern, given, strict=True))
 
 
-def test_all_mistakes_of_a_document_are_told_with_their_lines(client: Client) -> None:
+def test_all_mistakes_of_a_document_are_reported_with_their_lines(client: Client) -> None:
     text = "clouds:\n- name: lab\n  driver: nowhere\nazs:\n- name: z1\n  cloud: other\n"
     reply = client.send("PUT", "/v1/cloud-config", {"text": text, "file": "my.yml"})
     problem = check_problem(reply, 422, "invalid_document")
@@ -142,7 +142,7 @@ def test_all_mistakes_of_a_document_are_told_with_their_lines(client: Client) ->
     assert all(one["remedy"] for one in problem["mistakes"])
 
 
-def test_what_only_the_driver_can_read_is_told_before_it_is_taken(client: Client) -> None:
+def test_mistakes_in_driver_properties_are_reported_before_they_are_sealed(client: Client) -> None:
     text = (
         "clouds:\n- name: lab\n  driver: sandbox\n  properties:\n    settle_s: s3cret\nazs:\n- name: z1\n  cloud: lab\n"
     )
@@ -158,13 +158,13 @@ def test_what_only_the_driver_can_read_is_told_before_it_is_taken(client: Client
     check_problem(client.send("GET", "/v1/cloud-config"), 404, "not_found")
 
 
-def test_a_conflict_names_the_task(client: Client, office: Office) -> None:
-    rows.task(office.ledger, 4, state="done")
+def test_a_conflict_names_the_task(client: Client, context: AppContext) -> None:
+    rows.task(context.ledger, 4, state="done")
     problem = check_problem(client.send("POST", "/v1/tasks/4/cancel"), 409, "conflict")
     assert problem["task_id"] == 4
 
 
-def test_a_bad_body_is_told_and_not_a_crash(client: Client) -> None:
+def test_a_bad_body_is_a_problem_and_not_a_crash(client: Client) -> None:
     headers = {"content-type": "application/json"}
     for raw in (b"{", b"\xff\xfe", b"[" * 100_000, b"null", b'"\\ud800"'):
         reply = client.send("POST", "/v1/plans", raw, headers)
@@ -175,8 +175,8 @@ def test_a_bad_body_is_told_and_not_a_crash(client: Client) -> None:
     check_problem(client.send("PUT", "/v1/cloud-config", b"x", {"content-type": "image/png"}), 400, "usage")
 
 
-def test_what_nobody_foresaw_is_a_500_without_internals(
-    client: Client, office: Office, monkeypatch: pytest.MonkeyPatch
+def test_an_unexpected_exception_is_a_500_without_internals(
+    client: Client, context: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: object, **keywords: object) -> None:
         raise RuntimeError("the password is hunter2")
@@ -199,7 +199,7 @@ def test_a_silent_database_is_a_503_that_may_be_retried(client: Client, monkeypa
     assert "SELECT" not in str(problem)
 
 
-def test_a_clouds_refusal_does_not_look_like_our_own(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_by_a_cloud_differs_from_our_own(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     from coterie.cpi.contract import AuthenticationFailed
 
     def refused(*arguments: object, **keywords: object) -> None:
@@ -209,7 +209,7 @@ def test_a_clouds_refusal_does_not_look_like_our_own(client: Client, monkeypatch
     check_problem(client.get("/v1/nodes"), 502, "authentication_failed")
 
 
-def test_405_says_what_is_allowed(client: Client) -> None:
+def test_405_lists_the_allowed_methods(client: Client) -> None:
     assert "GET" in client.send("POST", "/v1/groups", {}).headers["allow"]
 
 

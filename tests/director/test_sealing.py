@@ -1,4 +1,4 @@
-"""Credentials of clouds: sealed on their way in, opened by the conductors of their group and by nobody else."""
+"""Credentials of clouds: sealed before they are stored, opened only by the conductors of their group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.engine.clouds import Clouds
 from coterie.engine.fence import Lease
 from coterie.errors import Refused
@@ -97,8 +97,8 @@ def test_questions_about_a_config_that_is_not_set_hold_no_credential_either(
             "vm_types: [{name: t, cloud_properties: {cpu: 1, ram_mb: 1, disk_mb: 1}}]\n"
             "networks: [{name: n, subnets: [{range: 127.0.0.0/24, gateway: 127.0.0.1, azs: [z1]}]}]\n"
         )
-        wish = {"manifest": manifest, "cloud_config": config(tmp_path) + more}
-        client.send("POST", "/v1/plans", wish)
+        body = {"manifest": manifest, "cloud_config": config(tmp_path) + more}
+        client.send("POST", "/v1/plans", body)
     assert (tmp_path / f"{SECRET}.db").exists(), "the cloud was asked"
     assert SECRET not in everything(ledger)
 
@@ -152,7 +152,7 @@ def test_rotation(client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile)
     assert SECRET not in everything(ledger)
 
 
-def test_conductors_seal_anew_only_to_keys_that_they_hold(
+def test_conductors_reseal_only_to_keys_that_they_hold(
     client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile
 ) -> None:
     client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path)})
@@ -190,11 +190,11 @@ def test_the_same_config_again_is_the_same_config(client: Client, tmp_path: Path
     assert len(set(ids)) == 1
 
 
-def test_a_group_without_a_key_is_served_by_the_stand_in_s(
-    client: Client, office: Office, ledger: Ledger, tmp_path: Path
+def test_a_group_without_a_key_uses_the_key_for_every_group(
+    client: Client, context: AppContext, ledger: Ledger, tmp_path: Path
 ) -> None:
     assert client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path, "lonely")}).status == 200
-    stand_in = KeyFile(office.home.folder / "conductor.key")
+    stand_in = KeyFile(context.state_folder.path / "conductor.key")
     assert opener(ledger, tmp_path, stand_in).get("lab") is not None
 
 

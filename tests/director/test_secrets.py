@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.director.context import Office
-from coterie.director.http import document
-from coterie.director.http.redact import looks_secret, redact
+from coterie.director.context import AppContext
+from coterie.director.http.redact import hide_secrets, looks_secret, redact, refuse_redacted
 from coterie.errors import InvalidDocument
 from tests.director.asgi import Client
 from tests.ledger.views import rows
@@ -54,7 +53,7 @@ def test_keys_that_look_secret(key: str) -> None:
 @pytest.mark.parametrize(
     "key", ["name", "key", "public_key", "token_path", "secret_name", "passengers", "author", "id", "user_data_path"]
 )
-def test_keys_that_do_not(key: str) -> None:
+def test_keys_that_do_not_look_secret(key: str) -> None:
     assert not looks_secret(key)
 
 
@@ -69,7 +68,7 @@ def test_redact_hides_values_and_keeps_the_rest() -> None:
 
 
 def test_a_shown_document_keeps_everything_but_the_secrets() -> None:
-    shown = document.shown(CONFIG.replace(f"me:{SECRET}@", ""))
+    shown = hide_secrets(CONFIG.replace(f"me:{SECRET}@", ""))
     assert SECRET not in shown
     assert "# our clouds" in shown and "# keep out" in shown and "user: me" in shown
     assert "      endpoint: https://cloud.example/api\nazs:\n- name: z1\n" in shown
@@ -77,27 +76,27 @@ def test_a_shown_document_keeps_everything_but_the_secrets() -> None:
 
 
 def test_secrets_behind_aliases_and_in_unreadable_texts_are_hidden_too() -> None:
-    assert "x1" not in document.shown("a: &it {password: x1}\nb: *it\n")
-    assert "x1" not in document.shown("password: x1\n\tbroken: [")
-    assert "x1" not in document.shown("password: [x1, x1]\n")
+    assert "x1" not in hide_secrets("a: &it {password: x1}\nb: *it\n")
+    assert "x1" not in hide_secrets("password: x1\n\tbroken: [")
+    assert "x1" not in hide_secrets("password: [x1, x1]\n")
 
 
-def test_a_shown_document_is_not_taken_back() -> None:
+def test_a_redacted_document_is_refused() -> None:
     with pytest.raises(InvalidDocument) as caught:
-        document.refuse_redacted(document.shown("a: 1\npassword: x\n"), "my.yml")
+        refuse_redacted(hide_secrets("a: 1\npassword: x\n"), "my.yml")
     assert caught.value.details["mistakes"][0]["line"] == 2
 
 
-def test_no_route_gives_a_secret_away(client: Client, office: Office) -> None:
+def test_no_route_reveals_a_secret(client: Client, context: AppContext) -> None:
     stored = client.send("PUT", "/v1/cloud-config", {"text": CONFIG})
     assert stored.status == 200, stored.text
     rows.deployment(
-        office.ledger, "kafka", manifest=f"name: kafka\nenv: {{password: {SECRET}}}\nuser_data: |\n  {SECRET}\n"
+        context.ledger, "kafka", manifest=f"name: kafka\nenv: {{password: {SECRET}}}\nuser_data: |\n  {SECRET}\n"
     )
-    rows.node(office.ledger, "broker", 0, spec={"env": {"bosh": {"password": SECRET}}, "user_data": SECRET})
-    rows.cloud_object(office.ledger, "i1", properties={"token": SECRET})
-    rows.task(office.ledger, 1, plan={"details": {"secret": SECRET}}, state="done")
-    rows.event(office.ledger, 1, 1, data={"password": SECRET}, body=f"called https://me:{SECRET}@cloud/")
+    rows.node(context.ledger, "broker", 0, spec={"env": {"bosh": {"password": SECRET}}, "user_data": SECRET})
+    rows.cloud_object(context.ledger, "i1", properties={"token": SECRET})
+    rows.task(context.ledger, 1, plan={"details": {"secret": SECRET}}, state="done")
+    rows.event(context.ledger, 1, 1, data={"password": SECRET}, body=f"called https://me:{SECRET}@cloud/")
     with client.stream("/v1/tasks/1/events") as blocks:
         streamed = "".join(blocks)
     answers = [

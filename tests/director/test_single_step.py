@@ -1,4 +1,4 @@
-"""Small tasks through the API: a group is repaired, rights are granted; refusals say why."""
+"""Single-step tasks through the API: a group is repaired, rights are granted; refusals give their reason."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from coterie.conductor.process import Conductor
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from tests.director.asgi import Client
 from tests.director.test_problems import check_problem
 from tests.director.test_work import WISH, deploy, ended
 
 
 @pytest.fixture
-def working(office: Office, client: Client) -> Iterator[Client]:
-    conductor = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=2)
+def working(context: AppContext, client: Client) -> Iterator[Client]:
+    conductor = Conductor(context.ledger, "test", state_folder=context.state_folder.path, workers=2)
     conductor.start()
     light = {"name": "debian-12", "version": "1.1", "cloud_properties": {"image": "x"}}
     assert client.send("POST", "/v1/stemcells", light).status == 201

@@ -1,11 +1,11 @@
-"""Event streams: complete, in order, taken up again after a cut, ended with the task."""
+"""Event streams: complete, in order, resumed after a cut, ended with the task."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.director.http import stream
 from coterie.ledger.store import Ledger
 from tests.director.asgi import Client
@@ -33,7 +33,7 @@ def test_a_stream_gives_all_events_and_ends_with_the_task(client: Client, ledger
     assert found[-1][2]["state"] == "done"
 
 
-def test_a_stream_goes_on_after_last_event_id(client: Client, ledger: Ledger) -> None:
+def test_a_stream_resumes_after_last_event_id(client: Client, ledger: Ledger) -> None:
     rows.task(ledger, 3, state="done", ended_at=2000.0)
     for n in (1, 2, 3):
         rows.event(ledger, 3, n)
@@ -62,19 +62,19 @@ def test_more_events_than_a_batch_all_arrive(client: Client, ledger: Ledger, mon
         assert [parsed(block)[0] for block in blocks] == ["1", "2", "3", "4", "5", None]
 
 
-def test_a_quiet_stream_gives_signs_of_life(client: Client, ledger: Ledger, monkeypatch: Any) -> None:
+def test_a_quiet_stream_sends_comments(client: Client, ledger: Ledger, monkeypatch: Any) -> None:
     monkeypatch.setattr(stream, "_HEARTBEAT_S", 0.1)
     rows.task(ledger, 3)
     with client.stream("/v1/tasks/3/events") as blocks:
         assert next(blocks) == ": still here"
 
 
-def test_an_ending_director_lets_its_followers_go(client: Client, ledger: Ledger, office: Office) -> None:
+def test_an_ending_director_ends_its_streams(client: Client, ledger: Ledger, context: AppContext) -> None:
     rows.task(ledger, 3)
     rows.event(ledger, 3, 1)
     with client.stream("/v1/tasks/3/events") as blocks:
         next(blocks)
-        office.ending = True
+        context.ending = True
         assert list(blocks) == []
 
 

@@ -1,4 +1,4 @@
-"""The certificate of a Director: what is wrong with it is told at the start."""
+"""The certificate of a Director: problems with it are reported at the start."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from coterie.director.process.tls import Tls, tls_of
+from coterie.director.process.http_server import Tls, read_tls
 from coterie.errors import CoterieError, Refused, UsageError
 from coterie.settings import Settings, load
 from tests.peers.certificates import Authority
 
 
-def settings(**told: Path) -> Settings:
-    return load({}, {"HOME": "/", **{f"COTERIE_TLS_{name.upper()}": str(path) for name, path in told.items()}})
+def settings(**given: Path) -> Settings:
+    return load({}, {"HOME": "/", **{f"COTERIE_TLS_{name.upper()}": str(path) for name, path in given.items()}})
 
 
-def test_a_pair_is_taken_and_none_is_fine(tmp_path: Path) -> None:
+def test_a_certificate_pair_is_accepted_and_so_is_none(tmp_path: Path) -> None:
     certificate, key = Authority(tmp_path).issue("director")
-    assert tls_of(settings(certificate=certificate, key=key)) == Tls(certificate, key)
-    assert tls_of(settings()) is None
+    assert read_tls(settings(certificate=certificate, key=key)) == Tls(certificate, key)
+    assert read_tls(settings()) is None
 
 
-def test_what_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_a_usage_error(tmp_path: Path) -> None:
     certificate, key = Authority(tmp_path).issue("director")
     _, other = Authority(tmp_path).issue("other")
     wrong = [
@@ -31,14 +31,14 @@ def test_what_cannot_be_used_is_told(tmp_path: Path) -> None:
         ({"certificate": certificate, "key": other}, UsageError, "cannot use the certificate"),
         ({"certificate": certificate, "key": tmp_path / "none"}, UsageError, "cannot use the certificate"),
     ]
-    for told, kind, words in wrong:
+    for given, kind, words in wrong:
         with pytest.raises(kind, match=words):
-            tls_of(settings(**told))
+            read_tls(settings(**given))
 
 
-def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_key_file_that_other_users_may_read_is_refused(tmp_path: Path) -> None:
     certificate, key = Authority(tmp_path).issue("director")
     key.chmod(0o644)
     with pytest.raises(Refused, match="read by others") as refused:
-        tls_of(settings(certificate=certificate, key=key))
+        read_tls(settings(certificate=certificate, key=key))
     assert isinstance(refused.value, CoterieError) and "chmod 600" in refused.value.remedy

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from coterie.conductor.process import Conductor
-from coterie.director.context import Office
-from coterie.director.services.periodic_look import Patrol
+from coterie.director.context import AppContext
+from coterie.director.services.periodic_look import PeriodicLook
 from tests.cli.conftest import CLOUD, MANIFEST
 from tests.director.asgi import Client
 
@@ -18,8 +18,8 @@ WISH = {"manifest": MANIFEST, "manifest_file": "web.yml", "cloud_config": CLOUD}
 
 
 @pytest.fixture
-def conductor(office: Office) -> Iterator[Conductor]:
-    made = Conductor(office.ledger, "test", state_folder=office.home.folder, workers=4)
+def conductor(context: AppContext) -> Iterator[Conductor]:
+    made = Conductor(context.ledger, "test", state_folder=context.state_folder.path, workers=4)
     made.start()
     yield made
     made.drain(10)
@@ -39,14 +39,14 @@ def ended(client: Client, task: int) -> dict[str, Any]:
     return found
 
 
-def deploy(client: Client, wish: dict[str, Any]) -> dict[str, Any]:
-    reply = client.send("PUT", "/v1/deployments/web", wish)
+def deploy(client: Client, body: dict[str, Any]) -> dict[str, Any]:
+    reply = client.send("PUT", "/v1/deployments/web", body)
     assert reply.status == 202, reply.text
     assert reply.headers["location"] == f"/v1/tasks/{reply.json['task_id']}"
     return ended(client, reply.json["task_id"])
 
 
-def test_a_plan_has_an_id_and_can_be_had_as_text(working: Client) -> None:
+def test_a_plan_has_an_id_and_a_text_form(working: Client) -> None:
     plan = working.send("POST", "/v1/plans", WISH)
     assert plan.headers["etag"] == f'"{plan.json["id"]}"'
     assert "text" not in plan.json
@@ -77,7 +77,7 @@ def test_a_confirmed_plan_is_done_and_a_stale_one_is_not(working: Client) -> Non
     assert again.status == 412
 
 
-def test_the_whole_life_of_a_deployment(working: Client) -> None:
+def test_a_deployment_from_plan_to_delete(working: Client) -> None:
     assert deploy(working, WISH)["report"]["steps"] == {"done": 4}
     nodes = working.get("/v1/nodes?deployment=web&state=up").json["items"]
     assert [node["name"] for node in nodes] == ["web/0", "web/1"]
@@ -103,25 +103,25 @@ def test_the_whole_life_of_a_deployment(working: Client) -> None:
     assert len(working.get("/v1/disks").json["items"]) == 1
 
 
-def test_the_patrol_finds_a_dead_vm_and_makes_it_anew(working: Client, office: Office) -> None:
+def test_the_periodic_look_finds_a_dead_vm_and_recreates_it(working: Client, context: AppContext) -> None:
     assert deploy(working, {**WISH, "manifest": MANIFEST + "resurrection: true\n"})["state"] == "done"
     before = working.get("/v1/nodes/web/web/0").json["vm_cid"]
-    _kill(office, before)
-    patrol = Patrol(office.ledger, 0)
-    patrol.round()
+    _kill(context, before)
+    periodic_look = PeriodicLook(context.ledger, 0)
+    periodic_look.look_once()
     ended(working, working.get("/v1/tasks?kind=look").json["items"][0]["id"])
     assert working.get("/v1/nodes/web/web/0").json["state"] in ("dead", "missing")
-    patrol.round()
+    periodic_look.look_once()
     ended(working, working.get("/v1/tasks?kind=resurrect").json["items"][0]["id"])
     after = working.get("/v1/nodes/web/web/0").json
     assert after["state"] == "up"
     assert after["vm_cid"] != before
 
 
-def _kill(office: Office, cid: str) -> None:
+def _kill(context: AppContext, cid: str) -> None:
     import subprocess
     import sys
 
-    state = str(office.home.folder / "sandbox.db")
+    state = str(context.state_folder.path / "sandbox.db")
     program = [sys.executable, "-c", "from coterie.cli.main import main; main()"]
     subprocess.run([*program, "sandbox", "vm", "delete", cid, "--state", state, "--yes"], check=True, timeout=60)

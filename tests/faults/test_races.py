@@ -204,13 +204,13 @@ def _intent(name: str) -> str:
     return name.rjust(26, "0")
 
 
-def _ask_and_take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], float]:
+def _ask_and_take(ledger: Ledger, read_holder: str) -> tuple[list[facts.Wanted], float]:
     with ledger.write() as tx:
         facts.want(tx, LAB, "check", {})
-    return _take(ledger, holder)
+    return _take(ledger, read_holder)
 
 
-def _take(ledger: Ledger, holder: str) -> tuple[list[facts.Wanted], float]:
+def _take(ledger: Ledger, read_holder: str) -> tuple[list[facts.Wanted], float]:
     with ledger.write() as tx:
-        taken = facts.claim(tx, holder, 600.0, alone.SHARE)
+        taken = facts.claim(tx, read_holder, 600.0, alone.SHARE)
         return [] if taken is None else [taken], moment(tx)

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.director.http import idempotency as once
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 from coterie.engine.retry import Retry
 from coterie.errors import CoterieError, StalePlan
 from coterie.ids import Ids
@@ -152,7 +152,7 @@ class Director:
 
 def front_door(ledger: Ledger, known: identity.Identity, folder: str) -> Client:
     settings = load({"state": folder}, {"HOME": folder})
-    return Client(build(Office(ledger, known, settings, Home(Path(folder)), local=True)))
+    return Client(build(AppContext(ledger, known, settings, StateFolder(Path(folder)), local=True)))
 
 
 class Orderly(Conductor):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from coterie.director.app import build
-from coterie.director.context import Office
-from coterie.director.process.home import Home
+from coterie.director.context import AppContext
+from coterie.director.process.state_folder import StateFolder
 from coterie.errors import UsageError
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
@@ -61,8 +61,8 @@ def test_a_deployment_is_one_trace_of_steps_and_their_calls(local: Site, collect
 
 
 def test_a_request_takes_up_the_trace_of_its_caller(local: Site, collector: Collector) -> None:
-    office = Office(local.ledger, local.director, load({}, {"HOME": str(local.folder)}), Home(local.folder))
-    client = Client(build(office))
+    context = AppContext(local.ledger, local.director, load({}, {"HOME": str(local.folder)}), StateFolder(local.folder))
+    client = Client(build(context))
     mine = "0af7651916cd43dd8448eb211c80319c"
     client.get("/v1/nodes", traceparent=f"00-{mine}-b7ad6b7169203331-01")
     client.get("/v1/nodes/none")

@@ -8,7 +8,7 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 from coterie.settings import load
 
 
@@ -24,7 +24,7 @@ def director(session: Session, no_conductor: bool, **told: Any) -> None:
     On TCP everything but /livez needs a token; the first one is made in the state folder. Beyond this machine set
     tls_certificate and tls_key.
     """
-    from coterie.director.process.foreground import run
+    from coterie.director.process.foreground_director import run
 
     settings = load({**told, "conductor": False if no_conductor else None})
-    run(Home(settings.state), settings, session.say)
+    run(StateFolder(settings.state), settings, session.say)

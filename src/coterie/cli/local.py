@@ -8,7 +8,7 @@ from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 
 
 @noun("local")
@@ -28,32 +28,32 @@ def stop(session: Session) -> None:
     """End it in good order; unfinished tasks go on at the next start."""
     from coterie.cli.link.spawn import stop as end
 
-    ended = end(Home(session.settings.state))
+    ended = end(StateFolder(session.settings.state))
     if session.json:
         session.data(as_json({"stopped": ended}))
     session.say("stopped" if ended else "no local Director runs")
 
 
 def _status(session: Session) -> None:
-    found = look(Home(session.settings.state))
+    found = look(StateFolder(session.settings.state))
     if session.json:
         session.data(as_json(found))
         return
     session.data(fields(list(found.items()), session.paint))
 
 
-def look(home: Home) -> dict[str, Any]:
+def look(state_folder: StateFolder) -> dict[str, Any]:
     """What can be said of it without starting it."""
     from coterie.cli.link.local import info
-    from coterie.director.process.lock import holder
+    from coterie.director.process.state_folder import read_holder
 
-    who = holder(home.lock)
-    found: dict[str, Any] = {"running": who is not None, "folder": str(home.folder)}
+    who = read_holder(state_folder.lock)
+    found: dict[str, Any] = {"running": who is not None, "folder": str(state_folder.path)}
     if who is None:
         return found
-    found |= {"pid": who.pid, "version": who.version, "socket": str(home.socket)}
+    found |= {"pid": who.pid, "version": who.version, "socket": str(state_folder.socket)}
     try:
-        unfinished = info(home)["unfinished"]
+        unfinished = info(state_folder)["unfinished"]
     except OSError as error:
         return found | {"answers": False, "why": error.strerror or str(error)}
     return found | {"answers": True, "unfinished tasks": [task["id"] for task in unfinished]}

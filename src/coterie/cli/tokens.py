@@ -13,7 +13,7 @@ from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
 from coterie.cli.show.data import as_json
 from coterie.cli.show.table import fields, table
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 from coterie.settings import load
 
 
@@ -75,14 +75,14 @@ def bootstrap(session: Session, database: str | None, save: str | None) -> None:
     Written to a file for your eyes only, and shown nowhere.
     """
     from coterie.conductor.startup import connect
-    from coterie.director.access.configured import bootstrap as make
+    from coterie.director.access.bootstrap import bootstrap as make
 
     settings = load({"database": database})
-    home = Home(settings.state)
-    home.prepare()
-    ledger = connect(settings["database"] or home.database)
+    state_folder = StateFolder(settings.state)
+    state_folder.prepare()
+    ledger = connect(settings["database"] or state_folder.database)
     try:
-        file = Path(save) if save else home.token
+        file = Path(save) if save else state_folder.token
         made = make(ledger, file)
     finally:
         ledger.close()

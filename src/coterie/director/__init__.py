@@ -1,4 +1,4 @@
-"""The Director: the REST API, and the life of the process that serves it. SQL stays in the ledger.
+"""The Director: the REST API, and the process that serves it. SQL stays in the ledger.
 
-This file imports nothing: the command line reads `home` and `lock` from here without paying for a server.
+This file imports nothing: the command line uses `process.state_folder` without importing a server.
 """

@@ -6,15 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from coterie.director.process.local import run
+from coterie.director.process.local_director import run
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m coterie.director")
     parser.add_argument("--local", type=Path, required=True, metavar="FOLDER", help="state folder to serve")
     parser.add_argument("--parent", action="store_true", help="end when standard input is closed")
-    told = parser.parse_args()
-    return run(told.local.absolute(), parent=told.parent)
+    arguments = parser.parse_args()
+    return run(arguments.local.absolute(), parent=arguments.parent)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, problems, the gate."""
+"""The ASGI application: routes, problems, middleware."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from fastapi import FastAPI
 
 from coterie import __version__
 from coterie.director import routes
-from coterie.director.access.gate import Gate
-from coterie.director.context import Office
+from coterie.director.access.middleware import AccessMiddleware
+from coterie.director.context import AppContext
 from coterie.director.http import problem
 from coterie.director.http.reply import SafeJson
-from coterie.director.middleware.api_version import Spoken
-from coterie.director.middleware.request_limits import Guard
-from coterie.director.middleware.tracing import Traced
+from coterie.director.middleware.api_version import ApiVersionMiddleware
+from coterie.director.middleware.request_limits import RequestLimitsMiddleware
+from coterie.director.middleware.tracing import TracingMiddleware
 
 
-def build(office: Office) -> FastAPI:
-    # No pages that load scripts from elsewhere: the console is ours, the document is /openapi.json.
+def build(context: AppContext) -> FastAPI:
+    # No documentation pages: they would load scripts from other hosts. The document is /openapi.json.
     app = FastAPI(
         title="Coterie Director",
         version=__version__,
-        description="Deploys groups of machines on any IaaS, keeps each where it was promised, leaves nothing behind.",
+        description="Deploys groups of machines on any IaaS, keeps their placement promises, leaves nothing behind.",
         docs_url=None,
         redoc_url=None,
         default_response_class=SafeJson,
         redirect_slashes=False,
     )
-    app.state.office = office
+    app.state.context = context
     problem.install(app)
     routes.mount(app)
-    app.add_middleware(Gate, office=office)
-    app.add_middleware(Guard, office=office)
-    app.add_middleware(Traced)
-    app.add_middleware(Spoken)  # outermost: every answer is signed, refusals too
+    app.add_middleware(AccessMiddleware, context=context)
+    app.add_middleware(RequestLimitsMiddleware, context=context)
+    app.add_middleware(TracingMiddleware)
+    app.add_middleware(ApiVersionMiddleware)  # outermost: every answer gets its headers, refusals too
     return app

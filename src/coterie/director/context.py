@@ -1,4 +1,4 @@
-"""What the routes work with: the ledger, who we are, how we were configured, and whether the process is ending."""
+"""What the routes work with: the ledger, the Director's identity and settings, and whether the process is ending."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.ring_moves import RingMoves
 from coterie.ledger.rows.identity import Identity
 from coterie.ledger.store import Ledger
@@ -37,16 +37,16 @@ class Activity:
 
 
 @dataclass(slots=True)
-class Office:
+class AppContext:
     ledger: Ledger
     identity: Identity
     settings: Settings
-    home: Home
-    token: str | None = None  # told by the operator: always an admin's, besides those in the ledger
+    state_folder: StateFolder
+    token: str | None = None  # from the settings: always an admin's, besides those in the ledger
     oidc: Oidc | None = None
-    guarded: bool = False  # False, and no token: the socket's permissions decide who comes in
+    guarded: bool = False  # callers must authenticate; False and no token: the socket's permissions decide
     local: bool = False
-    resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that this start goes on with
+    resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that continue after this start
     activity: Activity = field(default_factory=Activity)
     ending: bool = False
     ring_moves: RingMoves = field(default_factory=RingMoves)
@@ -56,9 +56,9 @@ class Office:
         return self.guarded or self.token is not None
 
 
-def _office(request: Request) -> Office:
-    found: Office = request.app.state.office
+def _context(request: Request) -> AppContext:
+    found: AppContext = request.app.state.context
     return found
 
 
-Here = Annotated[Office, Depends(_office)]
+Context = Annotated[AppContext, Depends(_context)]

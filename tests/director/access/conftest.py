@@ -1,4 +1,4 @@
-"""A Director that wants to know who asks, and callers of every kind."""
+"""A Director that requires authentication, and callers of every kind."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from coterie.director.access.tokens import create
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from tests.director.asgi import Client, Reply
 
 Make = Callable[..., "Person"]
 
 
 class Person:
-    """Somebody with a token."""
+    """A client with a token."""
 
     def __init__(self, client: Client, token: str, token_id: str = "") -> None:
         self._client = client
@@ -31,17 +31,17 @@ class Person:
 
 
 @pytest.fixture
-def locked(office: Office) -> Iterator[Client]:
-    office.guarded = True
-    made = Client(build(office))
+def locked(context: AppContext) -> Iterator[Client]:
+    context.guarded = True
+    made = Client(build(context))
     yield made
     made.close()
 
 
 @pytest.fixture
-def person(office: Office, locked: Client) -> Make:
+def person(context: AppContext, locked: Client) -> Make:
     def make(role: str, *teams: str, name: str | None = None, days: int = 1) -> Person:
-        with office.ledger.write() as tx:
+        with context.ledger.write() as tx:
             made = create(tx, name or role, role, teams or None, "test", days)
         return Person(locked, made.text, made.id)
 

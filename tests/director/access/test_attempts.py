@@ -1,4 +1,4 @@
-"""The limit on failed log-ins: per address, for a minute, in bounded memory, and never for those who work."""
+"""The limit on failed log-ins: per address, for a minute, in bounded memory, and not for valid credentials."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def clock() -> Clock:
 def fail(made: Attempts, peer: str, times: int) -> None:
     for n in range(times):
         made.check(peer, f"wrong{n}")
-        made.failed(peer, f"wrong{n}")
+        made.count_failure(peer, f"wrong{n}")
 
 
-def test_the_eleventh_is_refused_unread_and_a_minute_later_it_is_not(clock: Clock) -> None:
+def test_the_eleventh_attempt_is_refused_unchecked_for_a_minute(clock: Clock) -> None:
     made = Attempts(clock)
     fail(made, "127.0.0.9", 10)
     with pytest.raises(TooManyAttempts) as refused:
@@ -42,12 +42,12 @@ def test_the_eleventh_is_refused_unread_and_a_minute_later_it_is_not(clock: Cloc
     made.check("127.0.0.9", "right")
 
 
-def test_who_works_is_not_locked_out_by_a_neighbour(clock: Clock) -> None:
+def test_valid_credentials_are_not_locked_out_by_failures_of_the_same_address(clock: Clock) -> None:
     made = Attempts(clock)
-    made.succeeded("right")
+    made.remember_success("right")
     fail(made, "127.0.0.9", 10)
     made.check("127.0.0.9", "right")
-    made.failed("127.0.0.9", "right")  # it was revoked meanwhile
+    made.count_failure("127.0.0.9", "right")  # it was revoked meanwhile
     with pytest.raises(TooManyAttempts):
         made.check("127.0.0.9", "right")
 
@@ -76,14 +76,14 @@ def test_memory_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(attempts, "_KNOWN", 100)
     made = Attempts(clock)
     for n in range(500):
-        made.failed(f"127.0.{n // 250}.{n % 250}", "x")
-        made.succeeded(str(n))
-        made.failed("127.9.9.9", "x")
+        made.count_failure(f"127.0.{n // 250}.{n % 250}", "x")
+        made.remember_success(str(n))
+        made.count_failure("127.9.9.9", "x")
     assert (len(made._failures), len(made._known)) == (100, 100)
     assert len(made._failures["127.9.9.9"]) == 10
 
 
-def test_it_stands_before_the_api_and_a_flood_does_not_fill_the_ledger(
+def test_the_limit_covers_the_api_and_a_flood_does_not_fill_the_ledger(
     locked: Client, person: Make, ledger: Ledger
 ) -> None:
     admin = person("admin")

@@ -13,18 +13,18 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 
-from coterie.director.access.configured import issuer_of
+from coterie.director.access.bootstrap import read_issuer
 from coterie.director.access.jwks import Jwks
 from coterie.director.access.oidc import Oidc
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.errors import Forbidden, Unreachable, UsageError
 from coterie.settings import load
 from tests.director.asgi import Client
 
 
 class Issuer:
-    """Serves its keys, and counts how often it is asked."""
+    """Serves its keys, and counts the requests."""
 
     def __init__(self) -> None:
         self.keys = [ECKey.generate_key("P-256", {"kid": "k1"})]
@@ -47,8 +47,8 @@ class Issuer:
     def token(self, key: Any = None, alg: str = "ES256", **claims: Any) -> str:
         chosen = key or self.keys[0]
         usual = {"iss": self.url, "aud": "coterie", "sub": "u1", "exp": int(time.time()) + 600, "groups": ["ops"]}
-        told = {name: value for name, value in {**usual, **claims}.items() if value is not None}
-        return jwt.encode({"alg": alg, "kid": chosen.kid}, told, chosen, algorithms=[alg])
+        given = {name: value for name, value in {**usual, **claims}.items() if value is not None}
+        return jwt.encode({"alg": alg, "kid": chosen.kid}, given, chosen, algorithms=[alg])
 
 
 def _handler(issuer: Issuer) -> type[BaseHTTPRequestHandler]:
@@ -77,7 +77,7 @@ def issuer() -> Iterator[Issuer]:
 def trusting(issuer: Issuer, **more: str) -> Oidc:
     roles = "ops=operator,boss=admin,all=viewer"
     env = {"HOME": "/", "COTERIE_OIDC_ISSUER": issuer.url, "COTERIE_OIDC_ROLES": roles}
-    made = issuer_of(load({}, {**env, **{f"COTERIE_OIDC_{name.upper()}": value for name, value in more.items()}}))
+    made = read_issuer(load({}, {**env, **{f"COTERIE_OIDC_{name.upper()}": value for name, value in more.items()}}))
     assert made is not None
     return made
 
@@ -107,11 +107,11 @@ NOW, DAY = int(time.time()), 86400
         {"sub": None},
     ],
 )
-def test_a_token_with_a_wrong_claim_is_none(issuer: Issuer, claims: dict[str, Any]) -> None:
+def test_a_token_with_a_wrong_claim_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
     assert trusting(issuer).caller_of(issuer.token(**claims)) is None
 
 
-def test_a_token_that_is_not_signed_as_agreed_is_none(issuer: Issuer) -> None:
+def test_a_token_with_another_signature_is_refused(issuer: Issuer) -> None:
     oidc = trusting(issuer)
     good = issuer.token()
     head, body, signature = good.split(".")
@@ -172,7 +172,7 @@ def test_keys_come_from_the_issuer_and_from_nowhere_else(issuer: Issuer) -> None
         Jwks("http://issuer.example")
 
 
-def test_keys_that_are_known_outlive_a_silent_issuer(issuer: Issuer) -> None:
+def test_cached_keys_stay_valid_while_the_issuer_is_silent(issuer: Issuer) -> None:
     clock = [0.0]
     keys = Jwks(issuer.url, clock=lambda: clock[0])
     keys("k1")
@@ -181,7 +181,7 @@ def test_keys_that_are_known_outlive_a_silent_issuer(issuer: Issuer) -> None:
     assert [key.kid for key in keys("k1").keys] == ["k1"]
 
 
-def test_an_issuer_that_never_answered_is_left_in_peace_for_a_moment(issuer: Issuer) -> None:
+def test_an_issuer_that_never_answered_is_not_called_again_at_once(issuer: Issuer) -> None:
     clock = [0.0]
     good = issuer.document
 
@@ -236,9 +236,9 @@ def test_groups_give_role_and_teams(issuer: Issuer) -> None:
             oidc.caller_of(issuer.token(groups=groups))
 
 
-def test_it_opens_the_api(issuer: Issuer, office: Office) -> None:
-    office.guarded, office.oidc = True, trusting(issuer)
-    client = Client(build(office))
+def test_a_json_web_token_gives_access_to_the_api(issuer: Issuer, context: AppContext) -> None:
+    context.guarded, context.oidc = True, trusting(issuer)
+    client = Client(build(context))
     try:
         me = client.get("/v1/whoami", authorization=f"Bearer {issuer.token()}").json
         assert (me["name"], me["how"], me["role"]) == ("oidc:u1", "oidc", "operator")

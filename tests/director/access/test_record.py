@@ -1,4 +1,4 @@
-"""The record of changes: who, what, when and the outcome of every changing request, refused ones too."""
+"""The record of changes: caller, request, time and outcome of every changing request, refused ones too."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def test_every_change_is_recorded_and_nothing_else(person: Make, ledger: Ledger)
     assert shown[-1]["body"].startswith("ann: POST done (201)")
 
 
-def test_a_wrong_token_is_recorded_as_nobody_s(locked: Client, ledger: Ledger) -> None:
+def test_a_wrong_token_is_recorded_without_a_caller(locked: Client, ledger: Ledger) -> None:
     locked.send("POST", "/v1/cleanups", {}, {"authorization": "Bearer cot_a_b"})
     locked.send("POST", "/v1/cleanups", {})
     assert [(one["who"], one["status"]) for one in audit(ledger)] == [(None, 401)]
 
 
-def test_what_a_caller_writes_cannot_break_the_record(person: Make, ledger: Ledger) -> None:
+def test_a_strange_path_cannot_break_the_record(person: Make, ledger: Ledger) -> None:
     admin = person("admin")
     assert admin.send("DELETE", "/v1/deployments/\x00\x1b[31m" + "x" * 2000).status in (404, 405, 422)
     (one,) = audit(ledger)
     assert one["path"].isprintable() and len(one["path"]) <= 255
 
 
-def test_work_carries_the_name_of_who_asked(person: Make, ledger: Ledger) -> None:
+def test_a_task_carries_the_name_of_its_caller(person: Make, ledger: Ledger) -> None:
     rows.put(ledger, "clouds", name="lab", driver="sandbox", properties={}, conductor_group="")
     rows.cloud_object(ledger, "d1", state="kept", cid="disk-1")
     reply = person("operator", name="olga").send("DELETE", "/v1/disks/d1")
@@ -63,7 +63,7 @@ def test_work_carries_the_name_of_who_asked(person: Make, ledger: Ledger) -> Non
     assert audit(ledger)[0]["made"] == f"/v1/tasks/{reply.json['task_id']}"
 
 
-def test_a_key_of_somebody_else_gives_no_reply_away(person: Make, ledger: Ledger) -> None:
+def test_a_key_of_another_caller_reveals_no_reply(person: Make, ledger: Ledger) -> None:
     rows.put(ledger, "clouds", name="lab", driver="sandbox", properties={}, conductor_group="")
     rows.cloud_object(ledger, "d1", state="kept", cid="disk-1")
     key = {"idempotency-key": "k1"}

@@ -1,4 +1,4 @@
-"""Roles: viewers see, operators change, admins decide who may; no route is without a rule."""
+"""Roles: viewers read, operators change, admins manage access; no route is without a rule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import cast
 
 from coterie.director.access.rules import RULES, rule_of
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from tests.director.access.conftest import Make
 
 ADMINS = {
@@ -27,12 +27,12 @@ ADMINS = {
 
 
 def routes() -> list[tuple[str, str]]:
-    paths = build(cast(Office, None)).openapi()["paths"]
+    paths = build(cast(AppContext, None)).openapi()["paths"]
     found = [(method.upper(), path) for path, methods in paths.items() for method in methods]
     return sorted((method, re.sub(r"\{[^}]*\}", "x", path)) for method, path in found)
 
 
-def test_what_is_an_admin_s_is_exactly_this() -> None:
+def test_exactly_these_requests_need_an_admin() -> None:
     assert {one for one in routes() if rule_of(*one).role == "admin"} == ADMINS
 
 
@@ -41,7 +41,7 @@ def test_every_rule_is_for_a_route() -> None:
     assert set(RULES) == {rule for rule in used if rule.path}
 
 
-def test_a_role_gets_in_or_is_told_which_one_would(person: Make) -> None:
+def test_a_role_is_admitted_or_the_refusal_names_the_role_needed(person: Make) -> None:
     order = ("viewer", "operator", "admin")
     people = [person(role) for role in order]
     for method, path in routes():
@@ -54,7 +54,7 @@ def test_a_role_gets_in_or_is_told_which_one_would(person: Make) -> None:
             assert order[needed] in reply.json["why"] and reply.json["remedy"]
 
 
-def test_only_an_admin_brings_a_cloud_config_with_a_wish(person: Make) -> None:
+def test_only_an_admin_sends_a_cloud_config_with_a_deploy(person: Make) -> None:
     operator = person("operator")
     for method, path in (("POST", "/v1/plans"), ("PUT", "/v1/deployments/web")):
         reply = operator.send(method, path, {"manifest": "name: web", "cloud_config": "clouds: []"})

@@ -1,4 +1,4 @@
-"""Teams: a team's operator changes only its deployments, and nobody of another team sees them, on any route."""
+"""Teams: a team's operator changes only its deployments, and no other team sees them, on any route."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.ledger.rows import ownerships
 from coterie.ledger.store import Ledger
 from tests.director.access.conftest import Make, Person
@@ -17,17 +17,17 @@ SECRET = "zebra"  # a name of the other team, which may appear nowhere
 
 
 @pytest.fixture
-def furnished(office: Office) -> Office:
+def furnished(context: AppContext) -> AppContext:
     """One deployment of team red, one of team blue with everything that can belong to one."""
-    ledger = office.ledger
+    ledger = context.ledger
     for name in ("horse", SECRET):
         rows.deployment(ledger, name)
     _everything(ledger)
     with ledger.write() as tx:
         ownerships.assign(tx, "horse", "red")
         ownerships.assign(tx, SECRET, "blue")
-    office.resumed = [{"id": 2, "kind": "deploy", "deployment": SECRET}]
-    return office
+    context.resumed = [{"id": 2, "kind": "deploy", "deployment": SECRET}]
+    return context
 
 
 def _everything(ledger: Ledger) -> None:
@@ -44,9 +44,9 @@ def _everything(ledger: Ledger) -> None:
     rows.put(ledger, "facts", cloud="lab", what="check:0", **{**fact, "data": {"items": []}})
 
 
-def _readable(office: Office) -> list[str]:
-    """Every GET, with what names something of the other team wherever a path takes a name."""
-    with office.ledger.read() as tx:
+def _readable(context: AppContext) -> list[str]:
+    """Every GET, with a name of the other team wherever a path takes a name."""
+    with context.ledger.read() as tx:
         from coterie.ledger.tables import nodes
 
         uuid = tx.execute(nodes.select()).one().uuid
@@ -60,7 +60,7 @@ def _readable(office: Office) -> list[str]:
         "{which}": f"{SECRET}/{SECRET}-node/0",
     }
     found = []
-    for path, methods in build(office).openapi()["paths"].items():
+    for path, methods in build(context).openapi()["paths"].items():
         if "get" not in methods:
             continue
         for name, value in fill.items():
@@ -69,13 +69,13 @@ def _readable(office: Office) -> list[str]:
     return [*found, "/v1/clouds/lab", f"/v1/nodes?deployment={SECRET}", f"/v1/placement?deployment={SECRET}"]
 
 
-def test_another_team_s_things_are_nowhere_to_be_seen(furnished: Office, person: Make) -> None:
+def test_things_of_another_team_are_not_visible(furnished: AppContext, person: Make) -> None:
     whole, own, other = person("viewer"), person("operator", "blue", name="b"), person("operator", "red", name="r")
     seen = {"whole": 0, "own": 0}
     for path in _readable(furnished):
         reply = other.get(path)
         assert reply.status in (200, 400, 403, 404), (path, reply.text)
-        # An error may repeat what was asked for; an answer may not.
+        # An error may repeat the name in the request; an answer may not.
         assert reply.status != 200 or SECRET not in reply.text, path
         if path.startswith("/v1/placement"):
             continue  # would wait for a conductor to ask the cloud
@@ -84,7 +84,7 @@ def test_another_team_s_things_are_nowhere_to_be_seen(furnished: Office, person:
     assert min(seen.values()) >= 10, "the routes are asked for things that are there"
 
 
-def test_lists_hold_one_s_own(furnished: Office, person: Make) -> None:
+def test_lists_hold_one_s_own(furnished: AppContext, person: Make) -> None:
     red, blue = person("viewer", "red", name="r"), person("viewer", "blue", "red", name="b")
     assert [one["name"] for one in red.get("/v1/deployments").json["items"]] == ["horse"]
     assert [one["team"] for one in blue.get("/v1/deployments").json["items"]] == ["red", "blue"]
@@ -109,17 +109,19 @@ def test_lists_hold_one_s_own(furnished: Office, person: Make) -> None:
     ],
 )
 def test_another_team_s_things_cannot_be_changed(
-    furnished: Office, person: Make, method: str, path: str, body: object, status: int
+    furnished: AppContext, person: Make, method: str, path: str, body: object, status: int
 ) -> None:
     reply = person("operator", "red").send(method, path, body)
     assert reply.status == status, reply.text
 
 
-def test_a_plan_of_another_team_s_deployment_is_refused_by_the_manifest_s_name(furnished: Office, person: Make) -> None:
+def test_a_plan_of_another_team_s_deployment_is_refused_by_the_manifest_s_name(
+    furnished: AppContext, person: Make
+) -> None:
     red = person("operator", "red")
-    told = red.send("POST", "/v1/plans", {"manifest": _valid(SECRET)})
-    assert (told.status, told.json["code"]) == (403, "forbidden"), told.text
-    # A name that nothing ever had is free, and one's own too: what is missing then is a cloud config.
+    given = red.send("POST", "/v1/plans", {"manifest": _valid(SECRET)})
+    assert (given.status, given.json["code"]) == (403, "forbidden"), given.text
+    # A name that was never used is free, and so is the caller's own: the next error is the missing cloud config.
     for name in ("newcomer", "horse"):
         assert red.send("POST", "/v1/plans", {"manifest": _valid(name)}).json["code"] == "usage"
 
@@ -129,7 +131,7 @@ def _valid(name: str) -> str:
     return f'name: {name}\nstemcells: [{{alias: s, name: os, version: "1"}}]\ninstance_groups: [{group}]\n'
 
 
-def test_who_owns_decides_who_sees_and_an_admin_decides_who_owns(furnished: Office, person: Make) -> None:
+def test_the_team_decides_visibility_and_an_admin_assigns_the_team(furnished: AppContext, person: Make) -> None:
     admin, red = person("admin", "green"), person("viewer", "red", name="r")
     assert admin.get(f"/v1/deployments/{SECRET}").status == 200, "teams do not limit an admin"
     assert red.get(f"/v1/deployments/{SECRET}").status == 404
@@ -139,7 +141,7 @@ def test_who_owns_decides_who_sees_and_an_admin_decides_who_owns(furnished: Offi
     assert red.get(f"/v1/deployments/{SECRET}").status == 404
 
 
-def test_streams_are_limited_too(furnished: Office, person: Make) -> None:
+def test_streams_are_limited_too(furnished: AppContext, person: Make) -> None:
     red: Person = person("viewer", "red")
     reply = red.send("GET", "/v1/tasks/2/events", accept="text/event-stream")
     assert reply.status == 404

@@ -10,7 +10,7 @@ from coterie.cli.link.api import Api
 from coterie.cli.link.bundle import bundle, unserved, waiting
 from coterie.cli.link.route import Route, UnixRoute, route_to
 from coterie.cli.local import look
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 from coterie.errors import CoterieError
 from coterie.settings import Settings
 
@@ -18,18 +18,18 @@ Finding = dict[str, Any]
 
 
 def examine(settings: Settings) -> dict[str, Any]:
-    home = Home(settings.state)
-    local = look(home)
-    findings = [_folder(home), _running(settings, local), *_ledger(settings, home, local)]
-    told, more = _reach(settings, home, local)
+    state_folder = StateFolder(settings.state)
+    local = look(state_folder)
+    findings = [_folder(state_folder), _running(settings, local), *_ledger(settings, state_folder, local)]
+    told, more = _reach(settings, state_folder, local)
     return {
         "versions": here.versions(),
         "config": settings.facts(),
         "local": local,
         "findings": findings + more,
         "director": told,
-        "files": here.files(home.folder),
-        "log": here.tail(home.log),
+        "files": here.files(state_folder.path),
+        "log": here.tail(state_folder.log),
     }
 
 
@@ -37,14 +37,16 @@ def _finding(what: str, ok: bool, detail: str, remedy: str = "") -> Finding:
     return {"what": what, "ok": ok, "detail": detail, "remedy": "" if ok else remedy}
 
 
-def _folder(home: Home) -> Finding:
+def _folder(state_folder: StateFolder) -> Finding:
     try:
-        mode = home.folder.stat().st_mode & 0o777
+        mode = state_folder.path.stat().st_mode & 0o777
     except FileNotFoundError:
-        return _finding("state folder", True, f"{home.folder} is not there yet")
+        return _finding("state folder", True, f"{state_folder.path} is not there yet")
     except OSError as error:
-        return _finding("state folder", False, f"{home.folder}: {error.strerror}", "set COTERIE_STATE elsewhere")
-    return _finding("state folder", mode == 0o700, f"{home.folder}, mode {mode:o}", f"chmod 700 {home.folder}")
+        return _finding("state folder", False, f"{state_folder.path}: {error.strerror}", "set COTERIE_STATE elsewhere")
+    return _finding(
+        "state folder", mode == 0o700, f"{state_folder.path}, mode {mode:o}", f"chmod 700 {state_folder.path}"
+    )
 
 
 def _running(settings: Settings, local: dict[str, Any]) -> Finding:
@@ -57,15 +59,15 @@ def _running(settings: Settings, local: dict[str, Any]) -> Finding:
     return _finding("Director", same, detail, "`coterie local stop`; the next command starts the present release")
 
 
-def _ledger(settings: Settings, home: Home, local: dict[str, Any]) -> list[Finding]:
+def _ledger(settings: Settings, state_folder: StateFolder, local: dict[str, Any]) -> list[Finding]:
     """Whether a local Director could start on its database; one that runs tells by itself whether it can work."""
     elsewhere = settings["director"] is not None or local["running"]
-    if elsewhere or not (settings["database"] or home.ledger.exists()):
+    if elsewhere or not (settings["database"] or state_folder.ledger.exists()):
         return []
     from coterie.ledger.store import Ledger  # dear, and only a doctor looks into it
 
     try:
-        Ledger.examine(settings["database"] or home.database)
+        Ledger.examine(settings["database"] or state_folder.database)
     except CoterieError as error:
         return [_finding("ledger", False, str(error), error.remedy)]
     except Exception as error:  # a server that does not answer says so in its driver's own words
@@ -75,12 +77,14 @@ def _ledger(settings: Settings, home: Home, local: dict[str, Any]) -> list[Findi
     return [_finding("ledger", True, "can be read")]
 
 
-def _reach(settings: Settings, home: Home, local: dict[str, Any]) -> tuple[dict[str, Any] | None, list[Finding]]:
+def _reach(
+    settings: Settings, state_folder: StateFolder, local: dict[str, Any]
+) -> tuple[dict[str, Any] | None, list[Finding]]:
     """What the Director tells, and what is to be found in it."""
     if settings["director"] is None and not local["running"]:
         return None, []
     try:
-        api = Api(_route(settings, home))
+        api = Api(_route(settings, state_folder))
         asked = _asked(api)
     except CoterieError as error:
         return None, [_finding("reachable", False, str(error), error.remedy)]
@@ -88,10 +92,10 @@ def _reach(settings: Settings, home: Home, local: dict[str, Any]) -> tuple[dict[
     return told, asked + _fleet(told)
 
 
-def _route(settings: Settings, home: Home) -> Route:
+def _route(settings: Settings, state_folder: StateFolder) -> Route:
     # Not the local route: that one would start a Director, and a doctor only looks.
     if settings["director"] is None:
-        return UnixRoute(home.socket, "default")
+        return UnixRoute(state_folder.socket, "default")
     return route_to(settings, foreground=False, say=_unsaid)
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from coterie import __version__
 from coterie.cli.link.route import Say, connect_unix
-from coterie.director.process.home import Home
-from coterie.director.process.lock import Lock, holder
+from coterie.director.process.state_folder import Lock, StateFolder, read_holder
 from coterie.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ class LocalRoute:
     token: str | None = None
     prefix = ""
 
-    def __init__(self, home: Home, *, foreground: bool, say: Say) -> None:
-        self._home = home
+    def __init__(self, state_folder: StateFolder, *, foreground: bool, say: Say) -> None:
+        self._state_folder = state_folder
         self._foreground = foreground
         self._say = say
         self._ours: Child | None = None
@@ -33,10 +32,10 @@ class LocalRoute:
     def open(self, timeout: float) -> http.client.HTTPConnection:
         try:
             self._look_at_release()
-            return connect_unix(self._home.socket, timeout)
+            return connect_unix(self._state_folder.socket, timeout)
         except OSError:
             self._start()
-            return connect_unix(self._home.socket, timeout)
+            return connect_unix(self._state_folder.socket, timeout)
 
     def close(self) -> None:
         if self._ours is not None:
@@ -45,17 +44,17 @@ class LocalRoute:
     def _start(self) -> None:
         from coterie.cli.link import spawn  # only who starts or stops a Director pays for it
 
-        self._home.prepare()
-        turn = Lock(self._home.start_lock)
+        self._state_folder.prepare()
+        turn = Lock(self._state_folder.start_lock)
         turn.take(wait=True)
         try:
-            if spawn.answers(self._home):
+            if spawn.answers(self._state_folder):
                 return  # another command was faster
-            child = self._await(spawn.start(self._home, foreground=self._foreground))
+            child = self._await(spawn.start(self._state_folder, foreground=self._foreground))
             self._ours = child if self._foreground else None
         finally:
             turn.release()
-        for task in info(self._home)["resumed"]:
+        for task in info(self._state_folder)["resumed"]:
             self._say(f"resumed task {task['id']} ({task['kind']} {task['deployment'] or ''})".replace(" )", ")"))
 
     def _await(self, child: Child) -> Child:
@@ -63,16 +62,16 @@ class LocalRoute:
         from coterie.cli.link import spawn
 
         give_up = time.monotonic() + _START_S
-        while not spawn.answers(self._home):
+        while not spawn.answers(self._state_folder):
             if child.failed():
-                raise spawn.explain(self._home)
+                raise spawn.explain(self._state_folder)
             if child.over():
-                child = spawn.start(self._home, foreground=self._foreground)
+                child = spawn.start(self._state_folder, foreground=self._foreground)
             if time.monotonic() > give_up:
                 raise Unreachable(
                     "the local Director does not come up",
                     why=f"it did not answer within {_START_S:.0f} s",
-                    remedy=f"look into {self._home.log}",
+                    remedy=f"look into {self._state_folder.log}",
                 )
             time.sleep(0.02)
         return child
@@ -81,10 +80,10 @@ class LocalRoute:
         if self._looked:
             return
         self._looked = True
-        who = holder(self._home.lock)
+        who = read_holder(self._state_folder.lock)
         if who is None or who.version == __version__:
             return
-        unfinished = info(self._home)["unfinished"]
+        unfinished = info(self._state_folder)["unfinished"]
         if unfinished:
             self._say(
                 f"the local Director is release {who.version}, this command {__version__}: "
@@ -94,11 +93,11 @@ class LocalRoute:
         from coterie.cli.link import spawn
 
         self._say(f"replacing the local Director {who.version} by {__version__}")
-        spawn.stop(self._home)
+        spawn.stop(self._state_folder)
 
 
-def info(home: Home) -> dict[str, list[dict[str, object]]]:
-    connection = connect_unix(home.socket, 30)
+def info(state_folder: StateFolder) -> dict[str, list[dict[str, object]]]:
+    connection = connect_unix(state_folder.socket, 30)
     try:
         connection.request("GET", "/v1/info", headers={"Accept": "application/json"})
         found: dict[str, list[dict[str, object]]] = json.loads(connection.getresponse().read())

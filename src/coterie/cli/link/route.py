@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from coterie.director.process.home import Home, reachable
+from coterie.director.process.state_folder import StateFolder, short_socket_path
 from coterie.errors import Unreachable, UsageError
 from coterie.settings import Settings
 
@@ -32,7 +32,7 @@ def route_to(settings: Settings, *, foreground: bool, say: Say) -> Route:
     if url is None:
         from coterie.cli.link.local import LocalRoute
 
-        return LocalRoute(Home(settings.state), foreground=foreground, say=say)
+        return LocalRoute(StateFolder(settings.state), foreground=foreground, say=say)
     origin = settings.origin("director")
     if url.startswith("unix:"):
         return UnixRoute(Path(url.removeprefix("unix:")), origin)
@@ -98,7 +98,7 @@ def connect_unix(path: Path, timeout: float) -> http.client.HTTPConnection:
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     door.settimeout(timeout)
     try:
-        with reachable(path) as name:
+        with short_socket_path(path) as name:
             door.connect(name)
     except OSError:
         door.close()

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from coterie.cli.link.route import connect_unix
-from coterie.director.process.home import Home
-from coterie.director.process.lock import holder
+from coterie.director.process.state_folder import StateFolder, read_holder
 from coterie.errors import CoterieError, Unreachable
 
 _STOP_S = 40.0
@@ -40,33 +39,33 @@ class Child:
             self._process.terminate()
 
 
-def start(home: Home, *, foreground: bool) -> Child:
+def start(state_folder: StateFolder, *, foreground: bool) -> Child:
     """Detached: a session of its own, so that Ctrl-C in the terminal reaches the command only."""
     # -P: nothing that lies in the working folder may stand in for a module.
-    command = [sys.executable, "-P", "-m", "coterie.director", "--local", str(home.folder)]
-    with _fresh(home.start_log) as said:
+    command = [sys.executable, "-P", "-m", "coterie.director", "--local", str(state_folder.path)]
+    with _fresh(state_folder.start_log) as said:
         process = subprocess.Popen(
             [*command, "--parent"] if foreground else command,
             stdin=subprocess.PIPE if foreground else subprocess.DEVNULL,
             stdout=said,
             stderr=said,
-            cwd=home.folder,
+            cwd=state_folder.path,
             start_new_session=True,
         )
     return Child(process)
 
 
-def answers(home: Home) -> bool:
+def answers(state_folder: StateFolder) -> bool:
     try:
-        connect_unix(home.socket, 5).close()
+        connect_unix(state_folder.socket, 5).close()
     except OSError:
         return False
     return True
 
 
-def explain(home: Home) -> CoterieError:
+def explain(state_folder: StateFolder) -> CoterieError:
     """Why the start failed: the typed error that it left in its last line, or its last words."""
-    lines = [line for line in _text(home.start_log).splitlines() if line.strip()]
+    lines = [line for line in _text(state_folder.start_log).splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     try:
         facts = json.loads(last)
@@ -74,14 +73,16 @@ def explain(home: Home) -> CoterieError:
         error.code = facts["code"]
     except (ValueError, KeyError, TypeError):
         error = CoterieError(
-            "the local Director could not start", why=last, remedy=f"look into {home.start_log} and {home.log}"
+            "the local Director could not start",
+            why=last,
+            remedy=f"look into {state_folder.start_log} and {state_folder.log}",
         )
     return error
 
 
-def stop(home: Home, timeout_s: float = _STOP_S) -> bool:
+def stop(state_folder: StateFolder, timeout_s: float = _STOP_S) -> bool:
     """End the Director of this folder in good order; False if none runs."""
-    who = holder(home.lock)
+    who = read_holder(state_folder.lock)
     if who is None:
         return False
     try:
@@ -89,12 +90,12 @@ def stop(home: Home, timeout_s: float = _STOP_S) -> bool:
     except ProcessLookupError:
         return False
     give_up = time.monotonic() + timeout_s
-    while holder(home.lock) is not None:
+    while read_holder(state_folder.lock) is not None:
         if time.monotonic() > give_up:
             raise Unreachable(
                 f"the local Director (process {who.pid}) does not end",
                 why=f"it was asked to {timeout_s:.0f} s ago",
-                remedy=f"look into {home.log}; its work is safe: it may be killed, and the next start goes on",
+                remedy=f"look into {state_folder.log}; its work is safe: it may be killed, and the next start goes on",
             )
         time.sleep(0.02)
     return True

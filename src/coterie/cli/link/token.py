@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from coterie.director.process.home import Home
+from coterie.director.process.state_folder import StateFolder
 from coterie.errors import Refused, UsageError
 from coterie.settings import Settings
 
@@ -25,7 +25,7 @@ def token_for(url: str, settings: Settings) -> str | None:
     if settings["token_file"]:
         return _read(settings["token_file"])
     # Only a Director on this machine made the token in our folder; nobody else may be sent it.
-    own = Home(settings.state).token
+    own = StateFolder(settings.state).token
     if urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1") and own.exists():
         return _read(own)
     return None

@@ -1,4 +1,4 @@
-"""Failed log-ins per address: after too many within a minute the next are refused unread. Memory is bounded."""
+"""Failed log-ins per address: after too many within a minute the next are refused unchecked. Memory is bounded."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _KNOWN = 1024
 
 
 class Attempts:
-    """Touched by the event loop only. Credentials that were right a moment ago still pass: an attacker behind the
-    same address must not lock out those who work."""
+    """Used by the event loop only. Credentials that were right a moment ago still pass: an attacker at the same
+    address must not lock other users out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -26,7 +26,7 @@ class Attempts:
         self._known: OrderedDict[bytes, None] = OrderedDict()
 
     def check(self, peer: str, credential: str) -> None:
-        failures = self._recent(_place(peer))
+        failures = self._recent_failures(_network(peer))
         if len(failures) < _MOST or _digest(credential) in self._known:
             return
         wait = max(1, round(failures[0] + _WINDOW_S - self._clock()))
@@ -38,28 +38,28 @@ class Attempts:
         refusal.details["retry_after"] = wait
         raise refusal
 
-    def failed(self, peer: str, credential: str) -> None:
-        place = _place(peer)
+    def count_failure(self, peer: str, credential: str) -> None:
+        network = _network(peer)
         self._known.pop(_digest(credential), None)
-        self._failures[place] = [*self._recent(place), self._clock()][-_MOST:]
-        self._failures.move_to_end(place)
+        self._failures[network] = [*self._recent_failures(network), self._clock()][-_MOST:]
+        self._failures.move_to_end(network)
         if len(self._failures) > _ADDRESSES:
             self._failures.popitem(last=False)
 
-    def succeeded(self, credential: str) -> None:
+    def remember_success(self, credential: str) -> None:
         digest = _digest(credential)
         self._known[digest] = None
         self._known.move_to_end(digest)
         if len(self._known) > _KNOWN:
             self._known.popitem(last=False)
 
-    def _recent(self, place: str) -> list[float]:
+    def _recent_failures(self, network: str) -> list[float]:
         since = self._clock() - _WINDOW_S
-        return [at for at in self._failures.get(place, ()) if at > since]
+        return [at for at in self._failures.get(network, ()) if at > since]
 
 
-def _place(peer: str) -> str:
-    """Of IPv6 the network counts: one host has 2^64 addresses."""
+def _network(peer: str) -> str:
+    """The address; for IPv6 its /64 network, since one host has 2^64 addresses."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""The caller of the present request, and the questions that wishes ask about it."""
+"""The caller of the current request: name, role, teams."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 @contextmanager
-def acting(caller: Caller) -> Iterator[None]:
+def act_as(caller: Caller) -> Iterator[None]:
     before = _CALLER.set(caller)
     try:
         with limit_to(caller.visibility):
@@ -46,13 +46,13 @@ def acting(caller: Caller) -> Iterator[None]:
         _CALLER.reset(before)
 
 
-def present() -> Caller:
-    """Who asks; work that no request asked for is the Director's own."""
+def current() -> Caller:
+    """The caller of this request; outside a request, the Director itself."""
     return _CALLER.get() or Caller("director", "admin", "socket")
 
 
-def of_socket() -> Caller:
-    """Whoever reaches the unix socket is its owner: the file's permissions have decided that."""
+def socket_owner() -> Caller:
+    """The caller on the unix socket: its owner, as the file's permissions let in no other user."""
     try:
         name = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -61,7 +61,7 @@ def of_socket() -> Caller:
 
 
 def require(role: str, what: str) -> None:
-    caller = present()
+    caller = current()
     if not caller.may(role):
         raise Forbidden(
             f"{caller.name} may not {what}",

@@ -1,6 +1,6 @@
-"""The issuer's public keys: fetched from the issuer and from nowhere else, kept a while, fetched anew when one is new.
+"""The issuer's public keys: fetched from the issuer only, cached, fetched again when a token names an unknown key.
 
-Redirects are not followed, and answers are bounded: whoever sends tokens must not steer where we look.
+Redirects are not followed, and answers are bounded: the sender of a token must not control what is fetched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from coterie.errors import Unreachable, UsageError
 
 log = logging.getLogger(__name__)
 _KEEP_S = 600.0
-_REST_S = 10.0  # between two fetches, however many unknown keys are named
+_REST_S = 10.0  # between two fetches, however many unknown keys the tokens name
 _SILENT_REST_S = 3.0  # the same while the issuer has never answered
 _TIMEOUT_S = 5.0
 _LARGEST = 1 << 20
@@ -36,21 +36,21 @@ class Jwks:
         require_safe(issuer)
         self._issuer = issuer.rstrip("/")
         self._clock = clock
-        self._ask = _opener(ca)
-        self._turn = threading.Lock()
+        self._opener = _opener(ca)
+        self._lock = threading.Lock()
         self._keys: KeySet | None = None
-        self._unanswered = False  # asked, and no keys came yet
+        self._unanswered = False  # fetched, and no keys came yet
         self._at = self._tried = -_KEEP_S
 
     def __call__(self, kid: str) -> KeySet:
         """The keys; fetched if they are old, or if `kid` is not among them (the issuer has a new key)."""
-        # One thread may wait for an issuer that was silent the last time; tokens that anybody can make hold no others.
-        if not self._turn.acquire(blocking=not self._unanswered):
+        # If the issuer did not answer last time, one thread waits for it; forged tokens must not occupy the others.
+        if not self._lock.acquire(blocking=not self._unanswered):
             raise _silent(self._issuer)
         try:
             return self._current(kid)
         finally:
-            self._turn.release()
+            self._lock.release()
 
     def _current(self, kid: str) -> KeySet:
         now = self._clock()
@@ -66,19 +66,19 @@ class Jwks:
             self._keys = KeySet.import_key_set(self._get(self._where()))
             self._at = now
         except (OSError, ValueError, KeyError, TypeError, AttributeError, JoseError) as error:
-            # The keys that we have may still be right; a token signed with another one is refused.
+            # The cached keys may still be valid; a token signed with another one is refused.
             log.warning("cannot fetch the keys of %s: %s", self._issuer, type(error).__name__)
         self._unanswered = self._keys is None
-        self._tried = self._clock()  # the rest begins when the wait for an answer has ended
+        self._tried = self._clock()  # the pause begins when the fetch has ended
 
     def _where(self) -> str:
         found = str(self._get(f"{self._issuer}/.well-known/openid-configuration")["jwks_uri"])
         if _origin(found) != _origin(self._issuer):
-            raise ValueError("the issuer's keys lie on another host")
+            raise ValueError("the issuer's keys are on another host")
         return found
 
     def _get(self, url: str) -> Any:
-        with self._ask.open(urllib.request.Request(url), timeout=_TIMEOUT_S) as answer:  # noqa: S310 - see require_safe
+        with self._opener.open(urllib.request.Request(url), timeout=_TIMEOUT_S) as answer:  # noqa: S310 - see require_safe
             raw = answer.read(_LARGEST + 1)
         if len(raw) > _LARGEST:
             raise ValueError("the answer is too large")

@@ -23,8 +23,8 @@ _LONGEST = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
-    """What the groups in a token's claim stand for. `teams` None: nobody is limited to teams."""
+class RoleMapping:
+    """The role and teams of the groups in a token's claim. `teams` None: no caller is limited to teams."""
 
     claim: str
     roles: Mapping[str, str]
@@ -44,11 +44,11 @@ class Oidc:
     """`keys(kid)`: the issuer's public keys, fetched anew if none has this id."""
 
     def __init__(
-        self, issuer: str, audience: str, algorithms: Iterable[str], mapped: Mapped, keys: Callable[[str], KeySet]
+        self, issuer: str, audience: str, algorithms: Iterable[str], mapping: RoleMapping, keys: Callable[[str], KeySet]
     ) -> None:
         self._issuer = issuer
         self._algorithms = list(algorithms)
-        self._mapped = mapped
+        self._mapping = mapping
         self._keys = keys
         self._claims = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY_S,
@@ -59,23 +59,23 @@ class Oidc:
         )
 
     def caller_of(self, text: str) -> Caller | None:
-        """None if the token is not good; Forbidden if it is, but stands for nobody here."""
-        claims = self._checked(text)
+        """None if the token is not valid; Forbidden if it is, but its groups have no role here."""
+        claims = self._verify(text)
         if claims is None:
             return None
-        groups = _groups(claims.get(self._mapped.claim))
-        # The subject is what the issuer vouches for; other names may be the user's own choice.
+        groups = _groups(claims.get(self._mapping.claim))
+        # The issuer guarantees the subject; other names may be chosen by the user.
         name = f"oidc:{claims['sub']}"[:255]
-        role = self._mapped.role(groups)
+        role = self._mapping.role(groups)
         if role is None:
             raise Forbidden(
                 f"{name} has no role here",
-                why=f"none of the groups in claim {self._mapped.claim!r} is mapped to one",
+                why=f"none of the groups in claim {self._mapping.claim!r} is mapped to one",
                 remedy="have an admin map a group of yours: setting oidc_roles of the Director",
             )
-        return Caller(name, role, "oidc", self._mapped.teams_of(groups), _readable(claims))
+        return Caller(name, role, "oidc", self._mapping.teams_of(groups), _readable(claims))
 
-    def _checked(self, text: str) -> dict[str, Any] | None:
+    def _verify(self, text: str) -> dict[str, Any] | None:
         if len(text) > _LONGEST:
             return None
         try:
@@ -92,7 +92,7 @@ def _readable(claims: Mapping[str, Any]) -> str:
 
 
 def _key_id(text: str) -> str:
-    """The key that the token says it was signed with; only used to look for that key."""
+    """The key id in the token's header; only used to look for that key."""
     head = text.partition(".")[0]
     found = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     kid = found.get("kid") if isinstance(found, dict) else None

@@ -1,4 +1,4 @@
-"""The record of changes: who asked for what, from where, when, and how it ended; as events of kind `audit`."""
+"""The record of changes: caller, request, address, time and outcome, as events of kind `audit`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ KIND = "audit"
 def write(
     ledger: Ledger, caller: Caller | None, peer: str, method: str, path: str, status: int, made: str | None
 ) -> None:
-    """`made`: what came of it, as the answer's Location says. A ledger that is away must not hide the answer."""
+    """`made`: the answer's Location. The caller gets its answer even if the ledger cannot be written."""
     where = _printable(path)
-    who = caller.name if caller else "somebody unknown"
+    who = caller.name if caller else "unknown caller"
     data: dict[str, Any] = {
         "who": caller.name if caller else None,
         "role": caller.role if caller else None,
@@ -38,7 +38,7 @@ def write(
         with ledger.write_silently() as tx:
             events.append(tx, [Event(None, KIND, where, body, data)], time(tx))
     except DatabaseError:
-        log.exception("could not record that %s asked for %s %s (%s)", who, method, where, status)
+        log.exception("could not record the request of %s: %s %s (%s)", who, method, where, status)
 
 
 def _outcome(status: int) -> str:

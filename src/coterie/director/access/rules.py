@@ -1,4 +1,4 @@
-"""Which role a request needs: one table, first match wins. A change that is not in it is an admin's."""
+"""The role that each request needs: one table, first match wins. A change that is not in it needs an admin."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from coterie.director.access.caller import Caller
 from coterie.errors import Forbidden
 
-READING = ("GET", "HEAD", "OPTIONS")
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`whole`: not for callers who are limited to teams. `changes`: the request is worth a line in the record."""
+    """`whole`: not for callers that are limited to teams. `changes`: the request is written to the record."""
 
     methods: str
     path: str
@@ -60,6 +58,6 @@ def require(caller: Caller, method: str, path: str) -> None:
     if rule.whole and caller.visibility is not None:
         raise Forbidden(
             f"{caller.name} may not {method} {path}",
-            why="it concerns the deployments of every team, and this is limited to some",
+            why="it concerns the deployments of every team, and this caller is limited to some",
             remedy="ask for a token without --team",
         )

@@ -1,4 +1,4 @@
-"""API tokens: `cot_ID_SECRET`. The secret is shown once, when it is made; afterwards only its hash is known."""
+"""API tokens: `cot_ID_SECRET`. The secret is shown once, when it is created; only its hash is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAY_S = 86400.0
 DAYS = 90
 LONGEST_DAYS = 3650
 _PREFIX = "cot"
-_NOBODY = TokenRow("", "", "0" * 64, "viewer", [])  # compared with when there is no such token
+_NO_TOKEN = TokenRow("", "", "0" * 64, "viewer", [])  # compared with when there is no such token
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ def is_token(text: str) -> bool:
 
 
 def caller_of(ledger: Ledger, text: str) -> Caller | None:
-    """Whom a token belongs to; None if it is wrong, expired or revoked."""
+    """The caller that a token stands for; None if it is wrong, expired or revoked."""
     _, token_id, secret = [*text.split("_", 2), "", ""][:3]
     if not (token_id.isascii() and token_id.isalnum()):
         return None
     with ledger.read() as tx:
-        row = tokens.valid(tx, token_id) or _NOBODY
-    if not hmac.compare_digest(row.hash, _hash(secret)) or row is _NOBODY:
+        row = tokens.valid(tx, token_id) or _NO_TOKEN
+    if not hmac.compare_digest(row.hash, _hash(secret)) or row is _NO_TOKEN:
         return None
     return Caller(row.name, row.role, "token", None if row.teams is None else frozenset(row.teams), row.id)
 

@@ -1,4 +1,4 @@
-"""Lists are filtered by names that somebody has: another one is a mistake, not an empty list."""
+"""Filters of lists: a name that does not exist is an error, not an empty list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def require_names(
     instance_group: str | None = None,
     az: str | None = None,
 ) -> Page:
-    """The page, unless it is empty because nobody ever had the name that it was filtered by."""
+    """The page; refused when it is empty because a name that it is filtered by never existed."""
     if found.items:
         return found
     if deployment is not None and not known.deployment(tx, deployment):
@@ -40,4 +40,4 @@ def _configured_azs(tx: Tx) -> list[str]:
     try:
         return [az.name for az in load_cloud_config(present.body, "cloud-config").value.azs]
     except InvalidDocument:
-        return []  # of an older release, whose words this one reads otherwise
+        return []  # written by an older release, and no longer valid

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated request is answered with the first one's reply instead of being done again."""
+"""Idempotency-Key: a repeated request gets the reply of the first one instead of running again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi import Header, Request
 from fastapi.responses import Response
 
 from coterie.director.access import caller
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.director.http.reply import SafeJson
 from coterie.errors import Conflict, UsageError
 from coterie.ledger.errors import KeyTaken
@@ -21,32 +21,32 @@ from coterie.ledger.store import Tx
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]+$")]
 _WITH_CREDENTIALS = ("/v1/cloud-config", "/v1/clouds")
 _KEEP_S = 24 * 3600.0
-# A reservation whose maker died is taken over after this; all work behind keys is refused or empty when repeated.
+# A reservation of a process that died is taken over after this; repeated work is refused or changes nothing.
 _BUSY_S = 120.0
 
 
-def once(
-    office: Office, request: Request, key: str | None, body: Any, work: Callable[[], tuple[int, dict[str, Any]]]
+def run_once(
+    context: AppContext, request: Request, key: str | None, body: Any, work: Callable[[], tuple[int, dict[str, Any]]]
 ) -> Response:
-    """Do `work` (a status and a JSON body), or answer as it was answered before under this key."""
+    """Run `work` (it returns a status and a JSON body), or repeat the reply that is stored under this key."""
     if key is None:
         return _response(*work())
-    earlier = _reserve(office, key, _fingerprint(request, key, body))
+    earlier = _reserve(context, key, _fingerprint(request, key, body))
     if earlier is not None:
         return _response(earlier.status, earlier.body, replayed=True)
     try:
         status, answer = work()
     except BaseException:
-        # An error is no reply to keep: the caller may mend its cause and repeat with the same key.
-        with office.ledger.write() as tx:
+        # Errors are not stored: the caller may remove the cause and repeat with the same key.
+        with context.ledger.write() as tx:
             replies.release(tx, key)
         raise
-    with office.ledger.write() as tx:
+    with context.ledger.write() as tx:
         replies.record(tx, key, status, answer)
     return _response(status, answer)
 
 
-def first_time(tx: Tx, request: Request, key: str | None, body: Any) -> None:
+def reserve_key(tx: Tx, request: Request, key: str | None, body: Any) -> None:
     """For an answer that must not be given twice: inside the transaction of the work, so that neither is without the
     other. Raises what was answered before as a conflict."""
     if key is None:
@@ -59,26 +59,26 @@ def first_time(tx: Tx, request: Request, key: str | None, body: Any) -> None:
         raise Conflict(**earlier.body)
 
 
-def answered(tx: Tx, key: str | None, status: int, **conflict: str) -> None:
-    """What a repetition will be told."""
+def store_reply(tx: Tx, key: str | None, status: int, **conflict: str) -> None:
+    """Store the reply for repetitions of this request."""
     if key is not None:
         replies.record(tx, key, status, conflict)
 
 
 def _fingerprint(request: Request, key: str, body: Any) -> str:
-    # Who asks counts: a key that somebody else has used must not give their reply away.
+    # The caller counts: a key that another caller used must not reveal that caller's reply.
     text = json.dumps(
-        [caller.present().name, request.method, request.url.path, request.url.query, body], sort_keys=True, default=str
+        [caller.current().name, request.method, request.url.path, request.url.query, body], sort_keys=True, default=str
     )
     if isinstance(body, dict) and (body.get("cloud_config") or request.url.path in _WITH_CREDENTIALS):
-        # There are credentials in it, and the ledger keeps the hash: guessing them from it must be dear.
+        # The body holds credentials, and the ledger keeps the hash: guessing them from it must be expensive.
         return hashlib.scrypt(text.encode(), salt=key.encode(), n=2**14, r=8, p=1, dklen=32).hex()
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _reserve(office: Office, key: str, request: str) -> replies.Reply | None:
+def _reserve(context: AppContext, key: str, request: str) -> replies.Reply | None:
     try:
-        with office.ledger.write() as tx:
+        with context.ledger.write() as tx:
             return _reserve_in(tx, key, request)
     except KeyTaken as error:  # another Director on this database was faster
         raise _busy() from error

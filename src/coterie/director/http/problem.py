@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems. What we did not foresee is told without its internals."""
+"""Errors as RFC 9457 problems. An unexpected exception is reported without its internals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Problem(BaseModel):
 
 
 class Failure(CoterieError):
-    """An error of HTTP itself (no such path, wrong method, body too large), or one that nobody foresaw."""
+    """An error of HTTP itself (no such path, wrong method, body too large), or an unexpected one."""
 
     def __init__(self, status: int, code: str, what: str, remedy: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(what, remedy=remedy)
@@ -59,10 +59,10 @@ class Failure(CoterieError):
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(CoterieError, _typed)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Unavailable, _silent_ledger)
+    app.add_exception_handler(CoterieError, _on_coterie_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Unavailable, _on_silent_ledger)
 
 
 def response(error: CoterieError, path: str | None = None) -> Response:
@@ -74,7 +74,7 @@ def response(error: CoterieError, path: str | None = None) -> Response:
 def body_of(error: CoterieError, path: str | None = None) -> dict[str, Any]:
     details = dict(error.details)
     mistakes, task = details.pop("mistakes", None), details.pop("task_id", None)
-    why = "" if mistakes else error.why  # each mistake is told once, where programs can read it
+    why = "" if mistakes else error.why  # each mistake appears once, where programs can read it
     return {
         "type": f"urn:coterie:problem:{error.code}",
         "title": error.code.replace("_", " ").capitalize(),
@@ -92,8 +92,8 @@ def body_of(error: CoterieError, path: str | None = None) -> dict[str, Any]:
     }
 
 
-def unexpected() -> Failure:
-    return Failure(500, "internal", "the Director failed in a way that nobody foresaw", "see its log: `coterie doctor`")
+def unexpected_failure() -> Failure:
+    return Failure(500, "internal", "the Director failed unexpectedly", "see its log: `coterie doctor`")
 
 
 def _status(error: CoterieError) -> int:
@@ -103,20 +103,20 @@ def _status(error: CoterieError) -> int:
     return error.status
 
 
-def _typed(request: Request, error: Exception) -> Response:
+def _on_coterie_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, CoterieError)  # registered for this class only
     if error.status >= 500:
         log.warning("%s %s: %s", request.method, request.url.path, error)
     return response(error, request.url.path)
 
 
-def _silent_ledger(request: Request, error: Exception) -> Response:
+def _on_silent_ledger(request: Request, error: Exception) -> Response:
     log.error("%s %s: the ledger does not answer: %s", request.method, request.url.path, error)
     remedy = "try again in a moment; if it stays so, see the log of the Director"
     return response(Unreachable("the ledger does not answer", remedy=remedy), request.url.path)
 
 
-def _invalid(request: Request, error: Exception) -> Response:
+def _on_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # registered for this class only
     mistakes = [
         {"field": ".".join(str(part) for part in one["loc"]), "what": str(one["msg"]), "remedy": ""}
@@ -130,7 +130,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     return response(failure, request.url.path)
 
 
-def _http(request: Request, error: Exception) -> Response:
+def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # registered for this class only
     path = request.url.path
     known = {

@@ -10,21 +10,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.http.problem import MEDIA_TYPE, Problem
 from coterie.director.http.redact import redact
-from coterie.director.middleware.api_version import fit
+from coterie.director.middleware.api_version import hide_newer_fields
 from coterie.errors import StalePlan
 from coterie.ledger.views.page import Page, Slice
 
 T = TypeVar("T")
 Json = dict[str, Any]
-# What names and filters may be made of: anything else can not be in the ledger, and need not be looked for.
+# Characters of names and filters: the ledger holds no others, so there is no need to search for them.
 Word = Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9_.:/@+~#, -]*$")]
 
 
 class SafeJson(JSONResponse):
-    """Every answer goes through here, so no route can forget to hide a secret, or what the caller cannot know."""
+    """Every answer passes here, so no route can forget to hide secrets, or fields newer than the caller's version."""
 
     def render(self, content: Any) -> bytes:
-        return super().render(fit(redact(content)))
+        return super().render(hide_newer_fields(redact(content)))
 
 
 class Resource(BaseModel):
@@ -63,7 +63,7 @@ def listing(page: Page) -> Json:
     return {"items": page.items, "next": page.next}
 
 
-IfMatch = Annotated[str | None, Header(max_length=1000, description="ETag of what was looked at; another now → 412")]
+IfMatch = Annotated[str | None, Header(max_length=1000, description="ETag that was read; another one now → 412")]
 
 
 def tag(value: int | str) -> str:
@@ -71,7 +71,7 @@ def tag(value: int | str) -> str:
 
 
 def require_match(if_match: str | None, value: int | str, what: str) -> None:
-    """Refuse a change that was made up against another state than the present one."""
+    """Refuse a change that was based on another state than the present one."""
     if if_match is None or if_match.strip() == "*":
         return
     offered = [one.strip().removeprefix("W/") for one in if_match.split(",")]

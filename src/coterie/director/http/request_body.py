@@ -1,4 +1,4 @@
-"""Bodies that come as plain YAML or as JSON: read with a typed error for what is neither, and documented as both."""
+"""Request bodies that are YAML or JSON: read with a typed error for other types, and documented as both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _YAML = ("text/yaml", "application/yaml", "application/x-yaml", "text/x-yaml", "
 class Body:
     @staticmethod
     def yaml_or(model: type[BaseModel]) -> dict[str, Any]:
-        """The OpenAPI words for such a body."""
+        """The OpenAPI description of such a body."""
         content = {
             "text/yaml": {"schema": {"type": "string"}},
             "application/json": {"schema": model.model_json_schema()},
@@ -31,7 +31,7 @@ async def read_document(request: Request, model: type[M], file: str) -> M:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     raw = await request.body()
     if kind in _YAML:
-        return _checked(model, {"text": _decoded(raw), "file": file})
+        return _validate(model, {"text": _decode(raw), "file": file})
     if kind == "application/json":
         return read_json(raw, model)
     raise UsageError(
@@ -44,17 +44,17 @@ def read_json(raw: bytes, model: type[M]) -> M:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise UsageError("the body is not JSON", why=str(error), remedy="correct it, or send text/yaml") from error
-    return _checked(model, value)
+    return _validate(model, value)
 
 
-def _checked(model: type[M], value: Any) -> M:
+def _validate(model: type[M], value: Any) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from error
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Server-sent events read from the ledger. A follower that was cut off goes on after its Last-Event-ID."""
+"""Server-sent events read from the ledger. A client that was cut off resumes after its Last-Event-ID."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from fastapi.concurrency import run_in_threadpool
 
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.director.http.redact import redact
-from coterie.director.middleware.api_version import fit
+from coterie.director.middleware.api_version import hide_newer_fields
 from coterie.ledger.views import events, tasks
 
 Source = AsyncIterator[str]
@@ -20,11 +20,11 @@ _LOOK_S = 0.15
 _HEARTBEAT_S = 10.0
 
 
-async def of_task(office: Office, task: int, last: int) -> Source:
+async def task_events(context: AppContext, task: int, last: int) -> Source:
     """All events of a task after the `last`-th, then `end` with the task as it ended."""
     quiet = 0.0
-    while not office.ending:
-        rows, ended = await run_in_threadpool(_read_task, office, task, last)
+    while not context.ending:
+        rows, ended = await run_in_threadpool(_read_task, context, task, last)
         for row in rows:
             yield _message(row["n"], row["kind"], row)
             last = row["n"]
@@ -38,13 +38,13 @@ async def of_task(office: Office, task: int, last: int) -> Source:
         await asyncio.sleep(0 if rows else _LOOK_S)
 
 
-async def of_all(office: Office, last: int | None) -> Source:
+async def all_events(context: AppContext, last: int | None) -> Source:
     """Every event from now on, or from after `last`."""
-    tail = await run_in_threadpool(_tail, office, last)
+    tail = await run_in_threadpool(_tail, context, last)
     yield ": following\n\n"
     quiet = 0.0
-    while not office.ending:
-        rows = await run_in_threadpool(_read_tail, office, tail)
+    while not context.ending:
+        rows = await run_in_threadpool(_read_tail, context, tail)
         for row in rows:
             yield _message(row["id"], row["kind"], row)
         quiet = 0.0 if rows else quiet + _LOOK_S
@@ -54,24 +54,24 @@ async def of_all(office: Office, last: int | None) -> Source:
         await asyncio.sleep(0 if rows else _LOOK_S)
 
 
-def _read_task(office: Office, task: int, last: int) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    with office.ledger.read() as tx:
-        # The state is read before the events: whatever a task said before it ended is then among them.
+def _read_task(context: AppContext, task: int, last: int) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    with context.ledger.read() as tx:
+        # Read the state before the events: then all events of a task that has ended are among them.
         state = tasks.state(tx, task)
         rows = events.after(tx, task, last, _BATCH)
         return rows, tasks.one(tx, task) if state not in tasks.UNFINISHED else None
 
 
-def _tail(office: Office, last: int | None) -> events.Tail:
-    with office.ledger.read() as tx:
+def _tail(context: AppContext, last: int | None) -> events.Tail:
+    with context.ledger.read() as tx:
         return events.Tail(events.newest(tx) if last is None else last)
 
 
-def _read_tail(office: Office, tail: events.Tail) -> list[dict[str, Any]]:
-    with office.ledger.read() as tx:
+def _read_tail(context: AppContext, tail: events.Tail) -> list[dict[str, Any]]:
+    with context.ledger.read() as tx:
         return tail.more(tx, _BATCH)
 
 
 def _message(number: int | None, kind: str, data: dict[str, Any]) -> str:
     head = "" if number is None else f"id: {number}\n"
-    return f"{head}event: {kind}\ndata: {json.dumps(fit(redact(data)), separators=(',', ':'))}\n\n"
+    return f"{head}event: {kind}\ndata: {json.dumps(hide_newer_fields(redact(data)), separators=(',', ':'))}\n\n"

@@ -1,1 +1,1 @@
-"""What every request passes before the routes: limits, API version, tracing."""
+"""What every request passes before the routes: size limits, API version, tracing."""

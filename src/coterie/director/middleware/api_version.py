@@ -1,6 +1,6 @@
-"""Which version of the API a request speaks, and what that hides: one header, answered on every response.
+"""The API version of a request: read from one header, set on every response; fields newer than it are hidden.
 
-A client that says nothing is one from before versions: it gets the oldest. What a version adds is in one table here.
+A client without the header predates versions: it gets the oldest. The fields that a version added are in one table.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ OLDEST: Version = (1, 0)
 NEWEST: Version = (1, 1)
 _FIELDS: dict[str, Version] = {"conductor_group": (1, 1), "runs_in_group": (1, 1), "enrolled": (1, 1)}
 _LATEST = "latest"
-_spoken: ContextVar[Version] = ContextVar("spoken", default=NEWEST)
+_api_version: ContextVar[Version] = ContextVar("spoken", default=NEWEST)
 
 
-class Spoken:
-    """Before every route: reads the header, refuses what cannot be spoken, signs the answer."""
+class ApiVersionMiddleware:
+    """Reads the header before the routes run, refuses an unsupported version, adds the version headers to answers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -35,36 +35,36 @@ class Spoken:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        asked = Headers(scope=scope).get(HEADER)
-        version = _read(asked)
+        requested = Headers(scope=scope).get(HEADER)
+        version = _read(requested)
         if version is None:
-            refusal = problem.response(_unsupported(asked or ""), scope["path"])
-            await refusal(scope, receive, _signed(send, NEWEST))
+            refusal = problem.response(_unsupported_version(requested or ""), scope["path"])
+            await refusal(scope, receive, _add_version_headers(send, NEWEST))
             return
-        token = _spoken.set(version)
+        token = _api_version.set(version)
         try:
-            await self._app(scope, receive, _signed(send, version))
+            await self._app(scope, receive, _add_version_headers(send, version))
         finally:
-            _spoken.reset(token)
+            _api_version.reset(token)
 
 
-def fit(value: Any) -> Any:
-    """The same JSON value without the fields that the version spoken does not have."""
-    version = _spoken.get()
+def hide_newer_fields(value: Any) -> Any:
+    """The same JSON value without the fields that the request's API version does not have."""
+    version = _api_version.get()
     hidden = frozenset(name for name, since in _FIELDS.items() if since > version)
     return _without(value, hidden) if hidden else value
 
 
 def require(since: Version, what: str) -> None:
-    """Refuse what the version spoken does not have."""
-    if _spoken.get() < since:
+    """Refuse what the request's API version does not have."""
+    if _api_version.get() < since:
         raise problem.Failure(
             406, "version_too_old", f"{what} came with version {_text(since)}", f"send {HEADER}: {_text(since)}"
         )
 
 
-def refuse_new(sent: Mapping[str, Any]) -> None:
-    """A body may not hold fields that its version does not have."""
+def refuse_newer_fields(sent: Mapping[str, Any]) -> None:
+    """Refuse a body with fields that its API version does not have."""
     for name in sorted(sent.keys() & _FIELDS.keys()):
         require(_FIELDS[name], f"the field {name}")
 
@@ -73,7 +73,7 @@ async def _groups() -> None:
     require((1, 1), "this resource")
 
 
-async def _documented(
+async def _document_header(
     api_version: Annotated[
         str | None,
         Header(
@@ -83,34 +83,34 @@ async def _documented(
         ),
     ] = None,
 ) -> None:
-    """For the OpenAPI document; the header has been read by then."""
+    """For the OpenAPI document only: the middleware has read the header."""
 
 
 SINCE_GROUPS = Depends(_groups)
-DOCUMENTED = Depends(_documented)
+DOCUMENTED = Depends(_document_header)
 
 
-def _read(asked: str | None) -> Version | None:
-    if asked is None:
+def _read(requested: str | None) -> Version | None:
+    if requested is None:
         return OLDEST
-    if asked.strip().lower() == _LATEST:
+    if requested.strip().lower() == _LATEST:
         return NEWEST
-    numbers = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", asked.strip())
+    numbers = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", requested.strip())
     version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
     return version if OLDEST <= version <= NEWEST else None
 
 
-def _unsupported(asked: str) -> problem.Failure:
-    shown = asked if re.fullmatch(r"[ -~]{0,40}", asked) else "this"
+def _unsupported_version(requested: str) -> problem.Failure:
+    shown = requested if re.fullmatch(r"[ -~]{0,40}", requested) else "this"
     return problem.Failure(
         406,
         "unsupported_version",
-        f"this Director does not speak version {shown!r} of the API",
+        f"this Director does not support version {shown!r} of the API",
         f"send {HEADER}: {_text(OLDEST)} to {_text(NEWEST)}, or {_LATEST}; upgrade whichever of the two is older",
     )
 
 
-def _signed(send: Send, version: Version) -> Send:
+def _add_version_headers(send: Send, version: Version) -> Send:
     signature = [
         (HEADER.lower().encode(), _text(version).encode()),
         (b"coterie-api-minimum-version", _text(OLDEST).encode()),
@@ -118,12 +118,12 @@ def _signed(send: Send, version: Version) -> Send:
         (b"vary", HEADER.encode()),
     ]
 
-    async def signing(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", ()), *signature]
         await send(message)
 
-    return signing
+    return send_with_headers
 
 
 def _without(value: Any, hidden: frozenset[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Before everything else: how much a request may carry, and a calm answer when something breaks."""
+"""Limits the size of requests, and answers an unexpected exception with a problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie import __version__
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.director.http import problem
 from coterie.errors import CoterieError
 
@@ -19,20 +19,20 @@ LARGEST_BODY = 10 * 2**20
 LARGEST_UPLOAD = 64 * 2**30
 
 
-class Guard:
-    def __init__(self, app: ASGIApp, office: Office) -> None:
+class RequestLimitsMiddleware:
+    def __init__(self, app: ASGIApp, context: AppContext) -> None:
         self._app = app
-        self._office = office
+        self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        self._office.activity.begin()
+        self._context.activity.begin()
         try:
             await self._answer(scope, receive, _Sender(send))
         finally:
-            self._office.activity.end()
+            self._context.activity.end()
 
     async def _answer(self, scope: Scope, receive: Receive, send: _Sender) -> None:
         refusal = self._refusal(scope)
@@ -40,11 +40,11 @@ class Guard:
             await problem.response(refusal, scope["path"])(scope, receive, send)
             return
         try:
-            await self._app(scope, _limited(receive, _limit(scope)), send)
+            await self._app(scope, _limit_body(receive, _limit(scope)), send)
         except Exception:
-            log.exception("%s %s broke", scope["method"], scope["path"])
+            log.exception("%s %s failed", scope["method"], scope["path"])
             if not send.started:
-                await _broken(scope["path"])(scope, receive, send)
+                await _internal_error(scope["path"])(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> CoterieError | None:
         length = Headers(scope=scope).get("content-length", "0")
@@ -54,7 +54,7 @@ class Guard:
 
 
 class _Sender:
-    """Passes messages on, signs the answer with our version, and remembers whether it has begun."""
+    """Passes messages on, adds our version to the answer, and records whether the answer has begun."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -72,23 +72,23 @@ def _limit(scope: Scope) -> int:
     return LARGEST_UPLOAD if upload else LARGEST_BODY
 
 
-def _limited(receive: Receive, limit: int) -> Receive:
-    taken = 0
+def _limit_body(receive: Receive, limit: int) -> Receive:
+    image = 0
 
-    async def counted() -> Message:
-        nonlocal taken
+    async def receive_counted() -> Message:
+        nonlocal image
         message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > limit:
-            # The framework passes only its own exception on while it reads a body.
+        image += len(message.get("body", b""))
+        if image > limit:
+            # While the framework reads a body it passes on only its own exception.
             raise HTTPException(413, _too_large(limit).what)
         return message
 
-    return counted
+    return receive_counted
 
 
-def _broken(path: str) -> Response:
-    return problem.response(problem.unexpected(), path)
+def _internal_error(path: str) -> Response:
+    return problem.response(problem.unexpected_failure(), path)
 
 
 def _too_large(limit: int) -> problem.Failure:

@@ -1,4 +1,4 @@
-"""A span around every request, where traces are configured; a caller's own trace is taken up."""
+"""A span around every request, where traces are configured; it continues the caller's trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from coterie.telemetry import trace
 
 
-class Traced:
+class TracingMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -18,11 +18,11 @@ class Traced:
             return
         method, path = scope["method"], scope["path"]
         about = {"http.request.method": method, "url.path": path}
-        with trace.span(f"{method} {path}", about, headers=Headers(scope=scope)) as said:
+        with trace.span(f"{method} {path}", about, headers=Headers(scope=scope)) as attributes:
 
-            async def noting(message: Message) -> None:
+            async def send_noting_status(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    said["http.response.status_code"] = message["status"]
+                    attributes["http.response.status_code"] = message["status"]
                 await send(message)
 
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, send_noting_status)

@@ -1,4 +1,4 @@
-"""The REST API, one noun per file: each reads a view or calls a wish, and decides nothing itself."""
+"""The REST API, one noun per file: each route reads a view or calls a service, and decides nothing itself."""
 
 from fastapi import APIRouter, FastAPI
 

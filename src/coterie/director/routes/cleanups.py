@@ -1,4 +1,4 @@
-"""Cleanups: what was left behind, which of it is provably ours, and its removal."""
+"""Cleanups: objects left behind in clouds, the proof that they are ours, and their removal."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director.context import Here
-from coterie.director.http.idempotency import Key, once
+from coterie.director.context import Context
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
-from coterie.director.services import cleanups as cleaning
-from coterie.ledger.views import cleanups
+from coterie.director.services import cleanups
+from coterie.ledger.views.cleanups import mark_page, page
 
 router = noun("cleanups", "/v1/cleanups")
 Id = Annotated[int, Path(ge=1, le=2**53)]
@@ -21,8 +21,8 @@ Globs = Annotated[list[Annotated[str, Field(max_length=255)]] | None, Field(max_
 Seconds = Annotated[float | None, Field(ge=0, le=10 * 366 * 86400)]
 
 
-class Wish(BaseModel):
-    """Which objects, and how carefully; what is left out is as this Director is configured."""
+class SurveyBody(BaseModel):
+    """Which objects, and how carefully; fields that are left out take this Director's settings."""
 
     model_config = ConfigDict(extra="forbid")
     kinds: Words = None
@@ -45,21 +45,21 @@ class Wish(BaseModel):
     hours: str | None = Field(None, max_length=5, pattern=r"^([0-9]{1,2}-[0-9]{1,2})?$")
 
 
-class Agreed(BaseModel):
-    """The plan that was looked at."""
+class ApplyBody(BaseModel):
+    """The plan that was reviewed."""
 
     model_config = ConfigDict(extra="forbid")
     plan: str = Field(max_length=255)
 
 
-class Saved(BaseModel):
+class UndoBody(BaseModel):
     """Disks to save, by CID or intent; none: all that are in their undo window."""
 
     model_config = ConfigDict(extra="forbid")
     names: list[Word] = Field(default_factory=list, max_length=10_000)
 
 
-class Begun(Accepted):
+class SurveyStarted(Accepted):
     cleanup: int
 
 
@@ -99,46 +99,48 @@ class Mark(Resource):
 
 
 class Undone(BaseModel):
-    saved: list[dict[str, Any]]
+    body: list[dict[str, Any]]
 
 
 @router.get("", response_model=Listing[Cleanup])
-def index(office: Here, part: Part) -> Json:
+def index(context: Context, part: Part) -> Json:
     """Newest first."""
-    with office.ledger.read() as tx:
-        return listing(cleanups.page(tx, part))
+    with context.ledger.read() as tx:
+        return listing(page(tx, part))
 
 
-@router.post("", status_code=202, response_model=Begun)
-def begin(office: Here, request: Request, wish: Wish, key: Key = None) -> Response:
-    """Survey the clouds. Deletes nothing: the plan that comes of it has to be applied."""
-    return once(
-        office, request, key, wish.model_dump(), lambda: (202, dict(cleaning.survey(office, wish.model_dump())))
+@router.post("", status_code=202, response_model=SurveyStarted)
+def begin(context: Context, request: Request, body: SurveyBody, key: Key = None) -> Response:
+    """Survey the clouds. Deletes nothing: the resulting plan has to be applied."""
+    return run_once(
+        context, request, key, body.model_dump(), lambda: (202, dict(cleanups.survey(context, body.model_dump())))
     )
 
 
 @router.get("/marks", response_model=Listing[Mark])
-def marks(office: Here, part: Part) -> Json:
+def marks(context: Context, part: Part) -> Json:
     """Objects that were seen unused, since when, and whether undo has saved them."""
-    with office.ledger.read() as tx:
-        return listing(cleanups.mark_page(tx, part))
+    with context.ledger.read() as tx:
+        return listing(mark_page(tx, part))
 
 
 @router.post("/undo", response_model=Undone)
-def undo(office: Here, request: Request, saved: Saved, key: Key = None) -> Response:
+def undo(context: Context, request: Request, body: UndoBody, key: Key = None) -> Response:
     """Save disks from their undo window: no cleanup deletes them any more."""
-    return once(office, request, key, saved.model_dump(), lambda: (200, {"saved": cleaning.undo(office, saved.names)}))
+    return run_once(
+        context, request, key, body.model_dump(), lambda: (200, {"saved": cleanups.undo(context, body.names)})
+    )
 
 
 @router.get("/{cleanup}", response_model=CleanupDetail)
-def show(office: Here, cleanup: Id) -> Json:
-    """With its surveys, its plan (once the survey has ended) and what became of it."""
-    return cleaning.show(office.ledger, cleanup)
+def show(context: Context, cleanup: Id) -> Json:
+    """With its surveys, its plan (once the survey has ended) and the outcomes."""
+    return cleanups.show(context.ledger, cleanup)
 
 
 @router.get("/{cleanup}/findings", response_model=Listing[Finding])
 def findings(
-    office: Here,
+    context: Context,
     cleanup: Id,
     part: Part,
     verdict: Word | None = None,
@@ -148,16 +150,16 @@ def findings(
 ) -> Json:
     """Everything that is neither in use nor foreign, with the reason and the evidence."""
     wanted = {"verdict": verdict, "kind": kind, "cloud": cloud, "outcome": outcome}
-    return listing(cleaning.findings(office.ledger, cleanup, part, **wanted))
+    return listing(cleanups.findings(context.ledger, cleanup, part, **wanted))
 
 
 @router.post("/{cleanup}/apply", status_code=202, response_model=Accepted)
-def apply(office: Here, request: Request, cleanup: Id, agreed: Agreed, key: Key = None) -> Response:
-    """Do what the plan says, if it is still the plan (else 412); each object is read again before it goes."""
-    return once(
-        office,
+def apply(context: Context, request: Request, cleanup: Id, body: ApplyBody, key: Key = None) -> Response:
+    """Carry the plan out if it is still the same (else 412); each object is read again before it is deleted."""
+    return run_once(
+        context,
         request,
         key,
-        agreed.model_dump(),
-        lambda: (202, {"task_id": cleaning.apply(office, cleanup, agreed.plan)}),
+        body.model_dump(),
+        lambda: (202, {"task_id": cleanups.apply(context, cleanup, body.plan)}),
     )

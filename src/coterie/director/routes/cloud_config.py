@@ -1,4 +1,4 @@
-"""The cloud config: clouds, azs, vm types, disk types, networks. Secrets in it are taken, never given back."""
+"""The cloud config: clouds, azs, vm types, disk types, networks. Secrets in it are accepted, never shown."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
-from coterie.director.context import Here, Office
-from coterie.director.http import document
-from coterie.director.http.idempotency import Key, once
+from coterie.director.context import AppContext, Context
+from coterie.director.http.idempotency import Key, run_once
+from coterie.director.http.redact import hide_secrets, refuse_redacted
 from coterie.director.http.reply import IfMatch, Json, Resource, require_match, tag
 from coterie.director.http.request_body import Body, read_document
 from coterie.director.routes.noun import noun
-from coterie.director.services import clouds as cloud_wishes
+from coterie.director.services.clouds import set_cloud_config
 from coterie.errors import NotFound
 from coterie.ledger.views import clouds
 
@@ -28,7 +28,7 @@ class CloudConfig(Resource):
     created_at: str
 
 
-class Sent(BaseModel):
+class CloudConfigBody(BaseModel):
     """A document and the name that mistakes in it are reported under."""
 
     text: str = Field(max_length=4 * 2**20)
@@ -36,38 +36,40 @@ class Sent(BaseModel):
 
 
 @router.get("", response_model=CloudConfig)
-def show(office: Here, response: Response) -> Json:
+def show(context: Context, response: Response) -> Json:
     """The one in force, secret values hidden. Its ETag is what If-Match of a change must name."""
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         found = clouds.config(tx)
     response.headers["ETag"] = tag(found["id"])
-    return {**found, "text": document.shown(found["text"])}
+    return {**found, "text": hide_secrets(found["text"])}
 
 
-@router.put("", response_model=CloudConfig, openapi_extra=Body.yaml_or(Sent))
-async def replace(office: Here, request: Request, key: Key = None, if_match: IfMatch = None) -> Response:
-    """Set it, as text/yaml or as JSON {text, file}. All mistakes are told at once."""
-    sent = await read_document(request, Sent, "cloud-config")
-    return await run_in_threadpool(_replace, office, request, key, if_match, sent)
+@router.put("", response_model=CloudConfig, openapi_extra=Body.yaml_or(CloudConfigBody))
+async def replace(context: Context, request: Request, key: Key = None, if_match: IfMatch = None) -> Response:
+    """Set it, as text/yaml or as JSON {text, file}. All mistakes are reported at once."""
+    body = await read_document(request, CloudConfigBody, "cloud-config")
+    return await run_in_threadpool(_replace, context, request, key, if_match, body)
 
 
-def _replace(office: Office, request: Request, key: str | None, if_match: str | None, sent: Sent) -> Response:
+def _replace(
+    context: AppContext, request: Request, key: str | None, if_match: str | None, body: CloudConfigBody
+) -> Response:
     def work() -> tuple[int, dict[str, Any]]:
-        require_match(if_match, _present(office), "the cloud config")
-        document.refuse_redacted(sent.text, sent.file)
-        cloud_wishes.set_cloud_config(office, sent.text, sent.file)
-        with office.ledger.read() as tx:
+        require_match(if_match, _present(context), "the cloud config")
+        refuse_redacted(body.text, body.file)
+        set_cloud_config(context, body.text, body.file)
+        with context.ledger.read() as tx:
             found = clouds.config(tx)
-        return 200, {**found, "text": document.shown(found["text"])}
+        return 200, {**found, "text": hide_secrets(found["text"])}
 
-    response = once(office, request, key, sent.model_dump(), work)
-    response.headers["ETag"] = tag(_present(office))
+    response = run_once(context, request, key, body.model_dump(), work)
+    response.headers["ETag"] = tag(_present(context))
     return response
 
 
-def _present(office: Office) -> int:
+def _present(context: AppContext) -> int:
     try:
-        with office.ledger.read() as tx:
+        with context.ledger.read() as tx:
             return int(clouds.config(tx)["id"])
     except NotFound:
         return 0

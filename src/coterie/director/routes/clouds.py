@@ -1,4 +1,4 @@
-"""Clouds: what is configured, what each can do, and what it last said about itself."""
+"""Clouds: what is configured, what each can do, and the latest facts about each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director.context import Here, Office
-from coterie.director.http.idempotency import Key, once
+from coterie.director.context import AppContext, Context
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.redact import redact
 from coterie.director.http.reply import (
     Accepted,
@@ -24,11 +24,11 @@ from coterie.director.http.reply import (
     require_match,
     tag,
 )
-from coterie.director.middleware.api_version import refuse_new
+from coterie.director.middleware.api_version import refuse_newer_fields
 from coterie.director.routes.noun import noun
-from coterie.director.services import cloud_questions, deployments, resealing
-from coterie.director.services import clouds as cloud_wishes
-from coterie.ledger.rows.clouds import config as in_force
+from coterie.director.services import cloud_questions, deployments, sealing
+from coterie.director.services.clouds import add_cloud, move_cloud
+from coterie.ledger.rows.clouds import config as current_config
 from coterie.ledger.views import clouds
 
 router = noun("clouds", "/v1/clouds")
@@ -65,8 +65,8 @@ class CloudChange(BaseModel):
     conductor_group: Annotated[str, Field(max_length=255)]
 
 
-class GrantWish(BaseModel):
-    """Who gets the rights that the driver needs."""
+class GrantBody(BaseModel):
+    """The user that gets the rights that the driver needs."""
 
     model_config = ConfigDict(extra="forbid")
     user: Annotated[Word, Field(min_length=1)]
@@ -84,72 +84,74 @@ class Resealed(Resource):
 
 
 @router.get("", response_model=Listing[Cloud])
-def index(office: Here, part: Part) -> Json:
-    with office.ledger.read() as tx:
+def index(context: Context, part: Part) -> Json:
+    with context.ledger.read() as tx:
         return listing(clouds.page(tx, part))
 
 
 @router.post("", status_code=201, response_model=CloudDetail)
-def add(office: Here, request: Request, wish: NewCloud, key: Key = None) -> Response:
+def add(context: Context, request: Request, body: NewCloud, key: Key = None) -> Response:
     """Add a cloud: a new cloud config, with one more entry."""
-    refuse_new(wish.model_dump(exclude_unset=True))
+    refuse_newer_fields(body.model_dump(exclude_unset=True))
 
     def work() -> tuple[int, Json]:
-        cloud_wishes.add_cloud(office, wish.model_dump(exclude_defaults=True))
-        return 201, redact(_shown(office, wish.name))  # the reply is stored, and must hold no secret
+        add_cloud(context, body.model_dump(exclude_defaults=True))
+        return 201, redact(_show(context, body.name))  # the reply is stored, and must hold no secret
 
-    return once(office, request, key, wish.model_dump(), work)
+    return run_once(context, request, key, body.model_dump(), work)
 
 
 @router.patch("/{name}", response_model=CloudDetail)
 def change(
-    office: Here, name: Annotated[Word, Path()], wish: CloudChange, response: Response, if_match: IfMatch = None
+    context: Context, name: Annotated[Word, Path()], body: CloudChange, response: Response, if_match: IfMatch = None
 ) -> Json:
     """Move it to another conductor group: a new cloud config, with one line changed."""
-    refuse_new(wish.model_dump(exclude_unset=True))
+    refuse_newer_fields(body.model_dump(exclude_unset=True))
     agree = partial(require_match, if_match, what=f"cloud {name}")
-    cloud_wishes.move_cloud(office, name, wish.conductor_group, agree)
-    return _tagged(office, name, response)
+    move_cloud(context, name, body.conductor_group, agree)
+    return _show_with_etag(context, name, response)
 
 
 @router.get("/{name}", response_model=CloudDetail)
-def show(office: Here, name: Annotated[Word, Path()], response: Response) -> Json:
+def show(context: Context, name: Annotated[Word, Path()], response: Response) -> Json:
     """With its capabilities and the latest facts, each dated. Its ETag is that of the cloud config it stands in."""
-    return _tagged(office, name, response)
+    return _show_with_etag(context, name, response)
 
 
 @router.post("/{name}/check", response_model=CloudDetail)
-def check(office: Here, name: Annotated[Word, Path()]) -> Json:
-    """Have a conductor ask the cloud now: credentials, privileges, quotas, hosts."""
-    cloud_questions.check_cloud(office, name)
-    return _shown(office, name)
+def check(context: Context, name: Annotated[Word, Path()]) -> Json:
+    """Have a conductor check the cloud now: credentials, privileges, quotas, hosts."""
+    cloud_questions.check_cloud(context, name)
+    return _show(context, name)
 
 
 @router.post("/{name}/reseal", response_model=Resealed)
-def reseal(office: Here, request: Request, name: Annotated[Word, Path()], key: Key = None) -> Response:
-    """Have a conductor of the cloud seal its properties anew, to the newest key that it holds."""
-    return once(office, request, key, None, lambda: (200, {"name": name, "key": resealing.reseal(office, name)}))
+def reseal(context: Context, request: Request, name: Annotated[Word, Path()], key: Key = None) -> Response:
+    """Have a conductor of the cloud seal its properties again, to the newest key that it holds."""
+    return run_once(context, request, key, None, lambda: (200, {"name": name, "key": sealing.reseal(context, name)}))
 
 
 @router.post("/{name}/grant", status_code=202, response_model=Accepted)
-def grant(office: Here, request: Request, name: Annotated[Word, Path()], wish: GrantWish, key: Key = None) -> Response:
-    """Make or renew the driver's role in the cloud and give it to a user, with the cloud's configured credentials."""
+def grant(
+    context: Context, request: Request, name: Annotated[Word, Path()], body: GrantBody, key: Key = None
+) -> Response:
+    """Create or renew the driver's role in the cloud and give it to a user, with the cloud's configured credentials."""
 
     def work() -> tuple[int, Json]:
-        return 202, {"task_id": deployments.grant(office, name, wish.user, wish.groups)}
+        return 202, {"task_id": deployments.grant(context, name, body.user, body.groups)}
 
-    return once(office, request, key, wish.model_dump(), work)
+    return run_once(context, request, key, body.model_dump(), work)
 
 
-def _tagged(office: Office, name: str, response: Response) -> Json:
-    with office.ledger.read() as tx:
-        config = in_force(tx)
+def _show_with_etag(context: AppContext, name: str, response: Response) -> Json:
+    with context.ledger.read() as tx:
+        config = current_config(tx)
     response.headers["ETag"] = tag(config.id if config else 0)
-    return _shown(office, name)
+    return _show(context, name)
 
 
-def _shown(office: Office, name: str) -> Json:
-    with office.ledger.read() as tx:
+def _show(context: AppContext, name: str) -> Json:
+    with context.ledger.read() as tx:
         cloud = clouds.one(tx, name)
     said = cloud["facts"].get("check", {}).get("data") or {}
     return {**cloud, "capabilities": said.get("capabilities")}

@@ -1,8 +1,8 @@
-"""Conductors: who runs the work, for which group and drivers, and when each was last heard of."""
+"""Conductors: the processes that run the work, with group, drivers and last heartbeat."""
 
 from __future__ import annotations
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.reply import Json, Listing, Part, Resource, listing
 from coterie.director.middleware.api_version import SINCE_GROUPS
 from coterie.director.routes.noun import noun
@@ -38,13 +38,13 @@ class ConductorGroup(Resource):
 
 
 @router.get("", response_model=Listing[Conductor])
-def index(office: Here, part: Part) -> Json:
-    with office.ledger.read() as tx:
+def index(context: Context, part: Part) -> Json:
+    with context.ledger.read() as tx:
         return listing(conductors.page(tx, part))
 
 
 @router.get("/groups", response_model=Listing[ConductorGroup], dependencies=[SINCE_GROUPS])
-def groups(office: Here) -> Json:
-    """Every group that somebody names: its live members, and the nodes that nobody could work on."""
-    with office.ledger.read() as tx:
+def groups(context: Context) -> Json:
+    """Every group that a conductor, a cloud or a node names: its live members, and the nodes that none serves."""
+    with context.ledger.read() as tx:
         return {"items": conductor_groups.every(tx), "next": None}

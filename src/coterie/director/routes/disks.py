@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import Path, Request, Response
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.filters import require_names
-from coterie.director.http.idempotency import Key, once
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
@@ -34,24 +34,24 @@ class Disk(Resource):
 
 @router.get("", response_model=Listing[Disk])
 def index(
-    office: Here,
+    context: Context,
     part: Part,
     deployment: Word | None = None,
     state: DiskState | None = None,
     cloud: Word | None = None,
 ) -> Json:
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         found = objects.disks(tx, part, deployment=deployment, state=state, cloud=cloud)
         return listing(require_names(tx, found, deployment=deployment, cloud=cloud))
 
 
 @router.get("/{intent}", response_model=Disk)
-def show(office: Here, intent: Annotated[Word, Path()]) -> Json:
-    with office.ledger.read() as tx:
+def show(context: Context, intent: Annotated[Word, Path()]) -> Json:
+    with context.ledger.read() as tx:
         return objects.disk(tx, intent)
 
 
 @router.delete("/{intent}", status_code=202, response_model=Accepted)
-def delete(office: Here, request: Request, intent: Annotated[Word, Path()], key: Key = None) -> Response:
+def delete(context: Context, request: Request, intent: Annotated[Word, Path()], key: Key = None) -> Response:
     """Delete a kept disk and its data. One that a node uses is refused (409)."""
-    return once(office, request, key, None, lambda: (202, {"task_id": deployments.delete_disk(office, intent)}))
+    return run_once(context, request, key, None, lambda: (202, {"task_id": deployments.delete_disk(context, intent)}))

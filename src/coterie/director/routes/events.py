@@ -1,4 +1,4 @@
-"""Events: as pages, or as a stream that ends with the task and can be taken up again where it broke."""
+"""Events: as pages, or as a stream that ends with the task and can be resumed where it broke."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response, StreamingResponse
 
-from coterie.director.context import Here, Office
+from coterie.director.context import AppContext, Context
 from coterie.director.http import stream
 from coterie.director.http.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
 from coterie.director.routes.noun import noun
@@ -38,17 +38,17 @@ class Event(Resource):
 
 
 @router.get("/tasks/{task}/events", response_model=Listing[Event], responses=_STREAM)
-async def of_task(office: Here, request: Request, task: TaskId, part: Part, last: LastEvent = None) -> Response:
+async def of_task(context: Context, request: Request, task: TaskId, part: Part, last: LastEvent = None) -> Response:
     """Oldest first. The stream's ids are the events' numbers in the task; its last event is `end` with the task."""
     if _wants_stream(request):
-        await run_in_threadpool(_exists, office, task)
-        return _streamed(stream.of_task(office, task, last or 0))
-    return SafeJson(await run_in_threadpool(_page_of_task, office, task, part))
+        await run_in_threadpool(_exists, context, task)
+        return _stream_response(stream.task_events(context, task, last or 0))
+    return SafeJson(await run_in_threadpool(_page_of_task, context, task, part))
 
 
 @router.get("/events", response_model=Listing[Event], responses=_STREAM)
 async def index(
-    office: Here,
+    context: Context,
     request: Request,
     part: Part,
     kind: Word | None = None,
@@ -57,29 +57,29 @@ async def index(
 ) -> Response:
     """Newest first; the stream begins now, or after Last-Event-ID."""
     if _wants_stream(request):
-        return _streamed(stream.of_all(office, last))
-    return SafeJson(await run_in_threadpool(_page, office, part, kind, subject))
+        return _stream_response(stream.all_events(context, last))
+    return SafeJson(await run_in_threadpool(_page, context, part, kind, subject))
 
 
 def _wants_stream(request: Request) -> bool:
     return "text/event-stream" in request.headers.get("accept", "")
 
 
-def _exists(office: Office, task: int) -> None:
-    with office.ledger.read() as tx:
+def _exists(context: AppContext, task: int) -> None:
+    with context.ledger.read() as tx:
         tasks.state(tx, task)
 
 
-def _page_of_task(office: Office, task: int, part: Slice) -> Json:
-    with office.ledger.read() as tx:
+def _page_of_task(context: AppContext, task: int, part: Slice) -> Json:
+    with context.ledger.read() as tx:
         tasks.state(tx, task)
         return listing(events.of_task(tx, task, part))
 
 
-def _page(office: Office, part: Slice, kind: str | None, subject: str | None) -> Json:
-    with office.ledger.read() as tx:
+def _page(context: AppContext, part: Slice, kind: str | None, subject: str | None) -> Json:
+    with context.ledger.read() as tx:
         return listing(events.page(tx, part, kind=kind, subject=subject))
 
 
-def _streamed(source: stream.Source) -> Response:
+def _stream_response(source: stream.Source) -> Response:
     return StreamingResponse(source, media_type="text/event-stream", headers={"Cache-Control": "no-store"})

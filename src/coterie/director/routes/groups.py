@@ -1,4 +1,4 @@
-"""Server groups: the wish, the row, and what the cloud holds behind the CID."""
+"""Server groups: the row, its members, and what the cloud holds under the CID."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import Path, Request, Response
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.filters import require_names
-from coterie.director.http.idempotency import Key, once
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Accepted, Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.director.services import cloud_questions, deployments
@@ -36,7 +36,7 @@ class Group(Resource):
 
 
 class Live(Resource):
-    """What the cloud said about it, and when."""
+    """The cloud's answer about it, and when."""
 
     at: str | None
     data: dict[str, Any] | None
@@ -50,37 +50,37 @@ class GroupDetail(Group):
 
 @router.get("", response_model=Listing[Group])
 def index(
-    office: Here,
+    context: Context,
     part: Part,
     deployment: Word | None = None,
     cloud: Word | None = None,
     name: Word | None = None,
     state: GroupState | None = None,
 ) -> Json:
-    """All that may be in a cloud; `state=gone` for those that were. `drifted`: not as it was made, `drift` says how."""
-    with office.ledger.read() as tx:
+    """All that may be in a cloud; `state=gone` for deleted ones. `drifted`: not as created, see `drift`."""
+    with context.ledger.read() as tx:
         found = groups.page(tx, part, deployment=deployment, cloud=cloud, name=name, state=state)
         return listing(require_names(tx, found, deployment=deployment, cloud=cloud))
 
 
 @router.get("/{cid}", response_model=GroupDetail)
-def show(office: Here, cid: Annotated[Word, Path(description="CID or intent")]) -> Json:
+def show(context: Context, cid: Annotated[Word, Path(description="CID or intent")]) -> Json:
     """With its members, and a fresh look through a conductor of its cloud."""
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         found = groups.one(tx, cid)
-    live = cloud_questions.inspect_group(office, found)
-    return {**found, "remedy": cloud_questions.advice(office, found, live), "live": live}
+    live = cloud_questions.inspect_group(context, found)
+    return {**found, "remedy": cloud_questions.advice(context, found, live), "live": live}
 
 
 @router.post("/{cid}/repair", status_code=202, response_model=Accepted)
 def repair(
-    office: Here, request: Request, cid: Annotated[Word, Path(description="CID or intent")], key: Key = None
+    context: Context, request: Request, cid: Annotated[Word, Path(description="CID or intent")], key: Key = None
 ) -> Response:
-    """Have the cloud make again what it lost of the group, for the VMs that belong to it."""
+    """Have the cloud create again what it lost of the group, for the VMs that belong to it."""
 
     def work() -> tuple[int, Json]:
-        with office.ledger.read() as tx:
+        with context.ledger.read() as tx:
             intent = groups.one(tx, cid)["intent"]
-        return 202, {"task_id": deployments.repair_group(office, intent)}
+        return 202, {"task_id": deployments.repair_group(context, intent)}
 
-    return once(office, request, key, None, work)
+    return run_once(context, request, key, None, work)

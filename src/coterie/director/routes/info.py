@@ -1,4 +1,4 @@
-"""Who this Director is, and how it is configured."""
+"""The Director's identity, and its settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from coterie import __version__
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.reply import Json, Resource
 from coterie.director.routes.noun import noun
 from coterie.ledger.views import tasks
@@ -17,14 +17,14 @@ from coterie.ledger.visibility import is_limited
 router = noun("director", "/v1")
 
 
-class Named(BaseModel):
+class DirectorName(BaseModel):
     name: str
     uuid: str
 
 
 class Info(Resource):
     version: str
-    director: Named
+    director: DirectorName
     local: bool
     pid: int
     unfinished: list[dict[str, Any]]
@@ -39,32 +39,32 @@ class Value(BaseModel):
     help: str
 
 
-class LookedAt(BaseModel):
+class SettingsFile(BaseModel):
     path: str
     found: bool
 
 
 class Config(Resource):
     settings: list[Value]
-    files: list[LookedAt]
+    files: list[SettingsFile]
 
 
 @router.get("/info", response_model=Info)
-def info(office: Here) -> Json:
-    """Version, identity, tasks that are not finished, and those that this start went on with."""
-    with office.ledger.read() as tx:
+def info(context: Context) -> Json:
+    """Version, identity, tasks that are not finished, and those that were resumed at the start."""
+    with context.ledger.read() as tx:
         unfinished = tasks.unfinished(tx)
     return {
         "version": __version__,
-        "director": {"name": office.identity.name, "uuid": office.identity.uuid},
-        "local": office.local,
+        "director": {"name": context.identity.name, "uuid": context.identity.uuid},
+        "local": context.local,
         "pid": os.getpid(),
         "unfinished": [{key: task[key] for key in ("id", "kind", "deployment", "state")} for task in unfinished],
-        "resumed": [] if is_limited() else office.resumed,
+        "resumed": [] if is_limited() else context.resumed,
     }
 
 
 @router.get("/config", response_model=Config)
-def config(office: Here) -> Json:
+def config(context: Context) -> Json:
     """The Director's own settings and where each came from; secrets are hidden."""
-    return office.settings.facts()
+    return context.settings.facts()

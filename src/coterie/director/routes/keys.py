@@ -8,11 +8,11 @@ from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http import idempotency
 from coterie.director.http.reply import Json, Listing, Resource
 from coterie.director.routes.noun import noun
-from coterie.director.services import resealing
+from coterie.director.services import sealing
 from coterie.ledger.rows import keys
 
 router = noun("keys", "/v1/keys")
@@ -27,47 +27,47 @@ class Key(Resource):
     created_at: str
 
 
-class Published(BaseModel):
-    """A public key, and the group whose conductors hold the private half; `*`: those that stand in for every group."""
+class PublishBody(BaseModel):
+    """A public key, and the group whose conductors hold the private half; `*`: conductors that serve every group."""
 
     model_config = ConfigDict(extra="forbid")
     conductor_group: str = Field(max_length=255, pattern=_GROUP)
     public: str = Field(max_length=100)
 
 
-class Retired(BaseModel):
+class RetireBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     conductor_group: str = Field(max_length=255, pattern=_GROUP)
 
 
 @router.get("", response_model=Listing[Key])
-def index(office: Here) -> Json:
-    """By group, newest first: the first of each group is the one that is sealed to."""
-    with office.ledger.read() as tx:
+def index(context: Context) -> Json:
+    """By group, newest first: credentials are sealed to the first of each group."""
+    with context.ledger.read() as tx:
         return {"items": keys.every(tx), "next": None}
 
 
 @router.post("", status_code=204)
-def publish(office: Here, request: Request, published: Published, once_key: idempotency.Key = None) -> Response:
+def publish(context: Context, request: Request, body: PublishBody, once_key: idempotency.Key = None) -> Response:
     def work() -> tuple[int, Json]:
-        resealing.publish(office, published.conductor_group, published.public)
+        sealing.publish(context, body.conductor_group, body.public)
         return 204, {}
 
-    return idempotency.once(office, request, once_key, published.model_dump(), work)
+    return idempotency.run_once(context, request, once_key, body.model_dump(), work)
 
 
 @router.post("/{key}/retire", status_code=204)
 def retire(
-    office: Here,
+    context: Context,
     request: Request,
     key: Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")],
-    told: Retired,
+    body: RetireBody,
     once_key: idempotency.Key = None,
 ) -> Response:
     """Forget a key that was replaced. Refused (409) while properties of a cloud are sealed to it."""
 
     def work() -> tuple[int, Json]:
-        resealing.retire(office, told.conductor_group, key)
+        sealing.retire(context, body.conductor_group, key)
         return 204, {}
 
-    return idempotency.once(office, request, once_key, told.model_dump(), work)
+    return idempotency.run_once(context, request, once_key, body.model_dump(), work)

@@ -10,9 +10,9 @@ from fastapi import Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.filters import require_names
-from coterie.director.http.idempotency import Key, once
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import (
     Accepted,
     IfMatch,
@@ -25,9 +25,9 @@ from coterie.director.http.reply import (
     require_match,
     tag,
 )
-from coterie.director.middleware.api_version import refuse_new
+from coterie.director.middleware.api_version import refuse_newer_fields
 from coterie.director.routes.noun import noun
-from coterie.director.services import deployments as wishes
+from coterie.director.services import deployments
 from coterie.director.services.states import NodeState
 from coterie.ledger.store import Tx
 from coterie.ledger.views import nodes
@@ -85,7 +85,7 @@ class NodeDetail(Node):
 
 @router.get("", response_model=Listing[Node])
 def index(
-    office: Here,
+    context: Context,
     part: Part,
     deployment: Word | None = None,
     instance_group: Word | None = None,
@@ -94,7 +94,7 @@ def index(
     cloud: Word | None = None,
     enrolled: bool | None = None,
 ) -> Json:
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         found = nodes.page(
             tx,
             part,
@@ -110,59 +110,59 @@ def index(
 
 
 @router.post("", status_code=201, response_model=NodeDetail)
-def enroll(office: Here, request: Request, wish: NewNode, key: Key = None) -> Response:
-    """Enroll a machine that somebody else made: it is shown and looked after, never made anew and never cleaned up."""
-    refuse_new(wish.model_dump(exclude_unset=True))
+def enroll(context: Context, request: Request, body: NewNode, key: Key = None) -> Response:
+    """Enroll an existing machine: it is shown and monitored, never recreated and never cleaned up."""
+    refuse_newer_fields(body.model_dump(exclude_unset=True))
 
     def work() -> tuple[int, Json]:
-        uuid = wishes.enroll(office, Enrollment(wish.cloud, wish.cid, wish.name, wish.conductor_group))
-        with office.ledger.read() as tx:
+        uuid = deployments.enroll(context, Enrollment(body.cloud, body.cid, body.name, body.conductor_group))
+        with context.ledger.read() as tx:
             return 201, nodes.one(tx, uuid)
 
-    return once(office, request, key, wish.model_dump(), work)
+    return run_once(context, request, key, body.model_dump(), work)
 
 
 @router.get("/{which:path}", response_model=NodeDetail)
-def show(office: Here, which: Which, response: Response) -> Json:
-    with office.ledger.read() as tx:
+def show(context: Context, which: Which, response: Response) -> Json:
+    with context.ledger.read() as tx:
         found = nodes.one(tx, which)
     response.headers["ETag"] = tag(_state(found))
     return found
 
 
 @router.patch("/{which:path}", response_model=NodeDetail)
-def change(office: Here, which: Which, wish: NodeChange, response: Response, if_match: IfMatch = None) -> Json:
+def change(context: Context, which: Which, body: NodeChange, response: Response, if_match: IfMatch = None) -> Json:
     """Move a node to another conductor group; refused where no live conductor has its driver."""
-    refuse_new(wish.model_dump(exclude_unset=True))
-    with office.ledger.read() as tx:
+    refuse_newer_fields(body.model_dump(exclude_unset=True))
+    with context.ledger.read() as tx:
         uuid = nodes.one(tx, which)["uuid"]
 
     def agree(tx: Tx) -> None:
         require_match(if_match, _state(nodes.one(tx, uuid)), f"node {which}")
 
-    wishes.move_node(office, uuid, wish.conductor_group, agree)
-    return show(office, uuid, response)
+    deployments.move_node(context, uuid, body.conductor_group, agree)
+    return show(context, uuid, response)
 
 
 @router.delete("/{which:path}", status_code=204, responses={202: {"model": Accepted}})
 def delete(
-    office: Here,
+    context: Context,
     request: Request,
     which: Which,
     destroy: Annotated[bool, Query(description="delete the machine too")] = False,
     key: Key = None,
 ) -> Response:
-    """Forget an enrolled node; its machine stays, unless `destroy` asks for its end (then 202 and a task)."""
+    """Forget an enrolled node; its machine stays, unless `destroy` is set (then 202 and a task)."""
 
     def work() -> tuple[int, Json]:
-        with office.ledger.read() as tx:
+        with context.ledger.read() as tx:
             uuid = nodes.one(tx, which)["uuid"]
         if destroy:
-            return 202, {"task_id": wishes.destroy_node(office, uuid)}
-        wishes.forget_node(office, uuid)
+            return 202, {"task_id": deployments.destroy_node(context, uuid)}
+        deployments.forget_node(context, uuid)
         return 204, {}
 
-    return once(office, request, key, None, work)
+    return run_once(context, request, key, None, work)
 
 
 def _state(node: Json) -> str:

@@ -9,12 +9,12 @@ from fastapi.security import HTTPBearer
 from coterie.director.http.reply import PROBLEMS, SafeJson
 from coterie.director.middleware.api_version import DOCUMENTED
 
-# For the document only: the gate decides, before any route is looked for.
+# For the document only: the access middleware decides before any route runs.
 _BEARER = Depends(HTTPBearer(auto_error=False, description="An API token, or a JSON web token"))
 
 
 def noun(tag: str, prefix: str = "", *more: Dependency) -> APIRouter:
-    """A router that is complete by itself: an application takes its routes as they are, and analyses none again."""
+    """A complete router: an application copies its routes without analysing them again."""
     return APIRouter(
         tags=[tag],
         prefix=prefix,

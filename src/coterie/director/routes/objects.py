@@ -1,4 +1,4 @@
-"""The memory of every cloud object, and the operator's word on one whose outcome no cloud can tell."""
+"""The record of every cloud object, and an operator's answer for one whose outcome no cloud can show."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 from pydantic import BaseModel, Field
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.filters import require_names
-from coterie.director.http.idempotency import Key, once
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
@@ -37,7 +37,7 @@ class CloudObject(Resource):
     ended_at: str | None
 
 
-class Verdict(BaseModel):
+class SettleBody(BaseModel):
     """What an operator found in the cloud: its CID there, or null for nothing."""
 
     cid: str | None = Field(default=None, min_length=1, max_length=255, pattern=r"^[!-~]+$")
@@ -45,33 +45,33 @@ class Verdict(BaseModel):
 
 @router.get("", response_model=Listing[CloudObject])
 def index(
-    office: Here,
+    context: Context,
     part: Part,
     kind: Word | None = None,
     state: ObjectState | None = None,
     cloud: Word | None = None,
     deployment: Word | None = None,
 ) -> Json:
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         found = objects.page(tx, part, kind=kind, state=state, cloud=cloud, deployment=deployment)
         return listing(require_names(tx, found, deployment=deployment, cloud=cloud))
 
 
 @router.get("/{intent}", response_model=CloudObject)
-def show(office: Here, intent: Annotated[Word, Path()]) -> Json:
-    with office.ledger.read() as tx:
+def show(context: Context, intent: Annotated[Word, Path()]) -> Json:
+    with context.ledger.read() as tx:
         return objects.one(tx, intent)
 
 
 @router.post("/{intent}/settle", response_model=CloudObject)
 def settle(
-    office: Here, request: Request, intent: Annotated[Word, Path()], verdict: Verdict, key: Key = None
+    context: Context, request: Request, intent: Annotated[Word, Path()], body: SettleBody, key: Key = None
 ) -> Response:
-    """Say what became of an object in doubt, where its cloud can not be asked."""
+    """Set the outcome of an object in doubt whose cloud cannot be searched for it."""
 
     def work() -> tuple[int, Json]:
-        deployments.settle(office, intent, verdict.cid)
-        with office.ledger.read() as tx:
+        deployments.settle(context, intent, body.cid)
+        with context.ledger.read() as tx:
             return 200, objects.one(tx, intent)
 
-    return once(office, request, key, verdict.model_dump(), work)
+    return run_once(context, request, key, body.model_dump(), work)

@@ -1,8 +1,8 @@
-"""Placement: where every node is, what was promised, and whether it holds."""
+"""Placement: the host of every node, the promises of server groups, and whether they hold."""
 
 from __future__ import annotations
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.reply import Json, Resource, Word
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
@@ -15,6 +15,6 @@ class Placement(Resource):
 
 
 @router.get("", response_model=Placement)
-def audit(office: Here, deployment: Word | None = None) -> Json:
+def audit(context: Context, deployment: Word | None = None) -> Json:
     """Per server group: the promise, the hosts, whether it holds, what a host or rack failure would take down."""
-    return deployments.audit(office, deployment)
+    return deployments.audit(context, deployment)

@@ -1,4 +1,4 @@
-"""Plans: what a deploy or a delete would do. Making one changes no cloud, no wish and no record."""
+"""Plans: what a deploy or a delete would do. Making one changes no cloud and no record."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from fastapi import Query
 from fastapi.responses import PlainTextResponse, Response
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.reply import Json, Resource, SafeJson, tag
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
-from coterie.director.services.request_models import PlanWish
+from coterie.director.services.deployments import PlanBody
 
 router = noun("plans", "/v1/plans")
 
@@ -31,19 +31,19 @@ class Plan(Resource):
 
 @router.post("", response_model=Plan)
 def make(
-    office: Here,
-    wish: PlanWish,
+    context: Context,
+    body: PlanBody,
     format: Annotated[Literal["json", "text"], Query(description="text: as the command line shows it")] = "json",
     text: Annotated[
         Literal["none", "short", "detail"], Query(description="add the rendered text to the JSON")
     ] = "none",
 ) -> Response:
     """Refresh the facts, then plan. The ETag is the plan's id: a deploy that names it is refused once it is stale."""
-    plan = deployments.plan(office, wish)
+    plan = deployments.plan(context, body)
     headers = {"ETag": tag(plan.id)}
     if format == "text":
-        return PlainTextResponse(deployments.rendered(plan, text == "detail"), headers=headers)
-    body: Json = plan.to_json()
+        return PlainTextResponse(deployments.render_text(plan, text == "detail"), headers=headers)
+    answer: Json = plan.to_json()
     if text != "none":
-        body = {**body, "text": deployments.rendered(plan, text == "detail")}
-    return SafeJson(body, headers=headers)
+        answer = {**answer, "text": deployments.render_text(plan, text == "detail")}
+    return SafeJson(answer, headers=headers)

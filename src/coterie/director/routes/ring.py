@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.reply import Json, Resource, Word
 from coterie.director.middleware.api_version import SINCE_GROUPS
 from coterie.director.routes.noun import noun
@@ -27,7 +27,7 @@ class Rings(Resource):
     rings: list[OneRing]
 
 
-class Explained(Resource):
+class RingExplanation(Resource):
     node: str
     uuid: str
     key: str
@@ -56,18 +56,18 @@ _Described = Annotated[
 
 
 @router.get("", response_model=Rings)
-def show(office: Here) -> Json:
+def show(context: Context) -> Json:
     """Every ring: its members, and how many nodes each has."""
-    return rings.show(office)
+    return rings.show(context)
 
 
 @router.get("/what-if", response_model=WhatIf)
-def what_if(office: Here, without: _Names = [], added: _Described = []) -> Json:  # noqa: B006 — FastAPI copies it
+def what_if(context: Context, without: _Names = [], added: _Described = []) -> Json:  # noqa: B006 — FastAPI copies it
     """How many nodes would move, and where, if conductors left or joined."""
-    return rings.what_if(office, without, added)
+    return rings.what_if(context, without, added)
 
 
-@router.get("/nodes/{which:path}", response_model=Explained)
-def explain(office: Here, which: Annotated[Word, Path(description="uuid, or deployment/group/index")]) -> Json:
+@router.get("/nodes/{which:path}", response_model=RingExplanation)
+def explain(context: Context, which: Annotated[Word, Path(description="uuid, or deployment/group/index")]) -> Json:
     """The conductor of one node, and why it is that one."""
-    return rings.explain(office, which)
+    return rings.explain(context, which)

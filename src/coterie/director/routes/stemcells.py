@@ -9,15 +9,15 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from coterie.director.context import Here, Office
-from coterie.director.http.idempotency import Key, once
+from coterie.director.context import AppContext, Context
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.http.request_body import read_json
 from coterie.director.routes.noun import noun
-from coterie.director.services import stemcells as catalogue
-from coterie.director.services.stemcell_upload import Received, received, take_in
+from coterie.director.services import stemcells
+from coterie.director.services.stemcells import Upload, receive, store_image
 from coterie.errors import UsageError
-from coterie.ledger.views import stemcells
+from coterie.ledger.views.stemcells import one, page
 
 router = noun("stemcells", "/v1/stemcells")
 _TARBALL = ("application/gzip", "application/x-gzip", "application/x-tar", "application/octet-stream")
@@ -60,56 +60,56 @@ _BODIES = {
 
 
 @router.get("", response_model=Listing[Stemcell])
-def index(office: Here, part: Part) -> Json:
-    with office.ledger.read() as tx:
-        return listing(stemcells.page(tx, part))
+def index(context: Context, part: Part) -> Json:
+    with context.ledger.read() as tx:
+        return listing(page(tx, part))
 
 
 @router.get("/{name}/{version}", response_model=Stemcell)
-def show(office: Here, name: Annotated[Word, Path()], version: Annotated[Word, Path()]) -> Json:
-    with office.ledger.read() as tx:
-        return stemcells.one(tx, name, version)
+def show(context: Context, name: Annotated[Word, Path()], version: Annotated[Word, Path()]) -> Json:
+    with context.ledger.read() as tx:
+        return one(tx, name, version)
 
 
 @router.post("", status_code=201, response_model=Stemcell, openapi_extra=_BODIES)
-async def add(office: Here, request: Request, key: Key = None) -> Response:
+async def add(context: Context, request: Request, key: Key = None) -> Response:
     """Upload a BOSH stemcell tarball (streamed), or describe a light stemcell as JSON. The same one again is fine."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         light = read_json(await request.body(), Light)
-        return await run_in_threadpool(_add_light, office, request, key, light)
+        return await run_in_threadpool(_add_light, context, request, key, light)
     if kind not in _TARBALL:
         raise UsageError(
             f"a body of type {kind or 'nothing'} is not understood", remedy="send application/gzip or JSON"
         )
-    async with received(request.stream(), office.home.stemcells) as came:
-        return await run_in_threadpool(_add, office, request, key, came)
+    async with receive(request.stream(), context.state_folder.stemcells) as upload:
+        return await run_in_threadpool(_add, context, request, key, upload)
 
 
 @router.delete("/{name}/{version}", status_code=204)
-def delete(office: Here, name: Annotated[Word, Path()], version: Annotated[Word, Path()]) -> Response:
-    """Take it out of the catalogue. One that a cloud still holds an image of is refused (409)."""
-    catalogue.delete(office, name, version)
+def delete(context: Context, name: Annotated[Word, Path()], version: Annotated[Word, Path()]) -> Response:
+    """Take it out of the stemcells. One that a cloud still holds an image of is refused (409)."""
+    stemcells.delete(context, name, version)
     return Response(status_code=204)
 
 
-def _add(office: Office, request: Request, key: str | None, came: Received) -> Response:
+def _add(context: AppContext, request: Request, key: str | None, upload: Upload) -> Response:
     def work() -> tuple[int, Json]:
-        taken = take_in(came, office.home.stemcells)
-        catalogue.add(office, taken)
-        return 201, _shown(office, taken.name, taken.version)
+        image = store_image(upload, context.state_folder.stemcells)
+        stemcells.add(context, image)
+        return 201, _show(context, image.name, image.version)
 
-    return once(office, request, key, came.digest, work)
+    return run_once(context, request, key, upload.digest, work)
 
 
-def _add_light(office: Office, request: Request, key: str | None, light: Light) -> Response:
+def _add_light(context: AppContext, request: Request, key: str | None, light: Light) -> Response:
     def work() -> tuple[int, Json]:
-        catalogue.add_light(office, light.name, light.version, light.os, light.cloud_properties, light.formats)
-        return 201, _shown(office, light.name, light.version)
+        stemcells.add_light(context, light.name, light.version, light.os, light.cloud_properties, light.formats)
+        return 201, _show(context, light.name, light.version)
 
-    return once(office, request, key, light.model_dump(), work)
+    return run_once(context, request, key, light.model_dump(), work)
 
 
-def _shown(office: Office, name: str, version: str) -> Json:
-    with office.ledger.read() as tx:
-        return stemcells.one(tx, name, version)
+def _show(context: AppContext, name: str, version: str) -> Json:
+    with context.ledger.read() as tx:
+        return one(tx, name, version)

@@ -1,4 +1,4 @@
-"""Tasks: what is being done, by whom, how far it is, and why it waits."""
+"""Tasks: what runs, on which conductors, its progress, and why it waits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from coterie.director.context import Here
+from coterie.director.context import Context
 from coterie.director.http.filters import require_names
-from coterie.director.http.idempotency import Key, once
+from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
@@ -70,7 +70,7 @@ class Step(Resource):
 
 @router.get("", response_model=Listing[Task])
 def index(
-    office: Here,
+    context: Context,
     part: Part,
     deployment: Word | None = None,
     state: TaskState | None = None,
@@ -78,32 +78,32 @@ def index(
     without: Annotated[Word | None, Query(description="a kind to leave out, e.g. look")] = None,
 ) -> Json:
     """Newest first."""
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         found = tasks.page(tx, part, deployment=deployment, state=state, kind=kind, without=without)
         return listing(require_names(tx, found, deployment=deployment))
 
 
 @router.get("/{task}", response_model=TaskDetail)
-def show(office: Here, task: TaskId) -> Json:
+def show(context: Context, task: TaskId) -> Json:
     """With its plan, stages and report, and the reasons why steps wait, computed now."""
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         return {**tasks.one(tx, task), "waiting": waiting.reasons(tx, task)}
 
 
 @router.get("/{task}/steps", response_model=Listing[Step])
-def steps(office: Here, task: TaskId, part: Part, state: StepState | None = None) -> Json:
-    with office.ledger.read() as tx:
+def steps(context: Context, task: TaskId, part: Part, state: StepState | None = None) -> Json:
+    with context.ledger.read() as tx:
         tasks.state(tx, task)
         return listing(tasks.step_page(tx, task, part, state))
 
 
 @router.post("/{task}/cancel", status_code=202, response_model=Task)
-def cancel(office: Here, request: Request, task: TaskId, key: Key = None) -> Response:
-    """Start no new step; what runs ends at its next rest. A task that has ended is left as it is (409)."""
+def cancel(context: Context, request: Request, task: TaskId, key: Key = None) -> Response:
+    """Start no new step; running steps end at their next pause. A task that has ended is left as it is (409)."""
 
     def work() -> tuple[int, Json]:
-        deployments.cancel(office, task)
-        with office.ledger.read() as tx:
+        deployments.cancel(context, task)
+        with context.ledger.read() as tx:
             return 202, tasks.one(tx, task)
 
-    return once(office, request, key, None, work)
+    return run_once(context, request, key, None, work)

@@ -1,4 +1,4 @@
-"""API tokens: made by admins, shown once, listed without their secret, revoked for good. And who one is oneself."""
+"""API tokens: created by admins, shown once, listed without their secret, revoked for good; and whoami."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.access import caller
 from coterie.director.access.tokens import DAYS, LONGEST_DAYS, create
-from coterie.director.context import Here
-from coterie.director.http.idempotency import Key, answered, first_time
+from coterie.director.context import Context
+from coterie.director.http.idempotency import Key, reserve_key, store_reply
 from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.ledger.rows import tokens
@@ -32,12 +32,12 @@ class Token(Resource):
     revoked_at: str | None
 
 
-class Made(Token):
+class NewToken(Token):
     text: str
 
 
-class Wanted(BaseModel):
-    """Whom it is for and what it may do. `teams` null: not limited to teams."""
+class TokenBody(BaseModel):
+    """The name of its user and what it may do. `teams` null: not limited to teams."""
 
     model_config = ConfigDict(extra="forbid")
     name: Name
@@ -56,48 +56,48 @@ class Me(Resource):
 
 @router.get("/whoami", response_model=Me)
 def whoami() -> Json:
-    """Who this Director takes the caller for, and what they may do."""
-    me = caller.present()
+    """The caller as this Director sees it, and what it may do."""
+    me = caller.current()
     teams = None if me.teams is None else sorted(me.teams)
     return {"name": me.name, "role": me.role, "how": me.how, "teams": teams, "detail": me.detail}
 
 
 @router.get("/tokens", response_model=Listing[Token])
-def index(office: Here, part: Part) -> Json:
-    with office.ledger.read() as tx:
+def index(context: Context, part: Part) -> Json:
+    with context.ledger.read() as tx:
         return listing(tokens.page(tx, part))
 
 
-@router.post("/tokens", status_code=201, response_model=Made)
-def make(office: Here, request: Request, wanted: Wanted, key: Key = None) -> Response:
-    """The only answer that ever holds the token itself (`text`): it is not kept, only its hash. So a request that is
-    repeated with its Idempotency-Key makes no second one, and is told (409) which one it made."""
-    with office.ledger.write() as tx:
-        first_time(tx, request, key, wanted.model_dump())
-        made = create(tx, wanted.name, wanted.role, wanted.teams, caller.present().name, wanted.days)
-        shown = tokens.one(tx, made.id)
-        answered(
+@router.post("/tokens", status_code=201, response_model=NewToken)
+def make(context: Context, request: Request, body: TokenBody, key: Key = None) -> Response:
+    """The only answer that ever holds the token itself (`text`): only its hash is stored. So a request that is
+    repeated with its Idempotency-Key creates no second token; the answer (409) names the first one."""
+    with context.ledger.write() as tx:
+        reserve_key(tx, request, key, body.model_dump())
+        token_row = create(tx, body.name, body.role, body.teams, caller.current().name, body.days)
+        shown = tokens.one(tx, token_row.id)
+        store_reply(
             tx,
             key,
             201,
-            what=f"token {made.id} was made by this request before",
-            why="its text was in that answer only, and is kept nowhere",
-            remedy=f"if that answer was lost, revoke it (coterie tokens revoke {made.id}) and make another one, "
+            what=f"token {token_row.id} was created by this request before",
+            why="its text was in that answer only, and is stored nowhere",
+            remedy=f"if that answer was lost, revoke it (coterie tokens revoke {token_row.id}) and make another one, "
             "with a fresh Idempotency-Key",
         )
-    headers = {"Location": f"/v1/tokens/{made.id}", "Cache-Control": "no-store"}
-    return JSONResponse({**shown, "text": made.text}, 201, headers)
+    headers = {"Location": f"/v1/tokens/{token_row.id}", "Cache-Control": "no-store"}
+    return JSONResponse({**shown, "text": token_row.text}, 201, headers)
 
 
 @router.get("/tokens/{token}", response_model=Token)
-def show(office: Here, token: Annotated[Word, Path()]) -> Json:
-    with office.ledger.read() as tx:
+def show(context: Context, token: Annotated[Word, Path()]) -> Json:
+    with context.ledger.read() as tx:
         return tokens.one(tx, token)
 
 
 @router.delete("/tokens/{token}", status_code=204)
-def revoke(office: Here, token: Annotated[Word, Path()]) -> Response:
-    """From now on it opens nothing."""
-    with office.ledger.write() as tx:
+def revoke(context: Context, token: Annotated[Word, Path()]) -> Response:
+    """From now on the token is refused."""
+    with context.ledger.write() as tx:
         tokens.revoke(tx, token)
     return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""What callers may wish of cleanup: thin, for the deciding is done in `cleanup`."""
+"""Requests for cleanups: checks the caller and calls `cleanup`, which decides."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 from coterie.cleanup import start
 from coterie.cleanup.options import DAY_S, Options
 from coterie.director.access import caller, teams
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.errors import Conflict
 from coterie.ledger.rows import cleanups
 from coterie.ledger.store import Ledger
-from coterie.ledger.views import cleanups as view
+from coterie.ledger.views.cleanups import finding_page, one
 from coterie.ledger.views.page import Page, Slice, when
-from coterie.requests.abandon import abandon as give_up
+from coterie.requests.abandon import abandon as abandon_deployment
 from coterie.settings import Settings
 
 
 def options(settings: Settings, given: dict[str, Any]) -> Options:
-    """What the caller says, else what this Director is configured with."""
+    """The caller's values, else those of this Director's settings."""
     configured = {
         "grace_s": settings["cleanup_grace_hours"] * 3600.0,
         "undo_s": settings["cleanup_undo_days"] * DAY_S,
@@ -32,37 +32,37 @@ def options(settings: Settings, given: dict[str, Any]) -> Options:
     return Options.of_wire({**configured, **{name: value for name, value in given.items() if value is not None}})
 
 
-def survey(office: Office, given: dict[str, Any]) -> dict[str, int]:
-    number, task = start.survey(office.ledger, options(office.settings, given), caller.present().name)
+def survey(context: AppContext, given: dict[str, Any]) -> dict[str, int]:
+    number, task = start.survey(context.ledger, options(context.settings, given), caller.current().name)
     return {"cleanup": number, "task_id": task}
 
 
-def apply(office: Office, cleanup: int, plan: str) -> int:
-    return start.apply(office.ledger, cleanup, plan, caller.present().name)
+def apply(context: AppContext, cleanup: int, plan: str) -> int:
+    return start.apply(context.ledger, cleanup, plan, caller.current().name)
 
 
-def undo(office: Office, names: list[str]) -> list[dict[str, Any]]:
-    return start.undo(office.ledger, names)
+def undo(context: AppContext, names: list[str]) -> list[dict[str, Any]]:
+    return start.undo(context.ledger, names)
 
 
-def abandon(office: Office, name: str) -> None:
-    teams.require_own(office.ledger, name)
-    give_up(office.ledger, name)
+def abandon(context: AppContext, name: str) -> None:
+    teams.require_own(context.ledger, name)
+    abandon_deployment(context.ledger, name)
 
 
 def show(ledger: Ledger, cleanup: int) -> dict[str, Any]:
     """The run and, once its survey has ended, its plan."""
     with ledger.read() as tx:
         cleanups.get(tx, cleanup)
-        run = view.one(tx, cleanup)
+        run = one(tx, cleanup)
     return {**run, "plan": _plan(ledger, cleanup)}
 
 
 def findings(ledger: Ledger, cleanup: int, part: Slice, **wanted: str | None) -> Page:
-    """Each with what the plan says of it: the action, or why there is none."""
+    """Each with its part of the plan: the action, or the reason why there is none."""
     with ledger.read() as tx:
         cleanups.get(tx, cleanup)
-        found = view.finding_page(tx, cleanup, part, **wanted)
+        found = finding_page(tx, cleanup, part, **wanted)
     try:
         made = start.read_plan(ledger, cleanup)
     except Conflict:

@@ -1,13 +1,15 @@
-"""What callers may wish for, as one function each: thin, for the deciding is done in `plan` and `task`."""
+"""Requests that change deployments, nodes, groups and tasks: checks the caller, then calls `coterie.requests`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from coterie.director.access import caller, teams
-from coterie.director.context import Office
+from coterie.director.context import AppContext
+from coterie.director.http.reply import Word
 from coterie.director.services import clouds, sealing
-from coterie.director.services.request_models import DeployWish, PlanWish
 from coterie.errors import Conflict, InvalidDocument, UsageError
 from coterie.ledger.views import deployments, nodes, objects, tasks
 from coterie.ledger.visibility import is_limited
@@ -22,47 +24,49 @@ from coterie.requests.enroll import enroll as enroll_machine
 from coterie.requests.request import PlanRequest
 
 
-def plan(office: Office, wish: PlanWish) -> Plan:
-    if wish.delete == (wish.manifest is not None):
+def plan(context: AppContext, body: PlanBody) -> Plan:
+    if body.delete == (body.manifest is not None):
         raise UsageError(
             "a plan needs either a manifest or a deployment to delete",
             remedy="send `manifest`, or `deployment` with `delete: true`",
         )
-    name = _named(wish) if is_limited() else None
+    name = _deployment_name(body) if is_limited() else None
     if name is not None:
-        teams.require_own_or_new(office.ledger, name)
-    return start.plan(office.ledger, _request(office, wish))
+        teams.require_own_or_new(context.ledger, name)
+    return start.plan(context.ledger, _request(context, body))
 
 
-def rendered(made: Plan, detail: bool) -> str:
+def render_text(made: Plan, detail: bool) -> str:
     return render.text(made, detail)
 
 
-def deploy(office: Office, name: str, wish: DeployWish) -> int:
-    teams.require_takable(office.ledger, name, wish.team)
+def deploy(context: AppContext, name: str, body: DeployBody) -> int:
+    teams.require_assignable(context.ledger, name, body.team)
     request = PlanRequest(
         deployment=name,
-        manifest=wish.manifest,
-        manifest_file=wish.manifest_file,
-        cloud_config=clouds.brought(office, wish.cloud_config, wish.config_file),
-        config_file=wish.config_file,
-        recreate=wish.recreate,
-        nodes=tuple(wish.nodes),
-        auto_anti_affinity=office.settings["auto_anti_affinity"],
+        manifest=body.manifest,
+        manifest_file=body.manifest_file,
+        cloud_config=clouds.seal_given_config(context, body.cloud_config, body.config_file),
+        config_file=body.config_file,
+        recreate=body.recreate,
+        nodes=tuple(body.nodes),
+        auto_anti_affinity=context.settings["auto_anti_affinity"],
     )
-    by = caller.present().name
-    return start.deploy(office.ledger, request, wish.plan, by, permit=lambda tx: teams.take(tx, name, wish.team))
+    by = caller.current().name
+    return start.deploy(
+        context.ledger, request, body.plan, by, permit=lambda tx: teams.assign_team(tx, name, body.team)
+    )
 
 
-def delete(office: Office, name: str, delete_disks: bool, plan_id: str | None) -> int:
-    teams.require_own(office.ledger, name)
-    wish = PlanWish(deployment=name, delete=True, delete_disks=delete_disks)
-    request, by = _request(office, wish), caller.present().name
-    return start.deploy(office.ledger, request, plan_id, by, permit=lambda tx: teams.still_own(tx, name))
+def delete(context: AppContext, name: str, delete_disks: bool, plan_id: str | None) -> int:
+    teams.require_own(context.ledger, name)
+    body = PlanBody(deployment=name, delete=True, delete_disks=delete_disks)
+    request, by = _request(context, body), caller.current().name
+    return start.deploy(context.ledger, request, plan_id, by, permit=lambda tx: teams.require_own_in_tx(tx, name))
 
 
-def cancel(office: Office, task: int) -> None:
-    with office.ledger.read() as tx:
+def cancel(context: AppContext, task: int) -> None:
+    with context.ledger.read() as tx:
         state = tasks.state(tx, task)
     if state not in tasks.UNFINISHED:
         raise Conflict(
@@ -71,82 +75,116 @@ def cancel(office: Office, task: int) -> None:
             remedy="nothing is left to cancel",
             details={"task_id": task},
         )
-    start.cancel(office.ledger, task)
+    start.cancel(context.ledger, task)
 
 
-def delete_disk(office: Office, intent: str) -> int:
-    _require_visible(office, intent)
-    return start.delete_kept_disk(office.ledger, intent, caller.present().name)
+def delete_disk(context: AppContext, intent: str) -> int:
+    _require_visible(context, intent)
+    return start.delete_kept_disk(context.ledger, intent, caller.current().name)
 
 
-def settle(office: Office, intent: str, cid: str | None) -> None:
-    _require_visible(office, intent)
-    settle_unknown.settle(office.ledger, intent, cid)
+def settle(context: AppContext, intent: str, cid: str | None) -> None:
+    _require_visible(context, intent)
+    settle_unknown.settle(context.ledger, intent, cid)
 
 
-def move_node(office: Office, uuid: str, group: str | None, agree: Permit) -> None:
-    with office.ledger.read() as tx:
+def move_node(context: AppContext, uuid: str, group: str | None, agree: Permit) -> None:
+    with context.ledger.read() as tx:
         cloud = nodes.one(tx, uuid)["cloud"]
     if group is not None:
-        sealing.require_movable(office, cloud, group)
-    regroup.move_node(office.ledger, uuid, group, agree)
+        sealing.require_movable(context, cloud, group)
+    regroup.move_node(context.ledger, uuid, group, agree)
 
 
-def enroll(office: Office, wish: Enrollment) -> str:
-    if wish.conductor_group is not None:
-        sealing.require_movable(office, wish.cloud, wish.conductor_group)
-    return enroll_machine(office.ledger, wish, caller.present().name)
+def enroll(context: AppContext, body: Enrollment) -> str:
+    if body.conductor_group is not None:
+        sealing.require_movable(context, body.cloud, body.conductor_group)
+    return enroll_machine(context.ledger, body, caller.current().name)
 
 
-def forget_node(office: Office, uuid: str) -> None:
-    unenroll.forget(office.ledger, uuid, caller.present().name)
+def forget_node(context: AppContext, uuid: str) -> None:
+    unenroll.forget(context.ledger, uuid, caller.current().name)
 
 
-def destroy_node(office: Office, uuid: str) -> int:
-    return unenroll.destroy(office.ledger, uuid, caller.present().name)
+def destroy_node(context: AppContext, uuid: str) -> int:
+    return unenroll.destroy(context.ledger, uuid, caller.current().name)
 
 
-def repair_group(office: Office, intent: str) -> int:
-    return single_step.repair_group(office.ledger, intent, caller.present().name)
+def repair_group(context: AppContext, intent: str) -> int:
+    return single_step.repair_group(context.ledger, intent, caller.current().name)
 
 
-def grant(office: Office, cloud: str, user: str, groups: bool) -> int:
-    return single_step.grant(office.ledger, cloud, user, groups, caller.present().name)
+def grant(context: AppContext, cloud: str, user: str, groups: bool) -> int:
+    return single_step.grant(context.ledger, cloud, user, groups, caller.current().name)
 
 
-def audit(office: Office, deployment: str | None) -> dict[str, Any]:
+def audit(context: AppContext, deployment: str | None) -> dict[str, Any]:
     if is_limited() and deployment is None:
         raise UsageError("which deployment?", remedy="name one: the audit of all is not for a single team")
     if deployment is not None:
-        with office.ledger.read() as tx:
+        with context.ledger.read() as tx:
             deployments.one(tx, deployment)
-    return placement_audit(office.ledger, deployment)
+    return placement_audit(context.ledger, deployment)
 
 
-def _request(office: Office, wish: PlanWish) -> PlanRequest:
+def _request(context: AppContext, body: PlanBody) -> PlanRequest:
     return PlanRequest(
-        deployment=wish.deployment,
-        manifest=wish.manifest,
-        manifest_file=wish.manifest_file,
-        cloud_config=clouds.brought(office, wish.cloud_config, wish.config_file),
-        config_file=wish.config_file,
-        delete=wish.delete,
-        delete_disks=wish.delete_disks,
-        recreate=wish.recreate,
-        nodes=tuple(wish.nodes),
-        auto_anti_affinity=office.settings["auto_anti_affinity"],
+        deployment=body.deployment,
+        manifest=body.manifest,
+        manifest_file=body.manifest_file,
+        cloud_config=clouds.seal_given_config(context, body.cloud_config, body.config_file),
+        config_file=body.config_file,
+        delete=body.delete,
+        delete_disks=body.delete_disks,
+        recreate=body.recreate,
+        nodes=tuple(body.nodes),
+        auto_anti_affinity=context.settings["auto_anti_affinity"],
     )
 
 
-def _named(wish: PlanWish) -> str | None:
-    if wish.manifest is None:
-        return wish.deployment
+def _deployment_name(body: PlanBody) -> str | None:
+    if body.manifest is None:
+        return body.deployment
     try:
-        return load_deployment(wish.manifest, wish.manifest_file).value.name
+        return load_deployment(body.manifest, body.manifest_file).value.name
     except InvalidDocument:
-        return wish.deployment  # planning will tell the mistakes
+        return body.deployment  # planning reports the mistakes
 
 
-def _require_visible(office: Office, intent: str) -> None:
-    with office.ledger.read() as tx:
+def _require_visible(context: AppContext, intent: str) -> None:
+    with context.ledger.read() as tx:
         objects.one(tx, intent)
+
+
+_LARGEST = 4 * 2**20
+
+
+class DeployBody(BaseModel):
+    """Body of a deploy: a manifest, and optionally the cloud config to go with it and the plan that was confirmed."""
+
+    model_config = ConfigDict(extra="forbid")
+    manifest: str = Field(max_length=_LARGEST, description="YAML")
+    manifest_file: str = Field("manifest", max_length=1000, description="the name that mistakes are reported under")
+    cloud_config: str | None = Field(None, max_length=_LARGEST, description="YAML; null: the one that is set")
+    config_file: str = Field("cloud-config", max_length=1000)
+    recreate: bool = Field(False, description="recreate VMs although nothing about them changed")
+    nodes: list[Word] = Field(default_factory=list, max_length=10_000, description="only these nodes, as group/index")
+    plan: str | None = Field(None, max_length=255, description="id of the confirmed plan; another one now → 412")
+    team: str | None = Field(
+        None, max_length=64, pattern=r"^[A-Za-z0-9_.@-]+$", description="team that the deployment belongs to"
+    )
+
+
+class PlanBody(BaseModel):
+    """Body of a plan: a deploy (with `manifest`) or a delete (with `deployment` and `delete`)."""
+
+    model_config = ConfigDict(extra="forbid")
+    deployment: Word | None = None
+    manifest: str | None = Field(None, max_length=_LARGEST, description="YAML")
+    manifest_file: str = Field("manifest", max_length=1000)
+    cloud_config: str | None = Field(None, max_length=_LARGEST, description="YAML; null: the one that is set")
+    config_file: str = Field("cloud-config", max_length=1000)
+    delete: bool = False
+    delete_disks: bool = False
+    recreate: bool = False
+    nodes: list[Word] = Field(default_factory=list, max_length=10_000)

@@ -45,7 +45,7 @@ _FAMILIES = (
     ),
     _Family(
         "coterie_conductor_heartbeat_age_seconds",
-        "Since when a conductor was not heard of.",
+        "Seconds since the last heartbeat of a conductor.",
         ("conductor", "conductor_group"),
         fleet_counts.heartbeat_ages,
     ),
@@ -60,13 +60,13 @@ def text(tx: Tx, ring_moves: RingMoves) -> str:
 def _durations(tx: Tx) -> str:
     labels = ("kind", "state")
     parts = [*_samples(labels, counts.task_seconds(tx), "_sum"), *_samples(labels, counts.tasks_ended(tx), "_count")]
-    return family("coterie_task_duration_seconds", "What ended tasks took, from wish to end.", "summary", parts)
+    return family("coterie_task_duration_seconds", "Duration of ended tasks, from request to end.", "summary", parts)
 
 
 def _groups(tx: Tx) -> str:
     alive, lost = (_samples(("conductor_group",), found) for found in fleet_counts.groups(tx))
     return family("coterie_conductors", "Live conductors of a group.", "gauge", alive) + family(
-        "coterie_nodes_unserved", "Nodes that nobody serves.", "gauge", lost
+        "coterie_nodes_unserved", "Nodes that no conductor serves.", "gauge", lost
     )
 
 

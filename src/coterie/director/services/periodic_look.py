@@ -1,5 +1,4 @@
-"""The periodic look: asks for a look at every cloud's VMs, and for the resurrection of what was found dead; and forgets
-what is too old to be of use."""
+"""The periodic look: starts tasks that look at every cloud's VMs and resurrect dead nodes, and deletes old history."""
 
 from __future__ import annotations
 
@@ -15,18 +14,18 @@ from coterie.requests.resurrection import resurrect
 
 log = logging.getLogger(__name__)
 _DAY_S = 86400.0
-_FORGOTTEN_AT_ONCE = 100  # short transactions: others write too
+_BATCH = 100  # rows in one transaction: other threads write too
 
 
-class Patrol:
-    """One thread. `every_s` 0: no patrol; `keep_days` 0: nothing is forgotten."""
+class PeriodicLook:
+    """One thread. `every_s` 0: it never looks; `keep_days` 0: history is kept for ever."""
 
     def __init__(self, ledger: Ledger, every_s: float, keep_days: float = 0.0) -> None:
         self._ledger = ledger
         self._every_s = every_s
         self._keep_s = keep_days * _DAY_S
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._walk, name="patrol", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="periodic_look", daemon=True)
 
     def start(self) -> None:
         if self._every_s:
@@ -37,15 +36,15 @@ class Patrol:
         if self._thread.is_alive():
             self._thread.join(5)
 
-    def _walk(self) -> None:
+    def _run(self) -> None:
         while not self._over.wait(self._every_s):
             try:
-                self.round()
+                self.look_once()
             except Exception:
                 log.exception("the periodic look failed; trying again in %.0f s", self._every_s)
 
-    def round(self) -> None:
-        """What the last look found dead is made anew, then the next look is asked for."""
+    def look_once(self) -> None:
+        """Resurrect the nodes that the last look found dead, then start the next look."""
         with self._ledger.read() as tx:
             waiting = deployments.resurrecting(tx)
         for name in waiting:
@@ -56,10 +55,10 @@ class Patrol:
 
     def _forget(self) -> None:
         for forget in (tasks.forget_before, events.forget_before):
-            dropped = _FORGOTTEN_AT_ONCE
-            while dropped == _FORGOTTEN_AT_ONCE and not self._over.is_set():
+            dropped = _BATCH
+            while dropped == _BATCH and not self._over.is_set():
                 with self._ledger.write() as tx:
-                    dropped = forget(tx, time(tx) - self._keep_s, _FORGOTTEN_AT_ONCE)
+                    dropped = forget(tx, time(tx) - self._keep_s, _BATCH)
 
     def _resurrect(self, name: str) -> None:
         try:
@@ -68,8 +67,8 @@ class Patrol:
             log.warning("cannot resurrect nodes of %s now: %s", name, error)
             return
         except Exception:
-            # One deployment that cannot be helped must not cost the others their help, nor anybody the next look.
+            # A failure in one deployment must not stop the resurrection of others, nor the next look.
             log.exception("could not resurrect nodes of %s", name)
             return
         if task is not None:
-            log.info("task %s makes dead nodes of %s anew", task, name)
+            log.info("task %s recreates dead nodes of %s", task, name)

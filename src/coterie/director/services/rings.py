@@ -1,4 +1,4 @@
-"""Answers about rings: who owns what and why, and what a change of the fleet would move. Reads only."""
+"""Answers about rings: the owner of each node and why, and which nodes a change of the fleet would move. Reads only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.errors import NotFound, UsageError
 from coterie.ledger.views import nodes
 from coterie.ledger.views.ring import placed, placed_one
@@ -18,10 +18,10 @@ from coterie.ring.what_if import Placed, moves, owner_name
 Json = dict[str, Any]
 
 
-def show(office: Office) -> Json:
-    with office.ledger.read() as tx:
+def show(context: AppContext) -> Json:
+    with context.ledger.read() as tx:
         fleet, found = conductors.living(tx), placed(tx)
-    counted = Counter((fleet.key(node.group, node.driver), owner_name(fleet, node)) for node in found)
+    receive_counted = Counter((fleet.key(node.group, node.driver), owner_name(fleet, node)) for node in found)
     keys = {**fleet.keys(), **{fleet.key(n.group, n.driver): fleet.table(n.group, n.driver).members for n in found}}
     return {
         "groups_count": fleet.grouped,
@@ -29,16 +29,18 @@ def show(office: Office) -> Json:
             {
                 "key": key,
                 "algorithm": Table(members).algorithm,
-                "members": [{"name": m.name, "weight": m.weight, "nodes": counted[key, m.name]} for m in members],
-                "orphans": counted[key, None],
+                "members": [
+                    {"name": m.name, "weight": m.weight, "nodes": receive_counted[key, m.name]} for m in members
+                ],
+                "orphans": receive_counted[key, None],
             }
             for key, members in sorted(keys.items())
         ],
     }
 
 
-def explain(office: Office, which: str) -> Json:
-    with office.ledger.read() as tx:
+def explain(context: AppContext, which: str) -> Json:
+    with context.ledger.read() as tx:
         node = nodes.one(tx, which)
         fleet, place = conductors.living(tx), placed_one(tx, node["uuid"])
     if place is None:
@@ -60,10 +62,10 @@ def explain(office: Office, which: str) -> Json:
     }
 
 
-def what_if(office: Office, without: Sequence[str], added: Sequence[str]) -> Json:
-    with office.ledger.read() as tx:
+def what_if(context: AppContext, without: Sequence[str], added: Sequence[str]) -> Json:
+    with context.ledger.read() as tx:
         before, found = conductors.living(tx), placed(tx)
-    after = _changed(before, without, added)
+    after = _fleet_after(before, without, added)
     moved = moves(before, after, found)
     return {
         "nodes": len(found),
@@ -73,7 +75,7 @@ def what_if(office: Office, without: Sequence[str], added: Sequence[str]) -> Jso
     }
 
 
-def _changed(fleet: Fleet, without: Sequence[str], added: Sequence[str]) -> Fleet:
+def _fleet_after(fleet: Fleet, without: Sequence[str], added: Sequence[str]) -> Fleet:
     missing = sorted(set(without) - {member.name for member in fleet.members})
     if missing:
         raise NotFound(f"no live conductor {missing[0]!r}", remedy="list them with `coterie conductors`")
@@ -97,7 +99,7 @@ def _why(fleet: Fleet, place: Placed, owner: str | None) -> str:
         return f"{fleet.refusal(place.group, place.driver).what}; its steps wait"
     members = fleet.table(place.group, place.driver).members
     if any(member.every_group for member in members) and fleet.grouped:
-        return f"no conductor of the group has driver {place.driver}; {owner} stands in for every group"
+        return f"no conductor of the group has driver {place.driver}; {owner} serves every group"
     if len(members) == 1:
         return f"{owner} is the only member of its ring"
     return f"its uuid falls to {owner} among the {len(members)} members of its ring"

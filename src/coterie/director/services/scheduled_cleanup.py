@@ -1,18 +1,23 @@
-"""Cleanup by the clock: starts the scheduled ones, applies their plans where that is wished for, and tells the hook."""
+"""Scheduled cleanup: starts surveys by the clock, applies their plans if that is configured, and calls the hook (a
+webhook that gets JSON, or a command that gets it on standard input)."""
 
 from __future__ import annotations
 
+import json
 import logging
+import shlex
+import subprocess
 import threading
+import urllib.error
+import urllib.request
 from collections import Counter
 from typing import Any
 
 from coterie.cleanup import start
 from coterie.cleanup.cron import Cron
 from coterie.cleanup.options import within
-from coterie.director.services import cleanup_hook
-from coterie.director.services import cleanups as cleaning
-from coterie.errors import CoterieError
+from coterie.director.services.cleanups import options, show
+from coterie.errors import CoterieError, UsageError
 from coterie.ledger.rows import cleanups, events, identity
 from coterie.ledger.rows.cleanups import CleanupRow
 from coterie.ledger.rows.events import Event
@@ -26,8 +31,8 @@ _TRIES = 3
 _UNFINISHED = ("running", "cancelling")
 
 
-class Housekeeper:
-    """One thread; the database's clock decides, so many Directors may run one."""
+class ScheduledCleanup:
+    """One thread; it uses the database's clock, so several Directors may run one each."""
 
     def __init__(self, ledger: Ledger, settings: Settings) -> None:
         self._ledger = ledger
@@ -37,12 +42,12 @@ class Housekeeper:
         if self._hours:
             within(self._hours, 0.0)
         self._since = self._now()
-        self._settled: set[int] = set()  # scheduled runs that need no sweep
+        self._finished: set[int] = set()  # scheduled runs that need no sweep
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._live, name="housekeeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="scheduled_cleanup", daemon=True)
 
     def start(self) -> None:
-        if self._cron or self._told():
+        if self._cron or self._has_hook():
             self._thread.start()
 
     def stop(self) -> None:
@@ -50,19 +55,19 @@ class Housekeeper:
         if self._thread.is_alive():
             self._thread.join(5)
 
-    def round(self, now: float | None = None) -> None:
-        """What is due now is begun; what has ended is told."""
+    def run_due(self, now: float | None = None) -> None:
+        """Start the cleanups that are due, and call the hook for those that have ended."""
         now = self._now() if now is None else now
         if self._cron is not None and (not self._hours or within(self._hours, now)):
             self._begin(self._cron, now)
             self._apply()
-        if self._told():
-            self._tell()
+        if self._has_hook():
+            self._notify_ended()
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         while not self._over.wait(_LOOK_S):
             try:
-                self.round()
+                self.run_due()
             except CoterieError as error:
                 log.warning("scheduled cleanup: %s", error)
             except Exception:
@@ -73,40 +78,40 @@ class Housekeeper:
             before = cleanups.last(tx, BY)
         due = cron.after(before.created_at if before else self._since)
         if due is not None and due <= now:
-            number, task = start.survey(self._ledger, cleaning.options(self._settings, {}), BY)
+            number, task = start.survey(self._ledger, options(self._settings, {}), BY)
             log.info("task %s surveys the clouds for cleanup %s", task, number)
 
     def _apply(self) -> None:
         with self._ledger.read() as tx:
             run = cleanups.last(tx, BY)
             state = cleanups.task_end(tx, run.survey_task)[0] if run else None
-        if run is None or run.sweep_task or run.id in self._settled or state in _UNFINISHED:
+        if run is None or run.sweep_task or run.id in self._finished or state in _UNFINISHED:
             return
         plan = start.read_plan(self._ledger, run.id)
         if not self._settings["cleanup_apply"] or not plan.items:
-            self._settled.add(run.id)
+            self._finished.add(run.id)
             return
         task = start.apply(self._ledger, run.id, plan.id, BY)
         log.info("task %s sweeps what cleanup %s found", task, run.id)
 
     # -- the hook --
 
-    def _told(self) -> bool:
+    def _has_hook(self) -> bool:
         return bool(self._settings["cleanup_webhook"] or self._settings["cleanup_command"])
 
-    def _tell(self) -> None:
+    def _notify_ended(self) -> None:
         with self._ledger.read() as tx:
             runs = cleanups.list_unannounced(tx, _TRIES)
             states = {run.id: cleanups.task_end(tx, run.sweep_task or run.survey_task)[0] for run in runs}
         for run in runs:
             if states[run.id] not in _UNFINISHED:
-                self._tell_of(run, states[run.id])
+                self._notify(run, states[run.id])
 
-    def _tell_of(self, run: CleanupRow, state: str | None) -> None:
+    def _notify(self, run: CleanupRow, state: str | None) -> None:
         word = "swept" if run.sweep_task else "planned"
         try:
-            cleanup_hook.notify(
-                self._settings["cleanup_webhook"], self._settings["cleanup_command"], self._news(run, word, state)
+            notify_hook(
+                self._settings["cleanup_webhook"], self._settings["cleanup_command"], self._report(run, word, state)
             )
         except CoterieError as error:
             log.warning("cleanup %s: %s", run.id, error)
@@ -117,8 +122,8 @@ class Housekeeper:
         with self._ledger.write() as tx:
             cleanups.record_notice(tx, run.id, word)
 
-    def _news(self, run: CleanupRow, word: str, state: str | None) -> dict[str, Any]:
-        shown = cleaning.show(self._ledger, run.id)
+    def _report(self, run: CleanupRow, word: str, state: str | None) -> dict[str, Any]:
+        shown = show(self._ledger, run.id)
         found: Counter[str] = Counter()
         for survey in shown["surveys"]:
             found.update(survey["counts"] or {})
@@ -138,3 +143,53 @@ class Housekeeper:
     def _now(self) -> float:
         with self._ledger.read() as tx:
             return time(tx)
+
+
+_WEBHOOK_S = 10.0
+_COMMAND_S = 60.0
+
+
+def notify_hook(webhook: str | None, command: str | None, report: dict[str, Any]) -> None:
+    """Call both, the second even if the first fails."""
+    body = json.dumps(report).encode()
+    problems = []
+    for send, where in ((_post, webhook), (_run, command)):
+        try:
+            if where:
+                send(where, body)
+        except CoterieError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+
+
+def _post(url: str, body: bytes) -> None:
+    if not url.startswith(("http://", "https://")):
+        raise UsageError("cleanup_webhook is no http URL", remedy="give http://HOST/PATH or https://HOST/PATH")
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - checked above
+    try:
+        with urllib.request.urlopen(request, timeout=_WEBHOOK_S):  # noqa: S310 - checked above
+            return
+    except urllib.error.HTTPError as error:
+        raise _hook_failure("webhook", f"it answered {error.code}") from error
+    except OSError as error:
+        # The URL may hold a secret, and some errors repeat it.
+        raise _hook_failure("webhook", type(error).__name__) from error
+
+
+def _run(command: str, body: bytes) -> None:
+    try:
+        done = subprocess.run(shlex.split(command), input=body, capture_output=True, timeout=_COMMAND_S, check=False)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise _hook_failure("command", type(error).__name__) from error
+    if done.returncode:
+        raise _hook_failure("command", f"it ended with {done.returncode}")
+
+
+def _hook_failure(what: str, why: str) -> CoterieError:
+    return CoterieError(
+        f"the cleanup {what} failed",
+        why=why,
+        remedy=f"check the setting cleanup_{what}; it is tried again a few times",
+        retryable=True,
+    )

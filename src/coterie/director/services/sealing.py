@@ -1,6 +1,6 @@
-"""Seals what comes in: the properties of clouds go on to the ledger sealed to the conductors of their group.
+"""Seals the properties of clouds to the conductors of their group before they are stored, and rotates the keys.
 
-The Director has no key that opens them again.
+The Director has no key that opens them: a conductor seals them again when its group has a newer key.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ from threading import Lock
 from typing import Any
 
 from coterie.cpi.load import driver_names, forms_of
-from coterie.director.context import Office
+from coterie.director.access import caller
+from coterie.director.context import AppContext
+from coterie.errors import Conflict, NotFound, Refused, UsageError
 from coterie.ledger.rows import clouds, keys
+from coterie.ledger.rows.clouds import CloudRow
+from coterie.ledger.store import Tx
 from coterie.ledger.work import conductors
+from coterie.requests.ask_clouds import ask
 from coterie.ring.members import group_name
 from coterie.seal.config import KeyOf, Known, seal_config, seal_properties
 from coterie.seal.key import PublicKey
@@ -25,48 +30,48 @@ from coterie.seal.sealed import Purpose, address, seal
 _REMEMBERED = 256
 
 
-def sealed(office: Office, text: str, file: str) -> str:
-    """A cloud config without readable properties; mistakes in it are told with its own lines."""
-    key_of, known = _keys(office)
-    return seal_config(text, file, key_of, known, sealer=_SEALER, drivers=driver_names(), forms_of=forms_of)
+def seal_text(context: AppContext, text: str, file: str) -> str:
+    """The cloud config with sealed properties; mistakes are reported with the lines of `text`."""
+    key_of, is_known = _keys(context)
+    return seal_config(text, file, key_of, is_known, sealer=_SEALER, drivers=driver_names(), forms_of=forms_of)
 
 
-def require_movable(office: Office, name: str, group: str) -> None:
+def require_movable(context: AppContext, name: str, group: str) -> None:
     """Work on a cloud may go only to a group that has conductors for it, and can open its properties."""
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         row = clouds.get(tx, name)
         if row is not None:
             conductors.living(tx).require(group_name(group), row.driver)
     if row is not None and address(row.properties or {}):
-        seal_properties(Purpose(name, row.driver, group_name(group)), row.properties, *_keys(office))
+        seal_properties(Purpose(name, row.driver, group_name(group)), row.properties, *_keys(context))
 
 
-def _keys(office: Office) -> tuple[KeyOf, Known]:
+def _keys(context: AppContext) -> tuple[KeyOf, Known]:
     def key_of(group: str) -> PublicKey | None:
-        with office.ledger.read() as tx:
+        with context.ledger.read() as tx:
             found = keys.of_group(tx, group)
         return PublicKey.read(found[0].public) if found else None
 
-    def known(group: str, key_id: str) -> bool:
-        with office.ledger.read() as tx:
+    def is_known(group: str, key_id: str) -> bool:
+        with context.ledger.read() as tx:
             return keys.can_open(tx, group, key_id)
 
-    return key_of, known
+    return key_of, is_known
 
 
 class _Sealer:
     """Gives the same sealed text for the same properties while the process lives, so that a config that is set again
-    is the same config. It remembers a keyed hash of what it sealed, which tells nothing."""
+    is the same config. It keeps a keyed hash of what it sealed, which reveals nothing."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
         self._made: OrderedDict[bytes, dict[str, str]] = OrderedDict()
-        self._turn = Lock()
+        self._lock = Lock()
 
     def __call__(self, key: PublicKey, purpose: Purpose, properties: dict[str, Any]) -> dict[str, str]:
         what = json.dumps([key.id, purpose.cloud, purpose.driver, purpose.group, properties], sort_keys=True)
         digest = hmac.new(self._secret, what.encode(), hashlib.sha256).digest()
-        with self._turn:
+        with self._lock:
             if digest not in self._made:
                 self._made[digest] = seal(key, purpose, properties)
             self._made.move_to_end(digest)
@@ -76,3 +81,67 @@ class _Sealer:
 
 
 _SEALER = _Sealer()
+
+
+_PATIENCE_S = 30.0
+
+
+def publish(context: AppContext, group: str, public: str) -> PublicKey:
+    """From now on the credentials of this group's clouds are sealed to this key."""
+    key = PublicKey.read(public)
+    with context.ledger.write() as tx:
+        keys.publish(tx, _group(group), key.id, key.text, caller.current().name)
+    return key
+
+
+def retire(context: AppContext, group: str, key_id: str) -> None:
+    """Refused while something is sealed to it."""
+    with context.ledger.write() as tx:
+        held = [name for name, row in clouds.all_clouds(tx).items() if _key_id(row) == key_id]
+        if held:
+            raise Refused(
+                f"key {key_id} is still needed",
+                why=f"the properties of {', '.join(held)} are sealed to it",
+                remedy="seal them again first: coterie clouds reseal",
+            )
+        if not keys.retire(tx, _group(group), key_id):
+            raise NotFound(f"group {group!r} has no key {key_id}", remedy="see `coterie conductors keys`")
+
+
+def reseal(context: AppContext, name: str) -> str:
+    """Have a conductor seal a cloud's properties to its newest key; the id of that key."""
+    with context.ledger.read() as tx:
+        row = clouds.get(tx, name)
+    if row is None:
+        raise NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`")
+    if _key_id(row) is None:
+        raise UsageError(f"cloud {name} has no sealed properties", remedy="there is nothing to seal again")
+    answered: dict[str, str] = ask(context.ledger, [(row, "reseal", {})], _PATIENCE_S)[0]
+    with context.ledger.write() as tx:
+        return _exchange(tx, row, answered)
+
+
+def _exchange(tx: Tx, row: CloudRow, new: dict[str, str]) -> str:
+    to = address(new)
+    if to is None or not keys.can_open(tx, row.conductor_group, to.key_id):
+        raise Refused(
+            f"the conductors of cloud {row.name} sealed to key {to.key_id if to else '-'}, which is not published",
+            why="credentials are sealed to published keys only",
+            remedy="publish it first, on a conductor: coterie conductors keys publish",
+        )
+    present, config = clouds.all_clouds(tx), clouds.config(tx)
+    old = row.properties["sealed"]
+    if present.get(row.name) != row or config is None or old not in config.body:
+        raise Conflict(f"cloud {row.name} was changed meanwhile", remedy="try again")
+    present[row.name] = CloudRow(row.name, row.driver, dict(new), row.conductor_group)
+    clouds.set_config(tx, config.body.replace(old, new["sealed"]), present.values())
+    return to.key_id
+
+
+def _key_id(row: CloudRow) -> str | None:
+    where = address(row.properties or {})
+    return where.key_id if where else None
+
+
+def _group(name: str) -> str:
+    return name if name == keys.EVERY else group_name(name)

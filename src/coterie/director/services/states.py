@@ -1,4 +1,4 @@
-"""The states that things of the ledger can be seen in, for whoever lists by them. What each means: `ledger/tables.py`.
+"""The states by which lists can be filtered. What each means: `ledger/tables.py`.
 
 Standard library only: the command line reads it too.
 """

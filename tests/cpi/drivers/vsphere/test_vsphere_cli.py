@@ -21,7 +21,7 @@ from tests.peers.vcenter import Vcenter, vcenter
 
 from coterie.cli.link.api import Api
 from coterie.cli.link.route import UnixRoute
-from coterie.director.process.lock import holder
+from coterie.director.process.state_folder import read_holder
 from coterie.ledger.store import Ledger
 
 CLOUD = {
@@ -111,7 +111,7 @@ def test_turning_groups_on_goes_on_where_a_killed_director_left_it(
     while not any(one["state"] == "changing" for one in listed(machine, "nodes")):
         time.sleep(0.05)
     time.sleep(1)
-    dead = holder(machine.home.lock)
+    dead = read_holder(machine.home.lock)
     assert dead is not None
     os.kill(dead.pid, signal.SIGKILL)
     ledger = Ledger.open(f"sqlite:///{machine.home.ledger}")

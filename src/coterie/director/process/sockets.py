@@ -1,4 +1,4 @@
-"""The sockets that a Director listens on. A unix socket is for its owner only; a dead Director's is swept away."""
+"""The sockets that a Director listens on. A unix socket is for its owner only; a leftover one is replaced."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import os
 import socket
 from pathlib import Path
 
-from coterie.director.process.home import reachable
+from coterie.director.process.state_folder import short_socket_path
 from coterie.errors import UsageError
 
 _BACKLOG = 512
 
 
 def unix(path: Path) -> socket.socket:
-    """Call it only while holding the folder's lock: whatever lies at `path` is taken for a leftover."""
+    """Call it only while holding the folder's lock: a file at `path` is removed as a leftover."""
     path.unlink(missing_ok=True)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        with reachable(path) as name:
-            door.bind(name)
+        with short_socket_path(path) as name:
+            listener.bind(name)
     finally:
         os.umask(before)
-    door.listen(_BACKLOG)
-    return door
+    listener.listen(_BACKLOG)
+    return listener
 
 
 def tcp(address: str) -> socket.socket:
@@ -31,21 +31,21 @@ def tcp(address: str) -> socket.socket:
     host = host.strip("[]")
     try:
         family, kind, proto, _, where = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
-        door = socket.socket(family, kind, proto)
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind(where)
+        listener = socket.socket(family, kind, proto)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(where)
     except OSError as error:
         raise UsageError(
             f"cannot listen on {address}",
             why=error.strerror or str(error),
             remedy="choose another HOST:PORT with --listen or COTERIE_LISTEN",
         ) from error
-    door.listen(_BACKLOG)
-    return door
+    listener.listen(_BACKLOG)
+    return listener
 
 
 def loopback(address: str) -> bool:
-    """Whether nobody but this machine can reach it."""
+    """Whether only this machine can reach it."""
     host = address.rpartition(":")[0].strip("[]")
     return host in ("localhost", "::1") or host.startswith("127.")
 
@@ -55,7 +55,7 @@ def answers(path: Path) -> bool:
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     probe.settimeout(2)
     try:
-        with probe, reachable(path) as name:
+        with probe, short_socket_path(path) as name:
             probe.connect(name)
     except OSError:
         return False

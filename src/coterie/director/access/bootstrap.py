@@ -1,4 +1,4 @@
-"""What a Director on TCP begins with: the issuer that it trusts, and the first admin token of a new ledger."""
+"""What a Director on TCP starts with: the issuer that it trusts, and the first admin token of a new ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import os
 from pathlib import Path
 
-from coterie.director.access.oidc import Mapped, Oidc
+from coterie.director.access.oidc import Oidc, RoleMapping
 from coterie.director.access.tokens import create
 from coterie.errors import UsageError
 from coterie.ledger.rows import tokens
@@ -17,22 +17,22 @@ log = logging.getLogger(__name__)
 _BOOTSTRAP = "bootstrap"
 
 
-def issuer_of(settings: Settings) -> Oidc | None:
+def read_issuer(settings: Settings) -> Oidc | None:
     from coterie.director.access.jwks import Jwks
 
     issuer: str | None = settings["oidc_issuer"]
     if issuer is None:
         return None
-    mapped = Mapped(settings["oidc_claim"], settings["oidc_roles"], settings["oidc_teams"])
+    mapping = RoleMapping(settings["oidc_claim"], settings["oidc_roles"], settings["oidc_teams"])
     keys = Jwks(issuer, settings["oidc_ca"])
-    return Oidc(issuer, settings["oidc_audience"], settings["oidc_algorithms"], mapped, keys)
+    return Oidc(issuer, settings["oidc_audience"], settings["oidc_algorithms"], mapping, keys)
 
 
-def first_token(ledger: Ledger, file: Path, *, told: bool) -> None:
-    """A new ledger has no admin to make the first token. `told`: the operator has provided another way in."""
+def ensure_first_token(ledger: Ledger, file: Path, *, has_other: bool) -> None:
+    """A new ledger has no admin who could create a token. `has_other`: another way to log in is configured."""
     with ledger.read() as tx:
         known = tokens.admin_exists(tx)
-    if told or known:
+    if has_other or known:
         return
     if file.exists():
         log.warning("no admin token is valid, also not the one in %s; make one: coterie tokens bootstrap", file)

@@ -1,11 +1,11 @@
-"""The gate: everything but /livez wants a token that is right, not expired and not revoked."""
+"""The access middleware: everything but /livez requires a token that is right, not expired and not revoked."""
 
 from __future__ import annotations
 
 import pytest
 
 from coterie.director.app import build
-from coterie.director.context import Office
+from coterie.director.context import AppContext
 from coterie.ledger.rows import tokens
 from coterie.ledger.tables import events
 from coterie.ledger.tables import tokens as table
@@ -25,7 +25,7 @@ WRONG = (
 PATHS = ("/v1/nodes", "/readyz", "/metrics", "/openapi.json", "/v1/nothing", "/v1/whoami")
 
 
-def test_everything_but_livez_wants_a_token(locked: Client) -> None:
+def test_everything_but_livez_requires_a_token(locked: Client) -> None:
     tried = [(path, None) for path in PATHS] + [("/v1/nodes", header) for header in WRONG]
     for path, header in tried:
         reply = locked.get(path, **({"authorization": header} if header else {}))
@@ -44,7 +44,7 @@ def test_the_socket_s_owner_is_an_admin(client: Client) -> None:
     assert me["name"].startswith("local:")
 
 
-def test_a_token_opens_until_it_is_revoked(person: Make) -> None:
+def test_a_token_is_valid_until_it_is_revoked(person: Make) -> None:
     admin, other = person("admin"), person("viewer", name="ci")
     assert other.get("/v1/whoami").json["name"] == "ci"
     assert admin.send("DELETE", f"/v1/tokens/{other.id}").status == 204
@@ -53,15 +53,15 @@ def test_a_token_opens_until_it_is_revoked(person: Make) -> None:
     assert listed == {admin.id: "valid", other.id: "revoked"}
 
 
-def test_a_token_expires(person: Make, office: Office) -> None:
+def test_a_token_expires(person: Make, context: AppContext) -> None:
     admin, other = person("admin"), person("operator")
-    with office.ledger.write() as tx:
+    with context.ledger.write() as tx:
         tx.execute(table.update().where(table.c.id == other.id).values(expires_at=1.0))
     assert other.get("/v1/nodes").status == 401
     assert admin.get(f"/v1/tokens/{other.id}").json["state"] == "expired"
 
 
-def test_a_token_is_shown_once_and_only_its_hash_is_kept(person: Make, office: Office) -> None:
+def test_a_token_is_shown_once_and_only_its_hash_is_kept(person: Make, context: AppContext) -> None:
     admin = person("admin")
     made = admin.send("POST", "/v1/tokens", {"name": "ci", "role": "operator", "teams": ["b", "a"], "days": 7})
     assert made.status == 201
@@ -71,7 +71,7 @@ def test_a_token_is_shown_once_and_only_its_hash_is_kept(person: Make, office: O
     assert (made.json["role"], made.json["teams"], made.json["created_by"]) == ("operator", ["a", "b"], "admin")
     for path in (f"/v1/tokens/{made.json['id']}", "/v1/tokens", "/v1/events"):
         assert secret not in admin.get(path).text
-    with office.ledger.read() as tx:
+    with context.ledger.read() as tx:
         kept = [dict(row._mapping) for row in tx.execute(table.select())]
         said = [str(row) for row in tx.execute(events.select())]
         assert tokens.valid(tx, made.json["id"]) is not None
@@ -79,15 +79,15 @@ def test_a_token_is_shown_once_and_only_its_hash_is_kept(person: Make, office: O
 
 
 @pytest.mark.parametrize("end", [-1, None])
-def test_a_token_with_another_secret_is_none(person: Make, locked: Client, end: int | None) -> None:
+def test_a_token_with_another_secret_is_refused(person: Make, locked: Client, end: int | None) -> None:
     admin = person("admin")
     bent = admin.token[:-1] if end else admin.token + "x"
     assert locked.get("/v1/nodes", authorization=f"Bearer {bent}").status == 401
 
 
-def test_the_director_s_own_token_is_an_admin_s(office: Office) -> None:
-    office.token = "s3cret"
-    client = Client(build(office))
+def test_the_director_s_own_token_is_an_admin_s(context: AppContext) -> None:
+    context.token = "s3cret"
+    client = Client(build(context))
     try:
         me = client.get("/v1/whoami", authorization="bearer  s3cret").json
         assert (me["name"], me["role"]) == ("director-token", "admin")
@@ -98,7 +98,9 @@ def test_the_director_s_own_token_is_an_admin_s(office: Office) -> None:
         client.close()
 
 
-def test_a_ledger_that_is_away_is_no_wrong_token(person: Make, office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_ledger_does_not_count_as_a_wrong_token(
+    person: Make, context: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sqlalchemy.exc import OperationalError
 
     admin = person("admin")
@@ -106,6 +108,6 @@ def test_a_ledger_that_is_away_is_no_wrong_token(person: Make, office: Office, m
     def away() -> None:
         raise OperationalError("SELECT", {}, Exception("connection refused"))
 
-    monkeypatch.setattr(office.ledger, "read", away)
+    monkeypatch.setattr(context.ledger, "read", away)
     reply = admin.get("/v1/nodes")
     assert (reply.status, reply.json["code"]) == (503, "unreachable")

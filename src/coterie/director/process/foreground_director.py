@@ -1,0 +1,49 @@
+"""A Director in the foreground, as `coterie director` runs it: on TCP with a token, or on the unix socket."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+
+from coterie.director.process import sockets
+from coterie.director.process.http_server import read_tls
+from coterie.director.process.run_director import RunOptions, run_director
+from coterie.director.process.state_folder import Lock, StateFolder
+from coterie.errors import Conflict
+from coterie.settings import Settings
+from coterie.telemetry import log
+
+logger = logging.getLogger(__name__)
+
+
+def run(state_folder: StateFolder, settings: Settings, say: Callable[[str], None]) -> None:
+    state_folder.prepare()
+    lock = Lock(state_folder.lock)
+    if not lock.take():
+        raise Conflict(
+            f"another Director serves the state folder {state_folder.path}",
+            remedy="end it with `coterie local stop`, or set COTERIE_STATE to another folder",
+        )
+    try:
+        lock.write_holder()
+        os.umask(0o077)
+        log.to_terminal(settings["log_format"])
+        run_director(_service(state_folder, settings, say))
+    finally:
+        lock.release()
+
+
+def _service(state_folder: StateFolder, settings: Settings, say: Callable[[str], None]) -> RunOptions:
+    database = settings["database"] or state_folder.database
+    address: str | None = settings["listen"]
+    if address is None:
+        return RunOptions(state_folder, settings, database, lambda: sockets.unix(state_folder.socket))
+    tls = read_tls(settings)
+    if tls is None and not sockets.loopback(address):
+        logger.warning("other machines can reach %s, and tokens travel unencrypted: set tls_certificate", address)
+    if not settings["token"]:
+        say(f"the first admin token of a new ledger is in {state_folder.token}")
+    return RunOptions(
+        state_folder, settings, database, lambda: sockets.tcp(address), token=settings["token"], guarded=True, tls=tls
+    )

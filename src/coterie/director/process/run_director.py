@@ -1,0 +1,128 @@
+"""Runs a Director: ledger, conductor, background threads and API in one process, until the HTTP server ends."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from coterie.conductor.membership import ConductorRole
+from coterie.conductor.process import Conductor
+from coterie.conductor.startup import connect, key_file
+from coterie.director.access.bootstrap import ensure_first_token, read_issuer
+from coterie.director.app import build
+from coterie.director.context import AppContext
+from coterie.director.process.http_server import HttpServer, Tls
+from coterie.director.process.state_folder import StateFolder
+from coterie.director.services.periodic_look import PeriodicLook
+from coterie.director.services.scheduled_cleanup import ScheduledCleanup
+from coterie.ids import Ids
+from coterie.ledger.rows.identity import ensure_director
+from coterie.ledger.store import Ledger
+from coterie.ledger.views import tasks
+from coterie.settings import Settings
+from coterie.telemetry import trace
+
+log = logging.getLogger(__name__)
+_DRAIN_S = 10.0
+_PATIENT_LEASE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the foreground and the local Director set differently."""
+
+    state_folder: StateFolder
+    settings: Settings
+    database: str
+    listen: Callable[[], socket.socket]  # called last: a client that connects is answered
+    token: str | None = None
+    guarded: bool = False  # callers must authenticate
+    tls: Tls | None = None
+    local: bool = False
+    idle_s: float | None = None
+    parent: bool = False  # end when standard input is closed
+
+
+def run_director(options: RunOptions) -> None:
+    """Returns when the Director has ended in good order."""
+    ledger = connect(options.database)
+    try:
+        trace.start(options.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
+        context = _context(options, ledger)
+        if options.guarded:
+            ensure_first_token(
+                ledger, options.state_folder.token, has_other=options.token is not None or context.oidc is not None
+            )
+        server = HttpServer(context, options.idle_s, options.parent, options.tls)
+        with _run_background_threads(options, ledger, server) as resumed:
+            context.resumed = _resumed_tasks(ledger, resumed)
+            server.run(build(context), options.listen())
+    finally:
+        trace.stop()
+        ledger.close()
+    log.info("ended")
+
+
+def _context(options: RunOptions, ledger: Ledger) -> AppContext:
+    identity = ensure_director(ledger, options.settings["name"], Ids())
+    return AppContext(
+        ledger,
+        identity,
+        options.settings,
+        options.state_folder,
+        token=options.token,
+        oidc=read_issuer(options.settings) if options.guarded else None,
+        guarded=options.guarded,
+        local=options.local,
+    )
+
+
+@contextmanager
+def _run_background_threads(options: RunOptions, ledger: Ledger, server: HttpServer) -> Iterator[list[int]]:
+    """Yields the tasks that our own conductor resumes; none where other conductors run the work."""
+    conductor = _conductor(options, ledger, server) if options.settings["conductor"] else None
+    periodic_look = PeriodicLook(ledger, options.settings["look_interval"], options.settings["keep_history_days"])
+    scheduled_cleanup = ScheduledCleanup(ledger, options.settings)
+    if conductor is not None:
+        conductor.start()
+    periodic_look.start()
+    scheduled_cleanup.start()
+    try:
+        yield conductor.resumed if conductor is not None else []
+    finally:
+        scheduled_cleanup.stop()
+        periodic_look.stop()
+        if conductor is not None:
+            conductor.drain(_DRAIN_S)
+
+
+def _conductor(options: RunOptions, ledger: Ledger, server: HttpServer) -> Conductor:
+    settings = options.settings
+    # On SQLite the fleet is this process: no other conductor could take over, but bulk writes may delay its heartbeat.
+    lease_s = max(settings["lease"], _PATIENT_LEASE_S) if ledger.dialect == "sqlite" else settings["lease"]
+    return Conductor(
+        ledger,
+        # The same name after a restart, so that it resumes its own work at once; another name on every machine.
+        f"{settings['name']}@{socket.gethostname()}",
+        state_folder=options.state_folder.path,
+        role=ConductorRole(ring=settings["ring"], pinned=settings["pin_release_version"]),
+        keys=key_file(ledger, settings, None),
+        workers=settings["workers"],
+        per_cloud=settings["workers_per_cloud"],
+        ttl_s=lease_s,
+        call_timeout_s=settings["call_timeout"],
+        on_lost=server.end,
+    )
+
+
+def _resumed_tasks(ledger: Ledger, ids: list[int]) -> list[dict[str, object]]:
+    with ledger.read() as tx:
+        unfinished = tasks.unfinished(tx)
+    # No user started a periodic look: that it continues is not worth a message.
+    found = [task for task in unfinished if task["id"] in ids and task["kind"] != "look"]
+    for task in found:
+        log.info("resumed task %s (%s %s)", task["id"], task["kind"], task["deployment"] or "")
+    return [{key: task[key] for key in ("id", "kind", "deployment")} for task in found]
