@@ -57,7 +57,8 @@ def test_a_lock_is_released_when_its_process_dies(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     program = (
         "import sys, time; from pathlib import Path; from coterie.director.process.state_folder import Lock\n"
-        "lock = Lock(Path(sys.argv[1])); assert lock.take(); lock.write_holder(); print('held', flush=True); time.sleep(600)"
+        "lock = Lock(Path(sys.argv[1])); assert lock.take(); lock.write_holder()\n"
+        "print('held', flush=True); time.sleep(600)"
     )
     child = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)
     assert child.stdout is not None and child.stdout.readline() == b"held\n"
