@@ -11,9 +11,9 @@ import pytest
 from coterie.settings import all_settings
 from tests.deploy.words import accept
 from tests.director.asgi import Client
-from tests.director.conftest import client, office
+from tests.director.conftest import client, context
 
-__all__ = ["client", "office"]
+__all__ = ["client", "context"]
 GUIDE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 COMMANDS = re.findall(r"^coterie .*$", "\n".join(re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)), re.MULTILINE)
 
