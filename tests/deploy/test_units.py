@@ -49,11 +49,10 @@ def test_a_unit_starts_what_there_is(unit: Path) -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_a_service_may_drain_before_it_is_killed(unit: Path) -> None:
     from coterie.conductor import serve as conductor
-    from coterie.director.process import http_server
-    from coterie.director.process import serve as director
+    from coterie.director.process import http_server, run_director
 
     (limit,) = lines(unit, "TimeoutStopSec")
-    needed = conductor._DRAIN_S if "conductor@" in unit.name else director._DRAIN_S + http_server._GRACE_S
+    needed = conductor._DRAIN_S if "conductor@" in unit.name else run_director._DRAIN_S + http_server._GRACE_S
     assert int(limit) > needed
     assert lines(unit, "Restart") == ["always"]
 
