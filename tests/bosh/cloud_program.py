@@ -35,7 +35,7 @@ class CloudShop(Shop):
 
     @contextmanager
     def listening(self) -> Iterator[Counter[str]]:
-        """What the cloud is asked meanwhile, by command."""
+        """The calls to the cloud meanwhile, by command."""
         asked: Counter[str] = Counter()
         ask = self.bed.server.front.ask
 

@@ -35,7 +35,7 @@ def shop(new_shop: Shop, begun_ledger: Path) -> Shop:
 
 @pytest.fixture
 def cloud_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudShop]:
-    """As somebody who may expunge."""
+    """As a user with the right to expunge."""
     bed = CloudstackBed(tmp_path_factory.mktemp("c"))
     yield CloudShop(tmp_path_factory.mktemp("s"), bed)
     bed.close()
@@ -43,7 +43,7 @@ def cloud_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudShop]:
 
 @pytest.fixture
 def user_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudShop]:
-    """As somebody who may not."""
+    """As a user without it."""
     bed = CloudstackUserBed(tmp_path_factory.mktemp("c"))
     bed.set("allow.user.expunge.recover.vm", "false")
     yield CloudShop(tmp_path_factory.mktemp("s"), bed)

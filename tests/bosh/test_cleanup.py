@@ -1,4 +1,4 @@
-"""The method `cleanup` with the local ledger as witness."""
+"""The method `cleanup` with the local ledger as evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARK = "0123456789abcdefghjkmnpqrs"
 
 
 def stray(shop: Shop, intent: str) -> str:
-    """A disk with our mark whose answer nobody ever got."""
+    """A disk with our mark; the answer to its creation was lost."""
     tags = {"coterie-director": DIRECTOR, "coterie-intent": intent}
     return disks.create_disk(shop.account, name="d", size_mb=1024, zone="z1", tags=tags).id
 
@@ -37,7 +37,7 @@ def test_what_the_ledger_holds_is_kept(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("known", [None, {"disk": []}, {"vm": []}])
-def test_what_the_ledger_never_heard_of_is_kept_whatever_the_caller_says(shop: Shop, known: Any) -> None:
+def test_an_object_without_a_row_is_kept_whatever_the_caller_knows(shop: Shop, known: Any) -> None:
     shop.stemcell()
     cid = stray(shop, MARK)
     report = shop.cleanup(known)

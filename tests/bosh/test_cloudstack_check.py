@@ -26,7 +26,7 @@ def test_a_good_cloud_passes(cloud_shop: CloudShop, capsys: pytest.CaptureFixtur
     assert all(item["ok"] for item in items.values())
 
 
-def test_a_user_without_the_right_to_expunge_is_told(user_shop: CloudShop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_right_to_expunge_is_reported(user_shop: CloudShop, capsys: pytest.CaptureFixture[str]) -> None:
     _, items, _ = checked(user_shop, capsys)
     assert "may not expunge" in items["expunge"]["detail"]
     assert items["expunge"]["remedy"]

@@ -106,7 +106,7 @@ def test_the_core_ends_after_what_is_under_way(shop: Shop) -> None:
     assert shop.inventory()["vm"] == [cid]
 
 
-def test_who_connects_and_says_nothing_does_not_keep_the_core_from_ending(shop: Shop) -> None:
+def test_a_client_that_sends_nothing_does_not_keep_the_core_from_ending(shop: Shop) -> None:
     with shop.core() as core, socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(shop.socket))
         assert result(shop.run(shop.request("has_vm", "i-1")).stdout) is False
@@ -145,7 +145,7 @@ def test_what_could_be_made_twice_is_not_repeated_after_the_core_died(shop: Shop
     assert result(respond(shop.request("has_vm", "i-1"), str(shop.config), sent=True)) is False
 
 
-def test_a_core_that_was_killed_leaves_a_socket_that_hinders_nobody(shop: Shop) -> None:
+def test_a_core_that_was_killed_leaves_a_socket_that_hinders_no_later_call(shop: Shop) -> None:
     with shop.core() as core:
         core.kill()
         core.wait()

@@ -1,4 +1,4 @@
-"""The core's own servers as they are configured, and what of the configuration nobody gets to see."""
+"""The core's own servers as they are configured, and the secrets of the configuration that stay hidden."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
     with shop.core():
         link = http.client.HTTPConnection(address, timeout=30)
         link.request("PUT", "/images/a.qcow2", b"image", {"Authorization": "Basic dXM6cHc="})
-        told = json.loads(link.getresponse().read())
-        link.request("GET", told["url"].removeprefix(f"http://{address}"))
+        answer = json.loads(link.getresponse().read())
+        link.request("GET", answer["url"].removeprefix(f"http://{address}"))
         assert link.getresponse().read() == b"image"
         link.close()
 

@@ -86,7 +86,7 @@ def test_a_lost_answer_makes_no_second_group(shop: Shop, mode: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["intended", "deleting"])
-def test_who_died_over_a_group_is_taken_over_from(shop: Shop, state: str) -> None:
+def test_the_group_of_a_process_that_died_is_taken_over(shop: Shop, state: str) -> None:
     stemcell = shop.stemcell()
     key = Key("lab", DIRECTOR, GROUP)
     with shop.ledger() as ledger, ledger.write() as tx:
@@ -115,7 +115,7 @@ def test_a_group_goes_when_its_last_machine_is_gone_and_not_before(shop: Shop) -
     assert len(shop.inventory()["server_group"]) == 1
 
 
-def test_a_group_deleted_behind_our_back_is_told_and_cleanup_lets_go_of_it(shop: Shop) -> None:
+def test_a_group_that_others_deleted_is_reported_and_cleanup_forgets_it(shop: Shop) -> None:
     stemcell = shop.stemcell()
     cid = shop.create_vm("agent-1", stemcell, group=GROUP)
     (group,) = shop.inventory()["server_group"]

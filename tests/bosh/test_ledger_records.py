@@ -1,4 +1,4 @@
-"""What the local ledger adds to what a cloud told: never that nothing uses a thing, where something may."""
+"""What the local ledger adds to the facts of a cloud: never that nothing uses a thing, where something may."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def verdict(kind: Kind, users: tuple[str, ...] | None) -> str:
 
 
 @pytest.mark.parametrize("kind", ["disk", "server_group", "security_group", "port", "ip"])
-def test_what_may_have_users_stays_where_the_cloud_does_not_tell_them(kind: Kind) -> None:
+def test_what_may_have_users_stays_where_the_cloud_does_not_show_them(kind: Kind) -> None:
     assert verdict(kind, None) == "keep"
     assert verdict(kind, ()) == "orphan"
     assert verdict(kind, ("y",)) == "keep"
 
 
 @pytest.mark.parametrize("kind", ["vm", "snapshot", "keypair", "image"])
-def test_what_nothing_but_the_ledger_s_own_rows_can_use_needs_no_word_of_the_cloud(kind: Kind) -> None:
+def test_what_only_the_ledger_s_own_rows_can_use_needs_no_users_from_the_cloud(kind: Kind) -> None:
     assert verdict(kind, None) == "orphan"
 
 

@@ -101,7 +101,7 @@ def test_a_refusal_that_a_repeat_cannot_cure_is_not_retried(shop: Shop) -> None:
     assert caught.value.error["ok_to_retry"] is False
 
 
-def test_who_died_over_a_machine_is_waited_for_and_then_replaced(shop: Shop) -> None:
+def test_the_machine_of_a_process_that_died_is_replaced_after_its_lease(shop: Shop) -> None:
     shop.configure(lease_s=0.3)
     stemcell = shop.stemcell()
     key = f"vm/lab/{DIRECTOR}/agent-1"

@@ -25,7 +25,7 @@ def verb(shop: Shop, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_verb_shows_first_and_deletes_when_told(shop: Shop) -> None:
+def test_the_verb_lists_first_and_deletes_with_apply(shop: Shop) -> None:
     cid = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
     known = shop.folder / "known.json"
     known.write_text(json.dumps({"disk": []}))
@@ -38,12 +38,12 @@ def test_the_verb_shows_first_and_deletes_when_told(shop: Shop) -> None:
 
 
 def test_the_verb_names_a_list_that_cannot_be_read(shop: Shop) -> None:
-    told = verb(shop, "cleanup", "--director-uuid", DIRECTOR, "--known", str(shop.folder / "none"))
-    assert told.returncode == 2
-    assert "--known" in told.stderr
+    answer = verb(shop, "cleanup", "--director-uuid", DIRECTOR, "--known", str(shop.folder / "none"))
+    assert answer.returncode == 2
+    assert "--known" in answer.stderr
 
 
-def test_check_says_what_is_in_order_and_what_is_not(shop: Shop) -> None:
+def test_check_shows_what_is_in_order_and_what_is_not(shop: Shop) -> None:
     good = verb(shop, "check")
     assert (good.returncode, "BAD" in good.stdout) == (0, False)
     shop.config.chmod(0o644)
@@ -77,5 +77,5 @@ def test_a_launcher_of_the_first_release_goes_on_working(shop: Shop) -> None:
 def test_a_wrong_word_is_a_usage_error_and_reads_no_request(words: list[str], shop: Shop) -> None:
     source = str(Path(respond.__code__.co_filename).parents[3])
     command = [sys.executable, "-m", "coterie.bosh.main", *words]
-    told = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=150)
-    assert (told.returncode, told.stdout) == (2, b"")
+    answer = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=150)
+    assert (answer.returncode, answer.stdout) == (2, b"")

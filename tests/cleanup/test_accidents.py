@@ -149,11 +149,11 @@ def test_two_groups_that_answer_to_one_cid_are_both_kept(yard: Yard) -> None:
     copied = server_groups.create_server_group(account, name="copied", policy="anti-affinity", tags=ours.tags)
     yard.clean()
     left = {identity for kind, identity in yard.everything() if kind == "server_group"}
-    assert left == {ours.id, copied.id}, "which of them is ours cannot be told by the id"
+    assert left == {ours.id, copied.id}, "the id does not show which of them is ours"
 
 
 def test_a_copy_that_carries_our_mark_is_kept(yard: Yard) -> None:
-    """Clouds copy tags when somebody clones a disk; the ledger knows which of the two is ours."""
+    """Clouds copy tags when a disk is cloned; the ledger shows which of the two is ours."""
     yard.leave()
     account = yard.operator()
     ours = disks.list_disks(account).items[0]

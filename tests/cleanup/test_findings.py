@@ -23,7 +23,7 @@ def weigh(found: dict[str, Any], row: dict[str, Any] | None) -> tuple[str, str]:
     return made.verdict, made.action
 
 
-def test_mark_director_and_ledger_agree_that_nobody_needs_it() -> None:
+def test_mark_director_and_ledger_agree_that_nothing_needs_it() -> None:
     made = judge(FOUND, ROW, DIRECTOR, "lab", 5000.0)
     assert (made.verdict, made.action) == ("orphan", "delete")
     assert any(INTENT in fact for fact in made.evidence)

@@ -1,4 +1,4 @@
-"""Any interleaving of deploys, kills, foreign changes and cleanups: nobody else loses a thing, and nothing of ours is
+"""Any interleaving of deploys, kills, foreign changes and cleanups: nothing foreign is lost, and nothing of ours is
 unaccounted for once all is quiet and cleaned."""
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Interleavings(RuleBasedStateMachine):
             assert set(tx.execute(live).scalars()) <= held
 
     def _quiet(self) -> None:
-        """No faults, nobody at work; then one cleanup, and every object of ours is wanted by a deployment."""
+        """No faults, no task at work; then one cleanup, and a deployment needs every object of ours."""
         if not self.foreign:
             return
         faults.clear(self.yard.operator().datacenter.store)

@@ -1,4 +1,4 @@
-"""Kill a deployment at every step, never resume it, clean up: nothing of ours is left, and nobody else lost a thing."""
+"""Kill a deployment at every step, never resume it, clean up: nothing of ours is left, and nothing foreign is lost."""
 
 from __future__ import annotations
 

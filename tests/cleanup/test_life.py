@@ -238,7 +238,7 @@ def test_a_sweep_survives_the_death_of_its_conductor(yard: Yard) -> None:
     assert yard.held() == {}
 
 
-def test_addresses_of_what_was_left_are_given_to_nobody_until_it_is_gone(yard: Yard) -> None:
+def test_addresses_of_a_leftover_vm_are_not_given_out_until_it_is_gone(yard: Yard) -> None:
     yard.leave(manifest(group("web", 2)))
     yard.site.deploy(manifest(group("web", 2)))
     yard.clean()

@@ -29,7 +29,7 @@ def _no_mark(*arguments: Any) -> Mark:
     raise AssertionError("cleanup creates nothing")
 
 
-def test_only_what_the_caller_does_not_know_goes_and_only_when_told(yard: Yard) -> None:
+def test_only_what_the_caller_does_not_know_is_deleted_and_only_without_dry_run(yard: Yard) -> None:
     cpi = yard.site.cpi(director=BOSH)
     used, lost = (cpi.create_disk(1, {}, mark=Mark(BOSH, letter * 26)) for letter in "ab")
     known = {"disk": [used]}

@@ -56,7 +56,7 @@ def test_members_of_a_ring_share_its_steps_and_leave_none(ledger: Ledger) -> Non
     assert sorted(subject for share in shares.values() for subject in share) == sorted(f"rack1{n}" for n in range(90))
 
 
-def test_nobody_takes_what_the_ring_gives_to_another(ledger: Ledger) -> None:
+def test_no_conductor_takes_what_the_ring_gives_to_another(ledger: Ledger) -> None:
     join(ledger, "a")
     join(ledger, "b")
     queue(ledger, 40)
@@ -108,7 +108,7 @@ def test_another_group_or_driver_is_out_of_reach(ledger: Ledger, group: str, dri
     assert claim(ledger, "a") == []
 
 
-def test_who_serves_every_group_steps_back_for_a_group_that_has_its_own(ledger: Ledger) -> None:
+def test_a_conductor_of_every_group_leaves_a_group_to_its_own_conductors(ledger: Ledger) -> None:
     join(ledger, "embedded", None)
     queue(ledger, 4, "rack1")
     queue(ledger, 4, "rack2")
@@ -157,7 +157,7 @@ def _take_all(tx: Tx, name: str, share: Share) -> list[str]:
     return taken
 
 
-def test_a_cloud_that_is_being_asked_is_left_out(ledger: Ledger) -> None:
+def test_a_cloud_with_a_question_under_way_is_left_out(ledger: Ledger) -> None:
     join(ledger, "a", "rack1")
     with ledger.write() as tx:
         for name in ("slow", "quick"):

@@ -8,10 +8,10 @@ from coterie.ledger.rows import deployments
 from coterie.ledger.rows.deployments import DeploymentRow
 from coterie.ledger.store import Ledger
 
-_HEAD_START_S = 0.3  # whoever does not wait has looked by then; whoever waits passes however long it is
+_HEAD_START_S = 0.3  # a request that does not wait has read by then; one that waits passes however long it is
 
 
-def test_the_second_who_wants_a_new_name_sees_what_the_first_made_of_it(ledger: Ledger) -> None:
+def test_the_second_request_for_a_new_name_sees_what_the_first_one_stored(ledger: Ledger) -> None:
     seen: list[DeploymentRow | None] = []
 
     def want() -> None:

@@ -84,7 +84,7 @@ def test_a_look_at_it_tells_the_same_and_upgrades_nothing(database_url: str) -> 
         Ledger.examine(database_url)
 
 
-def test_a_damaged_file_is_told_with_its_name_and_what_to_do(tmp_path: Path) -> None:
+def test_the_error_about_a_damaged_file_has_its_name_and_a_remedy(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     file.write_bytes(b"this is no database" * 1000)
     for look in (Ledger.open, Ledger.examine):
@@ -165,7 +165,7 @@ def test_many_processes_may_open_a_new_database_at_once(database_url: str) -> No
             ledger = Ledger.open(database_url)
             names.add(identity.ensure_director(ledger, "d", Ids()).uuid)
             ledger.close()
-        except BaseException as error:  # told to the main thread
+        except BaseException as error:  # passed to the main thread
             failures.append(error)
 
     threads = [threading.Thread(target=open_it) for _ in range(6)]

@@ -88,7 +88,7 @@ def test_a_failed_canary_skips_what_needs_it_and_the_rest_of_its_stage(ledger: L
     assert task_state(ledger, task) == "failed"
 
 
-def test_other_failures_stop_nobody(ledger: Ledger) -> None:
+def test_other_failures_stop_no_step(ledger: Ledger) -> None:
     task = create(ledger, NewStage("s", new_steps(3), max_in_flight=1))
     for move in ("done", "fail", "done"):
         (one,) = claim(ledger)
@@ -139,7 +139,7 @@ def test_a_silent_conductor_loses_its_steps_and_a_live_one_keeps_them(ledger: Le
     assert end(ledger, kept) == {kept.id}
 
 
-def test_a_step_whose_owner_is_nobody_goes_back(ledger: Ledger) -> None:
+def test_a_step_without_a_living_owner_goes_back(ledger: Ledger) -> None:
     create(ledger, NewStage("s", new_steps(1)))
     (lost,) = claim(ledger, owner="left#1")
     with ledger.write() as tx:

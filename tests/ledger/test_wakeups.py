@@ -29,9 +29,9 @@ def two(url: str) -> Iterator[tuple[Ledger, Ledger]]:
 def until_listening(*ledgers: Ledger) -> None:
     give_up = time.monotonic() + 20
     while not all(ledger.poll_s > 1 for ledger in ledgers):
-        assert time.monotonic() < give_up, "nobody listens"
+        assert time.monotonic() < give_up, "no process listens"
         time.sleep(0.01)
-    time.sleep(0.05)  # what was told when listening began has been heard
+    time.sleep(0.05)  # the wake-up sent when listening began has arrived
 
 
 def woken(ledger: Ledger, seen: int, write: threading.Event) -> bool:
@@ -52,7 +52,7 @@ def test_a_write_wakes_the_other_process(postgres_url: str) -> None:
         assert found == [True]
 
 
-def test_an_unheard_write_and_a_read_wake_nobody(postgres_url: str) -> None:
+def test_a_silent_write_and_a_read_send_no_wake_up(postgres_url: str) -> None:
     with two(postgres_url) as (one, other):
         seen = other.written.version
         with one.write_silently():
@@ -84,7 +84,7 @@ def test_sqlite_is_polled(tmp_path: object) -> None:
     ledger.close()
 
 
-def test_a_question_wakes_those_who_answer_and_another_write_does_not(postgres_url: str) -> None:
+def test_a_question_wakes_the_answering_threads_and_another_write_does_not(postgres_url: str) -> None:
     with two(postgres_url) as (one, other):
         seen, written = other.asked.version, other.written.version
         with one.write():

@@ -135,7 +135,7 @@ def test_tasks_show_progress_stages_and_can_leave_a_kind_out(ledger: Ledger) -> 
     assert [step["id"] for step in failed] == [1]
 
 
-def test_a_ready_step_that_nobody_serves_says_so(ledger: Ledger) -> None:
+def test_a_ready_step_that_no_conductor_serves_is_shown_as_such(ledger: Ledger) -> None:
     rows.task(ledger, 1)
     rows.step(ledger, 1, 1, conductor_group="site-a")
     with ledger.read() as tx:
@@ -159,7 +159,7 @@ def test_a_conductor_of_every_group_leaves_no_step_waiting(ledger: Ledger) -> No
         assert waiting.reasons(tx, 1) == []
 
 
-def test_a_resting_step_says_what_for(ledger: Ledger) -> None:
+def test_a_resting_step_shows_its_reason(ledger: Ledger) -> None:
     rows.task(ledger, 1)
     rows.conductor(ledger, "c1")
     with ledger.read() as tx:
