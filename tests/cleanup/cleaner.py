@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from coterie.cleanup import start
 from coterie.cleanup.options import Options
 from coterie.conductor.process import Conductor
-from coterie.engine.retry import Retry
+from coterie.engine.runner import Retry
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import tasks
 from coterie.ledger.work.tasks import unfinished

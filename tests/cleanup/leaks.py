@@ -15,14 +15,14 @@ import sqlalchemy as sa
 from coterie.cleanup import start
 from coterie.cleanup.options import Options
 from coterie.conductor.process import Conductor
-from coterie.engine.retry import Retry
+from coterie.engine.runner import Retry
 from coterie.errors import NotFound
 from coterie.ids import Ids
 from coterie.ledger.rows import clouds, identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import tasks
 from coterie.requests import start as work
-from coterie.requests.abandon import abandon
+from coterie.requests.operations import abandon
 from coterie.sandbox import security_groups
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter

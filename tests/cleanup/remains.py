@@ -23,7 +23,7 @@ from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.ledger.tables import server_groups
 from coterie.requests import start as work
-from coterie.requests.abandon import abandon
+from coterie.requests.operations import abandon
 from coterie.requests.request import PlanRequest
 from tests.cleanup.leaks import wait
 from tests.cleanup.yard import plant

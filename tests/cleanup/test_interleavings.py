@@ -21,7 +21,7 @@ from coterie.errors import CoterieError
 from coterie.ledger.tables import deployments, server_groups
 from coterie.ledger.tables import objects as objects_table
 from coterie.requests import start as work
-from coterie.requests.abandon import abandon
+from coterie.requests.operations import abandon
 from coterie.sandbox import disks, faults, images, security_groups, vm_shape, vms
 from coterie.sandbox import server_groups as cloud_groups
 from coterie.sandbox.fit import Demand

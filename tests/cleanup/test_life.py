@@ -15,7 +15,7 @@ from coterie.ledger.store import time
 from coterie.ledger.tables import addresses, suspects, tasks
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
-from coterie.requests.abandon import abandon
+from coterie.requests.operations import abandon
 from coterie.sandbox import disks, faults, vms
 from coterie.sandbox.tags import set_tags
 from tests.cleanup.yard import Yard

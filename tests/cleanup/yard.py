@@ -12,7 +12,7 @@ from coterie.cleanup.plan import CleanupPlan
 from coterie.cpi.kit.marking import DIRECTOR, INTENT
 from coterie.ledger.rows import cleanups
 from coterie.ledger.tables import findings, objects
-from coterie.requests.abandon import abandon
+from coterie.requests.operations import abandon
 from coterie.sandbox import disks, faults, images, security_groups, server_groups, vm_shape, vms
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from coterie.conductor.inbox import Inbox
-from coterie.engine.compute_slot import Turn
+from coterie.engine.compute_slot import ComputeSlot
 from coterie.ledger.work.steps import Claim
 from tests.cluster.fleet import until
 
@@ -114,14 +114,14 @@ def test_a_closed_inbox_takes_no_step_back() -> None:
 
 
 def test_one_quick_worker_runs_all_steps_and_a_slow_one_delays_no_other() -> None:
-    slot, began, slow = Turn(lapse_s=60, shift_s=60), [], threading.Event()
+    slot, began, slow = ComputeSlot(lapse_s=60, shift_s=60), [], threading.Event()
     inbox = Inbox(workers=4, per_cloud=4, slot=slot)
 
     def work() -> None:
         while (found := inbox.get()) is not None:
             began.append((found.id, threading.get_ident()))
             if found.id >= 100:
-                slot.give_up()
+                slot.release()
                 slow.wait(10)
             inbox.finish(found)
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
-from coterie.engine.retry import Retry
+from coterie.engine.runner import Retry
 from coterie.ledger.tables import steps
 from coterie.ledger.views import waiting
 from coterie.requests import start

@@ -12,7 +12,7 @@ import pytest
 from coterie.cpi.contract import Capabilities, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.fence import FencedCpi, Lease
-from coterie.engine.retry import Retry
+from coterie.engine.runner import Retry
 from coterie.errors import CoterieError, LeaseLost
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import changes

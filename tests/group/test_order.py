@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coterie.group.audit import Host, Member, audit
-from coterie.group.order import by_index
+from coterie.group.policy import by_index
 
 
 def test_numbers_count_as_numbers() -> None:

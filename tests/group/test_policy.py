@@ -6,11 +6,9 @@ import pytest
 
 from coterie.cpi.contract import POLICIES, GroupMetadata
 from coterie.errors import CoterieError
-from coterie.group.audit import Host, Member, audit
+from coterie.group.audit import Host, Member, Room, audit, remedy, vacatable
 from coterie.group.change import LIFE, fate, require_move
 from coterie.group.policy import PROMISES, Hosts, judge, misplaced
-from coterie.group.remedy import remedy
-from coterie.group.room import Room, vacatable
 
 
 def test_every_policy_of_the_contract_has_a_promise() -> None:

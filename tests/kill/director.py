@@ -19,7 +19,7 @@ from coterie.director.app import build
 from coterie.director.context import AppContext
 from coterie.director.http import idempotency as once
 from coterie.director.process.state_folder import StateFolder
-from coterie.engine.retry import Retry
+from coterie.engine.runner import Retry
 from coterie.errors import CoterieError, StalePlan
 from coterie.ids import Ids
 from coterie.ledger.rows import identity, stemcells

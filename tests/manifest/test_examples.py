@@ -9,7 +9,7 @@ import pytest
 
 from coterie.cpi.contract import POLICIES, Capabilities
 from coterie.manifest import CloudConfig, GroupWish, load_both, resolve
-from coterie.manifest.spread import spread
+from coterie.manifest.spread import even_shares
 from coterie.sandbox.layout import read_layout
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -39,7 +39,7 @@ def test_strict_groups_fit_the_hosts(deployment: str, config: str) -> None:
     wishes, offered = load(deployment, config)
     needed: dict[tuple[str, tuple[str, str]], int] = {}
     for wish in wishes:
-        for az, count in zip(wish.azs, spread(wish.instances, len(wish.azs)), strict=True):
+        for az, count in zip(wish.azs, even_shares(wish.instances, len(wish.azs)), strict=True):
             if wish.server_group and wish.server_group.policy == "anti-affinity":
                 key = (wish.server_group.name, (az.cloud, az.vm_properties["zone"]))
                 needed[key] = needed.get(key, 0) + count

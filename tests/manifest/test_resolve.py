@@ -10,7 +10,7 @@ from coterie.cpi.contract import SecurityGroup
 from coterie.errors import InvalidDocument
 from coterie.manifest import GroupWish, load_both, load_deployment, resolve
 from coterie.manifest.resolve import in_flight
-from coterie.manifest.spread import spread
+from coterie.manifest.spread import even_shares
 from tests.manifest.documents import CONFIG, DEPLOYMENT, edited
 
 
@@ -148,8 +148,8 @@ def test_canaries_are_not_more_than_instances() -> None:
 
 
 def test_an_even_spread() -> None:
-    assert spread(7, 3) == [3, 2, 2]
-    assert spread(0, 2) == [0, 0]
+    assert even_shares(7, 3) == [3, 2, 2]
+    assert even_shares(0, 2) == [0, 0]
 
 
 def test_documents_that_were_not_checked_are_refused_by_type() -> None:

@@ -14,7 +14,7 @@ from coterie.conductor.process import Conductor
 from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.load import open_cloud
 from coterie.engine.coordinator import LedgerCoordinator
-from coterie.engine.retry import Retry
+from coterie.engine.runner import Retry
 from coterie.ids import Ids
 from coterie.ledger.rows import identity, nodes, stemcells
 from coterie.ledger.rows.nodes import NodeRow

@@ -16,7 +16,7 @@ from coterie.ledger.tables import events as events_table
 from coterie.ledger.work import conductors
 from coterie.requests import regroup, start
 from coterie.requests.enroll import Enrollment, enroll
-from coterie.requests.unenroll import destroy, forget
+from coterie.requests.operations import destroy, forget
 from coterie.ring.refusals import GroupUnserved
 from coterie.sandbox import faults, vms
 from coterie.sandbox.tags import set_tags

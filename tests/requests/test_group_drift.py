@@ -13,7 +13,7 @@ from coterie.ledger.views import groups
 from coterie.ledger.views.page import Slice
 from coterie.requests import start
 from coterie.requests.audit import placement_audit
-from coterie.requests.single_step import repair_group
+from coterie.requests.operations import repair_group
 from coterie.sandbox import reshape
 from tests.requests.site import Site, group, manifest
 from tests.requests.test_groups import STRICT, group_cid, operator, operators_group

@@ -15,9 +15,8 @@ from coterie.cpi.contract import Mark
 from coterie.errors import Conflict
 from coterie.ids import Ids, director_prefix
 from coterie.requests import start
-from coterie.requests.abandon import abandon
 from coterie.requests.enroll import Enrollment, enroll
-from coterie.requests.unenroll import destroy
+from coterie.requests.operations import abandon, destroy
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
 from tests.cleanup.yard import Yard
 from tests.ledger.blank import sqlite_ledger

@@ -6,7 +6,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from coterie.engine.compute_slot import TURN, Turn
+from coterie.engine.compute_slot import SLOT, ComputeSlot
 from coterie.ledger.work.steps import Claim
 
 
@@ -17,7 +17,7 @@ class Inbox:
     row while the others sleep, and a worker that waits for its cloud delays no other.
     """
 
-    def __init__(self, workers: int, per_cloud: int, slot: Turn = TURN) -> None:
+    def __init__(self, workers: int, per_cloud: int, slot: ComputeSlot = SLOT) -> None:
         self._workers = workers
         self._per_cloud = per_cloud
         self._fewest = max(1, min(workers, per_cloud) // 2)  # a claim for less is not worth its transaction
@@ -55,10 +55,10 @@ class Inbox:
                 while not self._closed and not self._may_take():
                     self._sleep()
                 if self._closed:
-                    self._slot.give_up()
+                    self._slot.release()
                     return None
                 self._taking += 1
-            self._slot.take()
+            self._slot.acquire()
             with self._changed:
                 self._taking -= 1
                 if claim := self._next():
@@ -120,7 +120,7 @@ class Inbox:
         return (not self._taking or self._slot.mine) and self._has_next()
 
     def _sleep(self) -> None:
-        self._slot.give_up()
+        self._slot.release()
         self._idle += 1
         self._changed.wait()
         self._idle -= 1

@@ -17,13 +17,11 @@ from coterie.conductor.questions import Questions
 from coterie.conductor.workers import HandBackQueue, Workers
 from coterie.cpi.contract import Cpi
 from coterie.cpi.load import driver_names
-from coterie.engine.clouds import Clouds
+from coterie.engine.clouds import Clouds, Unopened
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.fence import Lease, Observer
 from coterie.engine.flow import Flow, Work
-from coterie.engine.retry import Retry
-from coterie.engine.runner import Runner
-from coterie.engine.unopened import Unopened
+from coterie.engine.runner import Retry, Runner
 from coterie.errors import KeyMissing
 from coterie.flows import FLOWS as TASK_FLOWS
 from coterie.ids import Ids

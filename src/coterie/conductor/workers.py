@@ -13,7 +13,7 @@ from collections.abc import Callable, Container
 
 from coterie.conductor.inbox import Inbox
 from coterie.engine.committer import Committer
-from coterie.engine.compute_slot import TURN
+from coterie.engine.compute_slot import SLOT
 from coterie.engine.runner import Runner
 from coterie.errors import LeaseLost
 from coterie.ledger.errors import is_outage
@@ -71,7 +71,7 @@ class Workers:
             else:
                 self._drop(claim)
             if abandoned:
-                TURN.give_up()
+                SLOT.release()
                 self._threads.discard(threading.current_thread())
                 return
 

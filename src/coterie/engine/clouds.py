@@ -10,7 +10,6 @@ from typing import Any, cast
 from coterie.cpi.contract import Coordinator, Cpi, Runtime
 from coterie.cpi.load import open_cloud
 from coterie.engine.fence import FencedCpi, Lease, Observer
-from coterie.engine.measure import measured
 from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import CloudRow
@@ -18,6 +17,7 @@ from coterie.ledger.store import Ledger
 from coterie.seal.key import Key
 from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import Purpose, address, seal, unseal
+from coterie.telemetry.process import CPI_ERRORS, CPI_SECONDS
 
 
 class Clouds:
@@ -40,11 +40,11 @@ class Clouds:
         self._lease = lease
         self._observe = observe
         self._open: dict[str, tuple[CloudRow, Cpi]] = {}
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def get(self, name: str) -> Cpi:
         """The driver of this cloud, behind the fence. The configuration is read anew by `refresh` only."""
-        with self._turn:
+        with self._lock:
             if name not in self._open:
                 self._open[name] = self._make(name)
             return self._open[name][1]
@@ -53,7 +53,7 @@ class Clouds:
         """Drop drivers whose configuration has changed."""
         with self._ledger.read() as tx:
             present = clouds.all_clouds(tx)
-        with self._turn:
+        with self._lock:
             self._open = {name: kept for name, kept in self._open.items() if present.get(name) == kept[0]}
 
     def _make(self, name: str) -> tuple[CloudRow, Cpi]:
@@ -71,7 +71,7 @@ class Clouds:
         opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
         opened = open_cloud(driver, name, opened_up, self._runtime)
         about = {"coterie.cloud": name, "coterie.driver": driver}
-        return cast(Cpi, FencedCpi(opened, self._lease, measured(driver, self._observe), about))
+        return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about))
 
     def resealed(self, cloud: CloudRow) -> dict[str, str]:
         """The same properties sealed to our newest key. Whoever asks has no say in which key that is."""
@@ -100,3 +100,31 @@ class Clouds:
 
 def _cannot_open(cloud: str) -> str:
     return f"this conductor cannot open the properties of cloud {cloud}"
+
+
+def count_calls(driver: str, also: Observer | None) -> Observer:
+    """An observer that counts by driver, method and code, and calls another one too."""
+
+    def observe(method: str, seconds: float, problem: BaseException | None) -> None:
+        CPI_SECONDS.observe(seconds, driver, method)
+        if problem is not None:
+            CPI_ERRORS.add(driver, method, _code(problem))
+        if also is not None:
+            also(method, seconds, problem)
+
+    return observe
+
+
+def _code(problem: BaseException) -> str:
+    return str(getattr(problem, "code", None) or type(problem).__name__)
+
+
+class Unopened:
+    """Stands in for a driver that could not be opened: every call raises the error of the opening, so that a step which
+    needs the cloud fails by its own flow."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error

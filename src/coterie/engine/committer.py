@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from coterie.engine.compute_slot import TURN
+from coterie.engine.compute_slot import SLOT
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import steps
 from coterie.ledger.work.steps import Outcome
@@ -16,16 +16,16 @@ from coterie.ledger.work.steps import Outcome
 log = logging.getLogger(__name__)
 
 _LARGEST = 200
-_LINGER_S = 0.02  # how long a commit waits for company at most; much less than any cloud call takes
+_LINGER_S = 0.02  # how long a commit waits for more outcomes at most; much less than any cloud call takes
 _SLICE_S = 0.004
 
 Settled = Callable[[Outcome, bool, BaseException | None], None]
 
 
 class Committer:
-    """One thread that commits, and tells of each outcome whether it was applied (its claim may be lost), or what broke.
+    """One thread that commits, and reports whether each outcome was applied (its claim may be lost), or what broke.
 
-    `under_way` counts the steps whose outcomes may come soon: nobody is waited for who cannot come.
+    `under_way` counts the steps whose outcomes may come soon: while there are none, a commit does not wait.
     """
 
     def __init__(self, ledger: Ledger, settled: Settled, under_way: Callable[[], int]) -> None:
@@ -50,20 +50,20 @@ class Committer:
 
     def _apply(self, batch: list[Outcome]) -> None:
         try:
-            with TURN.taken(), self._ledger.write() as tx:
+            with SLOT.hold(), self._ledger.write() as tx:
                 applied = steps.commit(tx, batch)
-                TURN.give_up()  # the rest is the disk's
-        except BaseException as error:  # it must be told, whatever it is
+                SLOT.release()  # the rest waits for the disk
+        except BaseException as error:  # reported, whatever it is
             if len(batch) > 1:  # one that cannot be committed must not take the others with it
                 for one in batch:
                     self._apply([one])
                 return
-            self._tell(batch[0], False, error)
+            self._report(batch[0], False, error)
             return
         for outcome in batch:
-            self._tell(outcome, outcome.claim.key in applied, None)
+            self._report(outcome, outcome.claim.key in applied, None)
 
-    def _tell(self, outcome: Outcome, applied: bool, problem: BaseException | None) -> None:
+    def _report(self, outcome: Outcome, applied: bool, problem: BaseException | None) -> None:
         try:
             self._settled(outcome, applied, problem)
         except Exception:
@@ -73,7 +73,7 @@ class Committer:
         first = self._queue.get()
         if first is None:
             return []
-        self._await_company()
+        self._wait_for_more()
         batch = [first]
         while len(batch) < _LARGEST and not self._queue.empty():
             more = self._queue.get()
@@ -83,7 +83,7 @@ class Committer:
             batch.append(more)
         return batch
 
-    def _await_company(self) -> None:
+    def _wait_for_more(self) -> None:
         # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever.
         give_up = time.monotonic() + _LINGER_S
         while self._under_way() and time.monotonic() < give_up:

@@ -1,7 +1,7 @@
-"""Threads that only compute take turns, instead of fighting over the one interpreter that they share.
+"""One slot for computing: threads acquire it one after the other instead of fighting over the one interpreter.
 
 Dozens of threads that want the interpreter at once hand it to each other at every short wait, and each hand-over
-between two processors costs as much as a small query. Who waits for a cloud has no use for a turn and gives it up.
+between two processors costs as much as a small query. A thread that waits for a cloud releases the slot.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-LAPSE_S = 0.01  # a turn of which nothing was heard for so long passes on: it is to save time, not to be waited for
-SHIFT_S = 0.05  # who goes on and on lets others in after this
+LAPSE_S = 0.01  # a slot held longer than this is taken over: it is an optimisation, not a lock
+SHIFT_S = 0.05  # a holder that acquires it again and again passes it on after this
 _QUICK_S = 0.003
-_SLOW_ONES = 16  # in a row; a few slow calls may be a busy machine
+_SLOW_IN_A_ROW = 16  # fewer slow calls may be a busy machine
 
 
-class Turn:
-    """Held by one thread, then by the next in line. Nothing is wrong when one whose turn has lapsed computes too."""
+class ComputeSlot:
+    """Held by one thread, then by the next in line. A thread whose slot was taken over may go on computing."""
 
     def __init__(self, lapse_s: float = LAPSE_S, shift_s: float = SHIFT_S) -> None:
         self._lapse_s = lapse_s
@@ -34,15 +34,15 @@ class Turn:
         return self._holder == threading.get_ident()
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        self.take()
+    def hold(self) -> Iterator[None]:
+        self.acquire()
         try:
             yield
         finally:
-            self.give_up()
+            self.release()
 
-    def take(self) -> None:
-        """Wait for our turn; who has it goes on with it, unless others have waited for long enough."""
+    def acquire(self) -> None:
+        """Wait for the slot; its holder keeps it, unless others have waited for long enough."""
         me = threading.get_ident()
         with self._change:
             moment = monotonic()
@@ -57,14 +57,14 @@ class Turn:
             gate = threading.Lock()
             gate.acquire()
             self._line.append((me, gate))
-            # As long as those before us may take: who looks sooner looks in vain.
+            # As long as those before us may take: an earlier look would be in vain.
             rest = self._lapse_s * len(self._line)
         while not gate.acquire(timeout=rest):
             self._look()
             rest = self._lapse_s
 
-    def give_up(self) -> None:
-        """From here on this thread waits for something; without a turn this does nothing."""
+    def release(self) -> None:
+        """From here on this thread waits for something. Without the slot this does nothing."""
         with self._change:
             if self.mine:
                 self._pass_on()
@@ -86,17 +86,17 @@ class Turn:
         self._began = self._heard = monotonic()
 
 
-class Pace:
-    """Which methods of a driver wait for something, so that the turn is given up before their calls."""
+class SlowCalls:
+    """Which methods of a driver wait for something, so that the slot is released before their calls."""
 
     def __init__(self) -> None:
         self._slow: Counter[str] = Counter()  # calls in a row
 
-    def waits(self, method: str) -> bool:
-        return self._slow[method] >= _SLOW_ONES
+    def is_slow(self, method: str) -> bool:
+        return self._slow[method] >= _SLOW_IN_A_ROW
 
     def note(self, method: str, took_s: float) -> None:
         self._slow[method] = 0 if took_s < _QUICK_S else self._slow[method] + 1
 
 
-TURN = Turn()  # one interpreter, one turn, however many conductors a process has
+SLOT = ComputeSlot()  # one interpreter, one slot, however many conductors a process has

@@ -18,7 +18,7 @@ from coterie.ledger.work import domains
 
 log = logging.getLogger(__name__)
 
-_HOLDS = 5  # how often a slow database is asked for the turn
+_HOLDS = 5  # how often the lease is renewed at a slow database
 
 
 class LedgerCoordinator:
@@ -38,7 +38,7 @@ class LedgerCoordinator:
         self._lease_s = lease_s
         self._patience_s = patience_s
         self._sleep = sleep
-        self._turn = threading.local()  # the epoch in which this thread applies; another thread's is not ours
+        self._applying = threading.local()  # the epoch in which this thread applies; another thread has its own
 
     def submit(self, cpi: Cpi, domain: str, change: dict[str, Any]) -> dict[str, Any]:
         with self._ledger.write() as tx:
@@ -50,8 +50,8 @@ class LedgerCoordinator:
                 domains.withdraw(tx, number)
 
     def hold(self, domain: str) -> None:
-        """Asked of the database, which decides; an answer that took half the lease is asked for again."""
-        epoch = getattr(self._turn, "epoch", 0)
+        """Renew the lease in the database; an answer that took half the lease is asked for again."""
+        epoch = getattr(self._applying, "epoch", 0)
         for _ in range(_HOLDS):
             began = time.monotonic()
             with self._ledger.write() as tx:
@@ -61,9 +61,9 @@ class LedgerCoordinator:
             if time.monotonic() - began < self._lease_s / 2:
                 return
         raise Unavailable(
-            f"the turn to write {domain} has ended",
+            f"the lease to write {domain} has ended",
             why="this process or its database was slower than the lease",
-            remedy="it is tried again by whoever has the turn",
+            remedy="it is tried again by the holder of the lease",
         )
 
     def _wait(self, cpi: Cpi, domain: str, number: int) -> dict[str, Any]:
@@ -83,13 +83,13 @@ class LedgerCoordinator:
         )
 
     def _serve(self, cpi: Cpi, domain: str) -> bool:
-        """Become the writer if nobody is, and apply everything that waits. True if something was applied."""
+        """Take the lease if it is free, and apply everything that waits. True if something was applied."""
         with self._ledger.write() as tx:
             epoch = domains.take(tx, domain, self._holder, self._lease_s)
             batch = domains.waiting(tx, domain, self._patience_s) if epoch is not None else []
         if epoch is None:
             return False
-        self._turn.epoch = epoch
+        self._applying.epoch = epoch
         outcomes = _apply(cpi, domain, [body for _, body in batch]) if batch else []
         numbered = [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
         with self._ledger.write() as tx:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from coterie.cpi.contract import Capabilities
-from coterie.engine.compute_slot import TURN, Pace
+from coterie.engine.compute_slot import SLOT, SlowCalls
 from coterie.errors import LeaseLost
 from coterie.telemetry import trace
 
@@ -54,7 +54,7 @@ class Lease:
 
 
 class FencedCpi:
-    """A driver behind the fence; every call is checked, timed and told to the observer."""
+    """A driver behind the fence; every call is checked, timed and reported to the observer."""
 
     def __init__(
         self, cpi: Any, lease: Lease, observe: Observer | None = None, about: Mapping[str, str] | None = None
@@ -63,7 +63,7 @@ class FencedCpi:
         self._lease = lease
         self._observe = observe
         self._about = dict(about or {})
-        self._pace = Pace()
+        self._slow_calls = SlowCalls()
 
     @cached_property
     def capabilities(self) -> Callable[[], Capabilities]:
@@ -82,8 +82,8 @@ class FencedCpi:
     def _guard(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             self._lease.require()
-            if self._pace.waits(name):
-                TURN.give_up()
+            if self._slow_calls.is_slow(name):
+                SLOT.release()
             started = time.monotonic()
             problem: BaseException | None = None
             try:
@@ -94,7 +94,7 @@ class FencedCpi:
                 raise
             finally:
                 took_s = time.monotonic() - started
-                self._pace.note(name, took_s)
+                self._slow_calls.note(name, took_s)
                 if self._observe is not None:
                     self._observe(name, took_s, problem)
 

@@ -6,10 +6,11 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from coterie.cpi.contract import Throttled
 from coterie.engine.flow import Done, Fail, Flow, Flows, Move, Next, Skip, Wait, Work
-from coterie.engine.retry import Retry
 from coterie.engine.stored import StepTooNew
 from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.errors import is_outage
@@ -31,7 +32,7 @@ class Runner:
         self._open_work = open_work
         self._retry = retry
         self._chance = random.Random()
-        self._told: set[tuple[int, str | None]] = set()  # tasks that know of a missing key, and whose it is
+        self._reported: set[tuple[int, str | None]] = set()  # (task, cloud) whose events name what is missing
 
     def run(self, claim: Claim) -> Outcome:
         """Raises LeaseLost, an outage of the database (the step then goes back to the queue), and what is wrong with
@@ -67,8 +68,8 @@ class Runner:
         outcome = Outcome(
             claim, "wait", claim.label, claim.data, attempt=claim.attempt, delay_s=rest, error=unable.facts()
         )
-        if (claim.task, claim.cloud) not in self._told:  # it may last for hours, and each of many steps comes here
-            self._told.add((claim.task, claim.cloud))
+        if (claim.task, claim.cloud) not in self._reported:  # it may last for hours, and each of many steps comes here
+            self._reported.add((claim.task, claim.cloud))
             kind = "step.keyless" if isinstance(unable, KeyMissing) else "step.too_new"
             _say(outcome, kind, f"{unable}; looking again every {rest:.0f} s", unable)
         return outcome
@@ -144,3 +145,24 @@ def _failed(claim: Claim, data: dict[str, Any], error: CoterieError) -> Outcome:
 
 def _say(outcome: Outcome, kind: str, body: str, error: CoterieError) -> None:
     outcome.events.append(Event(outcome.claim.task, kind, outcome.claim.subject, body, error.facts()))
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    tries: int = 6
+    busy_tries: int = 25  # of a cloud that says "not so fast": with these rests, more than ten minutes
+    first_s: float = 0.5
+    longest_s: float = 30.0
+    longest_asked_s: float = 600.0  # for a cloud that asks for time
+    keyless_s: float = 30.0  # between two looks for a key, which never end: a person has to bring it
+
+    def delay(self, error: CoterieError, attempt: int, chance: random.Random) -> float | None:
+        """Seconds to rest after the `attempt`-th failure (1, 2, …), or None when it is time to give up."""
+        tries = max(self.tries, self.busy_tries) if isinstance(error, Throttled) else self.tries
+        if not error.retryable or attempt >= tries:
+            return None
+        backoff = min(self.longest_s, self.first_s * 2.0 ** (attempt - 1)) * (0.5 + chance.random() / 2)
+        asked = error.details.get("retry_after")
+        least = float(asked) if isinstance(asked, int | float) else 0.0
+        # a cloud that asks for little again and again gets more, and not from all conductors at once
+        return max(backoff, min(self.longest_asked_s, least))

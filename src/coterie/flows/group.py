@@ -9,7 +9,7 @@ from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, GroupV
 from coterie.engine.flow import Done, Flow, Move, Next, NoProgress, Skip, Wait, Work
 from coterie.engine.stored import in_form
 from coterie.errors import CoterieError, NotFound
-from coterie.group.remedy import remedy
+from coterie.group.audit import remedy
 from coterie.ledger.rows import groups, nodes
 from coterie.ledger.rows.groups import GroupRow
 

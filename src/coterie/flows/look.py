@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coterie.cpi.contract import CloudObject, GroupView
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
-from coterie.group.remedy import remedy
+from coterie.group.audit import remedy
 from coterie.ledger.rows import groups, nodes
 from coterie.ledger.rows.groups import GroupRow
 from coterie.ledger.rows.nodes import NodeRow

@@ -6,7 +6,7 @@ import http.client
 import socket
 
 from coterie.cpi.contract import CloudObject, Mark, VMCreationFailed
-from coterie.engine.compute_slot import TURN
+from coterie.engine.compute_slot import SLOT
 from coterie.engine.flow import Done, Move, Next, Wait
 from coterie.errors import DeadlineExceeded
 from coterie.flows.node_params import CreateNode, NodeWork, RecreateNode
@@ -77,7 +77,7 @@ def health_problem(health: HealthSpec | None, address: str | None) -> str | None
         return None
     if address is None:
         return "it has no address to check"
-    TURN.give_up()
+    SLOT.release()
     port = health.port or 0
     try:
         if health.kind == "http":

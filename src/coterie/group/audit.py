@@ -7,9 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.group.order import by_index
-from coterie.group.policy import PROMISES, Hosts, judge, misplaced
-from coterie.group.room import Room, vacatable
+from coterie.group.policy import PROMISES, Hosts, by_index, judge, misplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +94,55 @@ def _worst(by: Mapping[str, list[str]]) -> dict[str, Any] | None:
         return None
     name = max(sorted(by), key=lambda key: len(by[key]))
     return {"name": name, "nodes": by[name]}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is free, or taken."""
+
+    cpu: float
+    ram_mb: float
+
+    def holds(self, other: Room) -> bool:
+        return self.cpu >= other.cpu and self.ram_mb >= other.ram_mb
+
+    def without(self, other: Room) -> Room:
+        return Room(self.cpu - other.cpu, self.ram_mb - other.ram_mb)
+
+
+def vacatable(taken: Mapping[str, Sequence[Room | None]], free: Mapping[str, Room | None]) -> list[str] | None:
+    """The hosts whose nodes would each time all fit on the others that are in use, found by trying one after the other;
+    None: nobody can say."""
+    if None in free.values() or any(None in rooms for rooms in taken.values()) or not taken.keys() <= free.keys():
+        return None
+    emptiest_first = sorted(taken, key=lambda host: (len(taken[host]), host))
+    return [host for host in emptiest_first if _fit(taken[host], {n: free[n] for n in taken if n != host})]
+
+
+def _fit(rooms: Sequence[Room | None], free: Mapping[str, Room | None]) -> bool:
+    left = {name: room for name, room in sorted(free.items()) if room}
+    for room in sorted((one for one in rooms if one), key=lambda one: (-one.ram_mb, -one.cpu)):
+        host = next((name for name in left if left[name].holds(room)), None)
+        if host is None:
+            return False
+        left[host] = left[host].without(room)
+    return True
+
+
+REPAIR = "`coterie groups repair NAME`"
+ANEW = "deploy again, which makes the group and its nodes anew"
+IN_PLACE = f"{REPAIR}, or deploy again"
+
+
+def remedy(state: str, *, moves_members: bool, adopted: bool, other_policy: bool = False) -> str:
+    """`moves_members`: living VMs can join a group that is made again. `other_policy`: the cloud's is not the one that
+    was promised; a policy is fixed for life, so only another group has the right one."""
+    if state not in ("missing", "drifted"):
+        return ""
+    if adopted:
+        return "have the operator restore it, or change placement in the manifest; then deploy again"
+    if state == "missing":
+        return IN_PLACE if moves_members else ANEW
+    if other_policy:
+        return ANEW if not moves_members else "deploy again, which makes the group anew"
+    return REPAIR

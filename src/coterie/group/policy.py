@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from coterie.group.order import by_index
-
 PROMISES: Mapping[str, str] = {
     "soft-anti-affinity": "spread over hosts as evenly as capacity allows",
     "anti-affinity": "no two nodes on one host",
@@ -137,3 +135,9 @@ def _surplus(fullest_first: Sequence[Sequence[str]], available: int | None) -> l
 def _spread(per_host: Counter[str]) -> str:
     nodes, hosts = per_host.total(), len(per_host)
     return f"{nodes} {'node' if nodes == 1 else 'nodes'} on {hosts} {'host' if hosts == 1 else 'hosts'}"
+
+
+def by_index(node: str) -> tuple[str, int]:
+    """A key to sort names like broker/2 by: before broker/10."""
+    group, _, index = node.rpartition("/")
+    return (group, int(index)) if index.isdecimal() else (node, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def spread(instances: int, azs: int) -> list[int]:
+def even_shares(instances: int, azs: int) -> list[int]:
     """An even share for each az; what does not divide goes to the first ones."""
     share, rest = divmod(instances, azs)
     return [share + (index < rest) for index in range(azs)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from coterie.cpi.contract import GroupMetadata, SecurityGroup
 from coterie.group.policy import PROMISES
-from coterie.manifest import GroupWish
+from coterie.manifest import GroupWish, ServerGroupWish
 from coterie.plan.model import Action, Change, GroupChange, GroupNow, GroupRemoval, ServerGroupRef, Snapshot
 from coterie.plan.present import Choice, choose, members
 
@@ -122,16 +122,30 @@ def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: GroupMetadata, 
 
 
 def _wanted(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> dict[Key, tuple[GroupMetadata, bool]]:
-    sharing: dict[Key, list[GroupWish]] = {}
-    for wish in wishes:
-        if wish.server_group is None:
-            continue
-        for cloud in dict.fromkeys(az.cloud for az in wish.azs):
-            sharing.setdefault((wish.server_group.name, cloud), []).append(wish)
     return {
         key: (_metadata(snapshot, key, users), all(_may_replace(user) for user in users))
-        for key, users in sharing.items()
+        for key, users in instance_groups_by_server_group(wishes).items()
     }
+
+
+def instance_groups_by_server_group(wishes: Sequence[GroupWish]) -> dict[Key, list[GroupWish]]:
+    """(server group, cloud) → the instance groups whose nodes are in it there."""
+    found: dict[Key, list[GroupWish]] = {}
+    for wish in wishes:
+        if wish.server_group is not None:
+            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
+                found.setdefault((wish.server_group.name, cloud), []).append(wish)
+    return found
+
+
+def driver_options(group: ServerGroupWish) -> dict[str, Any]:
+    """The options of a server group as its driver gets them."""
+    options: dict[str, Any] = dict(group.options)
+    if group.named:
+        options["name"] = group.name  # a word that the user chose may be taken by an operator's group
+    if group.adopt:
+        options["adopt"] = True
+    return options
 
 
 def _may_replace(wish: GroupWish) -> bool:
@@ -142,11 +156,6 @@ def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> Group
     group = users[0].server_group
     if group is None:
         raise ValueError(f"{users[0].name} has no server group")
-    options: dict[str, Any] = dict(group.options)
-    if group.named:
-        options["name"] = group.name  # a word that the user chose may be taken by an operator's group
-    if group.adopt:
-        options["adopt"] = True
     return GroupMetadata(
         director=dict(snapshot.director),
         deployment=snapshot.deployment,
@@ -154,7 +163,7 @@ def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> Group
         azs=tuple(dict.fromkeys(az.name for user in users for az in user.azs if az.cloud == key[1])),
         security_groups=_security_groups(users),
         policy=group.policy,
-        options=options,
+        options=driver_options(group),
     )
 
 

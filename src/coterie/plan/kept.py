@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coterie.group.order import by_index
+from coterie.group.policy import by_index
 from coterie.plan.model import Change, DiskRemoval, KeptDisk, NodeChange, Snapshot
 
 

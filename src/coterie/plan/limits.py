@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from coterie.group.policy import hosts_needed
 from coterie.manifest import GroupWish
-from coterie.manifest.spread import spread
+from coterie.manifest.spread import even_shares
+from coterie.plan.groups import instance_groups_by_server_group
 from coterie.plan.model import Change, CloudNow, GroupChange, NodeChange, Snapshot
 
 
@@ -53,7 +54,7 @@ def _quotas(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
 def _members(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
     """Some clouds bound how many VMs a server group takes; one that only shares security groups is none of theirs."""
     found = []
-    for (name, cloud), users in sorted(_users(wishes).items()):
+    for (name, cloud), users in sorted(instance_groups_by_server_group(wishes).items()):
         quota = (snapshot.clouds[cloud].fact("quotas", "quotas") or {}).get("server_group_members") or {}
         asked = sum(_share(user, cloud) for user in users)
         if users[0].server_group and users[0].server_group.policy and asked > (quota.get("limit") or asked):
@@ -64,21 +65,11 @@ def _members(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
     return found
 
 
-def _users(wishes: Sequence[GroupWish]) -> dict[tuple[str, str], list[GroupWish]]:
-    """(server group, cloud) → the instance groups whose nodes are in it there."""
-    users: dict[tuple[str, str], list[GroupWish]] = defaultdict(list)
-    for wish in wishes:
-        if wish.server_group:
-            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
-                users[wish.server_group.name, cloud].append(wish)
-    return users
-
-
 def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
     """A strict group needs as many hosts as it has nodes, in the azs that its nodes go to."""
     strict = [wish for wish in wishes if wish.server_group and wish.server_group.policy == "anti-affinity"]
     found = []
-    for (name, cloud), users in sorted(_users(strict).items()):
+    for (name, cloud), users in sorted(instance_groups_by_server_group(strict).items()):
         hosts = snapshot.clouds[cloud].fact("hosts", "hosts")
         if hosts is None:
             continue
@@ -96,5 +87,5 @@ def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
 
 def _share(wish: GroupWish, cloud: str) -> int:
     """How many nodes of the group go to this cloud, when spread evenly over its azs."""
-    shares = spread(wish.instances, len(wish.azs))
+    shares = even_shares(wish.instances, len(wish.azs))
     return sum(share for share, az in zip(shares, wish.azs, strict=True) if az.cloud == cloud)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from coterie.errors import NotFound
-from coterie.group.order import by_index
+from coterie.group.policy import by_index
 from coterie.manifest import GroupWish
+from coterie.plan.azs import choose_azs
 from coterie.plan.book import AddressBook, covers
 from coterie.plan.groups import GroupPlan
 from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot
 from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update
-from coterie.plan.spread import spread
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def _why_removed(node: NodeNow, wishes: Sequence[GroupWish]) -> str:
 
 def _slots(wish: GroupWish, present: dict[int, NodeNow], book: AddressBook) -> list[_Slot]:
     placed = {index: node.az for index, node in present.items()}
-    azs = spread(wish.instances, [az.name for az in wish.azs], placed, _fixed_azs(wish))
+    azs = choose_azs(wish.instances, [az.name for az in wish.azs], placed, _fixed_azs(wish))
     slots = []
     for index, az in enumerate(azs):
         node = present.get(index)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.group.audit import Host, Member, audit
-from coterie.group.remedy import remedy
-from coterie.group.room import Room
+from coterie.group.audit import Host, Member, Room, audit, remedy
 from coterie.ledger.rows import clouds, deployments, groups, identity, nodes
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.groups import GroupRow
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.store import Ledger
-from coterie.requests.ask_clouds import ask
+from coterie.requests.ask_clouds import Question, ask
 
 
 def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
@@ -27,7 +25,7 @@ def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
     used = [
         configured[name] for name in sorted({n.cloud for n in found} | {g.cloud for g in rows}) if name in configured
     ]
-    world = _ask(ledger, used, rows, director)
+    world = _ask_clouds(ledger, used, rows, director)
     return {
         "nodes": [_node(node, world) for node in found],
         "groups": [_group(group, found, world) for group in rows],
@@ -35,7 +33,7 @@ def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
 
 
 class _World:
-    """What the clouds said."""
+    """What the clouds answered."""
 
     def __init__(self) -> None:
         self.hosts: dict[str, dict[str, Host]] = {}  # cloud → name → host
@@ -44,7 +42,7 @@ class _World:
         self.movers: dict[str, bool] = {}  # cloud → whether living VMs can change their group
 
     def down(self, node: NodeRow) -> str | None:
-        """What is wrong with its VM, as far as anybody knows."""
+        """What is wrong with its VM, as far as is known."""
         state = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("state")
         if state is not None:
             return None if state in ("running", "building", "unknown") else str(state)
@@ -57,13 +55,15 @@ class _World:
         return self.hosts.get(node.cloud, {}).get(name) or Host(name, node.az, None)
 
 
-def _ask(ledger: Ledger, used: Sequence[CloudRow], rows: Sequence[GroupRow], director: str) -> _World:
+def _ask_clouds(ledger: Ledger, used: Sequence[CloudRow], rows: Sequence[GroupRow], director: str) -> _World:
     world = _World()
     cids = {cloud.name: [g.cid for g in rows if g.cloud == cloud.name and g.cid] for cloud in used}
-    checks = ask(ledger, [(cloud, "check", {}) for cloud in used])
-    vms = ask(ledger, [(cloud, "vms", {"director": director}) for cloud in used])
-    views = ask(ledger, [(cloud, "groups", {"cids": cids[cloud.name]}) for cloud in used])
-    for cloud, check, seen, groups_seen in zip(used, checks, vms, views, strict=True):
+    questions: list[Question] = [(cloud, "check", {}) for cloud in used]
+    questions += [(cloud, "vms", {"director": director}) for cloud in used]
+    questions += [(cloud, "groups", {"cids": cids[cloud.name]}) for cloud in used]
+    answers, count = ask(ledger, questions), len(used)
+    parts = (answers[:count], answers[count : 2 * count], answers[2 * count :])
+    for cloud, check, seen, groups_seen in zip(used, *parts, strict=True):
         world.movers[cloud.name] = bool(check["capabilities"]["moves_members"])
         world.hosts[cloud.name] = {
             host["name"]: Host(host["name"], host["az"], host.get("rack"), _room(host, "free_cpu", "free_ram_mb"))
@@ -122,7 +122,7 @@ def _member(node: NodeRow, world: _World) -> Member:
 
 
 def _broken(group: GroupRow, view: Mapping[str, Any], moves_members: bool) -> dict[str, Any]:
-    """Wherever the nodes are now: nobody keeps them there in a group that is gone or promises something else."""
+    """A group that is gone or has another policy keeps no promise, wherever the nodes are now."""
     state, other = view.get("state"), bool(view) and view["policy"] != group.policy
     word = "drifted" if other and state != "missing" else str(state)
     advice = remedy(word, moves_members=moves_members, adopted=group.adopted, other_policy=other)

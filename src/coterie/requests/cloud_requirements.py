@@ -8,12 +8,13 @@ from typing import Any
 from coterie.cpi.contract import Mark
 from coterie.ledger.rows.groups import GroupRow
 from coterie.manifest import GroupWish
+from coterie.plan.groups import driver_options, instance_groups_by_server_group
 
 Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
 
 
 def known_groups(present: Iterable[GroupRow], wishes: Iterable[GroupWish], director: str) -> Known:
-    """The CID is known before the cloud has answered, so a group that is half made is not taken for somebody else's.
+    """The CID is known before the cloud has answered, so a half-made group of ours is not taken for a foreign one.
     Of several with one name, the one that is there and has the wished policy counts."""
     policies = {wish.server_group.name: wish.server_group.policy for wish in wishes if wish.server_group}
     worst_first = sorted(
@@ -51,19 +52,19 @@ def groups_seen(
 
 def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]]:
     """The server groups that the driver will be asked for, with the azs that their nodes go to."""
-    found: dict[str, dict[str, Any]] = {}
-    zones: dict[str, set[str]] = {}
-    guards: dict[str, set[str]] = {}
-    for wish in wishes:
-        group = wish.server_group
-        if group is None:
-            continue
-        zones.setdefault(group.name, set()).update(az.name for az in wish.azs if az.cloud == cloud)
-        options = {
-            **group.options,
-            **({"name": group.name} if group.named else {}),
-            **({"adopt": True} if group.adopt else {}),
-        }
-        found[group.name] = {"name": group.name, "policy": group.policy, "options": options}
-        guards.setdefault(group.name, set()).update(one.name for one in wish.security_groups)
-    return [{**one, "azs": sorted(zones[name]), "security_groups": sorted(guards[name])} for name, one in found.items()]
+    found = []
+    for (name, where), users in instance_groups_by_server_group(wishes).items():
+        group = users[-1].server_group
+        if where == cloud and group is not None:
+            azs = {az.name for user in users for az in user.azs if az.cloud == cloud}
+            security_groups = {one.name for user in users for one in user.security_groups}
+            found.append(
+                {
+                    "name": name,
+                    "policy": group.policy,
+                    "options": driver_options(group),
+                    "azs": sorted(azs),
+                    "security_groups": sorted(security_groups),
+                }
+            )
+    return found

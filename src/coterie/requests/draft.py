@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from coterie.cpi.contract import Capabilities
 from coterie.errors import Conflict, StalePlan
@@ -11,6 +12,7 @@ from coterie.ledger.rows import clouds, deployments, enrolled, groups, identity,
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import conductors
+from coterie.manifest import GroupWish
 from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
@@ -18,98 +20,103 @@ from coterie.requests.accept import PlanRows
 from coterie.requests.ask_clouds import ask
 from coterie.requests.cloud_requirements import groups_seen, known_groups, needs
 from coterie.requests.regroup import move_clouds
-from coterie.requests.request import PlanRequest, read
+from coterie.requests.request import PlanRequest, Wish, read
 
 Permit = Callable[[Tx], None]
 
 
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A plan and what it was made from, until it is accepted or thrown away."""
 
-    def __init__(self, ledger: Ledger, request: PlanRequest) -> None:
-        self._ledger = ledger
-        self._request = request
-        self._wish = read(ledger, request)
-        self._groups = self._wish.groups()
-        facts = self._ask()
-        self._wish.check({name: cloud.capabilities for name, cloud in facts.items()})
-        with ledger.read() as tx:
-            self._fingerprint = snapshot.fingerprint(tx, self._wish.name)
-            self.snapshot = snapshot.read(tx, self._wish.name, facts)
-        self.plan = self._make()
+    request: PlanRequest
+    wish: Wish
+    groups: Sequence[GroupWish]
+    fingerprint: tuple[object, ...]  # of the rows that the plan was made from
+    plan: Plan
 
-    def accept(self, kind: str, by: str | None, permit: Permit | None = None) -> int:
-        wish = self._wish
-        with self._ledger.write() as tx:
-            deployments.lock(tx, wish.name)
-            if permit is not None:
-                permit(tx)
-            if snapshot.fingerprint(tx, wish.name) != self._fingerprint:
-                raise StalePlan(f"deployment {wish.name} changed while it was planned", remedy="plan and confirm again")
-            director = identity.director(tx)
-            self._save(tx, self._set_config(tx))
-            rows = PlanRows(tx, self.plan, Ids(), director.name)
-            return rows.write("delete" if self._request.delete else kind, by)
 
-    def _set_config(self, tx: Tx) -> int:
-        """Only a config that came with the request is stored: the one in force may be newer than this draft."""
-        if self._request.cloud_config is None:
-            present = clouds.config(tx)
-            return present.id if present else 0
-        return store_config(tx, self._wish.config_text, self._wish.clouds)
-
-    def _save(self, tx: Tx, config_id: int) -> None:
-        wish = self._wish
-        if wish.deployment is None:
-            deployments.stop_resurrection(tx, wish.name)
-            return
-        resurrection = wish.deployment.value.resurrection
-        deployments.save(tx, wish.name, manifest=wish.manifest, config_id=config_id, resurrection=resurrection)
-        groups.set_instance_groups(tx, wish.name, [group.name for group in self._groups])
-
-    def _make(self) -> Plan:
-        request = self._request
-        if self._wish.deployment is None:
-            return plan_removal(self.snapshot, request.delete_disks)
+def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
+    """Read the request, ask the clouds, plan. Changes no cloud; the only rows it writes are dated facts."""
+    wish = read(ledger, request)
+    wanted = wish.groups()
+    facts = _ask_clouds(ledger, wish, wanted)
+    wish.check({name: cloud.capabilities for name, cloud in facts.items()})
+    with ledger.read() as tx:
+        fingerprint = snapshot.fingerprint(tx, wish.name)
+        seen = snapshot.read(tx, wish.name, facts)
+    if wish.deployment is None:
+        plan = plan_removal(seen, request.delete_disks)
+    else:
         options = Options(request.recreate, frozenset(request.nodes), request.delete_disks)
-        return make_plan(self.snapshot, self._groups, options)
+        plan = make_plan(seen, wanted, options)
+    return Draft(request, wish, wanted, fingerprint, plan)
 
-    def _ask(self) -> dict[str, CloudNow]:
-        configured_clouds = self._wish.clouds
-        with self._ledger.read() as tx:
-            present = groups.of_deployment(tx, self._wish.name)
-            used = {node.cloud for node in nodes.of_deployment(tx, self._wish.name)}
-            director = identity.director(tx).uuid
-        used |= {group.cloud for group in present} | {az.cloud for group in self._groups for az in group.azs}
-        lost = used - configured_clouds.keys()
-        if lost:
-            raise refused(
-                self._wish.name, [f"cloud {name} is in use but not in the cloud config" for name in sorted(lost)]
-            )
-        rows = [configured_clouds[name] for name in sorted(used)]
-        self._require_conductors(rows)
-        cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
-        known = known_groups(present, self._groups, director)
-        checks = ask(self._ledger, [(row, "check", needs(self._groups, row.name, known)) for row in rows])
-        views = ask(self._ledger, [(row, "groups", {"cids": cids[row.name]}) for row in rows])
-        return {
-            row.name: CloudNow(
-                row.name,
-                row.driver,
-                row.conductor_group,
-                Capabilities.of_wire(check["capabilities"]),
-                tuple(check["items"]),
-                *groups_seen(check["capabilities"], seen),
-            )
-            for row, check, seen in zip(rows, checks, views, strict=True)
-        }
 
-    def _require_conductors(self, rows: Sequence[CloudRow]) -> None:
-        """What nobody would run is refused before anything is written, even a question."""
-        with self._ledger.read() as tx:
-            fleet = conductors.living(tx)
-        for row in rows:
-            fleet.require(row.conductor_group, row.driver)
+def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit: Permit | None = None) -> int:
+    """The task that carries the plan out: all its rows in one transaction, or none."""
+    name = draft.wish.name
+    with ledger.write() as tx:
+        deployments.lock(tx, name)
+        if permit is not None:
+            permit(tx)
+        if snapshot.fingerprint(tx, name) != draft.fingerprint:
+            raise StalePlan(f"deployment {name} changed while it was planned", remedy="plan and confirm again")
+        director = identity.director(tx)
+        _save(tx, draft, _set_config(tx, draft))
+        rows = PlanRows(tx, draft.plan, Ids(), director.name)
+        return rows.write("delete" if draft.request.delete else kind, by)
+
+
+def _ask_clouds(ledger: Ledger, wish: Wish, wanted: Sequence[GroupWish]) -> dict[str, CloudNow]:
+    """All questions at once: what `check` says of the manifest's needs, and how our server groups are."""
+    configured_clouds = wish.clouds
+    with ledger.read() as tx:
+        present = groups.of_deployment(tx, wish.name)
+        used = {node.cloud for node in nodes.of_deployment(tx, wish.name)}
+        director = identity.director(tx).uuid
+        fleet = conductors.living(tx)
+    used |= {group.cloud for group in present} | {az.cloud for group in wanted for az in group.azs}
+    lost = used - configured_clouds.keys()
+    if lost:
+        raise refused(wish.name, [f"cloud {name} is in use but not in the cloud config" for name in sorted(lost)])
+    rows = [configured_clouds[name] for name in sorted(used)]
+    for row in rows:
+        fleet.require(row.conductor_group, row.driver)  # refuse before anything is written, even a question
+    cids = {row.name: [g.cid for g in present if g.cloud == row.name and g.cid] for row in rows}
+    known = known_groups(present, wanted, director)
+    checks = [(row, "check", needs(wanted, row.name, known)) for row in rows]
+    views = [(row, "groups", {"cids": cids[row.name]}) for row in rows]
+    answers = ask(ledger, [*checks, *views])
+    return {
+        row.name: CloudNow(
+            row.name,
+            row.driver,
+            row.conductor_group,
+            Capabilities.of_wire(check["capabilities"]),
+            tuple(check["items"]),
+            *groups_seen(check["capabilities"], seen),
+        )
+        for row, check, seen in zip(rows, answers[: len(rows)], answers[len(rows) :], strict=True)
+    }
+
+
+def _set_config(tx: Tx, draft: Draft) -> int:
+    """Only a config that came with the request is stored: the one in force may be newer than this draft."""
+    if draft.request.cloud_config is None:
+        present = clouds.config(tx)
+        return present.id if present else 0
+    return store_config(tx, draft.wish.config_text, draft.wish.clouds)
+
+
+def _save(tx: Tx, draft: Draft, config_id: int) -> None:
+    wish = draft.wish
+    if wish.deployment is None:
+        deployments.stop_resurrection(tx, wish.name)
+        return
+    resurrection = wish.deployment.value.resurrection
+    deployments.save(tx, wish.name, manifest=wish.manifest, config_id=config_id, resurrection=resurrection)
+    groups.set_instance_groups(tx, wish.name, [group.name for group in draft.groups])
 
 
 def store_config(tx: Tx, text: str, wanted: Mapping[str, CloudRow]) -> int:

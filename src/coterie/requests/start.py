@@ -14,13 +14,13 @@ from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewTask
 from coterie.manifest import load_cloud_config
 from coterie.plan.model import Plan
-from coterie.requests.draft import Draft, Permit, store_config
+from coterie.requests.draft import Permit, accept_draft, draft_plan, store_config
 from coterie.requests.request import PlanRequest, configured
 
 
 def plan(ledger: Ledger, request: PlanRequest) -> Plan:
-    """What would be done. Changes no cloud, no wish and no record; the only rows it writes are dated facts."""
-    return Draft(ledger, request).plan
+    """What would be done. Changes no cloud and no deployment; the only rows it writes are dated facts."""
+    return draft_plan(ledger, request).plan
 
 
 def deploy(
@@ -34,16 +34,16 @@ def deploy(
 ) -> int:
     """Accept a plan: the task that carries it out. `expect`: the plan that was confirmed; another one → StalePlan.
 
-    `permit` is asked inside the accepting transaction, with the deployment held: it raises, or notes whose it is.
+    `permit` runs inside the accepting transaction, with the deployment locked: it raises, or notes the owner.
     """
-    draft = Draft(ledger, request)
+    draft = draft_plan(ledger, request)
     if expect is not None and draft.plan.id != expect:
         raise StalePlan(
             f"plan {expect} is out of date",
             why=f"the same request now gives plan {draft.plan.id}",
             remedy="look at the new plan and confirm that one",
         )
-    return draft.accept(kind, by, permit)
+    return accept_draft(ledger, draft, kind, by, permit)
 
 
 def look(ledger: Ledger) -> int | None:

@@ -13,7 +13,7 @@ from coterie.ledger.rows import cleanups
 from coterie.ledger.store import Ledger
 from coterie.ledger.views.cleanups import finding_page, one
 from coterie.ledger.views.page import Page, Slice, when
-from coterie.requests.abandon import abandon as abandon_deployment
+from coterie.requests.operations import abandon as abandon_deployment
 from coterie.settings import Settings
 
 

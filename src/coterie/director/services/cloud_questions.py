@@ -6,7 +6,7 @@ from typing import Any
 
 from coterie.director.context import AppContext
 from coterie.errors import CoterieError, NotFound, Unreachable
-from coterie.group.remedy import remedy
+from coterie.group.audit import remedy
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import time

@@ -16,7 +16,7 @@ from coterie.ledger.visibility import is_limited
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.requests import regroup, settle_unknown, single_step, start, unenroll
+from coterie.requests import operations, regroup, settle_unknown, start
 from coterie.requests.audit import placement_audit
 from coterie.requests.draft import Permit
 from coterie.requests.enroll import Enrollment
@@ -103,19 +103,19 @@ def enroll(context: AppContext, body: Enrollment) -> str:
 
 
 def forget_node(context: AppContext, uuid: str) -> None:
-    unenroll.forget(context.ledger, uuid, caller.current().name)
+    operations.forget(context.ledger, uuid, caller.current().name)
 
 
 def destroy_node(context: AppContext, uuid: str) -> int:
-    return unenroll.destroy(context.ledger, uuid, caller.current().name)
+    return operations.destroy(context.ledger, uuid, caller.current().name)
 
 
 def repair_group(context: AppContext, intent: str) -> int:
-    return single_step.repair_group(context.ledger, intent, caller.current().name)
+    return operations.repair_group(context.ledger, intent, caller.current().name)
 
 
 def grant(context: AppContext, cloud: str, user: str, groups: bool) -> int:
-    return single_step.grant(context.ledger, cloud, user, groups, caller.current().name)
+    return operations.grant(context.ledger, cloud, user, groups, caller.current().name)
 
 
 def audit(context: AppContext, deployment: str | None) -> dict[str, Any]:

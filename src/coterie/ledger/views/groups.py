@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
-from coterie.group.remedy import remedy
+from coterie.group.audit import remedy
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import facts, instance_groups, nodes, server_group_users, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when

@@ -9,7 +9,7 @@ from coterie.cpi.contract import Capabilities
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.schema import InstanceGroup
 from coterie.manifest.server_groups import ServerGroupWish, server_groups
-from coterie.manifest.spread import spread
+from coterie.manifest.spread import even_shares
 from coterie.manifest.tree import Loc
 
 
@@ -29,7 +29,7 @@ def check_policies(pair: Pair, capabilities: Mapping[str, Capabilities], *, auto
 def _clouds(pair: Pair, group: InstanceGroup) -> Counter[str]:
     """Cloud → how many of the group's instances it gets."""
     found: Counter[str] = Counter()
-    for az, count in zip(group.azs, spread(group.instances, len(group.azs)), strict=True):
+    for az, count in zip(group.azs, even_shares(group.instances, len(group.azs)), strict=True):
         if az in pair.azs:
             found[pair.azs[az].cloud] += count
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.schema import InstanceGroup, Network
 from coterie.manifest.space import SubnetSpace
-from coterie.manifest.spread import spread
+from coterie.manifest.spread import even_shares
 from coterie.manifest.tree import Loc
 
 Subnets = frozenset[int]
@@ -40,7 +40,7 @@ def _shares(pair: Pair, group: InstanceGroup, network: Network) -> Iterator[tupl
     shares: dict[Subnets, int] = {}
     # Static addresses elsewhere decide the az of a node, so an even spread cannot be assumed then.
     if not any(attached.static_ips for attached in group.networks):
-        for az, count in zip(group.azs, spread(group.instances, len(group.azs)), strict=True):
+        for az, count in zip(group.azs, even_shares(group.instances, len(group.azs)), strict=True):
             where = _serving(subnets, [az])
             shares[where] = shares.get(where, 0) + count
     everywhere = _serving(subnets, group.azs)

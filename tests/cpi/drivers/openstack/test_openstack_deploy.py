@@ -20,7 +20,7 @@ from tests.cpi.drivers.openstack.place import (
 from tests.requests.site import group, manifest
 
 from coterie.requests import start
-from coterie.requests.abandon import abandon
+from coterie.requests.operations import abandon
 
 TOY = {"range": "127.21.0.0/16", "gateway": "127.21.0.1", "azs": ["z2"]}
 SPREAD = "persistent_disk: 1024, placement: {policy: anti-affinity}"

@@ -23,10 +23,10 @@ from coterie.errors import CoterieError
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events, nodes, server_groups
-from coterie.requests import single_step, start
+from coterie.requests import operations, start
 from coterie.requests.enroll import Enrollment, enroll
+from coterie.requests.operations import destroy
 from coterie.requests.resurrection import resurrect
-from coterie.requests.unenroll import destroy
 
 CONFIG = """
 clouds:
@@ -282,7 +282,7 @@ def test_a_group_removed_behind_our_back_is_noticed_refuses_vms_and_is_repaired(
     assert place.group().state == "missing"
     assert len(place.event_bodies("group.missing")) == 1
     vms = place.vms()
-    place.wait(single_step.repair_group(place.ledger, place.group().intent, "test"))
+    place.wait(operations.repair_group(place.ledger, place.group().intent, "test"))
     assert (place.group().state, place.drs(), place.vms()) == ("live", {"licensed": 2}, vms)
 
 
@@ -303,7 +303,7 @@ def test_what_changed_behind_our_back_is_reported_once_per_change_and_when_it_is
     assert len(place.event_bodies("group.drifted")) == 2
     assert "DRS is off" in place.event_bodies("group.drifted")[1]
     place.operator.switch_drs("z1", True)
-    place.wait(single_step.repair_group(place.ledger, place.group().intent, "test"))
+    place.wait(operations.repair_group(place.ledger, place.group().intent, "test"))
     assert (place.group().drift, set(place.operator.rules("z1"))) == (None, {rule})
     place.operator.rejoin(f"DC0_C0/{rule}", drop=[place.operator.machine(str(place.vms()["db/1"]))])
     place.look()
@@ -338,7 +338,7 @@ def test_a_vm_made_anew_into_a_missing_group_fails_with_the_remedy_and_leaves_no
     problem = place.nodes()["db/0"].problem or {}
     assert (problem["code"], "groups repair" in problem["remedy"]) == ("group_missing", True)
     assert shared().inventory() == before
-    place.wait(single_step.repair_group(place.ledger, place.group().intent, "test"))
+    place.wait(operations.repair_group(place.ledger, place.group().intent, "test"))
     place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
     assert place.drs() == {"licensed": 2}
 
@@ -398,7 +398,7 @@ def test_a_deployment_without_groups_asks_for_no_privilege_of_the_cluster(place:
 
 def test_rights_are_granted_by_a_task(place: Place) -> None:
     place.deploy(manifest(group("db", 1, azs="z1")))
-    place.wait(single_step.grant(place.ledger, "lab", "ops", True, "test"))
+    place.wait(operations.grant(place.ledger, "lab", "ops", True, "test"))
     assert any("coterie-groups" in line for line in place.event_bodies("cloud.granted"))
 
 

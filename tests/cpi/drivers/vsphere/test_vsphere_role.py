@@ -12,12 +12,12 @@ from tests.requests.site import group, manifest
 
 from coterie.conductor.process import Conductor
 from coterie.conductor.startup import connect
-from coterie.engine.retry import Retry
+from coterie.engine.runner import Retry
 from coterie.ledger.rows import clouds
-from coterie.requests import single_step
+from coterie.requests import operations
 from coterie.requests.ask_clouds import ask
 from coterie.requests.enroll import Enrollment, enroll
-from coterie.requests.unenroll import destroy
+from coterie.requests.operations import destroy
 from vsphere.test_vsphere_deploy import HOSTS, Place, placed
 
 
@@ -51,9 +51,9 @@ def test_groups_single_tasks_and_enrolled_machines(limited: Place) -> None:
     limited.operator.remove("DC0_C0/licensed")
     limited.look()
     assert limited.group().state == "missing"
-    limited.wait(single_step.repair_group(limited.ledger, limited.group().intent, "test"))
+    limited.wait(operations.repair_group(limited.ledger, limited.group().intent, "test"))
     assert (limited.group().state, limited.drs()) == ("live", {"licensed": 3})
-    limited.wait(single_step.grant(limited.ledger, "lab", "ops", True, "test"))
+    limited.wait(operations.grant(limited.ledger, "lab", "ops", True, "test"))
 
     theirs = limited.operator.create_vm("neighbour", "z1")
     uuid = enroll(limited.ledger, Enrollment("lab", theirs), "test")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 
-def spread(instances: int, azs: Sequence[str], placed: Mapping[int, str], fixed: Mapping[int, str]) -> list[str]:
+def choose_azs(instances: int, azs: Sequence[str], placed: Mapping[int, str], fixed: Mapping[int, str]) -> list[str]:
     """The az of every index. `placed`: where nodes are now; `fixed`: where a static address forces them to be."""
     counts = dict.fromkeys(azs, 0)
     chosen: dict[int, str] = {}
