@@ -36,7 +36,7 @@ class Bench:
         self._folder = folder
         self._numbers = itertools.count()
 
-    def record(self) -> None:
+    def record(self) -> Recording:
         """The whole scenario, undisturbed; the world of each phase's beginning is kept."""
         world = new_world(self._folder / "recording", self.server)
         with world.operator() as account:
@@ -54,6 +54,7 @@ class Bench:
             with world.ledger() as ledger:
                 book = read_book(ledger)
         world.destroy()
+        return self.recording
 
     @contextmanager
     def beginning(self, phase: str) -> Iterator[tuple[Start, World]]:

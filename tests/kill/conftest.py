@@ -9,6 +9,7 @@ import pytest
 from tests.kill.bench import Bench
 from tests.kill.matrix import Matrix
 from tests.kill.nursery import Nursery
+from tests.once import once_per_run
 
 _recorded: dict[str | None, Bench] = {}
 
@@ -29,7 +30,10 @@ def database(request: pytest.FixtureRequest) -> str | None:
 def bench(nursery: Nursery, database: str | None, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     if database not in _recorded:
         made = Bench(nursery, tmp_path_factory.mktemp("bench"), database)
-        made.record()
+        if database is None:
+            made.recording = once_per_run(tmp_path_factory, "recording", made.record)
+        else:  # each worker has a server of its own
+            made.record()
         _recorded[database] = made
     return _recorded[database]
 
