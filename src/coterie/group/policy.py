@@ -22,7 +22,7 @@ def hosts_needed(policy: str | None, members: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    holds: bool | None  # None: nobody can say
+    holds: bool | None  # None: unknown
     why: str
 
 

@@ -36,7 +36,7 @@ def staying(snapshot: Snapshot) -> list[str]:
 
 
 def left_aside(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
-    """A node that comes back after a scale-down begins with an empty disk, which surprises who does not know it."""
+    """A node that comes back after a scale-down begins with an empty disk, which may surprise."""
     new = {
         c.subject for c in changes if c.action == "create" and isinstance(c.details, NodeChange) and c.details.spec.disk
     }

@@ -1,4 +1,4 @@
-"""Nodes in a plan: who is created, recreated (and why), changed in place, removed."""
+"""Nodes in a plan: which are created, recreated (and why), changed in place, removed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Which of the server groups that are there is the wished one. After a change that was carried out in part there may be
-several of one name: whoever is in the right one already need not move."""
+several of one name: a node that is in the right one already need not move."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def stages(plan: Plan) -> list[Stage]:
     for rollout in plan.rollouts:
         name = rollout.instance_group
         line.add(f"disks of {name}", disks[name], nodes_ended, rollout.max_in_flight)
-    # Nobody is removed while what was to come in its place has failed: the next deploy does it.
+    # No node is removed after what was to replace it has failed: the next deploy does it.
     line.add("removals", _of(plan, "node", "delete"), line.needs("done"))
     line.add("group removals", _of(plan, "group", "delete", "leave"), line.needs("ended"))
     line.add("disk removals", _of(plan, "disk", "delete"), line.needs("ended"))

@@ -1,5 +1,5 @@
 """Changes of one cloud: each is a new cloud config, with one line of the text changed or added. Stores nothing itself:
-a config has one way into the ledger, whoever wrote it."""
+a config has one way into the ledger."""
 
 from __future__ import annotations
 

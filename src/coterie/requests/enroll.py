@@ -1,4 +1,4 @@
-"""Takes existing machines under management, if somebody serves their group and no Director has its mark on them."""
+"""Takes existing machines under management, if a conductor serves their group and no Director has marked them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _refuse_absent_or_marked(wish: Enrollment, seen: dict[str, Any], director: s
     who = "this Director" if seen["owner"] == director else f"the Director {seen['owner']}"
     raise Conflict(
         f"VM {wish.cid} carries the mark of {who}",
-        why="who made a machine may also clean it up; an enrolled one must be safe from that",
+        why="the Director that made a machine may also clean it up; an enrolled one must be safe from that",
         remedy="leave it to the Director that made it, or remove its mark in the cloud first",
     )
 

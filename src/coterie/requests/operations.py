@@ -54,7 +54,7 @@ def _cloud(tx: Tx, cloud: str) -> CloudRow:
 
 
 def forget(ledger: Ledger, uuid: str, by: str | None) -> None:
-    """The machine stays as it is, and is nobody's business here any more."""
+    """The machine stays as it is; only the node is forgotten."""
     with ledger.write() as tx:
         node = _free(tx, uuid)
         writes.execute(tx, *nodes.forget(uuid))

@@ -1,4 +1,4 @@
-"""Moves nodes and clouds to another conductor group, and the steps that wait; refused where nobody would serve."""
+"""Moves nodes and clouds to another conductor group, and the steps that wait; refused where no conductor serves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An object of which nobody knows whether the cloud holds it: what a person found is checked and written down."""
+"""An object that may or may not be in its cloud: what a person found is checked and recorded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def settle(ledger: Ledger, intent: str, cid: str | None) -> None:
         if row.state not in ("unknown", "intended"):
             raise Conflict(f"object {intent} is {row.state}, so there is nothing to settle")
         if cid is not None:
-            _refuse_another_s(tx, row, cid)
+            _refuse_used(tx, row, cid)
         change = objects.record_gone(intent, tombstone=True) if cid is None else objects.record_created(intent, cid)
         writes.execute(tx, change)
 
@@ -43,8 +43,8 @@ def _refuse_unmarked(ledger: Ledger, intent: str, cid: str) -> None:
         )
 
 
-def _refuse_another_s(tx: Tx, row: ObjectRow, cid: str) -> None:
-    """What is settled is deleted one day: it must be nobody else's."""
+def _refuse_used(tx: Tx, row: ObjectRow, cid: str) -> None:
+    """What is settled is deleted one day: it must not belong to another node or object."""
     user = enrolled.user_of(tx, row.cloud, cid) if row.kind == "vm" else objects.holder_of(tx, row.cloud, row.kind, cid)
     if user is not None:
         raise Conflict(
