@@ -18,7 +18,9 @@ class Cloud(Part):
 
     name: Name = Field(description="The name of the cloud.", examples=["lab"])
     driver: Name = Field(
-        description="The driver: `sandbox`, `exec`, or one that an installed package brings.", examples=["sandbox"]
+        description="The driver. Built in: `sandbox`, `exec`, `cloudstack`, `openstack`, `vsphere`; an installed "
+        "package may bring others.",
+        examples=["sandbox"],
     )
     properties: Properties = Field(
         default_factory=dict,
