@@ -80,13 +80,13 @@ class NotFound(CoterieError):
 
 
 class Unauthenticated(CoterieError):
-    """Nobody knows who asks."""
+    """The caller is not known."""
 
     code, status, exit_code = "unauthenticated", 401, 8
 
 
 class Forbidden(CoterieError):
-    """We know who asks, and they may not."""
+    """The caller is known, and lacks the permission."""
 
     code, status, exit_code = "forbidden", 403, 4
 
@@ -98,7 +98,7 @@ class TooManyAttempts(CoterieError):
 
 
 class Conflict(CoterieError):
-    """Somebody else changed it, or is changing it now."""
+    """Another request changed it, or is changing it now."""
 
     code, status, exit_code = "conflict", 409, 6
 

@@ -36,7 +36,7 @@ def release(shop: Shop) -> None:
 
 def hanging(shop: Shop) -> bool:
     """A used-up hang stays listed until its call goes on."""
-    return any(fault.times == 0 for fault in faults.listed(shop.account.datacenter.store))
+    return any(fault.times == 0 for fault in faults.list_faults(shop.account.datacenter.store))
 
 
 def test_the_socket_is_for_its_user_only_and_goes_with_the_core(shop: Shop) -> None:

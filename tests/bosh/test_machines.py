@@ -123,7 +123,7 @@ def test_a_machine_that_comes_after_its_lease_was_taken_over_is_removed(shop: Sh
     faults.add(store, "create_vm", "hang", times=1)
     late = shop.start(shop.vm_request("agent-1", stemcell))
     give_up = time.monotonic() + PATIENCE_S
-    while not any(fault.times == 0 for fault in faults.listed(store)):
+    while not any(fault.times == 0 for fault in faults.list_faults(store)):
         assert time.monotonic() < give_up
         time.sleep(0.02)
     with shop.ledger() as ledger, ledger.write() as tx:

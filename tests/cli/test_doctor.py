@@ -8,7 +8,7 @@ from typing import Any
 
 from coterie.cli.link import examine
 from coterie.cli.link.api import Answer
-from coterie.cli.link.bundle import bundle, unserved, waiting
+from coterie.cli.link.examine import bundle, unserved_groups, waiting_tasks
 from coterie.errors import Unreachable
 from tests.cli.conftest import CLOUD, Machine
 
@@ -50,7 +50,7 @@ def test_what_fails_is_told_beside_the_rest() -> None:
     found = bundle(Broken())  # type: ignore[arg-type]  # the three methods that are used
     assert found["info"] == {"version": "1"}
     assert found["conductors"]["error"]["what"] == "the ledger does not answer"
-    assert (unserved(found), waiting(found)) == ([], [])
+    assert (unserved_groups(found), waiting_tasks(found)) == ([], [])
     json.dumps(found)
 
 
@@ -69,7 +69,7 @@ class Ailing:
 
 
 def test_a_group_in_trouble_is_told_with_the_remedy_that_works_for_it() -> None:
-    (found,) = [one for one in examine._asked(Ailing()) if one["what"] == "server groups"]  # type: ignore[arg-type] # so much of it is used
+    (found,) = [one for one in examine._state_findings(Ailing()) if one["what"] == "server groups"]  # type: ignore[arg-type] # so much of it is used
     assert found["detail"] == "missing in their clouds: data, logs; not as made: web"
     assert found["remedy"] == "deploy again; repair web"
 
@@ -78,8 +78,8 @@ def test_orphans_and_waits_are_found() -> None:
     groups = [{"name": "rack1", "orphans": 3}, {"name": "", "orphans": 0}]
     running = [{"id": 7, "waiting": ["3 ready: no live conductor in group 'rack1' for driver sandbox"]}]
     found = {"groups": groups, "running": running}
-    assert unserved(found) == ["rack1: 3 nodes"]
-    assert waiting(found) == ["task 7: 3 ready: no live conductor in group 'rack1' for driver sandbox"]
+    assert unserved_groups(found) == ["rack1: 3 nodes"]
+    assert waiting_tasks(found) == ["task 7: 3 ready: no live conductor in group 'rack1' for driver sandbox"]
 
 
 def test_a_ledger_that_no_command_can_use_is_found(machine: Machine) -> None:

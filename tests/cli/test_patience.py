@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coterie.cli.link.api import Api
-from coterie.cli.link.problems import Told
+from coterie.cli.link.problems import ApiProblem
 from coterie.cli.link.route import TcpRoute
 from coterie.cli.link.stream import follow
 
@@ -57,7 +57,7 @@ def test_a_stream_is_taken_up_again_when_the_database_is_back(director: Callable
 
 def test_a_read_is_repeated_and_then_told(director: Callable[[Answers], Api]) -> None:
     assert director([(503, AWAY), (200, {"id": 1})]).get("/v1/tasks/1") == {"id": 1}
-    with pytest.raises(Told, match="the ledger does not answer"):
+    with pytest.raises(ApiProblem, match="the ledger does not answer"):
         director([(503, AWAY)] * 4).get("/v1/tasks/1")
 
 
@@ -65,5 +65,5 @@ def test_a_read_is_repeated_and_then_told(director: Callable[[Answers], Api]) ->
 def test_a_refusal_is_final(director: Callable[[Answers], Api], status: int) -> None:
     refusal = (status, {"code": "x", "what": "no"})
     for ask in (lambda api: api.get("/v1/x"), lambda api: list(follow(api, "/v1/x"))):
-        with pytest.raises(Told, match="no"):
+        with pytest.raises(ApiProblem, match="no"):
             ask(director([refusal]))

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.link.api import SPEAKS
+from coterie.cli.link.api import VERSION_HEADER
 from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
 from tests.peers.postgres import Server
@@ -122,7 +122,7 @@ class Cluster:
 
     def send(self, method: str, path: str, body: Any = None, director: int = 0) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **SPEAKS}
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **VERSION_HEADER}
         url = f"http://127.0.0.1:{self._ports[director]}{path}"
         with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=90) as answer:
             return json.loads(answer.read())

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from coterie.cli.link.api import SPEAKS
+from coterie.cli.link.api import VERSION_HEADER
 from coterie.director.app import build
 from coterie.director.context import AppContext
 from coterie.director.middleware.api_version import HEADER, NEWEST, OLDEST
@@ -111,7 +111,7 @@ def test_older_api_versions_cannot_set_it(furnished: Client, method: str, path: 
 
 
 def test_the_command_line_sends_a_supported_api_version(client: Client) -> None:
-    (spoken,) = SPEAKS.values()
+    (spoken,) = VERSION_HEADER.values()
     client.speaks = spoken
     assert client.get("/v1/info").status == 200
     assert json.loads(client.get("/openapi.json").body)["paths"]["/v1/nodes"]["get"]["parameters"]

@@ -49,7 +49,7 @@ def bend(world: World, bends: Iterable[Bend]) -> None:
 def unused(world: World) -> list[str]:
     """Faults that bent nothing, or less than they should have."""
     with world.operator() as account:
-        return [f"{left.method} {left.mode}" for left in faults.listed(account.datacenter.store)]
+        return [f"{left.method} {left.mode}" for left in faults.list_faults(account.datacenter.store)]
 
 
 def methods_of(bench: Bench, phase: str) -> list[str]:

@@ -89,16 +89,16 @@ def test_netmask() -> None:
 
 
 def test_an_address_list_keeps_the_order_written() -> None:
-    listed = AddressList.of(["10.0.0.5", "10.0.0.1 - 10.0.0.3", "2001:db8::/127"])
-    assert list(listed) == ["10.0.0.5", "10.0.0.1", "10.0.0.2", "10.0.0.3", "2001:db8::", "2001:db8::1"]
-    assert listed[-1] == "2001:db8::1"
-    assert listed[1:3] == ["10.0.0.1", "10.0.0.2"]
-    assert len(listed) == 6
+    list_words = AddressList.of(["10.0.0.5", "10.0.0.1 - 10.0.0.3", "2001:db8::/127"])
+    assert list(list_words) == ["10.0.0.5", "10.0.0.1", "10.0.0.2", "10.0.0.3", "2001:db8::", "2001:db8::1"]
+    assert list_words[-1] == "2001:db8::1"
+    assert list_words[1:3] == ["10.0.0.1", "10.0.0.2"]
+    assert len(list_words) == 6
     with pytest.raises(IndexError):
-        listed[6]
+        list_words[6]
 
 
 def test_an_address_list_never_expands() -> None:
-    listed = AddressList.of(["10.0.0.1", "::/1"])
-    assert listed.total == 2**127 + 1
-    assert listed[2**126] == text_of(number("::") + 2**126 - 1)
+    list_words = AddressList.of(["10.0.0.1", "::/1"])
+    assert list_words.total == 2**127 + 1
+    assert list_words[2**126] == text_of(number("::") + 2**126 - 1)

@@ -8,7 +8,7 @@ import pytest
 
 from coterie.errors import NotFound, Refused
 from coterie.manifest import load_cloud_config
-from coterie.manifest.amend import added, regrouped
+from coterie.manifest.amend import add_cloud, set_conductor_group
 
 BLOCK = """\
 # our clouds
@@ -40,26 +40,26 @@ def groups(text: str) -> dict[str, str]:
 @pytest.mark.parametrize("cloud", ["lab", "hall"])
 def test_a_group_is_set_in_place(text: str, cloud: str) -> None:
     before = groups(text)
-    changed = regrouped(text, cloud, "rack-9")
+    changed = set_conductor_group(text, cloud, "rack-9")
     assert groups(changed) == {**before, cloud: "rack-9"}
-    assert groups(regrouped(changed, cloud, "")) == {**before, cloud: ""}
+    assert groups(set_conductor_group(changed, cloud, "")) == {**before, cloud: ""}
 
 
 def test_comments_stay() -> None:
-    changed = regrouped(BLOCK, "hall", "rack2")
+    changed = set_conductor_group(BLOCK, "hall", "rack2")
     assert changed == BLOCK.replace("rack1", '"rack2"')
 
 
 @pytest.mark.parametrize("text", [BLOCK, FLOW, JSON])
 def test_a_cloud_is_added(text: str) -> None:
     new = {"name": "new", "driver": "sandbox", "conductor_group": "r", "properties": {"settle_s": 1}}
-    changed = added(text, new)
+    changed = add_cloud(text, new)
     assert groups(changed) == {"new": "r", **groups(text)}
     assert len(changed) > len(text)
 
 
 def test_what_cannot_be_changed_safely_is_refused() -> None:
     with pytest.raises(NotFound):
-        regrouped(BLOCK, "nowhere", "x")
+        set_conductor_group(BLOCK, "nowhere", "x")
     with pytest.raises(Refused, match="cannot be changed in place"):
-        regrouped(ANCHORED, "lab", "x")
+        set_conductor_group(ANCHORED, "lab", "x")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from coterie.cpi.contract import POLICIES, Capabilities
-from coterie.manifest import CloudConfig, GroupWish, load_both, resolve
-from coterie.manifest.spread import even_shares
+from coterie.manifest import CloudConfig, InstanceGroupSpec, load_both, resolve
+from coterie.manifest.space import even_shares
 from coterie.sandbox.layout import read_layout
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -20,7 +20,7 @@ PAIRS = [
 ]
 
 
-def load(deployment: str, config: str) -> tuple[list[GroupWish], CloudConfig]:
+def load(deployment: str, config: str) -> tuple[list[InstanceGroupSpec], CloudConfig]:
     texts = [(EXAMPLES / name).read_text(encoding="utf-8") for name in (deployment, config)]
     can = Capabilities("sandbox", policies=frozenset(POLICIES))
     clouds = {"lab": can, "east": can, "west": can}

@@ -73,7 +73,7 @@ def test_twice_the_document_is_twice_the_work(document: Callable[[int], str], mo
     """Parsing is left out, because it outweighs all the rest and would hide how that grows."""
     texts = [document(n) for n in (200, 400)]
     known = {text: read(text) for text in (*texts, ROOMY)}
-    monkeypatch.setattr("coterie.manifest.draft.read", known.__getitem__)
+    monkeypatch.setattr("coterie.manifest.load.read", known.__getitem__)
     load_both_quietly(texts[0])  # what is made once and kept does not count
     small, large = (calls(partial(load_both_quietly, text)) for text in texts)
     assert large < 2.15 * small

@@ -8,13 +8,13 @@ import pytest
 
 from coterie.cpi.contract import SecurityGroup
 from coterie.errors import InvalidDocument
-from coterie.manifest import GroupWish, load_both, load_deployment, resolve
+from coterie.manifest import InstanceGroupSpec, load_both, load_deployment, resolve
 from coterie.manifest.resolve import in_flight
-from coterie.manifest.spread import even_shares
+from coterie.manifest.space import even_shares
 from tests.manifest.documents import CONFIG, DEPLOYMENT, edited
 
 
-def wishes(deployment: str = DEPLOYMENT, config: str = CONFIG, **options: Any) -> dict[str, GroupWish]:
+def wishes(deployment: str = DEPLOYMENT, config: str = CONFIG, **options: Any) -> dict[str, InstanceGroupSpec]:
     wanted, offered = load_both((deployment, "kafka.yml"), (config, "cloud.yml"))
     return {wish.name: wish for wish in resolve(wanted.value, offered.value, **options)}
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from coterie.errors import Refused
-from coterie.manifest import GroupWish
+from coterie.manifest import InstanceGroupSpec
 from coterie.plan.model import Change, NodeChange, NodeNow
 from coterie.plan.stages import Stage, stages
 from tests.plan.world import World, cloud, group, manifest, wishes
@@ -119,7 +119,7 @@ def _already_right(world: World, change: Change, text: str) -> bool:
     )
 
 
-def _in_the_wished_group(world: World, node: NodeNow, of: GroupWish) -> bool:
+def _in_the_wished_group(world: World, node: NodeNow, of: InstanceGroupSpec) -> bool:
     present, wished = world.groups.get(node.server_group or ""), of.server_group
     if present is None or wished is None:
         return present is None and wished is None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coterie.cpi.contract import POLICIES, Capabilities
-from coterie.manifest import GroupWish, load_both, resolve
+from coterie.manifest import InstanceGroupSpec, load_both, resolve
 from coterie.plan.model import (
     Change,
     CloudNow,
@@ -62,7 +62,7 @@ def group(name: str, instances: int, azs: str = "z1, z2", more: str = "", stemce
     return text + (f", {more}" if more else "")
 
 
-def wishes(text: str) -> list[GroupWish]:
+def wishes(text: str) -> list[InstanceGroupSpec]:
     deployment, config = load_both((text, "m.yml"), (CONFIG, "c.yml"))
     return resolve(deployment.value, config.value)
 

@@ -91,9 +91,9 @@ def test_faults_are_set_listed_and_cleared(world: World, command: Command) -> No
     assert command("fault", "add", "*", "latency", "--ms", "5", "--match", "broker") == 0
     assert [fault["match"] for fault in command.json("fault", "list")] == [None, "broker"]
     assert command("fault", "clear", str(made["id"])) == 0
-    assert [fault.mode for fault in faults.listed(world.store)] == ["latency"]
+    assert [fault.mode for fault in faults.list_faults(world.store)] == ["latency"]
     assert command("fault", "clear") == 0
-    assert faults.listed(world.store) == []
+    assert faults.list_faults(world.store) == []
     assert command("fault", "add", "create_wm", "error") == 2
     assert "create_vm" in command.err
     assert command("fault", "add", "create_vm", "explode") == 2

@@ -43,7 +43,7 @@ def test_error_does_nothing_and_is_over_after_its_times(world: World) -> None:
         assert caught.value.retryable
     assert present(world) == []
     disk(world)
-    assert faults.listed(world.store) == []
+    assert faults.list_faults(world.store) == []
 
 
 @pytest.mark.parametrize("code", INJECTABLE)
@@ -175,7 +175,7 @@ def test_a_hang_lasts_until_its_time_is_over(world: World) -> None:
     faults.add(world.store, "create_disk", "hang", ms=1000, times=1)
     disk(world)
     assert sum(world.clock.slept) == pytest.approx(1.0, abs=0.05)
-    assert faults.listed(world.store) == []
+    assert faults.list_faults(world.store) == []
 
 
 def test_a_hang_lasts_until_another_releases_it(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_hang_lasts_until_another_releases_it(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=create)
     thread.start()
-    while not any(fault.times == 0 for fault in faults.listed(datacenter.store)):
+    while not any(fault.times == 0 for fault in faults.list_faults(datacenter.store)):
         pass
     disks.create_disk(account, name="free", size_mb=1)
     assert not done.is_set()

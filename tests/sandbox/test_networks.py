@@ -6,13 +6,13 @@ import pytest
 
 from coterie.sandbox import networks, vms
 from coterie.sandbox.errors import AddressTaken, BadRequest, InUse, NoSuch
-from coterie.sandbox.nics import NicWish
+from coterie.sandbox.nics import NicRequest
 
 from .world import World
 
 
-def wish(network: str = "default", ip: str | None = None, label: str = "a", card: str = "a") -> NicWish:
-    return NicWish(label, network, ip, card)
+def wish(network: str = "default", ip: str | None = None, label: str = "a", card: str = "a") -> NicRequest:
+    return NicRequest(label, network, ip, card)
 
 
 def test_an_address_has_one_holder_and_the_refusal_names_it(world: World) -> None:
@@ -54,10 +54,10 @@ def test_ipv6_is_spoken(world: World) -> None:
 
 def test_one_card_may_have_two_addresses_and_a_vip_has_none(world: World) -> None:
     wishes = [
-        NicWish("four", "default", "10.0.0.5", "card"),
-        NicWish("six", "default", "fd00::5", "card"),
-        NicWish("other", "default", "10.0.0.6", "other"),
-        NicWish("vip", "default", "10.0.0.7", ""),
+        NicRequest("four", "default", "10.0.0.5", "card"),
+        NicRequest("six", "default", "fd00::5", "card"),
+        NicRequest("other", "default", "10.0.0.6", "other"),
+        NicRequest("vip", "default", "10.0.0.7", ""),
     ]
     macs = {nic.label: nic.mac for nic in world.boot(nics=wishes).nics}
     assert macs["four"] == macs["six"] != macs["other"]

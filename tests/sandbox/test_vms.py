@@ -8,7 +8,7 @@ from coterie.sandbox import disks, vms
 from coterie.sandbox.errors import BadRequest, NoHost, NoSuch, Unavailable
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.hosts import list_hosts
-from coterie.sandbox.nics import NicWish
+from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.quotas import get_quotas
 from coterie.sandbox.reshape import kill_vm, set_host
 from coterie.sandbox.server_groups import create_server_group, get_server_group
@@ -16,7 +16,7 @@ from coterie.sandbox.vm_shape import get_user_data, get_vm, list_vms
 
 from .world import World
 
-NIC = NicWish("default", "default", "10.0.0.7", "default")
+NIC = NicRequest("default", "default", "10.0.0.7", "default")
 
 
 def test_a_vm_runs_on_a_host_and_takes_its_share(world: World) -> None:

@@ -1,1 +1,1 @@
-"""The command line: one verb per file. It speaks only the HTTP API, and imports what a verb needs when it is used."""
+"""The command line: one verb per file. It uses only the HTTP API, and imports what a verb needs when it is used."""

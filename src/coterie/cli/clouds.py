@@ -10,10 +10,9 @@ from coterie.cli.frame.documents import read
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields, table
+from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
-from coterie.cli.watch.task import started
+from coterie.cli.watch.task import watch_or_leave
 
 
 @noun("clouds")
@@ -31,9 +30,9 @@ def clouds(session: Session) -> None:
 @click.argument("file")
 def set_config(session: Session, file: str) -> None:
     """Set the cloud config from FILE ("-": standard input)."""
-    from coterie.cli.link.sealing import sealed
+    from coterie.cli.link.sealing import seal_if_remote
 
-    body = {"text": sealed(session.api, read(file), file), "file": file}
+    body = {"text": seal_if_remote(session.api, read(file), file), "file": file}
     stored = session.api.send("PUT", "/v1/cloud-config", body=body).body
     if session.json:
         session.data(as_json(stored))
@@ -61,8 +60,8 @@ def config(session: Session) -> None:
 @clouds.verb("show")
 @click.argument("name")
 def show(session: Session, name: str) -> None:
-    """One cloud: its properties, what its driver can do, what it last said about itself."""
-    _shown(session, session.api.get(f"/v1/clouds/{part(name)}"))
+    """One cloud: its properties, what its driver can do, its latest facts."""
+    _show_cloud(session, session.api.get(f"/v1/clouds/{part(name)}"))
 
 
 @clouds.verb("check")
@@ -81,12 +80,12 @@ def check(session: Session, name: str | None) -> int:
 
 @clouds.verb("seal")
 @click.argument("file")
-@click.option("--key", "told", multiple=True, metavar="GROUP=PUBLIC", help="Seal to this key, and ask no Director.")
-def seal(session: Session, file: str, told: tuple[str, ...]) -> None:
+@click.option("--key", "keys", multiple=True, metavar="GROUP=PUBLIC", help="Seal to this key, without a Director.")
+def seal(session: Session, file: str, keys: tuple[str, ...]) -> None:
     """Print the cloud config in FILE with its clouds' properties sealed: it may be kept where others read it."""
-    from coterie.cli.link.sealing import published, seal_for, trusted
+    from coterie.cli.link.sealing import parse_keys, published_keys, seal_for
 
-    session.data(seal_for(trusted(told) if told else published(session.api), read(file), file))
+    session.data(seal_for(parse_keys(keys) if keys else published_keys(session.api), read(file), file))
 
 
 @clouds.verb("reseal")
@@ -113,15 +112,15 @@ def _properties(cloud: dict[str, Any]) -> list[tuple[str, Any]]:
 
 @clouds.verb("grant")
 @click.argument("name")
-@click.option("--user", required=True, metavar="USER", help="Who gets the rights, as the cloud calls them.")
+@click.option("--user", required=True, metavar="USER", help="The user that gets the rights, by its name in the cloud.")
 @click.option("--groups/--no-groups", default=True, help="Those for server groups too (default).")
 def grant(session: Session, name: str, user: str, groups: bool) -> int:
     """Make or renew the role that cloud NAME's driver needs, and give it to USER; with the configured credentials."""
     body = {"user": user, "groups": groups}
-    return started(session, session.api.start("POST", f"/v1/clouds/{part(name)}/grant", body))
+    return watch_or_leave(session, session.api.start("POST", f"/v1/clouds/{part(name)}/grant", body))
 
 
-def _shown(session: Session, cloud: dict[str, Any]) -> None:
+def _show_cloud(session: Session, cloud: dict[str, Any]) -> None:
     if session.json:
         session.data(as_json(cloud))
         return

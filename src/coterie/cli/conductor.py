@@ -21,9 +21,9 @@ from coterie.settings import load
 @click.option("--weight", type=float, metavar="W", help="Share of the work, beside the others of its group.")
 @click.option("--listen", "conductor_listen", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics there.")
 @click.option("--lease", type=float, metavar="S", help="Seconds of silence after which others take over.")
-def conductor(session: Session, **told: Any) -> None:
+def conductor(session: Session, **options: Any) -> None:
     """Run the work of one group until a signal ends it; what is running then is finished or handed back."""
-    settings = load(told)
+    settings = load(options)
     if settings["database"] is None:
         raise UsageError(
             "a conductor needs the database of its Director", remedy="give --database URL, or set COTERIE_DATABASE"

@@ -1,4 +1,4 @@
-"""`coterie conductors`: who runs the work."""
+"""`coterie conductors`: the processes that run the work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.keys import keys
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
 
 

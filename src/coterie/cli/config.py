@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 
 
 @noun("config")

@@ -1,14 +1,14 @@
-"""`coterie delete`: delete a deployment; its disks are kept unless told otherwise."""
+"""`coterie delete`: delete a deployment; its disks are kept unless --delete-disks is given."""
 
 from __future__ import annotations
 
 import click
 
+from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
 from coterie.cli.link.api import part
-from coterie.cli.plans import wish
-from coterie.cli.watch.task import started
+from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
 
 
@@ -25,21 +25,21 @@ def delete(session: Session, name: str, delete_disks: bool, dry_run: bool, aband
     """Delete the deployment NAME: its VMs, then its server groups. Persistent disks are kept."""
     if abandon:
         return _abandon(session, name, delete_disks or dry_run)
-    wished = {"deployment": name, "delete": True, "delete_disks": delete_disks}
-    plan = wish.ask(session, wished, detail=True)
+    request = {"deployment": name, "delete": True, "delete_disks": delete_disks}
+    plan = plan_request.request_plan(session, request, detail=True)
     if dry_run or not (session.json or session.quiet):
-        wish.show(session, plan)
+        plan_request.show(session, plan)
     if dry_run:
         return 0
     session.confirm(f"Delete deployment {name}{' and its disks' if delete_disks else ''}?")
     task = session.api.start("DELETE", f"/v1/deployments/{part(name)}", delete_disks=delete_disks, plan=plan["id"])
-    return started(session, task)
+    return watch_or_leave(session, task)
 
 
 def _abandon(session: Session, name: str, more: bool) -> int:
     if more:
         raise UsageError("--abandon goes with no other option", remedy="the disks are left to `coterie cleanup` too")
-    session.confirm(f"Give deployment {name} up without calling its clouds?")
+    session.confirm(f"Abandon deployment {name} without calling its clouds?")
     session.api.send("POST", f"/v1/deployments/{part(name)}/abandon")
-    session.say(f"{name} is given up; see what it left: coterie cleanup")
+    session.say(f"{name} is abandoned; see what it left: coterie cleanup")
     return 0

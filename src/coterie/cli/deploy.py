@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
+from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
 from coterie.cli.link.api import part
-from coterie.cli.plans import file, wish
-from coterie.cli.watch.task import started
+from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
 
 
@@ -34,23 +34,23 @@ def deploy(
     dry_run: bool,
     detail: bool,
 ) -> int:
-    """Make a deployment be as MANIFEST says ("-": standard input).
+    """Create or change a deployment as described in MANIFEST ("-": standard input).
 
-    Shows the plan and asks. Without a terminal a plan that destroys nothing is done at once; one that does needs
-    --yes. Ctrl-C leaves the task running: follow it again with `coterie tasks watch`.
+    Shows the plan and asks for confirmation. Without a terminal a plan that destroys nothing starts at once; any other
+    needs --yes. Ctrl-C leaves the task running: follow it again with `coterie tasks watch`.
     """
-    wished, plan = _planned(session, manifest, cloud_config, plan_file, recreate, nodes, detail)
+    request, plan = _request_plan(session, manifest, cloud_config, plan_file, recreate, nodes, detail)
     if dry_run or not (session.json or session.quiet):
-        wish.show(session, plan)
+        plan_request.show(session, plan)
     if dry_run:
         return 0
-    wish.agree(session, plan)
-    body = {**wished, "plan": plan["id"], **({"team": team} if team else {})}
+    plan_request.agree(session, plan)
+    body = {**request, "plan": plan["id"], **({"team": team} if team else {})}
     task = session.api.start("PUT", f"/v1/deployments/{part(plan['deployment'])}", body)
-    return started(session, task)
+    return watch_or_leave(session, task)
 
 
-def _planned(
+def _request_plan(
     session: Session,
     manifest: str | None,
     cloud_config: str | None,
@@ -60,10 +60,12 @@ def _planned(
     detail: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     if plan_file and (manifest or cloud_config or recreate or nodes):
-        raise UsageError("a saved plan says it all", remedy="give either MANIFEST and its options, or --plan FILE")
+        raise UsageError(
+            "a saved plan takes no other options", remedy="give either MANIFEST and its options, or --plan FILE"
+        )
     if plan_file:
-        return file.load(plan_file)
+        return plan_request.load(plan_file)
     if manifest is None:
         raise UsageError("which manifest?", remedy="coterie deploy MANIFEST, or coterie deploy --plan FILE")
-    wished = wish.deploy_wish(session, manifest, cloud_config, recreate, nodes)
-    return wished, wish.ask(session, wished, detail=detail)
+    request = plan_request.deploy_request(session, manifest, cloud_config, recreate, nodes)
+    return request, plan_request.request_plan(session, request, detail=detail)

@@ -7,8 +7,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
 from coterie.errors import UsageError
 
@@ -48,7 +47,7 @@ def manifest(session: Session, name: str) -> None:
 @deployments.verb("set")
 @click.argument("name")
 @click.option("--team", metavar="NAME", help="Give it to this team.")
-@click.option("--no-team", is_flag=True, help="Nobody's: seen only by those who are not limited to teams.")
+@click.option("--no-team", is_flag=True, help="No team: visible only to users that are not limited to teams.")
 def set_team(session: Session, name: str, team: str | None, no_team: bool) -> None:
     """Say which team a deployment belongs to. For admins."""
     if (team is None) != no_team:

@@ -18,7 +18,7 @@ from coterie.settings import load
 @click.option("--name", metavar="NAME", help="Its name, given at the first start.")
 @click.option("--no-conductor", is_flag=True, help="Only plan and answer; conductors elsewhere run the work.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
-def director(session: Session, no_conductor: bool, **told: Any) -> None:
+def director(session: Session, no_conductor: bool, **options: Any) -> None:
     """Serve the API and run the work until a signal ends it.
 
     On TCP everything but /livez needs a token; the first one is made in the state folder. Beyond this machine set
@@ -26,5 +26,5 @@ def director(session: Session, no_conductor: bool, **told: Any) -> None:
     """
     from coterie.director.process.foreground_director import run
 
-    settings = load({**told, "conductor": False if no_conductor else None})
+    settings = load({**options, "conductor": False if no_conductor else None})
     run(StateFolder(settings.state), settings, session.say)

@@ -9,10 +9,9 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
-from coterie.cli.watch.task import started
+from coterie.cli.watch.task import watch_or_leave
 from coterie.director.services.states import DiskState
 
 
@@ -38,4 +37,4 @@ def delete(session: Session, intent: str) -> int:
     """Delete the kept disk INTENT and the data on it."""
     disk = session.api.get(f"/v1/disks/{part(intent)}")
     session.confirm(f"Delete disk {disk['cid']} ({disk['size_mb']} MiB, was of {disk['ref']}) and its data?")
-    return started(session, session.api.start("DELETE", f"/v1/disks/{part(intent)}"))
+    return watch_or_leave(session, session.api.start("DELETE", f"/v1/disks/{part(intent)}"))

@@ -10,12 +10,11 @@ import click
 from coterie.cli.frame.documents import write_private
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 
 
 @verb("doctor")
-@click.option("--save", metavar="FILE", help="Write the whole report as JSON, to be sent to whoever helps.")
+@click.option("--save", metavar="FILE", help="Write the whole report as JSON, to attach to a bug report.")
 def doctor(session: Session, save: str | None) -> int:
     """Look at settings, state folder, local Director and reachability. Starts nothing; shows no secret. 1: findings."""
     from coterie.cli.link.examine import examine
@@ -34,11 +33,11 @@ def doctor(session: Session, save: str | None) -> int:
 def _show(session: Session, found: dict[str, Any]) -> None:
     rows = [(one["what"], one["ok"], one["detail"], one["remedy"]) for one in found["findings"]]
     session.data(table(("WHAT", "OK", "DETAIL", "REMEDY"), rows, session.paint, state=1))
-    for line in [line for line in map(_logged, found["log"]) if line][-5:]:
+    for line in [line for line in map(_log_line, found["log"]) if line][-5:]:
         session.data(line)
 
 
-def _logged(line: str) -> str:
+def _log_line(line: str) -> str:
     """A warning or error of the log in short; the rest is in the saved report."""
     try:
         entry = json.loads(line)

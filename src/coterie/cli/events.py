@@ -11,7 +11,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
 from coterie.cli.link.stream import TimedOut, follow
-from coterie.cli.show.data import as_json
+from coterie.cli.show.table import as_json
 from coterie.cli.watch.lines import line
 from coterie.errors import UsageError
 
@@ -20,7 +20,7 @@ from coterie.errors import UsageError
 @click.option("--task", type=int, metavar="N", help="Only those of one task.")
 @click.option("--follow", "-f", "following", is_flag=True, help="Go on as they happen; Ctrl-C ends it.")
 @click.option("--all", "everything", is_flag=True, help="The periodic looks too.")
-@click.option("--kind", metavar="KIND", help="Only of this kind; `audit` is who changed what.")
+@click.option("--kind", metavar="KIND", help="Only of this kind; `audit`: the record of changes.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many of the past.")
 def events(session: Session, task: int | None, following: bool, everything: bool, kind: str | None, limit: int) -> int:
     """Print events, oldest first. With -o json and --follow: one JSON object per line."""
@@ -41,7 +41,7 @@ def events(session: Session, task: int | None, following: bool, everything: bool
 
 
 def _routine(event: dict[str, Any]) -> bool:
-    """That a periodic look began or ended; what it found is told by events of its own."""
+    """A periodic look began or ended; its findings are events of their own."""
     return bool(event["kind"].startswith("task.") and event["subject"] == "look")
 
 

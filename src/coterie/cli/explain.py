@@ -11,8 +11,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields
+from coterie.cli.show.table import as_json, fields
 
 
 @verb("explain")
@@ -32,5 +31,5 @@ def explain(session: Session, path: str) -> None:
 def _facts(found: dict[str, Any]) -> list[tuple[str, Any]]:
     """Values as they can stand in a document: JSON is YAML."""
     names = ("path", "type", "required", "default", "choices", "example")
-    told = [(name, found[name]) for name in names if found.get(name) not in (None, "", [], ())]
-    return [(name, json.dumps(value) if name in ("default", "example") else value) for name, value in told]
+    given = [(name, found[name]) for name in names if found.get(name) not in (None, "", [], ())]
+    return [(name, json.dumps(value) if name in ("default", "example") else value) for name, value in given]

@@ -9,10 +9,9 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields, table
+from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
-from coterie.cli.watch.task import started
+from coterie.cli.watch.task import watch_or_leave
 from coterie.director.services.states import GroupState
 from coterie.errors import NotFound
 
@@ -42,7 +41,7 @@ def show(session: Session, name: str, deployment: str | None) -> None:
     if session.json:
         session.data(as_json(found[0] if len(found) == 1 else {"items": found, "next": None}))
         return
-    session.data("\n\n".join(_shown(session, group) for group in found))
+    session.data("\n\n".join(_group_text(session, group) for group in found))
 
 
 @groups.verb("repair")
@@ -51,7 +50,7 @@ def show(session: Session, name: str, deployment: str | None) -> None:
 def repair(session: Session, name: str, deployment: str | None) -> int:
     """Have the cloud make again what it lost of a server group, for the VMs that belong to it."""
     cids = _cids(session, name, deployment)
-    return max(started(session, session.api.start("POST", f"/v1/groups/{part(cid)}/repair")) for cid in cids)
+    return max(watch_or_leave(session, session.api.start("POST", f"/v1/groups/{part(cid)}/repair")) for cid in cids)
 
 
 def _cids(session: Session, name: str, deployment: str | None) -> list[str]:
@@ -66,7 +65,7 @@ def _cids(session: Session, name: str, deployment: str | None) -> list[str]:
     return [row["intent"] for row in rows]
 
 
-def _shown(session: Session, group: dict[str, Any]) -> str:
+def _group_text(session: Session, group: dict[str, Any]) -> str:
     parts = [fields(_facts(group), session.paint)]
     members = [(one["name"], one["az"], one["host"], one["vm_cid"]) for one in group["members"]]
     if members:
@@ -92,5 +91,5 @@ def _facts(group: dict[str, Any]) -> list[tuple[str, Any]]:
         found.append(("in the cloud", data.get("state") or error.get("what")))
         found.append(("looked", ago(live["at"])))
     found += [("note", note) for note in data.get("notes", ())]
-    found += [("remedy", told)] if (told := group.get("remedy")) else []  # an older Director has none
+    found += [("remedy", remedy)] if (remedy := group.get("remedy")) else []  # an older Director has none
     return found

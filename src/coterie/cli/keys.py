@@ -1,4 +1,4 @@
-"""`coterie conductors keys`: what credentials of clouds are sealed to, and who can open them."""
+"""`coterie conductors keys`: the keys that credentials of clouds are sealed to."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
 from coterie.errors import NotFound
 from coterie.settings import Settings
@@ -57,8 +56,8 @@ def publish(session: Session, public: str | None, group: str, path: str | None) 
 
     What is sealed already stays sealed to the old key: `coterie clouds reseal`.
     """
-    told = public or _newest(_path(session.settings, path))
-    session.api.send("POST", "/v1/keys", body={"conductor_group": group, "public": told})
+    given = public or _newest(_path(session.settings, path))
+    session.api.send("POST", "/v1/keys", body={"conductor_group": group, "public": given})
     session.say(f"published for group {group!r}")
 
 
@@ -71,9 +70,9 @@ def retire(session: Session, key: str, group: str) -> None:
     session.say(f"key {key} of group {group!r} is retired")
 
 
-def _path(settings: Settings, told: str | None) -> Path:
-    if told:
-        return Path(told)
+def _path(settings: Settings, given: str | None) -> Path:
+    if given:
+        return Path(given)
     return Path(settings["key_file"] or settings.state / "conductor.key")
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields
+from coterie.cli.show.table import as_json, fields
 from coterie.director.process.state_folder import StateFolder
 
 
@@ -43,15 +42,15 @@ def _status(session: Session) -> None:
 
 
 def look(state_folder: StateFolder) -> dict[str, Any]:
-    """What can be said of it without starting it."""
+    """Its status, without starting it."""
     from coterie.cli.link.local import info
     from coterie.director.process.state_folder import read_holder
 
-    who = read_holder(state_folder.lock)
-    found: dict[str, Any] = {"running": who is not None, "folder": str(state_folder.path)}
-    if who is None:
+    running = read_holder(state_folder.lock)
+    found: dict[str, Any] = {"running": running is not None, "folder": str(state_folder.path)}
+    if running is None:
         return found
-    found |= {"pid": who.pid, "version": who.version, "socket": str(state_folder.socket)}
+    found |= {"pid": running.pid, "version": running.version, "socket": str(state_folder.socket)}
     try:
         unfinished = info(state_folder)["unfinished"]
     except OSError as error:

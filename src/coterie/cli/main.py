@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import click
 
 from coterie import __version__
-from coterie.cli.frame.flags import shared
+from coterie.cli.frame.flags import add_shared_flags
 from coterie.cli.frame.lazy import LazyGroup, Verb
 from coterie.errors import CoterieError
 
 VERBS = {
-    "deploy": Verb("coterie.cli.deploy:deploy", "make a deployment be as its manifest says"),
+    "deploy": Verb("coterie.cli.deploy:deploy", "create or change a deployment by its manifest"),
     "plan": Verb("coterie.cli.plan:plan", "show what a deploy would do"),
     "delete": Verb("coterie.cli.delete:delete", "delete a deployment"),
     "deployments": Verb("coterie.cli.deployments:deployments", "what is deployed"),
@@ -23,11 +23,11 @@ VERBS = {
     "disks": Verb("coterie.cli.disks:disks", "persistent disks, attached and kept"),
     "stemcells": Verb("coterie.cli.stemcells:stemcells", "images that nodes are made of"),
     "clouds": Verb("coterie.cli.clouds:clouds", "configured clouds and the cloud config"),
-    "conductors": Verb("coterie.cli.conductors:conductors", "who runs the work"),
+    "conductors": Verb("coterie.cli.conductors:conductors", "the processes that run the work"),
     "ring": Verb("coterie.cli.ring:ring", "which conductor a node belongs to, and why"),
     "tasks": Verb("coterie.cli.tasks:tasks", "what is being done, and what was"),
     "events": Verb("coterie.cli.events:events", "what happened"),
-    "tokens": Verb("coterie.cli.tokens:tokens", "who may use a Director on TCP"),
+    "tokens": Verb("coterie.cli.tokens:tokens", "API tokens for a Director on TCP"),
     "placement": Verb("coterie.cli.placement:placement", "where nodes are, and whether promises hold"),
     "cleanup": Verb("coterie.cli.cleanup:cleanup", "find what was left behind in clouds, and remove it"),
     "explain": Verb("coterie.cli.explain:explain", "what a field of the manifest or cloud config means"),
@@ -44,9 +44,9 @@ VERBS = {
 
 @click.group(cls=LazyGroup, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="coterie %(version)s")
-@shared
+@add_shared_flags
 def coterie() -> None:
-    """Deploys groups of machines on any IaaS, keeps each where it was promised, and leaves nothing behind."""
+    """Deploys groups of machines on any IaaS, keeps their placement promises, and leaves nothing behind."""
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         outcome = coterie.main(words, prog_name="coterie", standalone_mode=False, obj={"argv": words})
         return outcome if isinstance(outcome, int) else 0
     except CoterieError as error:
-        return _told(error, words)
+        return _report_error(error, words)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -68,13 +68,13 @@ def run(argv: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return 130
     except Exception as error:
-        return _told(_unforeseen(error, words), words)
+        return _report_error(_unforeseen(error, words), words)
 
 
-def _told(error: CoterieError, words: Sequence[str]) -> int:
-    from coterie.cli.show.problem import tell
+def _report_error(error: CoterieError, words: Sequence[str]) -> int:
+    from coterie.cli.show.problem import print_problem
 
-    tell(error, as_json=_wants_json(words))
+    print_problem(error, as_json=_wants_json(words))
     return error.exit_code
 
 
@@ -84,14 +84,14 @@ def _unforeseen(error: Exception, words: Sequence[str]) -> CoterieError:
 
         traceback.print_exception(error)
     return CoterieError(
-        "this command failed in a way that nobody foresaw",
+        "this command failed unexpectedly",
         why=f"{type(error).__name__}: {error}",
         remedy="repeat it with -v, and report it together with `coterie doctor --save FILE`",
     )
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    # An error may come before the flags are read, and a program that asked for JSON wants it then too.
+    # An error may come before the flags are parsed, and the caller needs JSON then too.
     pairs = itertools.pairwise(words)
     return (
         any(p in (("-o", "json"), ("--output", "json")) for p in pairs) or "-ojson" in words or "--output=json" in words

@@ -8,8 +8,7 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields, table
+from coterie.cli.show.table import as_json, fields, table
 
 BROKEN = 1
 
@@ -32,13 +31,13 @@ def show(session: Session, deployment: str | None) -> None:
 def audit(session: Session, deployment: str | None) -> int:
     """Per server group: the promise, whether it holds, what a failure would take down.
 
-    Exit code 1 if a promise is broken; one that nobody can prove or disprove is shown as unknown.
+    Exit code 1 if a promise is broken; one that cannot be verified is shown as unknown.
     """
     found = session.api.get("/v1/placement", deployment=deployment)
     if session.json:
         session.data(as_json(found))
     else:
-        session.data("\n\n".join(_audited(session, group) for group in found["groups"]) or "no server groups")
+        session.data("\n\n".join(_audit_text(session, group) for group in found["groups"]) or "no server groups")
     return BROKEN if any(group["holds"] is False for group in found["groups"]) else 0
 
 
@@ -53,7 +52,7 @@ def _show(session: Session, deployment: str | None) -> None:
     session.data(table(headers, rows, session.paint, state=2))
 
 
-def _audited(session: Session, group: dict[str, Any]) -> str:
+def _audit_text(session: Session, group: dict[str, Any]) -> str:
     verdict = {True: "holds", False: "broken", None: "unknown"}[group["holds"]]
     if group["holds"] and group["state"] == "drifted":
         verdict = "holds now, but the group has drifted"

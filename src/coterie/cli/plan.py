@@ -1,12 +1,12 @@
-"""`coterie plan`: what a deploy would do. Changes no cloud, no wish, no record."""
+"""`coterie plan`: what a deploy would do. Changes no cloud and no record."""
 
 from __future__ import annotations
 
 import click
 
+from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.plans import file, wish
 
 CHANGES_PENDING = 3
 
@@ -30,10 +30,10 @@ def plan(
     detail: bool,
 ) -> int:
     """Show what `coterie deploy MANIFEST` would do, and why."""
-    wished = wish.deploy_wish(session, manifest, cloud_config, recreate, nodes)
-    made = wish.ask(session, wished, detail=detail, kept=save is not None)
-    wish.show(session, made)
+    request = plan_request.deploy_request(session, manifest, cloud_config, recreate, nodes)
+    made = plan_request.request_plan(session, request, detail=detail, kept=save is not None)
+    plan_request.show(session, made)
     if save:
-        file.save(save, wish.sealed(session, wished), made)
+        plan_request.save(save, plan_request.seal_request(session, request), made)
         session.say(f"saved; apply it with: coterie deploy --plan {save}")
     return CHANGES_PENDING if exit_code and made["changes"] else 0

@@ -12,8 +12,7 @@ from coterie.cli.frame.documents import read
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields, table
+from coterie.cli.show.table import as_json, fields, table
 from coterie.errors import UsageError
 
 _MOST = 20
@@ -47,12 +46,12 @@ def what_if(session: Session, without: tuple[str, ...], added: tuple[str, ...]) 
     """How many nodes would move, and where. Changes nothing."""
     if not without and not added:
         raise UsageError("say what would change", remedy="--without CONDUCTOR, or --with NAME:GROUP:DRIVERS")
-    asked = urlencode([*(("without", name) for name in without), *(("with", text) for text in added)])
-    found = session.api.get(f"/v1/ring/what-if?{asked}")
+    query = urlencode([*(("without", name) for name in without), *(("with", text) for text in added)])
+    found = session.api.get(f"/v1/ring/what-if?{query}")
     if session.json:
         session.data(as_json(found))
         return
-    session.say(f"{found['moved']} of {found['nodes']} nodes move, {found['orphaned']} of them to nobody")
+    session.say(f"{found['moved']} of {found['nodes']} nodes move, {found['orphaned']} of them to no conductor")
     rows = [(one["from"], one["to"], one["nodes"]) for one in found["moves"]]
     session.data(table(("FROM", "TO", "NODES"), rows, session.paint))
 
@@ -64,14 +63,16 @@ def verify(session: Session, vectors: str) -> int:
     from coterie.ring.verify import verify as compare
 
     verdict = compare(_document(vectors))
-    told = [{"fleet": d.fleet, "what": d.what, "expected": d.expected, "found": d.found} for d in verdict.differences]
+    differences = [
+        {"fleet": d.fleet, "what": d.what, "expected": d.expected, "found": d.found} for d in verdict.differences
+    ]
     if session.json:
-        session.data(as_json({"passed": verdict.passed, "failed": len(told), "differences": told}))
+        session.data(as_json({"passed": verdict.passed, "failed": len(differences), "differences": differences}))
     else:
-        session.data(f"{verdict.passed} passed, {len(told)} failed")
-        for one in told[:_MOST]:
+        session.data(f"{verdict.passed} passed, {len(differences)} failed")
+        for one in differences[:_MOST]:
             session.say(f"{one['fleet']}: {one['what']}: expected {one['expected']}, found {one['found']}")
-    return 1 if told else 0
+    return 1 if differences else 0
 
 
 def _show(session: Session) -> None:
@@ -88,7 +89,7 @@ def _show(session: Session) -> None:
 def _rows(one: dict[str, Any]) -> list[tuple[Any, ...]]:
     rows = [(one["key"], one["algorithm"], m["name"], m["weight"], m["nodes"]) for m in one["members"]]
     if one["orphans"]:
-        rows.append((one["key"], "", "(nobody)", "", one["orphans"]))
+        rows.append((one["key"], "", "(none)", "", one["orphans"]))
     return rows
 
 

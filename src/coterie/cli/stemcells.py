@@ -11,8 +11,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
 from coterie.errors import UsageError
 
@@ -45,7 +44,7 @@ def upload(session: Session, file: str) -> None:
     """Upload a BOSH stemcell tarball."""
     with Path(file).open("rb") as body:
         headers = {"Content-Type": "application/gzip", "Content-Length": str(Path(file).stat().st_size)}
-        _added(session, session.api.send("POST", "/v1/stemcells", body=body, headers=headers).body)
+        _show_added(session, session.api.send("POST", "/v1/stemcells", body=body, headers=headers).body)
 
 
 @stemcells.verb("add")
@@ -58,13 +57,13 @@ def upload(session: Session, file: str) -> None:
 def add(session: Session, name: str, version: str, properties: tuple[str, ...], os: str | None) -> None:
     """Add a light stemcell: an image that the clouds have already; the properties say which."""
     body = {"name": name, "version": version, "os": os, "cloud_properties": dict(_pair(one) for one in properties)}
-    _added(session, session.api.send("POST", "/v1/stemcells", body=body).body)
+    _show_added(session, session.api.send("POST", "/v1/stemcells", body=body).body)
 
 
 @stemcells.verb("delete")
 @click.argument("which", metavar="NAME/VERSION")
 def delete(session: Session, which: str) -> None:
-    """Take a stemcell out of the catalogue; refused while a cloud holds an image of it."""
+    """Delete a stemcell from the catalogue; refused while a cloud holds an image of it."""
     name, _, version = which.rpartition("/")
     if not name or not version:
         raise UsageError(f"{which!r} names no stemcell", remedy="write NAME/VERSION, as `coterie stemcells` shows it")
@@ -74,7 +73,7 @@ def delete(session: Session, which: str) -> None:
     session.say(f"deleted stemcell {which}")
 
 
-def _added(session: Session, stemcell: dict[str, Any]) -> None:
+def _show_added(session: Session, stemcell: dict[str, Any]) -> None:
     if session.json:
         session.data(as_json(stemcell))
     session.say(f"stemcell {stemcell['name']}/{stemcell['version']} is in the catalogue")

@@ -8,11 +8,11 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago, took
-from coterie.cli.watch import task as watching
 from coterie.cli.watch.report import report
+from coterie.cli.watch.task import FAILED
+from coterie.cli.watch.task import watch as watch_task
 from coterie.director.services.states import TaskState
 
 _MOST = 50
@@ -53,7 +53,7 @@ def show(session: Session, task: int) -> None:
 
 
 def _show_running(session: Session, task: int) -> None:
-    """What is being worked on now, and by whom."""
+    """Running tasks, and the conductors that run their steps."""
     steps = session.api.list(f"/v1/tasks/{task}/steps", {"state": "running"}, _MOST)["items"]
     rows = [(one["subject"], one["flow"], one["label"], one["attempt"], one["owner"]) for one in steps]
     if rows:
@@ -64,7 +64,7 @@ def _show_running(session: Session, task: int) -> None:
 @click.argument("task", type=int)
 def watch(session: Session, task: int) -> int:
     """Follow a task to its end, from its beginning."""
-    return watching.watch(session, task)
+    return watch_task(session, task)
 
 
 @tasks.verb("cancel")
@@ -75,9 +75,9 @@ def cancel(session: Session, task: int) -> int:
     session.say(f"task {task} is being cancelled")
     if not session.wait:
         return 0
-    code = watching.watch(session, task)
-    # Cancelled is what was asked for.
-    return 0 if code == watching.FAILED and _state(session, task) == "cancelled" else code
+    code = watch_task(session, task)
+    # Cancelled is the requested result.
+    return 0 if code == FAILED and _state(session, task) == "cancelled" else code
 
 
 def _state(session: Session, task: int) -> str:

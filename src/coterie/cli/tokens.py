@@ -1,4 +1,4 @@
-"""`coterie tokens`: who may use a Director on TCP."""
+"""`coterie tokens`: API tokens for a Director on TCP."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from coterie.cli.frame.documents import write_private
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields, table
+from coterie.cli.show.table import as_json, fields, table
 from coterie.director.process.state_folder import StateFolder
 from coterie.settings import load
 
 
 @noun("tokens")
 def tokens(session: Session) -> None:
-    """List API tokens; `create` or `revoke` one, or see who you are: `whoami`."""
+    """List API tokens; `create` or `revoke` one, or show your own name and role: `whoami`."""
     found = session.api.list("/v1/tokens")
     if session.json:
         session.data(as_json(found))
@@ -61,7 +60,7 @@ def revoke(session: Session, token: str) -> None:
 
 @tokens.verb("whoami")
 def whoami(session: Session) -> None:
-    """Who the Director takes you for, and what you may do."""
+    """Show your name and role as the Director sees them, and what you may do."""
     me = session.api.get("/v1/whoami")
     session.data(as_json(me) if session.json else fields(list({**me, "teams": _teams(me)}.items()), session.paint))
 

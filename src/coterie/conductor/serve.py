@@ -94,7 +94,7 @@ def _page(settings: Settings, conductor: Conductor) -> Page | None:
         Gauge("coterie_conductor_steps", "Steps in hand.", lambda: conductor.in_hand),
         Gauge("coterie_conductor_ready", "Whether it may work: its lease holds.", lambda: conductor.trouble is None),
     )
-    return Page(address, settings["metrics_token"], lambda: conductor.trouble, lambda: process.shown(*more))
+    return Page(address, settings["metrics_token"], lambda: conductor.trouble, lambda: process.metrics_text(*more))
 
 
 def _end(conductor: Conductor, lost: bool) -> None:

@@ -12,7 +12,7 @@ from coterie.ledger.rows import keys
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as database_time
 from coterie.seal.keys import KeyFile
-from coterie.settings import Settings, veiled
+from coterie.settings import Settings, hide_credentials
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +30,14 @@ def connect(url: str) -> Ledger:
         return Ledger.open(url)
     except (Unavailable, BadUrl) as error:
         raise Unreachable(
-            f"cannot open the ledger {veiled(url)}",
-            why=veiled(reason(error)),
+            f"cannot open the ledger {hide_credentials(url)}",
+            why=hide_credentials(reason(error)),
             remedy="check that the database runs, and its URL: --database or COTERIE_DATABASE",
         ) from error
     except NotPermitted as error:
         raise Refused(
-            f"this role may not bring the ledger {veiled(url)} up to date",
-            why=veiled(reason(error)),
+            f"this role may not bring the ledger {hide_credentials(url)} up to date",
+            why=hide_credentials(reason(error)),
             remedy="start the Director of this release first, then grant again: coterie conductors role NAME",
         ) from error
 

@@ -1,41 +1,40 @@
 """Manifests and cloud configs: text in, checked values out, each mistake with its line. No I/O, no cloud, no ledger."""
 
+from coterie.manifest.document import Loaded, Mistake, invalid
 from coterie.manifest.explain import Explanation, explain
 from coterie.manifest.load import check, load_both, load_cloud_config, load_deployment
-from coterie.manifest.loaded import Loaded
-from coterie.manifest.mistake import Mistake, invalid
 from coterie.manifest.resolve import resolve
 from coterie.manifest.rules import FormsOf
 from coterie.manifest.schema import SEALED, CloudConfig, Deployment
-from coterie.manifest.server_groups import ServerGroupWish
-from coterie.manifest.wish import (
-    AzWish,
-    DiskWish,
-    GroupWish,
-    HealthWish,
-    NetworkWish,
-    StemcellWish,
-    SubnetWish,
-    UpdateWish,
+from coterie.manifest.server_groups import ServerGroupSpec
+from coterie.manifest.spec import (
+    AzSpec,
+    HealthCheckSpec,
+    InstanceGroupSpec,
+    NetworkSpec,
+    PersistentDiskSpec,
+    StemcellSpec,
+    SubnetSpec,
+    UpdateSpec,
 )
 
 __all__ = [
     "SEALED",
-    "AzWish",
+    "AzSpec",
     "CloudConfig",
     "Deployment",
-    "DiskWish",
     "Explanation",
     "FormsOf",
-    "GroupWish",
-    "HealthWish",
+    "HealthCheckSpec",
+    "InstanceGroupSpec",
     "Loaded",
     "Mistake",
-    "NetworkWish",
-    "ServerGroupWish",
-    "StemcellWish",
-    "SubnetWish",
-    "UpdateWish",
+    "NetworkSpec",
+    "PersistentDiskSpec",
+    "ServerGroupSpec",
+    "StemcellSpec",
+    "SubnetSpec",
+    "UpdateSpec",
     "check",
     "explain",
     "invalid",

@@ -17,7 +17,7 @@ _ADDRESS_BITS = (1 << _VERSION_BIT) - 1
 
 
 def number(text: str) -> int:
-    """An address as a number; ValueError says what is wrong with it."""
+    """An address as a number; a ValueError describes what is wrong with it."""
     if "%" in text:
         raise ValueError(f"'{text}' names a zone, which is not part of an address")
     try:
@@ -34,7 +34,7 @@ def text_of(address: int) -> str:
 
 
 def parse_cidr(text: str) -> IPv4Network | IPv6Network:
-    """A block such as `10.0.0.0/8`; ValueError says what is wrong with it."""
+    """A block such as `10.0.0.0/8`; a ValueError describes what is wrong with it."""
     if "/" not in text or "%" in text:
         raise ValueError(f"'{text}' is not an address block")
     try:

@@ -1,6 +1,6 @@
 """Small changes to the text of a cloud config, in place: comments, order and everything else stay as they were written.
 
-What came of it is compared with what was meant; a text that cannot be changed safely is refused. No I/O.
+The result is compared with the intended config; a text that cannot be changed safely is refused. No I/O.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from coterie.manifest.schema import CloudConfig
 _FILE = "cloud-config"
 
 
-def regrouped(text: str, cloud: str, group: str) -> str:
+def set_conductor_group(text: str, cloud: str, group: str) -> str:
     """The same config with another conductor group for one cloud."""
     before = load_cloud_config(text, _FILE).value
     wanted = [{**one, "conductor_group": group} if one["name"] == cloud else one for one in _clouds(before)]
     if cloud not in {one["name"] for one in wanted}:
         raise NotFound(f"no cloud {cloud!r} in the cloud config", remedy="list them with `coterie clouds`")
     entry = next(one for one in _entries(text) if _scalar(_value(one, "name")) == cloud)
-    return _checked(_set_group(text, entry, group), before, wanted)
+    return _require_meant(_set_group(text, entry, group), before, wanted)
 
 
-def added(text: str, cloud: Mapping[str, Any]) -> str:
+def add_cloud(text: str, cloud: Mapping[str, Any]) -> str:
     """The same config with one more cloud."""
     line = json.dumps(dict(cloud), ensure_ascii=False)
     before = load_cloud_config(text, _FILE).value
@@ -43,7 +43,7 @@ def added(text: str, cloud: Mapping[str, Any]) -> str:
     else:
         changed = f"{text[:at]}- {line}\n{' ' * clouds.start_mark.column}{text[at:]}"
     wanted = [CloudConfig.model_validate({**before.model_dump(), "clouds": [cloud]}).clouds[0].model_dump()]
-    return _checked(changed, before, wanted + _clouds(before))
+    return _require_meant(changed, before, wanted + _clouds(before))
 
 
 def _set_group(text: str, entry: MappingNode, group: str) -> str:
@@ -58,10 +58,10 @@ def _set_group(text: str, entry: MappingNode, group: str) -> str:
     return f'{text[: name.end_mark.index]}{glue}"conductor_group": {value}{text[name.end_mark.index :]}'
 
 
-def _checked(text: str, before: CloudConfig, wanted: list[dict[str, Any]]) -> str:
+def _require_meant(text: str, before: CloudConfig, wanted: list[dict[str, Any]]) -> str:
     try:
         after = load_cloud_config(text, _FILE).value.model_dump()
-    except Exception as error:  # whatever it is: the text that we made of a good one is not good
+    except Exception as error:  # any error: the changed text is not valid, although the original was
         raise _unsafe() from error
     if after != {**before.model_dump(), "clouds": tuple(wanted)}:
         raise _unsafe()

@@ -1,4 +1,4 @@
-"""The cloud config by name, and the networks of an instance group as wishes."""
+"""The cloud config by name, and the networks of an instance group as specs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coterie.errors import InvalidDocument
 from coterie.manifest.addresses import AddressList
 from coterie.manifest.schema import Az, CloudConfig, DiskType, GroupNetwork, InstanceGroup, Network, Subnet, VmType
 from coterie.manifest.space import azs_of
-from coterie.manifest.wish import NetworkWish, SubnetWish
+from coterie.manifest.spec import NetworkSpec, SubnetSpec
 
 T = TypeVar("T")
 
@@ -31,17 +31,17 @@ class Catalogue:
     def disk_type(self, name: str) -> DiskType:
         return self.one(self._disk_types, name, "disk type")
 
-    def networks(self, group: InstanceGroup) -> tuple[NetworkWish, ...]:
+    def networks(self, group: InstanceGroup) -> tuple[NetworkSpec, ...]:
         found = [(attached, self.one(self._networks, attached.name, "network")) for attached in group.networks]
         lone = sum(network.type != "vip" for _, network in found) == 1
         return tuple(self._network(group, attached, network, lone) for attached, network in found)
 
-    def _network(self, group: InstanceGroup, attached: GroupNetwork, network: Network, lone: bool) -> NetworkWish:
+    def _network(self, group: InstanceGroup, attached: GroupNetwork, network: Network, lone: bool) -> NetworkSpec:
         subnets = self._subnets[network.name]
-        return NetworkWish(
+        return NetworkSpec(
             name=network.name,
             type=network.type,
-            # The only real network of a node gives it both, without being told to.
+            # The only real network of a node gives it both by default.
             default=("dns", "gateway") if lone and network.type != "vip" else attached.default,
             by_az={az: tuple(s for s in subnets if not s.azs or az in s.azs) for az in group.azs},
             static_ips=AddressList.of(attached.static_ips),
@@ -56,14 +56,14 @@ class Catalogue:
         return entries[name]
 
 
-def _subnets(network: Network) -> tuple[SubnetWish, ...]:
+def _subnets(network: Network) -> tuple[SubnetSpec, ...]:
     """A network without subnets counts as one that serves every az."""
     whole = Subnet(dns=network.dns, cloud_properties=network.cloud_properties)
     return tuple(_subnet(subnet, network) for subnet in network.subnets or (whole,))
 
 
-def _subnet(subnet: Subnet, network: Network) -> SubnetWish:
-    return SubnetWish(
+def _subnet(subnet: Subnet, network: Network) -> SubnetSpec:
+    return SubnetSpec(
         range=subnet.range,
         gateway=subnet.gateway,
         dns=subnet.dns or network.dns,

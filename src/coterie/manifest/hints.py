@@ -34,7 +34,7 @@ class Hints:
             return f"define it: there are no {noun} at all"
         meant = self.near(word, known)
         question = f"did you mean '{meant}'? " if meant else ""
-        return f"{question}the {noun} are {listed(known)}"
+        return f"{question}the {noun} are {list_words(known)}"
 
 
 def _nearest(word: str, known: tuple[str, ...]) -> str | None:
@@ -43,7 +43,7 @@ def _nearest(word: str, known: tuple[str, ...]) -> str | None:
     return lower[found[0]] if found else None
 
 
-def listed(words: Collection[str]) -> str:
+def list_words(words: Collection[str]) -> str:
     """The first few words, and how many more there are."""
     more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
     return ", ".join(islice(words, _SHOWN)) + more

@@ -57,7 +57,7 @@ def _name(field: FieldView, path: str) -> str:
 
 def _kind(field: FieldView) -> str:
     choices = ", ".join(f"`{choice}`" for choice in field.choices)
-    return f"list of {choices}" if choices and field.listed else choices or field.kind
+    return f"list of {choices}" if choices and field.list_words else choices or field.kind
 
 
 def _default(field: FieldView) -> str:

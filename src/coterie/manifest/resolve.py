@@ -1,4 +1,4 @@
-"""Deployment + cloud config → wishes. Pure, and free of any work per instance."""
+"""Deployment + cloud config → specs of instance groups. Pure, and without any work per instance."""
 
 from __future__ import annotations
 
@@ -8,23 +8,32 @@ from coterie.cpi.contract import SecurityGroup
 from coterie.manifest.catalogue import Catalogue
 from coterie.manifest.schema import CloudConfig, Deployment, InstanceGroup, Update
 from coterie.manifest.server_groups import server_groups
-from coterie.manifest.wish import AzWish, DiskWish, GroupWish, HealthWish, StemcellWish, UpdateWish
+from coterie.manifest.spec import (
+    AzSpec,
+    HealthCheckSpec,
+    InstanceGroupSpec,
+    PersistentDiskSpec,
+    StemcellSpec,
+    UpdateSpec,
+)
 
 
-def resolve(deployment: Deployment, config: CloudConfig, *, auto_anti_affinity: bool = False) -> list[GroupWish]:
-    """The wishes of documents that `check` found nothing wrong with, in the manifest's order.
+def resolve(
+    deployment: Deployment, config: CloudConfig, *, auto_anti_affinity: bool = False
+) -> list[InstanceGroupSpec]:
+    """The specs of documents without mistakes, in the manifest's order.
 
-    `auto_anti_affinity`: the Director's default, for manifests that do not say.
+    `auto_anti_affinity`: the Director's default, for manifests that do not set it.
     """
     catalogue = Catalogue(config)
     groups = server_groups(deployment, auto_anti_affinity=auto_anti_affinity)
     stemcells = {
-        cell.alias: StemcellWish(cell.name or cell.os or "", cell.version, not cell.name)
+        cell.alias: StemcellSpec(cell.name or cell.os or "", cell.version, not cell.name)
         for cell in deployment.stemcells
     }
     rules = _rules(deployment)
     return [
-        GroupWish(
+        InstanceGroupSpec(
             name=group.name,
             instances=group.instances,
             azs=_azs(group, catalogue),
@@ -35,7 +44,7 @@ def resolve(deployment: Deployment, config: CloudConfig, *, auto_anti_affinity: 
             env=group.env,
             user_data=group.user_data,
             tags={**deployment.tags, **group.tags},
-            health=HealthWish(**group.health.model_dump()),
+            health=HealthCheckSpec(**group.health.model_dump()),
             security_groups=tuple(rules.get(name) or SecurityGroup(name) for name in group.security_groups),
             server_group=groups.get(group.name),
             update=_update(deployment.update, group),
@@ -51,23 +60,23 @@ def _rules(deployment: Deployment) -> dict[str, SecurityGroup]:
     return {spec.name: SecurityGroup(spec.name, tuple(map(plain, spec.rules))) for spec in deployment.security_groups}
 
 
-def _azs(group: InstanceGroup, catalogue: Catalogue) -> tuple[AzWish, ...]:
+def _azs(group: InstanceGroup, catalogue: Catalogue) -> tuple[AzSpec, ...]:
     size = catalogue.vm_type(group.vm_type).cloud_properties
     azs = [catalogue.az(name) for name in group.azs]
-    return tuple(AzWish(az.name, az.cloud, az.cloud_properties, {**az.cloud_properties, **size}) for az in azs)
+    return tuple(AzSpec(az.name, az.cloud, az.cloud_properties, {**az.cloud_properties, **size}) for az in azs)
 
 
-def _disk(group: InstanceGroup, catalogue: Catalogue) -> DiskWish | None:
+def _disk(group: InstanceGroup, catalogue: Catalogue) -> PersistentDiskSpec | None:
     if group.persistent_disk_type:
         kind = catalogue.disk_type(group.persistent_disk_type)
-        return DiskWish(kind.disk_size, kind.cloud_properties)
-    return DiskWish(group.persistent_disk, {}) if group.persistent_disk else None
+        return PersistentDiskSpec(kind.disk_size, kind.cloud_properties)
+    return PersistentDiskSpec(group.persistent_disk, {}) if group.persistent_disk else None
 
 
-def _update(whole: Update, group: InstanceGroup) -> UpdateWish:
+def _update(whole: Update, group: InstanceGroup) -> UpdateSpec:
     said = {name: getattr(group.update, name) for name in group.update.model_fields_set} if group.update else {}
     chosen = whole.model_copy(update=said)
-    return UpdateWish(
+    return UpdateSpec(
         canaries=min(chosen.canaries, group.instances),
         max_in_flight=in_flight(chosen.max_in_flight, group.instances),
         canary_watch_s=chosen.canary_watch_s,

@@ -1,4 +1,4 @@
-"""Which server group an instance group's nodes belong to. Pure: manifest in, wish out."""
+"""The server group of an instance group's nodes. Pure: manifest in, spec out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from coterie.manifest.schema import Deployment, InstanceGroup, Placement
 
 
 @dataclass(frozen=True, slots=True)
-class ServerGroupWish:
-    """`name`: the user's word for it. `policy` None: the nodes share security groups only.
+class ServerGroupSpec:
+    """`name`: as the user named it. `policy` None: the nodes share security groups only.
 
     `members`: the instance groups that share it, in the manifest's order.
     """
@@ -28,10 +28,10 @@ class ServerGroupWish:
         return len(self.members) > 1
 
 
-def server_groups(deployment: Deployment, *, auto_anti_affinity: bool = False) -> dict[str, ServerGroupWish]:
+def server_groups(deployment: Deployment, *, auto_anti_affinity: bool = False) -> dict[str, ServerGroupSpec]:
     """Instance group → its server group; those without one are left out.
 
-    `auto_anti_affinity` is the Director's default; what the manifest says wins.
+    `auto_anti_affinity` is the Director's default; the manifest overrides it.
     """
     said = deployment.features.enable_auto_anti_affinity
     auto = auto_anti_affinity if said is None else said
@@ -39,7 +39,7 @@ def server_groups(deployment: Deployment, *, auto_anti_affinity: bool = False) -
     members: dict[str, list[str]] = {}
     for group in joined:
         members.setdefault(logical_name(group), []).append(group.name)
-    return {group.name: _wish(group, auto, members[logical_name(group)]) for group in joined}
+    return {group.name: _spec(group, auto, members[logical_name(group)]) for group in joined}
 
 
 def joins(group: InstanceGroup, auto: bool) -> bool:
@@ -50,9 +50,9 @@ def logical_name(group: InstanceGroup) -> str:
     return (group.placement and group.placement.server_group) or group.name
 
 
-def _wish(group: InstanceGroup, auto: bool, members: list[str]) -> ServerGroupWish:
+def _spec(group: InstanceGroup, auto: bool, members: list[str]) -> ServerGroupSpec:
     placement = group.placement or Placement()
-    return ServerGroupWish(
+    return ServerGroupSpec(
         name=logical_name(group),
         named=placement.server_group is not None,
         policy=placement.policy if group.placement or auto else None,

@@ -63,3 +63,9 @@ def _subnet(index: int, subnet: Subnet) -> SubnetSpace:
         free=free_addresses(block, subnet.gateway, subnet.reserved, subnet.static),
         azs=frozenset(azs_of(subnet)),
     )
+
+
+def even_shares(instances: int, azs: int) -> list[int]:
+    """An even share for each az; what does not divide goes to the first ones."""
+    share, rest = divmod(instances, azs)
+    return [share + (index < rest) for index in range(azs)]

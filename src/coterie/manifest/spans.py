@@ -1,4 +1,4 @@
-"""Sets of whole numbers as intervals: nothing here ever visits the numbers one by one unless asked to."""
+"""Sets of whole numbers as intervals: no function visits the numbers one by one, except to list them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ranges:
     __slots__ = ("_firsts", "spans")
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
-        self.spans = tuple(_joined(sorted(spans)))
+        self.spans = tuple(_merge_adjacent(sorted(spans)))
         self._firsts = [span.first for span in self.spans]
 
     def __contains__(self, number: int) -> bool:
@@ -81,7 +81,7 @@ class Ranges:
             yield Span(start, span.last)
 
 
-def _joined(spans: list[Span]) -> Iterator[Span]:
+def _merge_adjacent(spans: list[Span]) -> Iterator[Span]:
     if not spans:
         return
     held = spans[0]

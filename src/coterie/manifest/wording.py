@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coterie.manifest.hints import listed
+from coterie.manifest.hints import list_words
 
 _KINDS = {
     str: "text",
@@ -92,7 +92,7 @@ def unknown_key(key: str, known: tuple[str, ...], meant: str | None) -> Words:
     if key in _FROM_BOSH:
         return f"'{key}' is not a key of Coterie's documents", _FROM_BOSH[key]
     question = f"did you mean '{meant}'? " if meant else ""
-    return f"the key '{key}' is unknown here", f"{question}the keys here are {listed(known)}"
+    return f"the key '{key}' is unknown here", f"{question}the keys here are {list_words(known)}"
 
 
 def missing(key: str, example: Any) -> Words:

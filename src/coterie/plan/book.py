@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coterie.manifest import GroupWish, NetworkWish, SubnetWish
+from coterie.manifest import InstanceGroupSpec, NetworkSpec, SubnetSpec
 from coterie.manifest.addresses import each, number, span_of
 from coterie.manifest.spans import Ranges
 from coterie.plan.model import NodeNow, Snapshot
@@ -13,7 +13,7 @@ from coterie.plan.model import NodeNow, Snapshot
 class AddressBook:
     """Built once per plan, from what every node of the deployment has now and what others have."""
 
-    def __init__(self, snapshot: Snapshot, wishes: Sequence[GroupWish]) -> None:
+    def __init__(self, snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> None:
         self._taken: dict[str, set[int]] = {
             network: {number(ip) for ip in ips} for network, ips in snapshot.taken.items()
         }
@@ -30,7 +30,7 @@ class AddressBook:
             for network in wish.networks:
                 self._enter_static(wish, network)
 
-    def keep(self, wish: GroupWish, node: NodeNow, az: str) -> dict[str, str]:
+    def keep(self, wish: InstanceGroupSpec, node: NodeNow, az: str) -> dict[str, str]:
         """The addresses that the node may keep."""
         kept: dict[str, str] = {}
         for network in wish.networks:
@@ -39,7 +39,7 @@ class AddressBook:
                 kept[network.name] = ip
         return kept
 
-    def fill(self, wish: GroupWish, index: int, az: str, kept: dict[str, str]) -> dict[str, str]:
+    def fill(self, wish: InstanceGroupSpec, index: int, az: str, kept: dict[str, str]) -> dict[str, str]:
         """All addresses of a node: fixed ones, kept ones, and new ones where it has none."""
         given: dict[str, str] = {}
         for network in wish.networks:
@@ -55,7 +55,7 @@ class AddressBook:
                 given[network.name] = ip
         return given
 
-    def _enter_static(self, wish: GroupWish, network: NetworkWish) -> None:
+    def _enter_static(self, wish: InstanceGroupSpec, network: NetworkSpec) -> None:
         taken = self._taken.setdefault(network.name, set())
         for index, ip in enumerate(network.static_ips[: wish.instances]):
             value, name = number(ip), f"{wish.name}/{index}"
@@ -69,7 +69,7 @@ class AddressBook:
                 self.refusals.append(f"{name}: {ip} in network {network.name} belongs to another deployment")
             taken.add(value)
 
-    def _next(self, network: NetworkWish, az: str) -> str | None:
+    def _next(self, network: NetworkSpec, az: str) -> str | None:
         taken = self._taken.setdefault(network.name, set())
         for subnet in network.by_az[az]:
             # Subnets may serve several azs: one iterator each, which never looks back.
@@ -89,17 +89,17 @@ class _Subnets:
     def __init__(self) -> None:
         self._free: dict[int, Ranges] = {}
 
-    def fits(self, network: NetworkWish, az: str, ip: str) -> bool:
+    def fits(self, network: NetworkSpec, az: str, ip: str) -> bool:
         value = number(ip)
         return any(value in self._measure(subnet) for subnet in network.by_az[az])
 
-    def _measure(self, subnet: SubnetWish) -> Ranges:
+    def _measure(self, subnet: SubnetSpec) -> Ranges:
         if id(subnet) not in self._free:
             self._free[id(subnet)] = subnet.free()
         return self._free[id(subnet)]
 
 
-def covers(network: NetworkWish, az: str, ip: str) -> bool:
+def covers(network: NetworkSpec, az: str, ip: str) -> bool:
     """Whether an address, free or static, lies in a subnet of the az."""
     value = number(ip)
     spans = [span_of(subnet.range) for subnet in network.by_az[az] if subnet.range]

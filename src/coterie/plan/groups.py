@@ -9,7 +9,7 @@ from typing import Any
 
 from coterie.cpi.contract import GroupMetadata, SecurityGroup
 from coterie.group.policy import PROMISES
-from coterie.manifest import GroupWish, ServerGroupWish
+from coterie.manifest import InstanceGroupSpec, ServerGroupSpec
 from coterie.plan.model import Action, Change, GroupChange, GroupNow, GroupRemoval, ServerGroupRef, Snapshot
 from coterie.plan.present import Choice, choose, members
 
@@ -34,7 +34,7 @@ def subject(key: Key) -> str:
     return f"{key[0]}@{key[1]}"
 
 
-def plan_groups(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> GroupPlan:
+def plan_groups(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> GroupPlan:
     plan = GroupPlan()
     present: dict[Key, list[GroupNow]] = defaultdict(list)
     for group in snapshot.groups:
@@ -57,7 +57,7 @@ def _why_obsolete(group: GroupNow) -> str:
     return "no instance group uses it any more"
 
 
-def users(plan: GroupPlan, wishes: Sequence[GroupWish]) -> list[tuple[str, ServerGroupRef]]:
+def users(plan: GroupPlan, wishes: Sequence[InstanceGroupSpec]) -> list[tuple[str, ServerGroupRef]]:
     """Which instance group uses which server groups, one per cloud."""
     found = []
     for wish in wishes:
@@ -121,16 +121,16 @@ def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: GroupMetadata, 
     plan.obsolete.append((now, f"replaced: {reason}"))
 
 
-def _wanted(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> dict[Key, tuple[GroupMetadata, bool]]:
+def _wanted(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> dict[Key, tuple[GroupMetadata, bool]]:
     return {
         key: (_metadata(snapshot, key, users), all(_may_replace(user) for user in users))
         for key, users in instance_groups_by_server_group(wishes).items()
     }
 
 
-def instance_groups_by_server_group(wishes: Sequence[GroupWish]) -> dict[Key, list[GroupWish]]:
+def instance_groups_by_server_group(wishes: Sequence[InstanceGroupSpec]) -> dict[Key, list[InstanceGroupSpec]]:
     """(server group, cloud) → the instance groups whose nodes are in it there."""
-    found: dict[Key, list[GroupWish]] = {}
+    found: dict[Key, list[InstanceGroupSpec]] = {}
     for wish in wishes:
         if wish.server_group is not None:
             for cloud in dict.fromkeys(az.cloud for az in wish.azs):
@@ -138,7 +138,7 @@ def instance_groups_by_server_group(wishes: Sequence[GroupWish]) -> dict[Key, li
     return found
 
 
-def driver_options(group: ServerGroupWish) -> dict[str, Any]:
+def driver_options(group: ServerGroupSpec) -> dict[str, Any]:
     """The options of a server group as its driver gets them."""
     options: dict[str, Any] = dict(group.options)
     if group.named:
@@ -148,11 +148,11 @@ def driver_options(group: ServerGroupWish) -> dict[str, Any]:
     return options
 
 
-def _may_replace(wish: GroupWish) -> bool:
+def _may_replace(wish: InstanceGroupSpec) -> bool:
     return wish.server_group is not None and wish.server_group.recreate_on_policy_change
 
 
-def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> GroupMetadata:
+def _metadata(snapshot: Snapshot, key: Key, users: Sequence[InstanceGroupSpec]) -> GroupMetadata:
     group = users[0].server_group
     if group is None:
         raise ValueError(f"{users[0].name} has no server group")
@@ -167,7 +167,7 @@ def _metadata(snapshot: Snapshot, key: Key, users: Sequence[GroupWish]) -> Group
     )
 
 
-def _security_groups(users: Iterable[GroupWish]) -> tuple[SecurityGroup, ...]:
+def _security_groups(users: Iterable[InstanceGroupSpec]) -> tuple[SecurityGroup, ...]:
     return tuple({group.name: group for user in users for group in user.security_groups}.values())
 
 

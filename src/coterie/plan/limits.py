@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from coterie.group.policy import hosts_needed
-from coterie.manifest import GroupWish
-from coterie.manifest.spread import even_shares
+from coterie.manifest import InstanceGroupSpec
+from coterie.manifest.space import even_shares
 from coterie.plan.groups import instance_groups_by_server_group
 from coterie.plan.model import Change, CloudNow, GroupChange, NodeChange, Snapshot
 
 
-def refusals(snapshot: Snapshot, wishes: Sequence[GroupWish], changes: Sequence[Change]) -> list[str]:
+def refusals(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec], changes: Sequence[Change]) -> list[str]:
     used = {change.cloud for change in changes}
     found = [problem for name in sorted(used) for problem in _checks(snapshot.clouds[name])]
     found += _quotas(snapshot, changes)
@@ -51,7 +51,7 @@ def _quotas(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     return found
 
 
-def _members(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
+def _members(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> list[str]:
     """Some clouds bound how many VMs a server group takes; one that only shares security groups is none of theirs."""
     found = []
     for (name, cloud), users in sorted(instance_groups_by_server_group(wishes).items()):
@@ -65,7 +65,7 @@ def _members(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
     return found
 
 
-def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
+def _hosts(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> list[str]:
     """A strict group needs as many hosts as it has nodes, in the azs that its nodes go to."""
     strict = [wish for wish in wishes if wish.server_group and wish.server_group.policy == "anti-affinity"]
     found = []
@@ -85,7 +85,7 @@ def _hosts(snapshot: Snapshot, wishes: Sequence[GroupWish]) -> list[str]:
     return found
 
 
-def _share(wish: GroupWish, cloud: str) -> int:
+def _share(wish: InstanceGroupSpec, cloud: str) -> int:
     """How many nodes of the group go to this cloud, when spread evenly over its azs."""
     shares = even_shares(wish.instances, len(wish.azs))
     return sum(share for share, az in zip(shares, wish.azs, strict=True) if az.cloud == cloud)

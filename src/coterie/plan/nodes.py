@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from coterie.errors import NotFound
 from coterie.group.policy import by_index
-from coterie.manifest import GroupWish
+from coterie.manifest import InstanceGroupSpec
 from coterie.plan.azs import choose_azs
 from coterie.plan.book import AddressBook, covers
 from coterie.plan.groups import GroupPlan
@@ -42,7 +42,11 @@ class _Slot:
 
 
 def plan_nodes(
-    snapshot: Snapshot, wishes: Sequence[GroupWish], stemcells: dict[str, str], groups: GroupPlan, options: Options
+    snapshot: Snapshot,
+    wishes: Sequence[InstanceGroupSpec],
+    stemcells: dict[str, str],
+    groups: GroupPlan,
+    options: Options,
 ) -> NodePlan:
     plan = NodePlan()
     present: dict[str, dict[int, NodeNow]] = defaultdict(dict)
@@ -80,14 +84,14 @@ def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
     return Change("delete", "node", node.name, reason, node.cloud, details, node.az, destructive=True)
 
 
-def _why_removed(node: NodeNow, wishes: Sequence[GroupWish]) -> str:
+def _why_removed(node: NodeNow, wishes: Sequence[InstanceGroupSpec]) -> str:
     for wish in wishes:
         if wish.name == node.instance_group:
             return f"scale down to {wish.instances}"
     return f"instance group {node.instance_group} is no longer in the manifest"
 
 
-def _slots(wish: GroupWish, present: dict[int, NodeNow], book: AddressBook) -> list[_Slot]:
+def _slots(wish: InstanceGroupSpec, present: dict[int, NodeNow], book: AddressBook) -> list[_Slot]:
     placed = {index: node.az for index, node in present.items()}
     azs = choose_azs(wish.instances, [az.name for az in wish.azs], placed, _fixed_azs(wish))
     slots = []
@@ -97,7 +101,7 @@ def _slots(wish: GroupWish, present: dict[int, NodeNow], book: AddressBook) -> l
     return slots
 
 
-def _fixed_azs(wish: GroupWish) -> dict[int, str]:
+def _fixed_azs(wish: InstanceGroupSpec) -> dict[int, str]:
     """A static address lies in a subnet, and the subnet decides the az; where it serves several, take turns."""
     fixed: dict[int, str] = {}
     order = [az.name for az in wish.azs]
@@ -118,7 +122,7 @@ class _Group:
         self,
         plan: NodePlan,
         snapshot: Snapshot,
-        wish: GroupWish,
+        wish: InstanceGroupSpec,
         stemcell: str,
         groups: GroupPlan,
         options: Options,

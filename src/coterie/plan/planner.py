@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coterie.errors import Refused
-from coterie.manifest import GroupWish
+from coterie.manifest import InstanceGroupSpec
 from coterie.plan import groups as group_plans
 from coterie.plan import kept, limits, stemcells
 from coterie.plan.groups import plan_groups, policy_problems
@@ -13,7 +13,7 @@ from coterie.plan.model import Plan, Snapshot
 from coterie.plan.nodes import Options, plan_nodes, removal
 
 
-def make_plan(snapshot: Snapshot, wishes: Sequence[GroupWish], options: Options | None = None) -> Plan:
+def make_plan(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec], options: Options | None = None) -> Plan:
     """Raises Refused with all reasons at once; changes nothing, whatever comes of it."""
     chosen = options or Options()
     refusals: list[str] = []

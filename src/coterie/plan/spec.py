@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from coterie.manifest import AzWish, GroupWish, NetworkWish, SubnetWish
+from coterie.manifest import AzSpec, InstanceGroupSpec, NetworkSpec, SubnetSpec
 from coterie.manifest.addresses import number, span_of
 from coterie.manifest.spans import Span
 
@@ -90,10 +90,10 @@ class NodeSpec:
 class SpecMaker:
     """Makes the specs of one instance group; what its nodes share is worked out once."""
 
-    def __init__(self, wish: GroupWish, stemcell: str) -> None:
+    def __init__(self, wish: InstanceGroupSpec, stemcell: str) -> None:
         self._wish = wish
         self._stemcell = stemcell
-        self._azs: dict[str, AzWish] = {az.name: az for az in wish.azs}
+        self._azs: dict[str, AzSpec] = {az.name: az for az in wish.azs}
         self._networks = {az.name: [_Network(network, az.name) for network in wish.networks] for az in wish.azs}
         self._disk = DiskSpec(wish.disk.size_mb, wish.disk.cloud_properties) if wish.disk else None
         self._health = _health(wish)
@@ -171,7 +171,7 @@ def _network_difference(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> st
     return "networks changed"
 
 
-def _health(wish: GroupWish) -> HealthSpec | None:
+def _health(wish: InstanceGroupSpec) -> HealthSpec | None:
     health = wish.health
     if health.kind == "none":
         return None
@@ -181,7 +181,7 @@ def _health(wish: GroupWish) -> HealthSpec | None:
 class _Network:
     """Entries of the `networks` argument of create_vm, as BOSH shapes them; all but the address is worked out once."""
 
-    def __init__(self, network: NetworkWish, az: str) -> None:
+    def __init__(self, network: NetworkSpec, az: str) -> None:
         self.name = network.name
         self._type = network.type
         self._default = list(network.default)
@@ -204,7 +204,7 @@ class _Network:
         return self._subnets[0][0]
 
 
-def _shape(subnet: SubnetWish) -> Json:
+def _shape(subnet: SubnetSpec) -> Json:
     shape: Json = {"cloud_properties": dict(subnet.cloud_properties)}
     if subnet.dns:
         shape["dns"] = list(subnet.dns)
@@ -213,5 +213,5 @@ def _shape(subnet: SubnetWish) -> Json:
     return shape
 
 
-def _span(subnet: SubnetWish) -> Span | None:
+def _span(subnet: SubnetSpec) -> Span | None:
     return span_of(subnet.range) if subnet.range else None

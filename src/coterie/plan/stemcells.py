@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coterie.manifest import GroupWish, StemcellWish
+from coterie.manifest import InstanceGroupSpec, StemcellSpec
 from coterie.plan.model import Change, NodeChange, Snapshot, StemcellNow, StemcellRemoval, StemcellUpload
 from coterie.plan.versions import age
 
 
-def choose(snapshot: Snapshot, wishes: Sequence[GroupWish], refusals: list[str]) -> dict[str, str]:
+def choose(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec], refusals: list[str]) -> dict[str, str]:
     """Instance group → "name/version"; one that the catalogue lacks is refused."""
     chosen = {}
     for wish in wishes:
@@ -52,7 +52,7 @@ def removals(snapshot: Snapshot) -> list[Change]:
     ]
 
 
-def _find(snapshot: Snapshot, wish: StemcellWish) -> str | None:
+def _find(snapshot: Snapshot, wish: StemcellSpec) -> str | None:
     fitting = [
         row
         for row in snapshot.stemcells
@@ -62,7 +62,7 @@ def _find(snapshot: Snapshot, wish: StemcellWish) -> str | None:
     return newest[-1].ref if newest else None
 
 
-def _missing(snapshot: Snapshot, wish: GroupWish) -> str:
+def _missing(snapshot: Snapshot, wish: InstanceGroupSpec) -> str:
     wanted = wish.stemcell
     named = f"with os {wanted.name}, version {wanted.version}" if wanted.by_os else f"{wanted.name}/{wanted.version}"
     present = ", ".join(_told(row, wanted.by_os) for row in snapshot.stemcells) or "none"

@@ -1,1 +1,1 @@
-"""Agent settings over HTTP, for stemcells that still need a registry. It knows the ledger, and no cloud."""
+"""Agent settings over HTTP, for stemcells that still need a registry. Reads the ledger, calls no cloud."""

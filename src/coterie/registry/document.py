@@ -26,7 +26,7 @@ def settings(agent_id: str, instance: str, networks: Mapping[str, Any], env: Jso
 def with_disk(document: Json, disk_cid: str, hint: Any) -> Json:
     """The document with this persistent disk, or without it where the hint is None."""
     disks = document.get("disks") or {}
-    others = {cid: told for cid, told in (disks.get("persistent") or {}).items() if cid != disk_cid}
+    others = {cid: disk for cid, disk in (disks.get("persistent") or {}).items() if cid != disk_cid}
     persistent = others if hint is None else {**others, disk_cid: hint}
     return {**document, "disks": {**disks, "persistent": persistent}}
 

@@ -109,4 +109,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: who asks is no news, and what is asked may be secret."""
+        """Log nothing: requests are routine, and their paths may be secret."""

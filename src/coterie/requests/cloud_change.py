@@ -10,7 +10,7 @@ from coterie.errors import Conflict, NotFound
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import ConfigRow
 from coterie.ledger.store import Ledger
-from coterie.manifest.amend import added, regrouped
+from coterie.manifest.amend import add_cloud, set_conductor_group
 from coterie.ring.members import group_name
 
 
@@ -18,7 +18,7 @@ def moved(ledger: Ledger, name: str, group: str) -> ConfigRow:
     """The text with another conductor group for this cloud, and the id of the config that it was made from."""
     wanted = group_name(group)
     present = _present(ledger)
-    return ConfigRow(present.id, regrouped(present.body, name, wanted))
+    return ConfigRow(present.id, set_conductor_group(present.body, name, wanted))
 
 
 def grown(ledger: Ledger, cloud: Mapping[str, Any]) -> ConfigRow:
@@ -28,7 +28,7 @@ def grown(ledger: Ledger, cloud: Mapping[str, Any]) -> ConfigRow:
         if clouds.get(tx, cloud["name"]) is not None:
             raise Conflict(f"there is a cloud {cloud['name']} already", remedy="change it: coterie clouds set FILE")
     present = _present(ledger)
-    return ConfigRow(present.id, added(present.body, cloud))
+    return ConfigRow(present.id, add_cloud(present.body, cloud))
 
 
 def _present(ledger: Ledger) -> ConfigRow:

@@ -7,13 +7,13 @@ from typing import Any
 
 from coterie.cpi.contract import Mark
 from coterie.ledger.rows.groups import GroupRow
-from coterie.manifest import GroupWish
+from coterie.manifest import InstanceGroupSpec
 from coterie.plan.groups import driver_options, instance_groups_by_server_group
 
 Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
 
 
-def known_groups(present: Iterable[GroupRow], wishes: Iterable[GroupWish], director: str) -> Known:
+def known_groups(present: Iterable[GroupRow], wishes: Iterable[InstanceGroupSpec], director: str) -> Known:
     """The CID is known before the cloud has answered, so a half-made group of ours is not taken for a foreign one.
     Of several with one name, the one that is there and has the wished policy counts."""
     policies = {wish.server_group.name: wish.server_group.policy for wish in wishes if wish.server_group}
@@ -24,7 +24,7 @@ def known_groups(present: Iterable[GroupRow], wishes: Iterable[GroupWish], direc
     return {(group.name, group.cloud): group.cid or Mark(director, group.intent).group_cid for group in worst_first}
 
 
-def needs(wishes: Sequence[GroupWish], cloud: str, known: Known) -> dict[str, object]:
+def needs(wishes: Sequence[InstanceGroupSpec], cloud: str, known: Known) -> dict[str, object]:
     """What the manifest asks of one cloud, as `Needs` on the wire; azs by our names, for the conductor to translate."""
     own = [wish for wish in wishes if any(az.cloud == cloud for az in wish.azs)]
     kinds = {"vm", "image"} if own else set()
@@ -50,7 +50,7 @@ def groups_seen(
     return missing, mendable, {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
 
 
-def _group_needs(wishes: Sequence[GroupWish], cloud: str) -> list[dict[str, Any]]:
+def _group_needs(wishes: Sequence[InstanceGroupSpec], cloud: str) -> list[dict[str, Any]]:
     """The server groups that the driver will be asked for, with the azs that their nodes go to."""
     found = []
     for (name, where), users in instance_groups_by_server_group(wishes).items():

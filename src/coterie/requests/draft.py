@@ -12,7 +12,7 @@ from coterie.ledger.rows import clouds, deployments, enrolled, groups, identity,
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import conductors
-from coterie.manifest import GroupWish
+from coterie.manifest import InstanceGroupSpec
 from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refused
@@ -31,7 +31,7 @@ class Draft:
 
     request: PlanRequest
     wish: Wish
-    groups: Sequence[GroupWish]
+    groups: Sequence[InstanceGroupSpec]
     fingerprint: tuple[object, ...]  # of the rows that the plan was made from
     plan: Plan
 
@@ -68,7 +68,7 @@ def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit
         return rows.write("delete" if draft.request.delete else kind, by)
 
 
-def _ask_clouds(ledger: Ledger, wish: Wish, wanted: Sequence[GroupWish]) -> dict[str, CloudNow]:
+def _ask_clouds(ledger: Ledger, wish: Wish, wanted: Sequence[InstanceGroupSpec]) -> dict[str, CloudNow]:
     """All questions at once: what `check` says of the manifest's needs, and how our server groups are."""
     configured_clouds = wish.clouds
     with ledger.read() as tx:

@@ -14,7 +14,7 @@ from coterie.ledger.store import Ledger
 from coterie.manifest import (
     CloudConfig,
     Deployment,
-    GroupWish,
+    InstanceGroupSpec,
     Loaded,
     check,
     invalid,
@@ -56,7 +56,7 @@ class Wish:
     def clouds(self) -> dict[str, CloudRow]:
         return configured(self.config.value)
 
-    def groups(self) -> list[GroupWish]:
+    def groups(self) -> list[InstanceGroupSpec]:
         if self.deployment is None:
             return []
         return resolve(self.deployment.value, self.config.value, auto_anti_affinity=self.auto_anti_affinity)

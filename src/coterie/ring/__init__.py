@@ -1,1 +1,1 @@
-"""Who runs what: a group, a driver and a node's uuid give one conductor. Pure: no clock, no database, no network."""
+"""Rings: a group, a driver and a node's uuid give one conductor. Pure: no clock, no database, no network."""

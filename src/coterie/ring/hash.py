@@ -62,7 +62,7 @@ class IronicRing:
     def __init__(self, hosts: Iterable[str], *, exponent: int = 5, algorithm: str = "md5") -> None:
         self._algorithm = algorithm
         owners: dict[int, str] = {}
-        # Names that repeat each other (c1, c1c1) share points: the last in order owns them, whoever builds the ring.
+        # Names that repeat each other (c1, c1c1) share points: the last in order owns them on every conductor.
         for host in sorted(hosts):
             owners.update(dict.fromkeys(_ironic_points(host, 1 << exponent, algorithm), host))
         self._owners = owners

@@ -1,4 +1,4 @@
-"""Members of the fleet as rings see them; the rules for group names and releases. Who is alive, others decide."""
+"""Members of the fleet as rings see them; the rules for group names and releases. Liveness is decided elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RELEASE = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`speaks`: the release it behaves as. `flows` None: it does not say, and is taken to know all."""
+    """`speaks`: the release it behaves as. `flows` None: not reported; it counts as able to run all."""
 
     name: str
     group: str = ""
@@ -52,9 +52,9 @@ def group_name(value: str, field: str = "conductor_group") -> str:
 
 
 def groups_count(members: Iterable[Member]) -> bool:
-    """Whether ring keys hold the group: only when nobody in the fleet behaves as a release from before groups.
+    """Whether ring keys hold the group: only when no conductor behaves as a release from before groups.
 
-    Everybody reads this off the same rows, so all change over together, with the last one that is unpinned.
+    All conductors read the same rows, so all change over together, with the last one that is unpinned.
     """
     return all(release(member.speaks) >= release(GROUPS_SINCE) for member in members)
 

@@ -1,4 +1,4 @@
-"""From a key to its conductor: one ring per "<group>:<driver>", built when first asked, for one state of the fleet."""
+"""From a key to its conductor: one ring per "<group>:<driver>", built when first used, for one state of the fleet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Table:
 
     def __init__(self, members: tuple[Member, ...]) -> None:
         self.members = members
-        # Ironic's mapping where every member asks for it: members that differ must not disagree about an owner.
+        # Ironic's mapping only where every member is set to it: all members must compute the same owner.
         ironic = members and all(one.algorithm == hashing.IRONIC for one in members)
         self.algorithm = hashing.IRONIC if ironic else hashing.PROBED
         self._by_name = {member.name: member for member in members}
@@ -56,7 +56,7 @@ class Fleet:
         return {key: tuple(members) for key, members in sorted(self._serving.items())}
 
     def table(self, group: str, driver: str | None, flow: str | None = None) -> Table:
-        """Who may run such work, and on which ring. A driver of None is anybody's of the group."""
+        """The ring of the conductors that may run such work. A driver of None: all of the group."""
         asked = (fold(group), driver, flow)
         found = self._tables.get(asked)
         if found is None:
@@ -72,7 +72,7 @@ class Fleet:
         return found
 
     def require(self, group: str, driver: str) -> None:
-        """Refuse work that nobody could run."""
+        """Refuse work that no conductor could run."""
         if not self.table(group, driver).members:
             raise self.refusal(group, driver)
 

@@ -1,4 +1,4 @@
-"""Why nobody can be named as the conductor of a key: one error per cause, each with what would heal it."""
+"""Why a key has no conductor: one error per cause, each with its remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares our mapping with answers recorded from a real Ironic, for an operator who comes from there. Pure."""
+"""Compares our mapping with answers recorded from a real Ironic, for a migration from there. Pure."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def verify(document: Any) -> Verdict:
 
 def _all(document: Mapping[str, Any]) -> Iterator[Difference | None]:
     for case in document["fleets"]:
-        judge = _Judge(case["fleet"], document["defaults"])
+        judge = _FleetChecker(case["fleet"], document["defaults"])
         for key, expected in case["rings"].items():
             yield judge.compare(f"ring {key}", str(sorted(expected)), str(judge.members(key)))
         for lookup in case["lookups"]:
-            yield judge.compare(_words(lookup), _told(lookup["expect"]), judge.answer(lookup))
+            yield judge.compare(_words(lookup), _expected_text(lookup["expect"]), judge.answer(lookup))
 
 
-class _Judge:
+class _FleetChecker:
     """One recorded fleet, as a release with groups sees it and as one from before groups does."""
 
     def __init__(self, fleet: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -106,7 +106,7 @@ def _members(fleet: Mapping[str, Any], timeout_s: float, speaks: str) -> list[Me
     ]
 
 
-def _told(expect: Mapping[str, Any]) -> str:
+def _expected_text(expect: Mapping[str, Any]) -> str:
     return str(expect["host"]) if "host" in expect else f"{expect['error']} {expect['http']}"
 
 

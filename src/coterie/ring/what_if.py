@@ -20,7 +20,7 @@ class Placed:
 
 
 def owner_name(fleet: Fleet, node: Placed) -> str | None:
-    """None: nobody could run its work."""
+    """None: no conductor could run its work."""
     found = fleet.table(node.group, node.driver).owner(node.uuid)
     return found.name if found else None
 

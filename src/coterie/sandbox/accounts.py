@@ -1,4 +1,4 @@
-"""Accounts: who uses the datacenter, and how it behaves for them. How much they may have is `quotas`' business."""
+"""Accounts: the tenants of the datacenter, and how it behaves for each. Limits are in `quotas`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open_account(
 ) -> Account:
     """The account of this name, begun if it is new.
 
-    A wish is carried out when it differs from the last one expressed, so that what an operator set since then stays.
+    Values are applied when they differ from the last ones given, so that an operator's later changes stay.
     """
     asked = {"groups": groups, "soft_lag_ms": soft_lag_ms, "quotas": dict(quotas or {})}
     with datacenter.store.reading() as db:

@@ -1,4 +1,4 @@
-"""The door of the datacenter: every call of a tenant passes here, is bent by faults, done in one transaction, logged.
+"""The API of the datacenter: every call of a tenant passes here, with faults, in one transaction, and is logged.
 
 Decorating a function that works on a `Tx` makes it a call that takes an `Account`.
 """
@@ -40,7 +40,7 @@ def api(
                 try:
                     return do(STRAIGHT if account.operator else None)
                 except _Watched as watched:
-                    return _attended(account, method, watched.switches, do, lambda db: _subject(db, args, kwargs))
+                    return _run_watched(account, method, watched.switches, do, lambda db: _subject(db, args, kwargs))
 
         return call
 
@@ -60,7 +60,7 @@ class _Watched(Exception):
         self.switches = switches
 
 
-def _attended(
+def _run_watched(
     account: Account,
     method: str,
     switches: Switches,
@@ -70,7 +70,7 @@ def _attended(
     store = account.datacenter.store
     error: str | None = "died"
     try:
-        answer = _bent(account, method, do, faults.take(store, method, subject) if switches.faults else [])
+        answer = _run_with_faults(account, method, do, faults.take(store, method, subject) if switches.faults else [])
         error = None
         return answer
     except CoterieError as refusal:
@@ -81,20 +81,20 @@ def _attended(
             calls.record(store, method, account.name, account.datacenter.clock(), error)
 
 
-def _bent(account: Account, method: str, do: Callable[[Twist], R], taken: list[Fault]) -> R:
-    for fault in taken:
+def _run_with_faults(account: Account, method: str, do: Callable[[Twist], R], active: list[Fault]) -> R:
+    for fault in active:
         _before(account, method, fault)
-    modes = {fault.mode for fault in taken}
+    modes = {fault.mode for fault in active}
     twist = Twist(
-        late_s=_longest(taken, "late-visibility"),
+        late_s=_longest(active, "late-visibility"),
         broken_vm="vm-error-state" in modes,
-        build_s=_longest(taken, "slow-build"),
+        build_s=_longest(active, "slow-build"),
     )
     if "twice" in modes:
         do(twist)
     answer = do(twist)
     if "timeout-after-commit" in modes:
-        raise _lost(method)
+        raise _answer_lost(method)
     if "error-after-commit" in modes:
         raise Failed(f"{method} failed in the cloud", why="an injected fault", remedy="look whether it was done")
     return answer
@@ -108,7 +108,7 @@ def _before(account: Account, method: str, fault: Fault) -> None:
     elif fault.mode == "throttle":
         raise Throttled(f"{method} was throttled", remedy="wait", details={"retry_after": (fault.ms or 1000) / 1000})
     elif fault.mode == "timeout-before-commit":
-        raise _lost(method)
+        raise _answer_lost(method)
     elif fault.mode == "error":
         raise INJECTABLE[fault.code or "failed"](
             f"{method} failed in the cloud",
@@ -127,7 +127,7 @@ def hang(datacenter: Datacenter, fault: Fault) -> None:
 
 
 def _once(account: Account, writes: bool, twist: Twist | None, work: Callable[[Tx], R]) -> R:
-    """The work in one transaction; without a twist, only if nobody watches."""
+    """The work in one transaction; without a twist, only if neither faults nor the log are on."""
     datacenter = account.datacenter
     with datacenter.store.writing() if writes else datacenter.store.reading() as db:
         if twist is None:
@@ -141,7 +141,7 @@ def _once(account: Account, writes: bool, twist: Twist | None, work: Callable[[T
     return answer
 
 
-def _lost(method: str) -> AnswerLost:
+def _answer_lost(method: str) -> AnswerLost:
     return AnswerLost(
         f"the answer of {method} was lost",
         changing=METHODS[method],
@@ -150,12 +150,12 @@ def _lost(method: str) -> AnswerLost:
     )
 
 
-def _longest(taken: list[Fault], mode: str) -> float:
-    return max((fault.ms or 0 for fault in taken if fault.mode == mode), default=0) / 1000
+def _longest(active: list[Fault], mode: str) -> float:
+    return max((fault.ms or 0 for fault in active if fault.mode == mode), default=0) / 1000
 
 
 def _subject(db: sqlite3.Connection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The words that a fault's `match` looks at: what the call says of its object, or what the object is."""
+    """The text that a fault's `match` is compared with: the call's arguments for its object, or the object itself."""
     words = [str(kwargs.get("name", "")), *map(str, (kwargs.get("tags") or {}).values())]
     if args and isinstance(args[0], str):
         words += [args[0], *_words_of(db, args[0])]

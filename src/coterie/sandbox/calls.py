@@ -1,4 +1,4 @@
-"""The call log: which calls were made, for whom, and how they ended. Off until switched on, since it costs a write."""
+"""The call log: calls, their accounts, and how they ended. Off until switched on, since it costs a write."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Datacenter:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A tenant's way in. As `operator` the same doors open, but no fault bends the call and no log notes it.
+    """A tenant's access. As `operator` the same calls work, but without faults and without the call log.
 
     `slot`: held during each call, so that a tenant can limit how many it makes at a time.
     """
@@ -76,7 +76,7 @@ def _store(file: Path) -> Store:
     with _opening:
         store = _open.get(file)
         if store is None or store.inode != file.stat().st_ino:
-            store = _open[file] = _checked(Store(file))
+            store = _open[file] = _check_schema(Store(file))
     return store
 
 
@@ -107,7 +107,7 @@ def fill(db: sqlite3.Connection, document: Mapping[str, Any], shape: Layout) -> 
     )
 
 
-def _checked(store: Store) -> Store:
+def _check_schema(store: Store) -> Store:
     with store.reading() as db:
         row = db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     version = int(row[0]) if row else 0

@@ -50,7 +50,7 @@ def create_disk(
     client_token: str | None = None,
 ) -> Disk:
     """A disk in `zone`, or where `near_vm` is."""
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
     _check_size(size_mb)

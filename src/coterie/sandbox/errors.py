@@ -1,4 +1,4 @@
-"""What the simulated cloud answers when it refuses. A driver translates these; nobody else sees them."""
+"""The refusals of the simulated cloud. Only a driver sees them, and translates them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Unavailable(SandboxError):
 
 
 class AnswerLost(SandboxError):
-    """The answer never arrived. `changing` tells whether the call could have changed anything."""
+    """The answer never arrived. `changing`: whether the call could have changed anything."""
 
     code, status, retryable = "answer_lost", 504, True
 

@@ -70,7 +70,7 @@ def add(
         return Fault(int(row.lastrowid or 0), method, mode, times, match, ms, code, retryable)
 
 
-def listed(store: Store) -> list[Fault]:
+def list_faults(store: Store) -> list[Fault]:
     with store.reading() as db:
         return [_fault(row) for row in db.execute(f"SELECT {_COLUMNS} FROM faults ORDER BY id")]
 

@@ -47,7 +47,7 @@ def create_image(
     tags: Mapping[str, str] | None = None,
     client_token: str | None = None,
 ) -> Image:
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
     quotas.charge(tx, {"images": 1})

@@ -15,7 +15,7 @@ SHAPE = Shape(kind="label", prefix="lbl", table=None, columns=(), value=Record)
 
 @api("create_label")
 def create_label(tx: Tx, *, name: str, tags: Mapping[str, str], client_token: str | None = None) -> Record:
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
     _, made = records.insert(tx, SHAPE, name, tags, client_token)

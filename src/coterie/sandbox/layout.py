@@ -36,7 +36,7 @@ def read_layout(document: Mapping[str, Any] | None) -> Layout:
     """The hosts and networks of a layout document; a mistake in it is named by its field."""
     if document is None:
         document = DEFAULT_LAYOUT
-    _known(document, {"zones", "networks"}, "layout")
+    _require_known(document, {"zones", "networks"}, "layout")
     zones = document.get("zones")
     if not isinstance(zones, list) or not zones:
         raise BadRequest("layout.zones is not a list with at least one zone", remedy=_EXAMPLE)
@@ -49,7 +49,7 @@ def read_layout(document: Mapping[str, Any] | None) -> Layout:
 def _hosts(zone: Any, field: str) -> Iterator[Host]:
     if not isinstance(zone, Mapping) or not isinstance(zone.get("name"), str) or not zone["name"]:
         raise BadRequest(f"{field}.name is missing or not a text", remedy=_EXAMPLE)
-    _known(zone, {"name", *SIZES}, field)
+    _require_known(zone, {"name", *SIZES}, field)
     size = {key: _positive(zone.get(key, value), f"{field}.{key}") for key, value in SIZES.items()}
     name = zone["name"]
     for rack in range(1, size["racks"] + 1):
@@ -72,7 +72,7 @@ def _positive(value: Any, field: str) -> int:
     raise BadRequest(f"{field} is {value!r}, not a whole number above 0", remedy=_EXAMPLE)
 
 
-def _known(document: Mapping[str, Any], keys: set[str], field: str) -> None:
+def _require_known(document: Mapping[str, Any], keys: set[str], field: str) -> None:
     for key in document:
         if key not in keys:
             raise BadRequest(f"{field}.{key} is not known", remedy=f"use {', '.join(sorted(keys))}")

@@ -1,4 +1,4 @@
-"""Who is in which server group, and the counters beside it. What a group is, is `server_groups`' business."""
+"""Members of server groups, and their counters. The groups themselves are in `server_groups`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TABLES = (
 
 
 def join(tx: Tx, group: str, vm: int) -> int:
-    """The VM is a member from now on, as its boot call asked; answers the group's seq."""
+    """Add the VM to the group of its boot call; the group's seq."""
     row = tx.db.execute(
         "SELECT g.object, g.model, g.members, (SELECT ceiling FROM usage WHERE account = o.account "
         "AND resource = 'server_group_members') FROM objects o JOIN server_groups g ON g.object = o.seq "
@@ -38,7 +38,7 @@ def join(tx: Tx, group: str, vm: int) -> int:
 
 
 def replace(tx: Tx, group: int, wanted: Sequence[int]) -> None:
-    """The list is the group from now on: whoever is not on it is out, no matter who wrote that one in meanwhile."""
+    """Replace the members by the list: a VM that is not on it leaves, even if another call added it meanwhile."""
     quotas.check_members(tx, len(wanted), quotas.member_ceiling(tx))
     present = {row[0] for row in tx.db.execute("SELECT vm FROM members WHERE server_group = ?", (group,))}
     hosts = _hosts(tx, present ^ set(wanted))

@@ -1,4 +1,4 @@
-"""All calls of the datacenter by name, for those who bend them; BOSH's names for the same calls are understood."""
+"""All calls of the datacenter by name, for faults; BOSH's names for the same calls work too."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ def read_pattern(pattern: str) -> str:
 
 def _front_methods() -> list[str]:
     """Commands of fronts are bent by their own names."""
-    from coterie.sandbox.fronts.cloudstack.definition import commands  # a large document: only who names faults pays
+    from coterie.sandbox.fronts.cloudstack.definition import commands  # a large document: imported only to name faults
 
     return [command.name for command in commands().values()]

@@ -54,10 +54,10 @@ def create_network(
     client_token: str | None = None,
 ) -> Network:
     """A network with this range, or with a free one of `bits` length."""
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
-    net = read_range(range) if range else free_range(bits or _DEFAULT_BITS, _taken(tx))
+    net = read_range(range) if range else free_range(bits or _DEFAULT_BITS, _used_ranges(tx))
     return _insert(tx, name, str(net), gateway or str(net[1]), tags or {}, client_token)
 
 
@@ -112,7 +112,7 @@ def _insert(
     return records.fetch(tx, SHAPE, made)
 
 
-def _taken(tx: Tx) -> list[str]:
+def _used_ranges(tx: Tx) -> list[str]:
     return [row[0] for row in tx.db.execute("SELECT range FROM networks WHERE range IS NOT NULL")]
 
 

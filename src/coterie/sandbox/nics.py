@@ -1,4 +1,4 @@
-"""Network cards of VMs: an address is taken with the VM that wants it, and free again when the VM is gone."""
+"""NICs of VMs: an address is taken when a VM is created, and free again when the VM is deleted."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ANYWHERE = "100.64.0.0/10"
 
 
 @dataclass(frozen=True, slots=True)
-class NicWish:
-    """`ip` None: the network picks one. `card`: wishes with one card share it; "" is an address without a card."""
+class NicRequest:
+    """`ip` None: the network picks one. `nic`: requests of one name share a NIC; "": an address without a NIC."""
 
     label: str
     network: str
     ip: str | None = None
-    card: str = ""
+    nic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +34,35 @@ class Nic:
     mac: str | None
 
 
-def plug(tx: Tx, vm: int, wishes: Sequence[NicWish]) -> None:
-    """Give the VM its addresses, or refuse with who has them."""
-    cards = list(dict.fromkeys(wish.card for wish in wishes if wish.card))
-    for wish in wishes:
-        network, within, gateway = networks.resolve(tx, wish.network)
-        ip = _asked(wish, within, gateway) if wish.ip else _picked(tx, network, within, gateway)
-        mac = _mac(vm, cards.index(wish.card)) if wish.card else None
-        _take(tx, network, ip, vm, wish.label, mac)
+def plug(tx: Tx, vm: int, requests: Sequence[NicRequest]) -> None:
+    """Give the VM its addresses; a refusal names the VM that has one already."""
+    nic_names = list(dict.fromkeys(request.nic for request in requests if request.nic))
+    for request in requests:
+        network, within, gateway = networks.resolve(tx, request.network)
+        ip = _check_address(request, within, gateway) if request.ip else _pick_address(tx, network, within, gateway)
+        mac = _mac(vm, nic_names.index(request.nic)) if request.nic else None
+        _take(tx, network, ip, vm, request.label, mac)
 
 
 def unplug(tx: Tx, vm: int) -> None:
     tx.db.execute("DELETE FROM nics WHERE vm = ?", (vm,))
 
 
-def _asked(wish: NicWish, within: str | None, gateway: str | None) -> str:
+def _check_address(request: NicRequest, within: str | None, gateway: str | None) -> str:
     try:
-        ip = ipaddress.ip_address(str(wish.ip))
+        ip = ipaddress.ip_address(str(request.ip))
     except ValueError:
-        raise BadRequest(f"network {wish.label}: {wish.ip!r} is no address", remedy="write it like 10.1.0.7") from None
+        raise BadRequest(
+            f"network {request.label}: {request.ip!r} is no address", remedy="write it like 10.1.0.7"
+        ) from None
     if within is not None and ip not in read_range(within):
-        raise BadRequest(f"network {wish.label}: {ip} is outside {within}", remedy="use an address inside the range")
+        raise BadRequest(f"network {request.label}: {ip} is outside {within}", remedy="use an address inside the range")
     if str(ip) == gateway:
-        raise BadRequest(f"network {wish.label}: {ip} is the gateway", remedy="use another address")
+        raise BadRequest(f"network {request.label}: {ip} is the gateway", remedy="use another address")
     return str(ip)
 
 
-def _picked(tx: Tx, network: int, within: str | None, gateway: str | None) -> str:
+def _pick_address(tx: Tx, network: int, within: str | None, gateway: str | None) -> str:
     pool = read_range(within or _ANYWHERE)
     first, usable = (1, pool.num_addresses - 2) if pool.num_addresses > 2 else (0, pool.num_addresses)
     begin = tx.db.execute("SELECT next FROM networks WHERE object = ?", (network,)).fetchone()[0]
@@ -94,6 +96,6 @@ def _holder(tx: Tx, network: int, ip: str) -> str | None:
     return str(row[0]) if row else None
 
 
-def _mac(vm: int, card: int) -> str:
-    digits = f"{vm & 0xFFFFFFFF:08x}{card & 0xFF:02x}"
+def _mac(vm: int, nic: int) -> str:
+    digits = f"{vm & 0xFFFFFFFF:08x}{nic & 0xFF:02x}"
     return ":".join(("02", *(digits[at : at + 2] for at in range(0, 10, 2))))

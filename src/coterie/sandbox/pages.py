@@ -7,7 +7,7 @@ from typing import Any, Generic
 
 from coterie.sandbox import tags as tagging
 from coterie.sandbox.errors import BadRequest
-from coterie.sandbox.records import Shape, T, built, select
+from coterie.sandbox.records import Shape, T, build, select
 from coterie.sandbox.twist import Tx
 
 PAGE_LIMIT = 500
@@ -33,16 +33,16 @@ EVERYTHING = Filter()
 def page(tx: Tx, shape: Shape[T], only: Filter, after: str | None, limit: int) -> Page[T]:
     """One page by age; `after` is the `next` of the page before."""
     size = max(1, min(limit, PAGE_LIMIT))
-    source, where, values = _filtered(tx, shape, only)
+    source, where, values = _where(tx, shape, only)
     rows = tx.db.execute(
         f"{select(shape, source)} WHERE {where} AND o.visible_at <= ? ORDER BY {_order(only)} LIMIT ?",
         (*values, _position(after), tx.now, size + 1),
     ).fetchall()
-    items = tuple(built(tx, shape, row) for row in rows[:size])
+    items = tuple(build(tx, shape, row) for row in rows[:size])
     return Page(items, str(items[-1].seq) if len(rows) > size else None)
 
 
-def _filtered(tx: Tx, shape: Shape[Any], only: Filter) -> tuple[str, str, tuple[Any, ...]]:
+def _where(tx: Tx, shape: Shape[Any], only: Filter) -> tuple[str, str, tuple[Any, ...]]:
     """Where to read from; the last `?` of the condition is the place to go on from."""
     name, named = ("", ()) if only.name is None else ("o.name = ? AND ", (only.name,))
     if only.tag is None:

@@ -35,7 +35,7 @@ def claim(tx: Tx, host: str, demand: Demand, groups: Iterable[int]) -> None:
 
 
 def release(tx: Tx, host: str, demand: Demand) -> None:
-    """Give back what the VM took of the host; its groups are told by whoever takes it out of them."""
+    """Free the capacity that the VM took on its host; `membership` removes it from its groups."""
     _count(tx, host, demand, -1)
 
 
@@ -54,10 +54,10 @@ def _rule(tx: Tx, group: int) -> Rule:
     members = {host: number for host, number in counted if number}
     if policy in SOFT:
         members = _as_it_was(tx, group, members)
-    return Rule(policy, members, _allowed(tx, hosts, host_group))
+    return Rule(policy, members, _allowed_hosts(tx, hosts, host_group))
 
 
-def _allowed(tx: Tx, hosts: str | None, host_group: str | None) -> frozenset[str] | None:
+def _allowed_hosts(tx: Tx, hosts: str | None, host_group: str | None) -> frozenset[str] | None:
     if host_group is not None:
         return frozenset(row[0] for row in tx.db.execute("SELECT host FROM host_groups WHERE name = ?", (host_group,)))
     return None if hosts is None else frozenset(json.loads(hosts))

@@ -97,7 +97,7 @@ def _refusal(tx: Tx, resource: str, amount: int) -> OverQuota | Unauthenticated:
 def _over(tx: Tx, resource: str, used: int, amount: int, ceiling: int) -> OverQuota:
     return OverQuota(
         f"quota {resource} of account {tx.account!r} is exceeded",
-        why=f"{used} of {ceiling} are used, {amount} more were asked",
+        why=f"{used} of {ceiling} are used, {amount} more were requested",
         remedy=f"free some, or `coterie sandbox quota set {tx.account} {resource} LIMIT`",
         details={"resource": resource, "used": used, "limit": ceiling, "asked": amount},
     )

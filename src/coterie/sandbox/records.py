@@ -15,7 +15,7 @@ from coterie.sandbox import tags as tagging
 from coterie.sandbox.errors import NoSuch, RevisionDiffers
 from coterie.sandbox.twist import Tx
 
-USERS_SHOWN = 100  # lists of users of an object end here: that somebody uses it is what counts
+USERS_SHOWN = 100  # longest list of an object's users: what counts is that there are any
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def insert(tx: Tx, shape: Shape[Any], name: str, tags: Mapping[str, str], token:
     return seq, made
 
 
-def made_before(tx: Tx, shape: Shape[T], token: str | None) -> T | None:
+def find_made(tx: Tx, shape: Shape[T], token: str | None) -> T | None:
     """What an earlier call with this client token made, if it still exists."""
     if token is None:
         return None
@@ -96,7 +96,7 @@ def require_revision(found: Record, wanted: int | None) -> None:
 
 def _one(tx: Tx, shape: Shape[T], where: str, values: Sequence[Any]) -> T | None:
     row = tx.db.execute(f"{select(shape)} WHERE {where}", values).fetchone()
-    return None if row is None else built(tx, shape, row)
+    return None if row is None else build(tx, shape, row)
 
 
 @lru_cache(maxsize=64)
@@ -106,5 +106,5 @@ def select(shape: Shape[Any], source: str = "objects o") -> str:
     return f"SELECT {columns} FROM {source}{own}"
 
 
-def built(tx: Tx, shape: Shape[T], row: tuple[Any, ...]) -> T:
+def build(tx: Tx, shape: Shape[T], row: tuple[Any, ...]) -> T:
     return shape.value(*row[:6], json.loads(row[6]), *shape.own(tx, row[7:]))

@@ -68,7 +68,7 @@ def kill_vm(datacenter: Datacenter, wanted: str, state: str = "stopped") -> None
     """The VM stops or breaks, and keeps its host and addresses."""
     if state not in STATES[2:]:
         raise BadRequest(f"a VM cannot be killed into state {state!r}", remedy=f"use one of: {', '.join(STATES[2:])}")
-    _changed(datacenter, "vm", wanted, lambda db, seq: _set_state(db, seq, state))
+    _change(datacenter, "vm", wanted, lambda db, seq: _set_state(db, seq, state))
 
 
 def delete_vm(datacenter: Datacenter, wanted: str) -> None:
@@ -79,7 +79,7 @@ def set_group_policy(datacenter: Datacenter, wanted: str, policy: str) -> None:
     """What no tenant can do: another policy for a living group."""
     if policy not in POLICIES:
         raise BadRequest(f"there is no policy {policy!r}", remedy=f"use one of: {', '.join(POLICIES)}")
-    _changed(
+    _change(
         datacenter,
         "server_group",
         wanted,
@@ -91,7 +91,7 @@ def delete_group(datacenter: Datacenter, wanted: str) -> None:
     server_groups.delete_server_group(_owner(datacenter, "server_group", wanted), wanted)
 
 
-def _changed(
+def _change(
     datacenter: Datacenter, kind: str, wanted: str, change: Callable[[sqlite3.Connection, int], object]
 ) -> None:
     with datacenter.store.writing() as db:

@@ -44,7 +44,7 @@ def create_security_group(
     tags: Mapping[str, str] | None = None,
     client_token: str | None = None,
 ) -> SecurityGroup:
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
     quotas.charge(tx, {"security_groups": 1})

@@ -1,7 +1,7 @@
 """Server groups: VMs under one placement policy. Names are not unique, as on real clouds.
 
 In a *direct* account a group may be empty and is joined by booting; in a *single-writer* account it belongs to one
-zone, is never empty, and its members are one list that whoever writes last decides.
+zone, is never empty, and its members are one list: the last writer wins.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def create_server_group(
     client_token: str | None = None,
 ) -> ServerGroup:
     """A group; `zone` and the first `members` are for single-writer accounts, which cannot hold an empty one."""
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
     model = accounts.group_model(tx)
@@ -119,7 +119,7 @@ def list_members(tx: Tx, wanted: str, after: str | None = None) -> tuple[list[Me
 
 @api("read_members", writes=False)
 def read_members(tx: Tx, wanted: str) -> list[str]:
-    """The whole list of members, as whoever wants to write it must know it."""
+    """The whole list of members, which a writer must send back completely."""
     group = records.fetch(tx, SHAPE, wanted)
     rows = tx.db.execute(
         "SELECT o.id FROM members m JOIN objects o ON o.seq = m.vm WHERE m.server_group = ?", (group.seq,)

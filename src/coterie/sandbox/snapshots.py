@@ -36,7 +36,7 @@ def create_snapshot(
     tags: Mapping[str, str] | None = None,
     client_token: str | None = None,
 ) -> Snapshot:
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
     source = records.fetch(tx, disks.SHAPE, disk)

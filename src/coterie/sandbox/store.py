@@ -39,7 +39,7 @@ class Store:
         return found
 
     def writer(self) -> sqlite3.Connection:
-        """One for all threads, who take turns: SQLite forgets its pages whenever another connection has written."""
+        """One connection for all threads, under a lock: SQLite drops its pages when another connection has written."""
         if self._writer is None:
             self._writer = _connect(self.path)
         return self._writer
@@ -59,7 +59,7 @@ class Store:
             self._close()
 
     def before_fork(self) -> None:
-        """Nobody may be in the middle of a write: the child would believe for ever that the file is being written."""
+        """No thread may be in the middle of a write: the child would wait for ever for its end."""
         self._turn.acquire()
         self._close()
 

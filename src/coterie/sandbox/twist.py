@@ -22,7 +22,7 @@ STRAIGHT = Twist()
 
 @dataclass(slots=True)
 class Tx:
-    """One call at work: the open transaction, for whom, when, and how it is bent."""
+    """One call: its transaction, account and time, and the effects of faults on it."""
 
     db: sqlite3.Connection
     account: str

@@ -8,7 +8,7 @@ from coterie.sandbox import membership, placement, quotas, records
 from coterie.sandbox.api import api
 from coterie.sandbox.errors import BadRequest, NoSuch, Unavailable
 from coterie.sandbox.fit import Demand
-from coterie.sandbox.nics import NicWish, plug, unplug
+from coterie.sandbox.nics import NicRequest, plug, unplug
 from coterie.sandbox.security_groups import protect, unprotect
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm
@@ -22,7 +22,7 @@ def create_vm(
     size: Demand,
     image: str,
     shared_image: bool = False,
-    nics: Sequence[NicWish] = (),
+    nics: Sequence[NicRequest] = (),
     group: str | None = None,
     security_groups: Sequence[str] = (),
     near_disks: Sequence[str] = (),
@@ -31,11 +31,11 @@ def create_vm(
     tags: Mapping[str, str] | None = None,
     client_token: str | None = None,
 ) -> Vm:
-    """A VM, started unless told otherwise. It joins `group` before a host is looked for.
+    """A VM, started by default. It joins `group` before the scheduler looks for a host.
 
     `shared_image`: the image may be another account's; whether it may be used was decided by the caller.
     """
-    known = records.made_before(tx, SHAPE, client_token)
+    known = records.find_made(tx, SHAPE, client_token)
     if known:
         return known
     if not shared_image:

@@ -40,7 +40,7 @@ def seal_config(
         made = seal_properties(purpose, dict(cloud.properties), key_of, known, sealer)
         if made != cloud.properties:
             wanted[cloud.name] = made
-    return _replaced(text, wanted) if wanted else text
+    return _replace(text, wanted) if wanted else text
 
 
 def seal_properties(
@@ -71,22 +71,22 @@ def _key(purpose: Purpose, key_of: KeyOf) -> PublicKey:
     return found
 
 
-def _replaced(text: str, wanted: dict[str, dict[str, Any]]) -> str:
-    """In place if that gives the very document that is meant; anchors and merges may need it written anew."""
+def _replace(text: str, wanted: dict[str, dict[str, Any]]) -> str:
+    """In place if that gives the intended document; with anchors and merges it may have to be written anew."""
     meant = _plain(text)
     for cloud in meant["clouds"]:
         if cloud["name"] in wanted:
             cloud["properties"] = wanted[cloud["name"]]
-    edited = _edited(text, wanted)
-    return edited if _reads_as(edited, meant) else _dumped(meant)
+    edited = _edit(text, wanted)
+    return edited if _reads_as(edited, meant) else _dump(meant)
 
 
-def _edited(text: str, wanted: dict[str, dict[str, Any]]) -> str:
+def _edit(text: str, wanted: dict[str, dict[str, Any]]) -> str:
     spans = {(node.start_mark.index, node.end_mark.index): name for name, node in _properties(text) if name in wanted}
     for (start, end), name in sorted(spans.items(), reverse=True):
         removed = text[start:end]
         rest = removed[removed.rfind("\n") + 1 :] if "\n" in removed else ""
-        # As many lines as before, and the indentation of what follows: mistakes are told with the user's line numbers.
+        # Keep the number of lines and the indentation: mistakes are reported with the user's line numbers.
         tail = "\n" * removed.count("\n") + (rest if not rest.strip() else " " * 8)
         text = text[:start] + json.dumps(wanted[name]) + tail + text[end:]
     return text
@@ -106,7 +106,7 @@ def _fields(node: Node | None) -> dict[str, Any]:
 def _reads_as(text: str, meant: Any) -> bool:
     try:
         return bool(_plain(text) == meant)
-    except Exception:  # whatever the parser says of our edit, it is not what was meant
+    except Exception:  # any parser error: the edit is not the intended document
         return False
 
 
@@ -114,5 +114,5 @@ def _plain(text: str) -> Any:
     return YAML(typ="safe", pure=True).load(text)
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     return json.dumps(value, indent=2, default=str) + "\n"  # JSON is YAML

@@ -49,7 +49,7 @@ class KeyFile:
             return []
         require_private(self.path, facts)
         if self._seen != (facts.st_mtime_ns, facts.st_ino):
-            self._keys = _parsed(self.path)
+            self._keys = _parse(self.path)
             self._seen = (facts.st_mtime_ns, facts.st_ino)
         return self._keys
 
@@ -88,7 +88,7 @@ def _link_if_absent(draft: Path, path: Path) -> None:
         return
 
 
-def _parsed(path: Path) -> list[Key]:
+def _parse(path: Path) -> list[Key]:
     try:
         written = json.loads(path.read_text("utf-8"))
         if written["coterie_keys"] != _FORM:

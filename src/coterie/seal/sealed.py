@@ -1,6 +1,6 @@
-"""Sealed properties: `{"sealed": "coterie-sealed-1:GROUP:KEY:TEXT"}`. Whoever has the public key can make one.
+"""Sealed properties: `{"sealed": "coterie-sealed-1:GROUP:KEY:TEXT"}`. The public key is enough to make one.
 
-The cloud's name, driver and group are sealed in with the properties, so that nobody can pass them on to another cloud.
+The cloud's name, driver and group are sealed in with the properties, so that they cannot be used for another cloud.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ def seal(key: PublicKey, purpose: Purpose, properties: Properties) -> dict[str, 
     from nacl.public import PublicKey as Box
     from nacl.public import SealedBox
 
-    inside = json.dumps({**_bound(purpose), "properties": dict(properties)}).encode()
+    inside = json.dumps({**_binding(purpose), "properties": dict(properties)}).encode()
     padded = inside + b" " * (-len(inside) % _BLOCK)
     text = base64.b64encode(SealedBox(Box(key.raw)).encrypt(padded)).decode()
     return {SEALED: f"{_FORM}:{purpose.group}:{key.id}:{text}"}
 
 
 def address(properties: Properties) -> Address | None:
-    """To whom they are sealed; None for properties in plain."""
+    """The group and key that they are sealed to; None for plain properties."""
     parts = _parts(properties)
     return Address(parts[1], parts[2]) if parts else None
 
 
 def unseal(key: Key, cloud: str, driver: str, properties: Properties) -> dict[str, Any]:
-    """What `seal` was given, if this key opens it and it was meant for this very cloud."""
+    """The properties, if this key opens them and they were sealed for this cloud and driver."""
     parts = _parts(properties)
     if parts is None:
         return dict(properties)
-    inside = json.loads(_decrypted(key, cloud, parts[3]))
-    if {name: inside[name] for name in ("cloud", "driver", "group")} != _bound(Purpose(cloud, driver, parts[1])):
+    inside = json.loads(_decrypt(key, cloud, parts[3]))
+    if {name: inside[name] for name in ("cloud", "driver", "group")} != _binding(Purpose(cloud, driver, parts[1])):
         raise Refused(
             f"the sealed properties of cloud {cloud} are not meant for it",
             why=f"they were sealed for cloud {inside['cloud']} with driver {inside['driver']}",
@@ -78,11 +78,11 @@ def _parts(properties: Properties) -> list[str] | None:
     return parts if len(parts) == 4 else None
 
 
-def _bound(purpose: Purpose) -> dict[str, str]:
+def _binding(purpose: Purpose) -> dict[str, str]:
     return {"cloud": purpose.cloud, "driver": purpose.driver, "group": purpose.group}
 
 
-def _decrypted(key: Key, cloud: str, text: str) -> bytes:
+def _decrypt(key: Key, cloud: str, text: str) -> bytes:
     from nacl.exceptions import CryptoError
     from nacl.public import PrivateKey, SealedBox
 

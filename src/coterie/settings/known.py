@@ -43,7 +43,12 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("conductor_group", values.group, "", "site or rack that a conductor works for; empty: none"),
         Setting("drivers", values.names, None, "drivers that a conductor offers; unset: all that are installed"),
         Setting("weight", values.between(0.1, 100.0), 1.0, "share of the work that a conductor takes, beside others"),
-        Setting("ring", values.choice("probed", "ironic"), "probed", "who runs what; ironic: as Ironic decides it"),
+        Setting(
+            "ring",
+            values.choice("probed", "ironic"),
+            "probed",
+            "how rings map nodes to conductors; ironic: as Ironic does",
+        ),
         Setting("lease", values.between(1.0, 3600.0), 6.0, "seconds of silence after which others take over the work"),
         Setting("pin_release_version", values.release, None, "release to behave as until every service is upgraded"),
         Setting("call_timeout", values.number, 600.0, "seconds that one cloud call may take"),
@@ -66,8 +71,8 @@ def _access() -> tuple[Setting, ...]:
         Setting("oidc_audience", values.text, "coterie", "audience that those tokens must name"),
         Setting("oidc_algorithms", values.algorithms, ("RS256", "ES256"), "signatures that are taken"),
         Setting("oidc_claim", values.text, "groups", "claim with the groups of a user"),
-        Setting("oidc_roles", values.roles, {}, "GROUP=ROLE,…: what groups may do; who has none is refused"),
-        Setting("oidc_teams", values.pairs, None, "GROUP=TEAM,…: limits users to teams; unset: nobody is limited"),
+        Setting("oidc_roles", values.roles, {}, "GROUP=ROLE,…: what groups may do; a user without a role is refused"),
+        Setting("oidc_teams", values.pairs, None, "GROUP=TEAM,…: limits users to teams; unset: no limit"),
         Setting("oidc_ca", values.path, None, "file with the certificates that the issuer's is checked against"),
     )
 
@@ -97,12 +102,14 @@ def _cleanup() -> tuple[Setting, ...]:
         Setting("cleanup_cap", values.integer(0, 10**6), 20, "deletes of one kind and cloud that look like a mistake"),
         Setting("cleanup_cap_percent", values.number, 25.0, "the same as a share of what is there"),
         Setting("cleanup_rate", values.number, 5.0, "deletes a second and cloud"),
-        Setting("cleanup_webhook", values.url, None, "URL that is told of cleanups, as JSON", secret=True),
-        Setting("cleanup_command", values.text, None, "command that is told of cleanups, on its standard input"),
+        Setting("cleanup_webhook", values.url, None, "URL that gets the results of cleanups, as JSON", secret=True),
+        Setting(
+            "cleanup_command", values.text, None, "command that gets the results of cleanups, on its standard input"
+        ),
     )
 
 
 def xdg(env: Mapping[str, str], variable: str, otherwise: str) -> Path:
     # The XDG rules say that a relative path in these variables is to be ignored.
-    told = env.get(variable, "")
-    return Path(told) if told.startswith("/") else Path(env.get("HOME") or Path.home()) / otherwise
+    given = env.get(variable, "")
+    return Path(given) if given.startswith("/") else Path(env.get("HOME") or Path.home()) / otherwise

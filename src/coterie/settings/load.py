@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.errors import UsageError
 from coterie.settings.known import Setting, all_settings, xdg
-from coterie.settings.values import REDACTED, veiled
+from coterie.settings.values import REDACTED, hide_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Found:
     def shown(self) -> Any:
         if self.setting.secret and self.value is not None:
             return REDACTED
-        return veiled(str(self.value) if isinstance(self.value, Path) else self.value)
+        return hide_credentials(str(self.value) if isinstance(self.value, Path) else self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def config_file(env: Mapping[str, str]) -> Path:
 
 
 def _read_file(file: Path) -> dict[str, Any]:
-    import tomllib  # only those who have a file pay for the parser
+    import tomllib  # imported only if there is a file
 
     try:
         written = tomllib.loads(file.read_text("utf-8"))
@@ -100,21 +100,21 @@ def _find(
     setting: Setting, flags: Mapping[str, Any], env: Mapping[str, str], written: Mapping[str, Any], file: Path
 ) -> Found:
     if setting.name in flags:
-        return _checked(setting, flags[setting.name], f"flag --{setting.name.replace('_', '-')}")
+        return _check(setting, flags[setting.name], f"flag --{setting.name.replace('_', '-')}")
     if env.get(setting.variable):
-        return _checked(setting, env[setting.variable], f"environment {setting.variable}")
+        return _check(setting, env[setting.variable], f"environment {setting.variable}")
     if setting.name in written:
-        return _checked(setting, written[setting.name], f"file {file}")
+        return _check(setting, written[setting.name], f"file {file}")
     if setting.name == "color" and env.get("NO_COLOR"):
         return Found(setting, "never", "environment NO_COLOR")
     return Found(setting, setting.default, "default")
 
 
-def _checked(setting: Setting, value: Any, origin: str) -> Found:
+def _check(setting: Setting, value: Any, origin: str) -> Found:
     try:
         return Found(setting, setting.read(value), origin)
     except ValueError as error:
-        shown = "its value" if setting.secret else repr(veiled(value))
+        shown = "its value" if setting.secret else repr(hide_credentials(value))
         raise UsageError(
             f"setting {setting.name} ({origin}): {shown} {error}", remedy=f"correct it there: {setting.help}"
         ) from error

@@ -1,4 +1,4 @@
-"""Readers of single values: each gives the typed value, or a ValueError that says what it must be."""
+"""Readers of single values: each gives the typed value, or a ValueError that describes what it must be."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def path(value: Any) -> Path:
 
 
 def url(value: Any) -> str:
-    told = text(value).rstrip("/")
-    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?|unix:/\S+", told):
+    given = text(value).rstrip("/")
+    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?|unix:/\S+", given):
         raise ValueError("must be http://HOST:PORT, https://HOST or unix:/PATH")
-    return told
+    return given
 
 
 def web(value: Any) -> str:
-    told = text(value).rstrip("/")
-    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", told):
+    given = text(value).rstrip("/")
+    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", given):
         raise ValueError("must be https://HOST/PATH")
-    return told
+    return given
 
 
 def pairs(value: Any) -> dict[str, str]:
@@ -67,18 +67,18 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def database(value: Any) -> str:
-    told = text(value)
-    if not told.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+    given = text(value)
+    if not given.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise ValueError("must begin with sqlite:/// or postgresql://")
-    return told
+    return given
 
 
 def address(value: Any) -> str:
-    told = text(value)
-    host, _, port = told.rpartition(":")
+    given = text(value)
+    host, _, port = given.rpartition(":")
     if not host or not re.fullmatch(r"\d{1,5}", port) or int(port) > 65535:
         raise ValueError("must be HOST:PORT")
-    return told
+    return given
 
 
 def choice(*words: str) -> Callable[[Any], str]:
@@ -107,10 +107,10 @@ def number(value: Any) -> float:
 
 def between(low: float, high: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
-        told = number(value)
-        if not low <= told <= high:
+        given = number(value)
+        if not low <= given <= high:
             raise ValueError(f"must be a number from {low:g} to {high:g}")
-        return told
+        return given
 
     return read
 
@@ -118,10 +118,10 @@ def between(low: float, high: float) -> Callable[[Any], float]:
 def names(value: Any) -> tuple[str, ...]:
     """A list, or words with commas between them."""
     found = value if isinstance(value, list | tuple) else str(value).split(",")
-    told = tuple(dict.fromkeys(str(one).strip() for one in found))
-    if not told or not all(re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", one) for one in told):
+    given = tuple(dict.fromkeys(str(one).strip() for one in found))
+    if not given or not all(re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", one) for one in given):
         raise ValueError("must be names with commas between them")
-    return told
+    return given
 
 
 def group(value: Any) -> str:
@@ -132,10 +132,10 @@ def group(value: Any) -> str:
 
 
 def release(value: Any) -> str:
-    told = text(str(value))
-    if not re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", told):
+    given = text(str(value))
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", given):
         raise ValueError("must be a release such as 0.9")
-    return told
+    return given
 
 
 def flag(value: Any) -> bool:
@@ -144,7 +144,7 @@ def flag(value: Any) -> bool:
     return _SWITCH[str(value).lower()]
 
 
-def veiled(value: Any) -> Any:
+def hide_credentials(value: Any) -> Any:
     """A value as it may be shown: a URL without the credentials inside it."""
     if not isinstance(value, str):
         return value

@@ -1,4 +1,4 @@
-"""Expiring links: who has one may read one image until it ends. Pure; the key is the server's secret."""
+"""Expiring links: each gives access to one image until it expires. Pure; the key is the server's secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def sign(key: bytes, name: str, expires: int) -> str:
 
 
 def verify(key: bytes, expires: str, signature: str, name: str, now: float) -> bool | None:
-    """True: good. None: it was good once and has expired. False: nobody made it."""
+    """True: valid. None: valid once, and expired. False: forged."""
     if not expires.isascii() or not expires.isdigit() or len(expires) > 12:
         return False
     if not hmac.compare_digest(signature.encode(), _signature(key, name, int(expires)).encode()):

@@ -23,7 +23,7 @@ class Unsatisfiable(Exception):
 
 
 def read_range(header: str | None, size: int) -> Span | None:
-    """The span that is asked for; None for the whole file, also for several spans or other units."""
+    """The requested span; None for the whole file, also for several spans or other units."""
     found = _ONE.match(header.strip()) if header else None
     if found is None or found.groups() == ("", ""):
         return None

@@ -63,8 +63,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._close(400, f"{error}; {error.remedy}")
             return
         url, expires = self.server.link(made.name)
-        told = {"url": url, "expires": expires, "sha256": made.sha256, "size": made.size}
-        self._answer(201, json.dumps(told).encode())
+        answer = {"url": url, "expires": expires, "sha256": made.sha256, "size": made.size}
+        self._answer(201, json.dumps(answer).encode())
 
     def do_DELETE(self) -> None:
         name = self._image()
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._download(body=True)
 
     def _image(self) -> str | None:
-        """The name in /images/NAME, for those who may write; others are told why not."""
+        """The name in /images/NAME if the caller may write; otherwise answers with the refusal."""
         given = self.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), self.server.authorization.encode()):
             self._close(401, "user and password are needed", **{"WWW-Authenticate": 'Basic realm="images"'})
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _download(self, *, body: bool) -> None:
-        path = self._linked()
+        path = self._find_linked()
         if path is None:
             return
         try:
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         except FileNotFoundError:
             self._answer(404, b"")
 
-    def _linked(self) -> Path | None:
+    def _find_linked(self) -> Path | None:
         parts = unquote(self.path).split("/")
         good = len(parts) == 5 and parts[1] == "i"
         verdict = verify(self.server.shelf.key, parts[2], parts[3], parts[4], time.time()) if good else False

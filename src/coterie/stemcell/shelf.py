@@ -48,7 +48,7 @@ class Shelf:
 
     def put(self, name: str, source: Source, size: int, sha256: str | None) -> Image:
         """Take `size` bytes in, piece by piece; a body that is cut short or altered leaves nothing."""
-        target = self.folder / checked(name)
+        target = self.folder / require_name(name)
         handle, draft = tempfile.mkstemp(prefix=_DRAFT, dir=self.folder)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -65,7 +65,7 @@ class Shelf:
         return path if _NAME.match(name) and path.is_file() else None
 
     def remove(self, name: str) -> bool:
-        """The cloud has it now, or nobody wants it any more."""
+        """Delete an image that the cloud has fetched, or that is no longer needed."""
         path = self.find(name)
         if path is None:
             return False
@@ -73,7 +73,7 @@ class Shelf:
         return True
 
     def sweep(self) -> list[str]:
-        """Remove what nobody fetched in time, and drafts whose sender died; their names."""
+        """Delete images that were not fetched in time, and unfinished uploads; their names."""
         old = time.time() - self.ttl_s
         stale = [path for path in self.folder.iterdir() if path.name != ".key" and path.stat().st_mtime < old]
         for path in stale:
@@ -81,7 +81,7 @@ class Shelf:
         return sorted(path.name for path in stale)
 
 
-def checked(name: str) -> str:
+def require_name(name: str) -> str:
     if not _NAME.match(name):
         raise UsageError(
             f"an image cannot be named {name[:64]!r}", remedy="use letters, digits, dots, dashes and underscores"

@@ -1,1 +1,1 @@
-"""How a service tells what it does: logs, meters, traces. Knows no noun of ours, no database and no HTTP route."""
+"""Logs, meters and traces of a service. No noun of ours, no database and no HTTP route appears here."""

@@ -9,7 +9,7 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from coterie.settings import veiled
+from coterie.settings import hide_credentials
 
 _SIZE = 10 * 2**20
 _KEEP = 3
@@ -23,7 +23,7 @@ def to_file(path: Path) -> None:
 
 
 def to_terminal(form: str = "auto") -> None:
-    """`form`: json, text, or auto (text where somebody may be reading along)."""
+    """`form`: json, text, or auto (text on a terminal)."""
     handler = logging.StreamHandler(sys.stderr)
     words = sys.stderr.isatty() if form == "auto" else form == "text"
     handler.setFormatter(_Words() if words else _Lines())
@@ -45,14 +45,14 @@ class _Lines(logging.Formatter):
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "from": record.name,
-            "message": veiled(record.getMessage()),
+            "message": hide_credentials(record.getMessage()),
         }
         if record.exc_info:
-            line["trace"] = veiled(self.formatException(record.exc_info))
+            line["trace"] = hide_credentials(self.formatException(record.exc_info))
         return json.dumps(line, ensure_ascii=False)
 
 
 class _Words(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        words = f"{time.strftime('%H:%M:%S')} {record.levelname.lower():<7} {veiled(record.getMessage())}"
-        return f"{words}\n{veiled(self.formatException(record.exc_info))}" if record.exc_info else words
+        words = f"{time.strftime('%H:%M:%S')} {record.levelname.lower():<7} {hide_credentials(record.getMessage())}"
+        return f"{words}\n{hide_credentials(self.formatException(record.exc_info))}" if record.exc_info else words

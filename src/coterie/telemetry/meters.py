@@ -28,7 +28,7 @@ class Meter(ABC):
     @abstractmethod
     def samples(self) -> Iterable[Sample]: ...
 
-    def _named(self, values: Labels) -> dict[str, str]:
+    def _with_names(self, values: Labels) -> dict[str, str]:
         return dict(zip(self._labels, values, strict=True))
 
 
@@ -47,7 +47,7 @@ class Counter(Meter):
         with self._turn:
             counts = sorted(self._counts.items())
         for values, count in counts:
-            yield "", self._named(values), count
+            yield "", self._with_names(values), count
 
 
 class Histogram(Meter):
@@ -68,7 +68,7 @@ class Histogram(Meter):
         with self._turn:
             seen = sorted((values, (list(buckets), total)) for values, (buckets, total) in self._seen.items())
         for values, (buckets, total) in seen:
-            labels, count = self._named(values), 0
+            labels, count = self._with_names(values), 0
             for bound, more in zip((*self._bounds, inf), buckets, strict=True):
                 count += more
                 yield "_bucket", {**labels, "le": "+Inf" if bound == inf else f"{bound:g}"}, count
@@ -77,7 +77,7 @@ class Histogram(Meter):
 
 
 class Gauge(Meter):
-    """Read when it is asked for."""
+    """Read when metrics are rendered."""
 
     def __init__(self, name: str, help: str, read: Callable[[], float]) -> None:
         super().__init__(name, help)
@@ -99,11 +99,11 @@ def family(name: str, help: str, kind: str, samples: Iterable[Sample]) -> str:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    shown = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    shown = ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
     return f"{{{shown}}}" if shown else ""
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

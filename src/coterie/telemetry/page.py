@@ -95,6 +95,6 @@ def _handler(
             return kind.lower() == "bearer" and hmac.compare_digest(offered.strip().encode(), token.encode())
 
         def log_message(self, format: str, *words: object) -> None:
-            """Who asks for metrics every few seconds is no news."""
+            """Log nothing: metrics are read every few seconds."""
 
     return Handler

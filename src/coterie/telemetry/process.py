@@ -1,4 +1,4 @@
-"""The meters of this process: what a conductor does, counted where it happens and shown by whoever serves metrics."""
+"""The meters of this process: what a conductor does, counted where it happens, shown on the metrics page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RING_CHANGES = Counter("coterie_ring_changes_total", "How often this conductor s
 _ALL: tuple[Meter, ...] = (CPI_SECONDS, CPI_ERRORS, STEPS, RETRIES, LOSSES, BEATS, RING_CHANGES)
 
 
-def shown(*more: Meter) -> str:
+def metrics_text(*more: Meter) -> str:
     """All of them, and those that only the caller has."""
     release = family("coterie_info", "The release.", "gauge", [("", {"version": __version__}, 1)])
     return release + text((*_ALL, *more))

@@ -1,7 +1,7 @@
 """Traces, when a collector is configured: spans of requests, steps and cloud calls. Nothing is imported otherwise.
 
-All spans of one task share a trace, whoever ran them: its id is made of the Director and the task, so nothing about
-traces has to be stored or sent along.
+All spans of one task share a trace, on every conductor: its id follows from the Director and the task, so nothing
+about traces has to be stored or sent along.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _provider: TracerProvider | None = None
 
 
 class _Nowhere(dict[str, Value]):
-    """What is said while traces are off."""
+    """The attributes of a span while traces are off: dropped."""
 
     def __setitem__(self, name: str, value: Value) -> None:
         pass

@@ -114,12 +114,12 @@ def _make_folder(folder: Any) -> None:
 
 
 def _unusable(location: str, error: Exception) -> CpiError:
-    from coterie.settings.values import veiled
+    from coterie.settings.values import hide_credentials
 
     reason = error.strerror if isinstance(error, OSError) else str(getattr(error, "orig", "") or "it cannot be opened")
     return CpiError(
-        f"the ledger {veiled(location)} cannot be used",
-        why=veiled(str(reason)).splitlines()[0],
+        f"the ledger {hide_credentials(location)} cannot be used",
+        why=hide_credentials(str(reason)).splitlines()[0],
         remedy="set `ledger:` in the configuration of coterie-cpi to a file in a folder that exists and that this"
         " user may write, or to a postgresql:// URL; nothing was done in the cloud",
     )

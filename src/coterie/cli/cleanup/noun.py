@@ -11,10 +11,9 @@ from coterie.cli.cleanup.picture import items_table, picture
 from coterie.cli.cleanup.spans import Span
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
-from coterie.cli.watch import task as watching
+from coterie.cli.watch.task import INTERRUPTED, TIMED_OUT, watch_or_leave, watch_quietly
 from coterie.errors import UsageError
 
 PENDING, INCOMPLETE = 3, 1
@@ -31,7 +30,7 @@ PENDING, INCOMPLETE = 3, 1
 @click.option("--az", "azs", multiple=True, metavar="AZ", help="Only this az, by the cloud's name for it.")
 @click.option("--not-az", "not_azs", multiple=True, metavar="AZ", help="All but this az.")
 @click.option("--grace", "grace_s", type=Span(), help="Unused for so long before it goes (24h); 0 is allowed.")
-@click.option("--older-than", "older_than_s", type=Span(), help="Only what the cloud says was made before that.")
+@click.option("--older-than", "older_than_s", type=Span(), help="Only objects that the cloud created before that.")
 @click.option("--undo-window", "undo_s", type=Span(), help="Keep unused disks for so long (7d); 0: they go too.")
 @click.option("--disks", type=click.Choice(["keep", "snapshot"]), help="Keep unused disks, or snapshot them first.")
 @click.option("--keep-stemcells", type=click.IntRange(min=0), metavar="N", help="Newest unused images that stay (2).")
@@ -49,9 +48,9 @@ def cleanup(session: Session, save: str | None, exit_code: bool, detail: bool, *
 
     Exits with 0, with 3 if something could be done (--exit-code), with 1 if a kind could not be surveyed.
     """
-    begun = session.api.send("POST", "/v1/cleanups", None, _wish(wanted)).body
+    begun = session.api.send("POST", "/v1/cleanups", None, _survey_body(wanted)).body
     code = _follow(session, begun["task_id"])
-    if code in (watching.TIMED_OUT, watching.INTERRUPTED) or not session.wait:
+    if code in (TIMED_OUT, INTERRUPTED) or not session.wait:
         session.say(f"cleanup {begun['cleanup']}: see `coterie cleanup status {begun['cleanup']}`")
         return code
     run = session.api.get(f"/v1/cleanups/{begun['cleanup']}")
@@ -67,7 +66,7 @@ def cleanup(session: Session, save: str | None, exit_code: bool, detail: bool, *
 @cleanup.verb("apply")
 @click.argument("plan")
 def apply(session: Session, plan: str) -> int:
-    """Do what the saved PLAN says. Every object is read again first; what has changed is left alone."""
+    """Apply the saved PLAN. Every object is read again first; an object that has changed is left alone."""
     saved = file.load(plan)
     if not session.json and saved["items"]:
         session.data(items_table(saved["items"], session.paint))
@@ -75,7 +74,7 @@ def apply(session: Session, plan: str) -> int:
     if doomed:
         session.confirm(f"Delete {len(doomed)} objects for good?")
     task = session.api.start("POST", f"/v1/cleanups/{saved['cleanup']}/apply", {"plan": saved["id"]})
-    code = watching.started(session, task)
+    code = watch_or_leave(session, task)
     if session.wait and not session.json:
         outcomes = session.api.get(f"/v1/cleanups/{saved['cleanup']}")["outcomes"]
         session.say(", ".join(f"{count} {word}" for word, count in sorted(outcomes.items())) or "nothing was done")
@@ -120,16 +119,16 @@ def status(session: Session, number: int | None, detail: bool) -> None:
         session.data("\n" + table(headers, marked, session.paint))
 
 
-def _wish(wanted: dict[str, Any]) -> dict[str, Any]:
+def _survey_body(wanted: dict[str, Any]) -> dict[str, Any]:
     """Lists may come as a,b,c too; an option that was not given is left to the Director."""
-    told: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for name, value in wanted.items():
         if isinstance(value, tuple):
             # An empty word stays: it is refused by the Director, for it usually is an unset variable.
-            told[name] = [part.strip() for word in value for part in word.split(",")] or None
+            given[name] = [part.strip() for word in value for part in word.split(",")] or None
         else:
-            told[name] = value
-    return told
+            given[name] = value
+    return given
 
 
 def _follow(session: Session, task: int) -> int:
@@ -137,7 +136,7 @@ def _follow(session: Session, task: int) -> int:
     if not session.wait:
         session.say(f"task {task} runs; follow it with: coterie tasks watch {task}")
         return 0
-    return watching.watch_quietly(session, task)
+    return watch_quietly(session, task)
 
 
 def _show(session: Session, run: dict[str, Any], detail: bool) -> None:

@@ -13,7 +13,7 @@ class Span(click.ParamType[float]):
     name = "SPAN"
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        told = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw]?)", str(value))
-        if told is None:
+        given = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw]?)", str(value))
+        if given is None:
             self.fail(f"{value!r} is no span of time; for example 90s, 15m, 24h, 7d", param, ctx)
-        return float(told[1]) * _UNITS[told[2]]
+        return float(given[1]) * _UNITS[given[2]]

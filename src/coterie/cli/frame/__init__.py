@@ -1,1 +1,1 @@
-"""What every verb shares: lazy loading, global flags, the session. Nothing here knows a noun of the API."""
+"""What every verb shares: lazy loading, global flags, the session. No noun of the API appears here."""

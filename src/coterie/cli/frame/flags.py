@@ -26,7 +26,7 @@ def _option(*names: str, **keywords: Any) -> Callable[[F], F]:
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     _option("-o", "--output", type=click.Choice(["table", "json"]), help="Form of the data on stdout."),
     _option("-q", "--quiet", flag_value=True, is_flag=True, help="Print data and errors only."),
-    _option("-v", "--verbose", flag_value=True, is_flag=True, help="Say what is asked of the Director."),
+    _option("-v", "--verbose", flag_value=True, is_flag=True, help="Print the requests to the Director."),
     _option("-y", "--yes", flag_value=True, is_flag=True, help="Do not ask."),
     _option("--director", metavar="URL", help="Director to talk to; default: the local one, started on demand."),
     _option("--ca", metavar="FILE", help="Certificates that the Director's is checked against."),
@@ -37,7 +37,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def shared(function: F) -> F:
+def add_shared_flags(function: F) -> F:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function

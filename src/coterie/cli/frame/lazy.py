@@ -40,7 +40,7 @@ class LazyGroup(Sections, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self._verbs and not args[0].startswith("-"):
-            import difflib  # only who mistypes pays for it
+            import difflib  # imported only for a mistyped verb
 
             near = difflib.get_close_matches(args[0], self._verbs, 1)
             hint = f" Did you mean {near[0]!r}?" if near else " `coterie --help` lists the verbs."

@@ -69,7 +69,7 @@ class Session:
         try:
             click.echo(text.rstrip("\n"), color=self.paint.on or None)
         except BrokenPipeError:
-            # Who reads us has had enough (`| head`): that is no failure, and the flush at exit must not make one.
+            # The reader closed the pipe (`| head`): that is no failure, and the flush at exit must not become one.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
 
@@ -79,12 +79,12 @@ class Session:
             return
         if not sys.stdin.isatty():
             raise Refused(
-                "this destroys something, and nobody is there to ask",
+                "this destroys something, and there is no terminal for a confirmation",
                 why="there is no terminal, and --yes was not given",
                 remedy=f"look at it, then repeat: {self.command('--yes')}",
             )
         if not click.confirm(question, err=True):
-            raise Refused("not done", why="you said no", remedy="nothing was changed")
+            raise Refused("not done", why="it was not confirmed", remedy="nothing was changed")
 
     def command(self, *more: str) -> str:
         """This very command, to be repeated."""

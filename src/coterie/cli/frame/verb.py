@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from coterie.cli.frame.flags import Sections, shared
+from coterie.cli.frame.flags import Sections, add_shared_flags
 from coterie.cli.frame.session import Session
 
 Body = Callable[..., Any]
@@ -36,7 +36,7 @@ def verb(name: str) -> Callable[[Body], click.Command]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             return body(_session(), *arguments, **keywords)
 
-        return click.command(name, cls=_Verb)(shared(call))
+        return click.command(name, cls=_Verb)(add_shared_flags(call))
 
     return decorate
 
@@ -52,7 +52,7 @@ def noun(name: str) -> Callable[[Body], Noun]:
                 return body(_session(), *arguments, **keywords)
             return None
 
-        return click.group(name, cls=Noun, invoke_without_command=True)(shared(call))
+        return click.group(name, cls=Noun, invoke_without_command=True)(add_shared_flags(call))
 
     return decorate
 

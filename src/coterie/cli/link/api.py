@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from coterie.cli.link.problems import Told, problem_of
+from coterie.cli.link.problems import ApiProblem, problem_of
 from coterie.cli.link.route import Route
 from coterie.errors import Unreachable
 
-SPEAKS = {"Coterie-API-Version": "1.1"}
+VERSION_HEADER = {"Coterie-API-Version": "1.1"}
 _TIMEOUT_S = 180.0
 _PAGE = 1000
 _TRIES = 4
@@ -35,7 +35,7 @@ class Api:
         return self.send("GET", path, query).body
 
     def list(self, path: str, query: Mapping[str, Any] | None = None, limit: int | None = None) -> dict[str, Any]:
-        """All pages as one, in the form of a page; or as many rows as asked for."""
+        """All pages as one, in the form of a page; or at most `limit` rows."""
         items: list[Any] = []
         cursor: str | None = None
         while True:
@@ -63,19 +63,19 @@ class Api:
         harmless: bool = False,
     ) -> Answer:
         """One request. It is repeated after a cut only where that does no harm."""
-        told = dict(headers or {})
-        safe = harmless or method == "GET" or "Idempotency-Key" in told
+        headers = dict(headers or {})
+        safe = harmless or method == "GET" or "Idempotency-Key" in headers
         for attempt in range(1, _TRIES + 1):
             try:
-                return self._send(method, address(path, query), body, told)
+                return self._send(method, address(path, query), body, headers)
             except (http.client.HTTPException, OSError) as error:
                 if not safe or attempt == _TRIES:
                     raise _cut_off(error) from error
-            except Told as told_error:
-                # Somebody (we, before the cut) works on it: the reply will be there in a moment. Or the database is
-                # being restarted, which a read may wait for.
-                busy = told_error.retryable and told_error.code == "conflict"
-                if attempt == _TRIES or not (busy or (method == "GET" and told_error.passing)):
+            except ApiProblem as problem:
+                # Our first request is still being worked on: its reply will be there in a moment. Or the database
+                # restarts, which a read may wait for.
+                busy = problem.retryable and problem.code == "conflict"
+                if attempt == _TRIES or not (busy or (method == "GET" and problem.is_passing)):
                     raise
             time.sleep(0.2 * attempt)
         raise AssertionError("unreachable")
@@ -83,7 +83,7 @@ class Api:
     def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Answer:
         connection = self.route.open(_TIMEOUT_S)
         try:
-            connection.request(method, self.route.prefix + path, *_encoded(body, headers, self.route.token))
+            connection.request(method, self.route.prefix + path, *_encode(body, headers, self.route.token))
             response = connection.getresponse()
             raw = response.read()
         finally:
@@ -91,7 +91,7 @@ class Api:
         self._note(f"{method} {path} → {response.status}")
         if response.status >= 400:
             raise problem_of(response.status, raw)
-        return Answer(response.status, dict(response.getheaders()), _decoded(response, raw))
+        return Answer(response.status, dict(response.getheaders()), _decode(response, raw))
 
 
 def address(path: str, query: Mapping[str, Any] | None = None) -> str:
@@ -108,16 +108,16 @@ def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _encoded(body: Any, headers: dict[str, str], token: str | None) -> tuple[Any, dict[str, str]]:
-    told = {"Accept": "application/json", **SPEAKS, **headers}
+def _encode(body: Any, headers: dict[str, str], token: str | None) -> tuple[Any, dict[str, str]]:
+    headers = {"Accept": "application/json", **VERSION_HEADER, **headers}
     if token:
-        told["Authorization"] = f"Bearer {token}"
-    if body is None or "Content-Type" in told:
-        return body, told
-    return json.dumps(body).encode(), {**told, "Content-Type": "application/json"}
+        headers["Authorization"] = f"Bearer {token}"
+    if body is None or "Content-Type" in headers:
+        return body, headers
+    return json.dumps(body).encode(), {**headers, "Content-Type": "application/json"}
 
 
-def _decoded(response: http.client.HTTPResponse, raw: bytes) -> Any:
+def _decode(response: http.client.HTTPResponse, raw: bytes) -> Any:
     if "json" in (response.getheader("content-type") or ""):
         return json.loads(raw)
     return raw.decode("utf-8", "replace")
@@ -127,5 +127,5 @@ def _cut_off(error: Exception) -> Unreachable:
     return Unreachable(
         "the Director did not answer to the end",
         why=str(error) or type(error).__name__,
-        remedy="see `coterie doctor`; what it was asked to do may have begun: see `coterie tasks`",
+        remedy="see `coterie doctor`; the work may have begun: see `coterie tasks`",
     )

@@ -1,18 +1,22 @@
-"""The examination behind `coterie doctor`: findings about this machine and the way to the Director; reads only."""
+"""The report of `coterie doctor`: findings about this machine, the Director and its fleet. Reads only; the API hides
+secrets."""
 
 from __future__ import annotations
 
+import platform
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from coterie import __version__
-from coterie.cli.link import here
 from coterie.cli.link.api import Api
-from coterie.cli.link.bundle import bundle, unserved, waiting
 from coterie.cli.link.route import Route, UnixRoute, route_to
 from coterie.cli.local import look
 from coterie.director.process.state_folder import StateFolder
 from coterie.errors import CoterieError
-from coterie.settings import Settings
+from coterie.settings import Settings, hide_credentials
 
 Finding = dict[str, Any]
 
@@ -21,15 +25,15 @@ def examine(settings: Settings) -> dict[str, Any]:
     state_folder = StateFolder(settings.state)
     local = look(state_folder)
     findings = [_folder(state_folder), _running(settings, local), *_ledger(settings, state_folder, local)]
-    told, more = _reach(settings, state_folder, local)
+    report, more = _reach(settings, state_folder, local)
     return {
-        "versions": here.versions(),
+        "versions": _versions_here(),
         "config": settings.facts(),
         "local": local,
         "findings": findings + more,
-        "director": told,
-        "files": here.files(state_folder.path),
-        "log": here.tail(state_folder.log),
+        "director": report,
+        "files": _files(state_folder.path),
+        "log": _log_tail(state_folder.log),
     }
 
 
@@ -60,17 +64,17 @@ def _running(settings: Settings, local: dict[str, Any]) -> Finding:
 
 
 def _ledger(settings: Settings, state_folder: StateFolder, local: dict[str, Any]) -> list[Finding]:
-    """Whether a local Director could start on its database; one that runs tells by itself whether it can work."""
+    """Whether a local Director could start on its database; a running one reports that itself."""
     elsewhere = settings["director"] is not None or local["running"]
     if elsewhere or not (settings["database"] or state_folder.ledger.exists()):
         return []
-    from coterie.ledger.store import Ledger  # dear, and only a doctor looks into it
+    from coterie.ledger.store import Ledger  # a heavy import, needed only here
 
     try:
         Ledger.examine(settings["database"] or state_folder.database)
     except CoterieError as error:
         return [_finding("ledger", False, str(error), error.remedy)]
-    except Exception as error:  # a server that does not answer says so in its driver's own words
+    except Exception as error:  # the database driver raises its own exceptions for a server that does not answer
         return [
             _finding("ledger", False, type(error).__name__, "see that the database runs, and the setting `database`")
         ]
@@ -80,26 +84,26 @@ def _ledger(settings: Settings, state_folder: StateFolder, local: dict[str, Any]
 def _reach(
     settings: Settings, state_folder: StateFolder, local: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, list[Finding]]:
-    """What the Director tells, and what is to be found in it."""
+    """The Director's report, and the findings in it."""
     if settings["director"] is None and not local["running"]:
         return None, []
     try:
         api = Api(_route(settings, state_folder))
-        asked = _asked(api)
+        queries = _state_findings(api)
     except CoterieError as error:
         return None, [_finding("reachable", False, str(error), error.remedy)]
-    told = bundle(api)
-    return told, asked + _fleet(told)
+    report = bundle(api)
+    return report, queries + _fleet(report)
 
 
 def _route(settings: Settings, state_folder: StateFolder) -> Route:
-    # Not the local route: that one would start a Director, and a doctor only looks.
+    # Not the local route: it would start a Director, and this report changes nothing.
     if settings["director"] is None:
         return UnixRoute(state_folder.socket, "default")
-    return route_to(settings, foreground=False, say=_unsaid)
+    return route_to(settings, foreground=False, say=_discard)
 
 
-def _asked(api: Api) -> list[Finding]:
+def _state_findings(api: Api) -> list[Finding]:
     ready = api.get("/readyz").strip()
     states = ("failing", "dead", "missing")
     broken = sum(len(api.list("/v1/nodes", {"state": state})["items"]) for state in states)
@@ -113,7 +117,7 @@ def _asked(api: Api) -> list[Finding]:
         _finding(
             "server groups",
             not (lost or drifted),
-            "; ".join(filter(None, (_listed("missing in their clouds", lost), _listed("not as made", drifted))))
+            "; ".join(filter(None, (_names_of("missing in their clouds", lost), _names_of("not as made", drifted))))
             or "all are there",
             "; ".join(dict.fromkeys(one.get("remedy", "see `coterie groups`") for one in [*lost, *drifted])),
         ),
@@ -121,14 +125,14 @@ def _asked(api: Api) -> list[Finding]:
     ]
 
 
-def _listed(what: str, groups: list[dict[str, Any]]) -> str:
+def _names_of(what: str, groups: list[dict[str, Any]]) -> str:
     return f"{what}: {', '.join(one['name'] for one in groups)}" if groups else ""
 
 
-def _fleet(told: dict[str, Any]) -> list[Finding]:
-    alive = len(told["conductors"]) if isinstance(told["conductors"], list) else 0
-    lost, waits = unserved(told), waiting(told)
-    detail = f"{alive} alive" + (f"; nobody serves {', '.join(lost)}" if lost else "")
+def _fleet(report: dict[str, Any]) -> list[Finding]:
+    alive = len(report["conductors"]) if isinstance(report["conductors"], list) else 0
+    lost, waits = unserved_groups(report), waiting_tasks(report)
+    detail = f"{alive} alive" + (f"; no conductor serves {', '.join(lost)}" if lost else "")
     remedy = "start a conductor for it: coterie conductor --group NAME; see `coterie conductors groups`"
     return [
         _finding("conductors", alive > 0 and not lost, detail, remedy),
@@ -136,5 +140,87 @@ def _fleet(told: dict[str, Any]) -> list[Finding]:
     ]
 
 
-def _unsaid(words: str) -> None:
-    """A doctor's own report is all that is said."""
+def _discard(words: str) -> None:
+    """No messages beside the report."""
+
+
+Json = dict[str, Any]
+_FAILED = 5
+_RUNNING = 20
+
+
+def bundle(api: Api) -> Json:
+    """One part per query; a query that fails gives its error, and the other parts stay."""
+    queries: dict[str, Callable[[], Any]] = {
+        "info": lambda: api.get("/v1/info"),
+        "versions": lambda: _versions(api),
+        "config": lambda: api.get("/v1/config"),
+        "conductors": lambda: api.list("/v1/conductors")["items"],
+        "groups": lambda: api.get("/v1/conductors/groups")["items"],
+        "clouds": lambda: api.list("/v1/clouds")["items"],
+        "running": lambda: _tasks(api, "running", _RUNNING),
+        "failed": lambda: _tasks(api, "failed", _FAILED),
+        "metrics": lambda: api.get("/metrics").splitlines(),
+    }
+    return {name: _answer_or_error(ask) for name, ask in queries.items()}
+
+
+def unserved_groups(found: Json) -> list[str]:
+    """Groups with nodes that no live conductor serves, in words."""
+    groups = found["groups"] if isinstance(found["groups"], list) else []
+    return [f"{one['name'] or '(none)'}: {one['orphans']} nodes" for one in groups if one["orphans"]]
+
+
+def waiting_tasks(found: Json) -> list[str]:
+    """Why running tasks wait, in words."""
+    tasks = found["running"] if isinstance(found["running"], list) else []
+    return [f"task {task['id']}: {why}" for task in tasks for why in task["waiting"]]
+
+
+def _answer_or_error(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except CoterieError as error:
+        return {"error": error.facts()}
+
+
+def _versions(api: Api) -> Json:
+    report = {name.lower(): value for name, value in api.send("GET", "/livez").headers.items()}
+    names = ("coterie-version", "coterie-api-version", "coterie-api-minimum-version", "coterie-api-maximum-version")
+    return {name: report.get(name) for name in names}
+
+
+def _tasks(api: Api, state: str, limit: int) -> list[Any]:
+    found = api.list("/v1/tasks", {"state": state, "without": "look"}, limit)["items"]
+    return [api.get(f"/v1/tasks/{task['id']}") for task in found]
+
+
+_PACKAGES = ("click", "rich", "ruamel.yaml", "pydantic", "sqlalchemy", "alembic", "psycopg", "fastapi", "uvicorn")
+_LOG_LINES = 50
+
+
+def _versions_here() -> dict[str, str]:
+    found = {"coterie": __version__, "python": sys.version.split()[0], "platform": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "missing"
+    return found
+
+
+def _files(folder: Path) -> list[dict[str, Any]]:
+    try:
+        return [{"name": one.name, "size": one.lstat().st_size} for one in sorted(folder.iterdir())]
+    except OSError:
+        return []
+
+
+def _log_tail(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as source:
+            source.seek(max(0, log.stat().st_size - 64 * 1024))
+            lines = source.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return [hide_credentials(line) for line in lines[-_LOG_LINES:]]

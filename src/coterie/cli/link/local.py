@@ -42,30 +42,30 @@ class LocalRoute:
             self._ours.end()
 
     def _start(self) -> None:
-        from coterie.cli.link import spawn  # only who starts or stops a Director pays for it
+        from coterie.cli.link import spawn  # imported only to start or stop a Director
 
         self._state_folder.prepare()
-        turn = Lock(self._state_folder.start_lock)
-        turn.take(wait=True)
+        start_lock = Lock(self._state_folder.start_lock)
+        start_lock.take(wait=True)
         try:
             if spawn.answers(self._state_folder):
                 return  # another command was faster
             child = self._await(spawn.start(self._state_folder, foreground=self._foreground))
             self._ours = child if self._foreground else None
         finally:
-            turn.release()
+            start_lock.release()
         for task in info(self._state_folder)["resumed"]:
             self._say(f"resumed task {task['id']} ({task['kind']} {task['deployment'] or ''})".replace(" )", ")"))
 
     def _await(self, child: Child) -> Child:
-        """The child that serves. One that stepped back for another which then ended gets a successor."""
+        """Wait until a Director answers. If our child gave way to another one that then ended, start again."""
         from coterie.cli.link import spawn
 
         give_up = time.monotonic() + _START_S
         while not spawn.answers(self._state_folder):
-            if child.failed():
+            if child.has_failed():
                 raise spawn.explain(self._state_folder)
-            if child.over():
+            if child.has_ended():
                 child = spawn.start(self._state_folder, foreground=self._foreground)
             if time.monotonic() > give_up:
                 raise Unreachable(
@@ -80,19 +80,19 @@ class LocalRoute:
         if self._looked:
             return
         self._looked = True
-        who = read_holder(self._state_folder.lock)
-        if who is None or who.version == __version__:
+        running = read_holder(self._state_folder.lock)
+        if running is None or running.version == __version__:
             return
         unfinished = info(self._state_folder)["unfinished"]
         if unfinished:
             self._say(
-                f"the local Director is release {who.version}, this command {__version__}: "
+                f"the local Director is release {running.version}, this command {__version__}: "
                 f"it is replaced once task {unfinished[0]['id']} has ended"
             )
             return
         from coterie.cli.link import spawn
 
-        self._say(f"replacing the local Director {who.version} by {__version__}")
+        self._say(f"replacing the local Director {running.version} by {__version__}")
         spawn.stop(self._state_folder)
 
 

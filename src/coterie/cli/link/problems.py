@@ -35,8 +35,8 @@ _BY_STATUS = {
 }
 
 
-class Told(CoterieError):
-    """What a Director answered."""
+class ApiProblem(CoterieError):
+    """A problem in the Director's answer."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class Told(CoterieError):
         self.problem = problem
 
     @property
-    def passing(self) -> bool:
+    def is_passing(self) -> bool:
         """Whether the Director, or the proxy before it, is only out of reach of something for now: a restart."""
         return self.status in (502, 503, 504) and (self.retryable or self.code == f"http_{self.status}")
 
@@ -60,15 +60,15 @@ class Told(CoterieError):
 def exit_code(status: int, code: str | None) -> int:
     if code is None and status in (502, 503, 504):
         return 7  # a proxy answered in the Director's place
-    # A Director that says that something else is unreachable is reachable itself.
+    # If the Director reports that something else is unreachable, the Director itself is reachable.
     return _BY_CODE.get(code or "", _BY_STATUS.get(status, 1))
 
 
-def problem_of(status: int, body: bytes) -> Told:
+def problem_of(status: int, body: bytes) -> ApiProblem:
     try:
         problem = json.loads(body)
     except ValueError:
         problem = None
     if not isinstance(problem, dict):
         problem = {"what": f"the answer ({status}) is not one of a Director", "remedy": "check the URL of the Director"}
-    return Told(status, problem)
+    return ApiProblem(status, problem)

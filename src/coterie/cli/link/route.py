@@ -17,7 +17,7 @@ Say = Callable[[str], None]
 
 
 class Route(Protocol):
-    """Opens connections, and knows what to do when one can not be opened."""
+    """Opens connections; if one cannot be opened, starts the local Director or raises an error with a remedy."""
 
     token: str | None
     prefix: str
@@ -95,15 +95,15 @@ class UnixRoute:
 
 def connect_unix(path: Path, timeout: float) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("localhost", timeout=timeout)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    door.settimeout(timeout)
+    connection_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection_socket.settimeout(timeout)
     try:
         with short_socket_path(path) as name:
-            door.connect(name)
+            connection_socket.connect(name)
     except OSError:
-        door.close()
+        connection_socket.close()
         raise
-    connection.sock = door
+    connection.sock = connection_socket
     return connection
 
 

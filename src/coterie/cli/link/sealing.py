@@ -16,25 +16,25 @@ Keys = Sequence[tuple[str, str]]  # conductor group and public key; of each grou
 _EVERY = "*"
 
 
-def sealed(api: Api, text: str, file: str) -> str:
-    """For a Director elsewhere. The one of this machine's user seals by itself, which spares every call the work."""
-    return sealed_anyway(api, text, file) if isinstance(api.route, TcpRoute) else text
+def seal_if_remote(api: Api, text: str, file: str) -> str:
+    """Seal for a remote Director. The local one seals by itself, so local commands need not."""
+    return seal_with_published(api, text, file) if isinstance(api.route, TcpRoute) else text
 
 
-def sealed_anyway(api: Api, text: str, file: str) -> str:
+def seal_with_published(api: Api, text: str, file: str) -> str:
     """For what is written to a file."""
-    return seal_for(published(api), text, file)
+    return seal_for(published_keys(api), text, file)
 
 
-def published(api: Api) -> Keys:
+def published_keys(api: Api) -> Keys:
     return [(one["conductor_group"], one["public"]) for one in api.get("/v1/keys")["items"]]
 
 
-def trusted(told: Sequence[str]) -> Keys:
+def parse_keys(keys_given: Sequence[str]) -> Keys:
     """Keys that the user brought from the conductors, as GROUP=PUBLIC."""
-    pairs = [(group.lower(), public) for group, equals, public in (one.partition("=") for one in told) if equals]
-    if len(pairs) != len(told):
-        raise UsageError("--key does not say whose key it is", remedy="write GROUP=PUBLIC; =PUBLIC for no group")
+    pairs = [(group.lower(), public) for group, equals, public in (one.partition("=") for one in keys_given) if equals]
+    if len(pairs) != len(keys_given):
+        raise UsageError("--key names no group", remedy="write GROUP=PUBLIC; =PUBLIC for no group")
     return pairs
 
 
@@ -49,7 +49,7 @@ def seal_for(keys: Keys, text: str, file: str) -> str:
     def key_of(group: str) -> PublicKey | None:
         return next(iter(of_group(group)), None)
 
-    def known(group: str, key_id: str) -> bool:
+    def is_known(group: str, key_id: str) -> bool:
         return any(key.id == key_id for key in of_group(group))
 
-    return seal_config(text, file, key_of, known)
+    return seal_config(text, file, key_of, is_known)

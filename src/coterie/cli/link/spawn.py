@@ -22,15 +22,15 @@ class Child:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Ended with an error; one that found another Director in its place ends without."""
         return self._process.poll() not in (None, 0)
 
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         return self._process.poll() == 0
 
     def end(self) -> None:
-        """Close its standard input, which tells it that its parent has ended, and wait."""
+        """Close its standard input, which ends it, and wait."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -43,12 +43,12 @@ def start(state_folder: StateFolder, *, foreground: bool) -> Child:
     """Detached: a session of its own, so that Ctrl-C in the terminal reaches the command only."""
     # -P: nothing that lies in the working folder may stand in for a module.
     command = [sys.executable, "-P", "-m", "coterie.director", "--local", str(state_folder.path)]
-    with _fresh(state_folder.start_log) as said:
+    with _fresh(state_folder.start_log) as output:
         process = subprocess.Popen(
             [*command, "--parent"] if foreground else command,
             stdin=subprocess.PIPE if foreground else subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             cwd=state_folder.path,
             start_new_session=True,
         )
@@ -64,7 +64,7 @@ def answers(state_folder: StateFolder) -> bool:
 
 
 def explain(state_folder: StateFolder) -> CoterieError:
-    """Why the start failed: the typed error that it left in its last line, or its last words."""
+    """Why the start failed: the typed error in the last line of its log, or that line itself."""
     lines = [line for line in _text(state_folder.start_log).splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     try:
@@ -82,19 +82,19 @@ def explain(state_folder: StateFolder) -> CoterieError:
 
 def stop(state_folder: StateFolder, timeout_s: float = _STOP_S) -> bool:
     """End the Director of this folder in good order; False if none runs."""
-    who = read_holder(state_folder.lock)
-    if who is None:
+    running = read_holder(state_folder.lock)
+    if running is None:
         return False
     try:
-        os.kill(who.pid, signal.SIGTERM)
+        os.kill(running.pid, signal.SIGTERM)
     except ProcessLookupError:
         return False
     give_up = time.monotonic() + timeout_s
     while read_holder(state_folder.lock) is not None:
         if time.monotonic() > give_up:
             raise Unreachable(
-                f"the local Director (process {who.pid}) does not end",
-                why=f"it was asked to {timeout_s:.0f} s ago",
+                f"the local Director (process {running.pid}) does not end",
+                why=f"it got the signal {timeout_s:.0f} s ago",
                 remedy=f"look into {state_folder.log}; its work is safe: it may be killed, and the next start goes on",
             )
         time.sleep(0.02)

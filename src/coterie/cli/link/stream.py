@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coterie.cli.link.api import SPEAKS, Api
-from coterie.cli.link.problems import Told, problem_of
+from coterie.cli.link.api import VERSION_HEADER, Api
+from coterie.cli.link.problems import ApiProblem, problem_of
 from coterie.errors import CoterieError, Unreachable
 
 _SILENCE_S = 30.0  # the Director sends a heartbeat every ten seconds
@@ -38,18 +38,18 @@ def follow(api: Api, path: str, deadline: float | None = None) -> Iterator[Messa
                 yield message
                 if message.kind == "end":
                     return
-        except (OSError, http.client.HTTPException, Unreachable, Told) as error:
-            if isinstance(error, Told) and not error.passing:
+        except (OSError, http.client.HTTPException, Unreachable, ApiProblem) as error:
+            if isinstance(error, ApiProblem) and not error.is_passing:
                 raise
             broken_since = broken_since or time.monotonic()
             if time.monotonic() - broken_since > _PATIENCE_S:
-                raise _gone(error) from error
+                raise _connection_lost(error) from error
         _check(deadline)
         time.sleep(0.2)
 
 
 def _read(api: Api, path: str, last: str | None, deadline: float | None) -> Iterator[tuple[str | None, Message]]:
-    headers = {"Accept": "text/event-stream", **SPEAKS}
+    headers = {"Accept": "text/event-stream", **VERSION_HEADER}
     if last is not None:
         headers["Last-Event-ID"] = last
     if api.route.token:
@@ -94,7 +94,7 @@ def _check(deadline: float | None) -> None:
         raise TimedOut("waited long enough", why="--timeout has passed", remedy="the task goes on")
 
 
-def _gone(error: Exception) -> Unreachable:
+def _connection_lost(error: Exception) -> Unreachable:
     return Unreachable(
         "the Director is gone",
         why=str(error) or type(error).__name__,

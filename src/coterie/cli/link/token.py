@@ -24,7 +24,7 @@ def token_for(url: str, settings: Settings) -> str | None:
         return str(settings["token"])
     if settings["token_file"]:
         return _read(settings["token_file"])
-    # Only a Director on this machine made the token in our folder; nobody else may be sent it.
+    # A Director on this machine created the token in our folder; it must not be sent to another one.
     own = StateFolder(settings.state).token
     if urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1") and own.exists():
         return _read(own)

@@ -1,4 +1,4 @@
-"""`coterie nodes create` and `delete`: machines that somebody else made, taken under management and let go again."""
+"""`coterie nodes create` and `delete`: existing machines, enrolled and forgotten again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.nodes.noun import nodes, path_of
-from coterie.cli.show.data import as_json
-from coterie.cli.watch.task import started
+from coterie.cli.show.table import as_json
+from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
 
 _LONGEST = 255
@@ -20,16 +20,16 @@ _LONGEST = 255
 @click.option("--cid", metavar="CID", required=True, help="Its id, as the cloud writes it.")
 @click.option("--name", metavar="NAME", help="Its name here; default: made of the CID.")
 @click.option(
-    "--conductor-group", metavar="NAME", help='Who looks after it; default: its cloud\'s; "": the unnamed one.'
+    "--conductor-group", metavar="NAME", help='Group of its conductor; default: its cloud\'s; "": the unnamed one.'
 )
-def create(session: Session, **told: str | None) -> None:
+def create(session: Session, **given: str | None) -> None:
     """Enroll an existing machine: it is shown and looked after from now on, and changed or deleted by nothing."""
-    long = [name for name, value in told.items() if value is not None and len(value) > _LONGEST]
+    long = [name for name, value in given.items() if value is not None and len(value) > _LONGEST]
     if long:
         flag = long[0].replace("_", "-")
         raise UsageError(f"--{flag} is longer than {_LONGEST} characters", remedy="give a shorter one")
     # Not what is unset: a Director from before conductor groups need not know the word.
-    body = {name: value for name, value in told.items() if value is not None}
+    body = {name: value for name, value in given.items() if value is not None}
     node: dict[str, Any] = session.api.send("POST", "/v1/nodes", body=body).body
     if session.json:
         session.data(as_json(node))
@@ -40,10 +40,10 @@ def create(session: Session, **told: str | None) -> None:
 @click.argument("which", metavar="UUID|NAME")
 @click.option("--destroy", is_flag=True, help="Delete the machine too; there is no way back.")
 def delete(session: Session, which: str, destroy: bool) -> int:
-    """Forget an enrolled node. Its machine stays as it is, unless --destroy asks for its end."""
+    """Forget an enrolled node. Its machine stays as it is, unless --destroy is given."""
     if not destroy:
         session.api.send("DELETE", path_of(which))
         session.say(f"{which} is forgotten; its machine stays as it is")
         return 0
     session.confirm(f"Delete the machine of node {which}?")
-    return started(session, session.api.start("DELETE", path_of(which), destroy=True))
+    return watch_or_leave(session, session.api.start("DELETE", path_of(which), destroy=True))

@@ -9,8 +9,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import fields, table
+from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
 from coterie.director.services.states import NodeState
 from coterie.errors import UsageError
@@ -22,10 +21,10 @@ from coterie.errors import UsageError
 @click.option("--az", metavar="NAME")
 @click.option("--state", type=click.Choice(get_args(NodeState)))
 @click.option("--cloud", metavar="NAME")
-@click.option("--enrolled", is_flag=True, default=None, help="Only machines that somebody else made.")
+@click.option("--enrolled", is_flag=True, default=None, help="Only enrolled machines.")
 def nodes(session: Session, **wanted: Any) -> None:
     """List nodes; `show` one, `set` its conductor group; `create` and `delete` enroll and forget existing machines;
-    `settle` says what became of an object that its cloud can not tell."""
+    `settle` sets the outcome of an object that its cloud cannot show."""
     found = session.api.list("/v1/nodes", wanted)
     if session.json:
         session.data(as_json(found))
@@ -70,7 +69,7 @@ def set_group(session: Session, which: str, group: str | None, inherit: bool) ->
 @click.option("--cid", metavar="CID", help="It is there, under this id.")
 @click.option("--gone", is_flag=True, help="It is not there.")
 def settle(session: Session, intent: str, cid: str | None, gone: bool) -> None:
-    """Say what became of an object in doubt. Look in its cloud first; a cloud that shows marks is asked too."""
+    """Set the outcome of an object in doubt. Look in its cloud first; a cloud that shows marks is searched too."""
     if (cid is None) != gone:
         raise UsageError("say what you found", remedy="either --cid CID, or --gone")
     settled = session.api.send("POST", f"/v1/objects/{part(intent)}/settle", body={"cid": cid}).body

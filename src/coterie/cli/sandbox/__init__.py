@@ -1,4 +1,4 @@
-"""`coterie sandbox`: the simulated datacenter, shown and shaped. Nothing here asks the Director."""
+"""`coterie sandbox`: shows and changes the simulated datacenter. Nothing here calls the Director."""
 
 from coterie.cli.sandbox import calls, fault, operator, quota, serve, shape, show
 from coterie.cli.sandbox.noun import sandbox

@@ -1,12 +1,11 @@
-"""`coterie sandbox calls`: how often the cloud was asked for what."""
+"""`coterie sandbox calls`: counts of the calls to the cloud."""
 
 from __future__ import annotations
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.sandbox.noun import at_state, open_state, sandbox
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 
 
 @noun("calls")

@@ -1,4 +1,4 @@
-"""`coterie sandbox fault`: make the cloud misbehave, see how it is told to, and stop it."""
+"""`coterie sandbox fault`: set, list and clear faults of the simulated cloud."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.sandbox.noun import at_state, open_state, sandbox
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.errors import NotFound
 
 _FAULT = ("ID", "METHOD", "MODE", "TIMES", "MATCH", "MS", "CODE")
@@ -95,7 +94,7 @@ def methods(session: Session) -> None:
 def _list(session: Session) -> None:
     from coterie.sandbox import faults
 
-    found = [one.wire() for one in faults.listed(open_state(session, create=False).store)]
+    found = [one.wire() for one in faults.list_faults(open_state(session, create=False).store)]
     if session.json:
         session.data(as_json(found))
         return

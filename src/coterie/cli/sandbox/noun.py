@@ -46,7 +46,7 @@ def sandbox(session: Session) -> None:
 
 
 def open_state(session: Session, *, create: bool = True) -> Datacenter:
-    """The datacenter meant by flag, environment or state folder; those who only look do not begin one."""
+    """The datacenter named by flag, environment or state folder; commands that only read do not create one."""
     from coterie.sandbox.datacenter import open_datacenter
 
     # read here, not by the option: that stands on noun and verb, and the verb's variable would beat the noun's flag

@@ -1,4 +1,4 @@
-"""`coterie sandbox operator`: things that somebody else makes in an account of ours. They bear no mark."""
+"""`coterie sandbox operator`: objects that an operator creates in an account of ours. They carry no mark."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def create_group(
     """A server group; its id."""
     from coterie.sandbox.server_groups import create_server_group
 
-    door = _account(session, account)
-    session.data(create_server_group(door, name=name, policy=policy, zone=zone, members=members).id)
+    tenant = _account(session, account)
+    session.data(create_server_group(tenant, name=name, policy=policy, zone=zone, members=members).id)
 
 
 @operator.verb("delete-group")
 @at_state
 @click.argument("cid")
 def delete_group(session: Session, cid: str) -> None:
-    """A server group is gone, whoever made it."""
+    """Delete a server group, no matter which account created it."""
     from coterie.sandbox import reshape
 
     reshape.delete_group(open_state(session), cid)
@@ -91,13 +91,13 @@ def create_vm(
 ) -> None:
     """A running VM; its id."""
     from coterie.sandbox.fit import Demand
-    from coterie.sandbox.nics import NicWish
+    from coterie.sandbox.nics import NicRequest
     from coterie.sandbox.vms import create_vm as boot
 
-    door = _account(session, account)
-    nics = [NicWish("default", "default", ip, "default")] if ip else []
+    tenant = _account(session, account)
+    nics = [NicRequest("default", "default", ip, "default")] if ip else []
     size = Demand(cpu, ram_mb, 1024, zone)
-    session.data(boot(door, name=name, size=size, image=_image(door), group=group, nics=nics).id)
+    session.data(boot(tenant, name=name, size=size, image=_image(tenant), group=group, nics=nics).id)
 
 
 @operator.verb("create-network")
@@ -146,10 +146,10 @@ def _account(session: Session, name: str | None) -> Account:
     return open_account(datacenter, name or known[0], operator=True)
 
 
-def _image(door: Account) -> str:
+def _image(tenant: Account) -> str:
     from coterie.sandbox.images import create_image
 
-    return create_image(door, name=_IMAGE, client_token=_IMAGE).id
+    return create_image(tenant, name=_IMAGE, client_token=_IMAGE).id
 
 
 sandbox.add_command(operator)

@@ -7,8 +7,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.sandbox.noun import at_state, open_state, sandbox
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 from coterie.errors import UsageError
 
 

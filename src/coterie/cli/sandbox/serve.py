@@ -9,7 +9,7 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.sandbox.noun import at_state, open_state, sandbox
-from coterie.cli.show.data import as_json
+from coterie.cli.show.table import as_json
 from coterie.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def serve(session: Session, api: str, port: int, settings: tuple[str, ...]) -> N
 
     `listConfigurations`, asked as the administrator, shows all settings.
     """
-    server = _opened(open_state(session), port, _read(settings))
+    server = _open_server(open_state(session), port, _read(settings))
     try:
-        _tell(session, server)
+        _print_endpoint(session, server)
         server.serve_forever()
     except KeyboardInterrupt:
         session.say("stopped; what was made is kept in the state file")
@@ -40,7 +40,7 @@ def serve(session: Session, api: str, port: int, settings: tuple[str, ...]) -> N
         server.front.close()
 
 
-def _opened(datacenter: Datacenter, port: int, settings: Mapping[str, str]) -> Server:
+def _open_server(datacenter: Datacenter, port: int, settings: Mapping[str, str]) -> Server:
     from coterie.sandbox.fronts.cloudstack.configuration import KNOWN, change
     from coterie.sandbox.fronts.cloudstack.server import Server
 
@@ -68,7 +68,7 @@ def _read(settings: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _tell(session: Session, server: Server) -> None:
+def _print_endpoint(session: Session, server: Server) -> None:
     keys = server.front.keys
     if session.json:
         pairs = {one.account: {"api_key": one.api_key, "secret_key": one.secret_key} for one in keys}

@@ -1,4 +1,4 @@
-"""`coterie sandbox host`, `vm` and `reset`: what happens to a datacenter besides what its tenants ask for."""
+"""`coterie sandbox host`, `vm` and `reset`: changes of the datacenter that no tenant requested."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def add(session: Session, name: str, zone: str, rack: str | None, cpu: int, ram_
 @at_state
 @click.argument("name")
 def remove(session: Session, name: str) -> None:
-    """Carry the empty host NAME out of the building."""
+    """Remove the empty host NAME."""
     from coterie.sandbox.reshape import remove_host
 
     remove_host(open_state(session), name)
@@ -68,7 +68,7 @@ def remove(session: Session, name: str) -> None:
 
 @noun("vm")
 def vm(session: Session) -> None:
-    """VMs die and disappear behind their owners' backs."""
+    """Stop, break or delete VMs without a request of their owners."""
     show_all(session)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from coterie.cli.frame.session import Session
 from coterie.cli.sandbox.noun import at_state, open_state, sandbox
-from coterie.cli.show.data import as_json
-from coterie.cli.show.table import table
+from coterie.cli.show.table import as_json, table
 
 _HOST = ("ZONE", "RACK", "HOST", "STATE", "VMS", "FREE CPU", "FREE RAM MB", "HOLDS")
 _GROUP = ("ACCOUNT", "GROUP", "POLICY", "ZONE", "MEMBERS", "HOSTS")

@@ -1,1 +1,1 @@
-"""How things look: tables, colours, times, problems, progress. Nothing here asks the Director."""
+"""Output: tables, colours, times, problems, progress. Nothing here calls the Director."""

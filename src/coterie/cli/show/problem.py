@@ -1,4 +1,4 @@
-"""An error as words on stderr: what failed, why, what to do, its code and task; as JSON for those who asked for it."""
+"""An error on stderr: what failed, why, what to do, its code and task; as text or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.cli.show.paint import Paint
 from coterie.errors import CoterieError
 
 
-def tell(error: CoterieError, *, as_json: bool) -> None:
+def print_problem(error: CoterieError, *, as_json: bool) -> None:
     problem = _problem(error)
     if as_json:
         click.echo(json.dumps(problem, ensure_ascii=False), err=True)
@@ -24,9 +24,9 @@ def tell(error: CoterieError, *, as_json: bool) -> None:
 
 
 def _problem(error: CoterieError) -> dict[str, Any]:
-    told = getattr(error, "problem", None)
-    if told:
-        return dict(told)
+    given = getattr(error, "problem", None)
+    if given:
+        return dict(given)
     details = dict(error.details)
     mistakes, task = details.pop("mistakes", None), details.pop("task_id", None)
     why = "" if mistakes else error.why

@@ -56,8 +56,8 @@ def _cut(text: str, room: int) -> str:
 
 
 def _numbers(column: Sequence[Any]) -> bool:
-    told = [cell for cell in column if cell is not None]
-    return bool(told) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in told)
+    given = [cell for cell in column if cell is not None]
+    return bool(given) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in given)
 
 
 def _text(cell: Any) -> str:
@@ -70,3 +70,7 @@ def _text(cell: Any) -> str:
     if isinstance(cell, dict):
         return json.dumps(cell, ensure_ascii=False)
     return str(cell).replace("\n", " ")
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

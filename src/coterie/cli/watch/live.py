@@ -23,7 +23,7 @@ _STYLES = {"failed": "red", "retry": "yellow", "doubt": "yellow", "up": "green",
 
 
 class Live:
-    """The stream tells what happened; what runs now is asked for beside it, a few times a second."""
+    """The stream gives the events; a second thread reads the running steps a few times a second."""
 
     def __init__(self, api: Api, task: int, *, no_color: bool) -> None:
         self._api, self._task = api, task
@@ -55,7 +55,7 @@ class Live:
             try:
                 task = self._api.get(f"/v1/tasks/{self._task}")
                 running = self._api.get(f"/v1/tasks/{self._task}/steps", state="running", limit=_ROWS)["items"]
-            except Exception:  # noqa: S112 - only the picture is late; the stream tells what is wrong
+            except Exception:  # noqa: S112 - only the display is late; the stream reports errors
                 continue
             self._live.update(self._picture(task, running))
 

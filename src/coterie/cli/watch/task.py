@@ -1,4 +1,4 @@
-"""Follows one task to its end, or leaves it: the task is the Director's, so whoever watches may go at any time."""
+"""Follows one task to its end, or leaves it: the task runs in the Director, and does not need the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.cli.watch.report import report
 FAILED, TIMED_OUT, INTERRUPTED = 1, 9, 130
 
 
-def started(session: Session, task: int) -> int:
+def watch_or_leave(session: Session, task: int) -> int:
     """After work was started: follow it, or only say where it can be followed (--no-wait)."""
     if session.wait:
         return watch(session, task)
@@ -27,7 +27,7 @@ def started(session: Session, task: int) -> int:
 
 def watch(session: Session, task: int) -> int:
     """The exit code: 0 done, 1 failed or cancelled, 9 time is up, 130 interrupted; the last two leave it running."""
-    left = _followed(session, task)
+    left = _follow_to_end(session, task)
     if left is not None:
         return left
     ended = session.api.get(f"/v1/tasks/{task}")
@@ -37,7 +37,7 @@ def watch(session: Session, task: int) -> int:
 
 def watch_quietly(session: Session, task: int) -> int:
     """As `watch`, for work whose result the verb shows itself."""
-    left = _followed(session, task)
+    left = _follow_to_end(session, task)
     if left is not None:
         return left
     return 0 if session.api.get(f"/v1/tasks/{task}")["state"] == "done" else FAILED
@@ -45,22 +45,22 @@ def watch_quietly(session: Session, task: int) -> int:
 
 def show(session: Session, task: dict[str, Any]) -> None:
     if session.json:
-        from coterie.cli.show.data import as_json
+        from coterie.cli.show.table import as_json
 
         session.data(as_json(task))
     elif not session.quiet or task["state"] == "failed":
         session.data(report(task, session.paint))
 
 
-def _followed(session: Session, task: int) -> int | None:
-    """None when the task has ended, else the exit code of who left it running."""
+def _follow_to_end(session: Session, task: int) -> int | None:
+    """None when the task has ended, else the exit code for a task that is left running."""
     deadline = None if session.timeout is None else time.monotonic() + session.timeout
     try:
         _follow(session, task, deadline)
     except KeyboardInterrupt:
-        return _left(session, task, "interrupted", INTERRUPTED)
+        return _leave_running(session, task, "interrupted", INTERRUPTED)
     except TimedOut:
-        return _left(session, task, f"not ended within {session.timeout:g} s", TIMED_OUT)
+        return _leave_running(session, task, f"not ended within {session.timeout:g} s", TIMED_OUT)
     return None
 
 
@@ -81,7 +81,7 @@ def _progress(session: Session, task: int) -> Progress:
     return Lines(session.say)
 
 
-def _left(session: Session, task: int, why: str, code: int) -> int:
+def _leave_running(session: Session, task: int, why: str, code: int) -> int:
     goes_on = "goes on when a Director runs again" if session.foreground else "goes on"
     session.say(f"{why}: task {task} {goes_on}; follow it with: coterie tasks watch {task}")
     return code

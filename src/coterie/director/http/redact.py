@@ -11,7 +11,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from coterie.errors import InvalidDocument
-from coterie.settings import REDACTED, veiled
+from coterie.settings import REDACTED, hide_credentials
 
 _SECRET = re.compile(
     r"pass(word|wd|phrase|code)?$|pwd$|secret|token$|credential|private_?key|(access|api|account|shared|ssh)_?key"
@@ -27,7 +27,7 @@ def redact(value: Any) -> Any:
         return {key: _hide(one) if looks_secret(str(key)) else redact(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [redact(one) for one in value]
-    return veiled(value)
+    return hide_credentials(value)
 
 
 def looks_secret(key: str) -> bool:

@@ -58,7 +58,7 @@ def run_director(options: RunOptions) -> None:
             )
         server = HttpServer(context, options.idle_s, options.parent, options.tls)
         with _run_background_threads(options, ledger, server) as resumed:
-            context.resumed = _resumed_tasks(ledger, resumed)
+            context.resumed = _read_resumed(ledger, resumed)
             server.run(build(context), options.listen())
     finally:
         trace.stop()
@@ -118,7 +118,7 @@ def _conductor(options: RunOptions, ledger: Ledger, server: HttpServer) -> Condu
     )
 
 
-def _resumed_tasks(ledger: Ledger, ids: list[int]) -> list[dict[str, object]]:
+def _read_resumed(ledger: Ledger, ids: list[int]) -> list[dict[str, object]]:
     with ledger.read() as tx:
         unfinished = tasks.unfinished(tx)
     # No user started a periodic look: that it continues is not worth a message.

@@ -54,7 +54,7 @@ _FAMILIES = (
 
 def text(tx: Tx, ring_moves: RingMoves) -> str:
     families = [family(one.name, one.help, one.type, one.samples(tx)) for one in _FAMILIES]
-    return process.shown() + "".join(families) + _durations(tx) + _groups(tx) + _moves(tx, ring_moves)
+    return process.metrics_text() + "".join(families) + _durations(tx) + _groups(tx) + _moves(tx, ring_moves)
 
 
 def _durations(tx: Tx) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coterie.cpi.contract import Capabilities
-from coterie.manifest.mistake import Mistake
+from coterie.manifest.document import Mistake
 from coterie.manifest.rules.attachments import check_attachments
 from coterie.manifest.rules.forms import FormsOf, check_orders
 from coterie.manifest.rules.pair import Pair

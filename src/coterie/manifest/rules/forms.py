@@ -13,34 +13,34 @@ from coterie.manifest.space import azs_of
 from coterie.manifest.tree import Loc
 
 FormsOf = Callable[[str], Forms]  # driver → its forms; none for a driver that is not installed here
-_Part = tuple[Loc, Mapping[str, Any]]  # where properties are written, and what they say
+_Part = tuple[Loc, Mapping[str, Any]]  # the place of properties, and the properties
 
 
 def check_forms(report: Report[CloudConfig], forms_of: FormsOf) -> None:
     """A cloud config by itself: its clouds wholly, all else key by key, since azs and types complete each other. What
     every az may use is checked only if there is one driver to read it."""
-    config, desk = report.value, _Desk(report, forms_of)
+    config, checker = report.value, PropertyChecker(report, forms_of)
     for i, cloud in enumerate(config.clouds):
         if set(cloud.properties) != {SEALED}:
             where: Loc = ("clouds", i, "properties")
-            for slip in desk.missing(cloud.driver, "cloud", [(where, cloud.properties)]):
+            for slip in checker.missing(cloud.driver, "cloud", [(where, cloud.properties)]):
                 report.add(where, f"{slip.key} {slip.what}", slip.remedy)
     drivers = _drivers(config)
     for i, az in enumerate(config.azs):
-        desk.look(drivers.get(az.cloud), "vm", _part("azs", i, az))
+        checker.check_keys(drivers.get(az.cloud), "vm", _part("azs", i, az))
     lone = next(iter(drivers.values())) if len(set(drivers.values())) == 1 else None
     for i, size in enumerate(config.vm_types):
-        desk.look(lone, "vm", _part("vm_types", i, size))
+        checker.check_keys(lone, "vm", _part("vm_types", i, size))
     for i, kind in enumerate(config.disk_types):
-        desk.look(lone, "disk", _part("disk_types", i, kind))
+        checker.check_keys(lone, "disk", _part("disk_types", i, kind))
     for i, network in enumerate(config.networks):
         for part in (_part("networks", i, network), *_subnets(i, network)):
-            desk.look(lone, "network", part)
+            checker.check_keys(lone, "network", part)
 
 
 def check_orders(pair: Pair, forms_of: FormsOf) -> None:
     """What the nodes of each instance group are made from, put together as the driver will get it."""
-    config, desk = pair.config.value, _Desk(pair.config, forms_of)
+    config, checker = pair.config.value, PropertyChecker(pair.config, forms_of)
     drivers = _drivers(config)
     azs = {az.name: _part("azs", i, az) for i, az in enumerate(config.azs)}
     sizes = {size.name: _part("vm_types", i, size) for i, size in enumerate(config.vm_types)}
@@ -52,27 +52,27 @@ def check_orders(pair: Pair, forms_of: FormsOf) -> None:
                 orders.append(((*loc, "vm_type"), "vm", [azs[az.name], sizes[group.vm_type]]))
             if group.persistent_disk_type in kinds:
                 orders.append(((*loc, "persistent_disk_type"), "disk", [kinds[group.persistent_disk_type]]))
-            orders += [((*loc, "networks", n), "network", parts) for n, parts in _attached(pair, group, az.name)]
+            orders += [((*loc, "networks", n), "network", parts) for n, parts in _network_parts(pair, group, az.name)]
             for where, place, parts in orders:
-                for slip in desk.missing(drivers.get(az.cloud), place, parts):
+                for slip in checker.missing(drivers.get(az.cloud), place, parts):
                     what = f"cloud_properties.{slip.key} {slip.what}, for az '{az.name}'"
                     pair.deployment.add(where, what, slip.remedy)
 
 
-class _Desk:
-    """Forms are filled in once for each thing; a mistake is told once, where it is written."""
+class PropertyChecker:
+    """Checks properties by the drivers' forms, each set once; a mistake is reported once, where it is written."""
 
     def __init__(self, report: Report[CloudConfig], forms_of: FormsOf) -> None:
         self._report = report
         self._forms_of = forms_of
-        self._told: set[Loc] = set()
+        self._reported: set[Loc] = set()
         self._missing: dict[tuple[str, Place, tuple[Loc, ...]], list[Slip]] = {}
 
-    def look(self, driver: str | None, place: Place, part: _Part) -> None:
+    def check_keys(self, driver: str | None, place: Place, part: _Part) -> None:
         """Each key of a part by itself."""
         form = self._forms_of(driver).get(place) if driver else None
         if driver and form:
-            self._told_or_left(driver, form.key_slips(part[1]), [part])
+            self._report_or_collect(driver, form.key_slips(part[1]), [part])
 
     def missing(self, driver: str | None, place: Place, parts: Sequence[_Part]) -> list[Slip]:
         """What parts that the driver gets as one leave out; of two that say the same, the later one counts."""
@@ -82,20 +82,20 @@ class _Desk:
         known = driver, place, tuple(loc for loc, _ in parts)
         if known not in self._missing:
             given = {key: value for _, part in parts for key, value in part.items()}
-            self._missing[known] = self._told_or_left(driver, form.slips(given), parts)
+            self._missing[known] = self._report_or_collect(driver, form.slips(given), parts)
         return self._missing[known]
 
-    def _told_or_left(self, driver: str, slips: Sequence[Slip], parts: Sequence[_Part]) -> list[Slip]:
-        left = []
+    def _report_or_collect(self, driver: str, slips: Sequence[Slip], parts: Sequence[_Part]) -> list[Slip]:
+        unplaced = []
         for slip in slips:
-            said = f"{slip.what}, says driver '{driver}'"
+            what = f"{slip.what}, says driver '{driver}'"
             where = next(((*loc, slip.key) for loc, part in reversed(parts) if slip.key in part), None)
             if where is None:
-                left.append(Slip(slip.key, said, slip.remedy))
-            elif where not in self._told:
-                self._told.add(where)
-                self._report.add(where, said, slip.remedy)
-        return left
+                unplaced.append(Slip(slip.key, what, slip.remedy))
+            elif where not in self._reported:
+                self._reported.add(where)
+                self._report.add(where, what, slip.remedy)
+        return unplaced
 
 
 def _drivers(config: CloudConfig) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _subnets(index: int, network: Network) -> list[_Part]:
     ]
 
 
-def _attached(pair: Pair, group: InstanceGroup, az: str) -> Iterator[tuple[int, list[_Part]]]:
+def _network_parts(pair: Pair, group: InstanceGroup, az: str) -> Iterator[tuple[int, list[_Part]]]:
     """For each network of the group: of what its order is put together, once for each subnet that serves the az."""
     for n, attached in enumerate(group.networks):
         if attached.name not in pair.networks:

@@ -24,11 +24,11 @@ class Pair:
 
     @cached_property
     def azs(self) -> dict[str, Az]:
-        return _named(self.config.value.azs, lambda az: az.name)
+        return _by_name(self.config.value.azs, lambda az: az.name)
 
     @cached_property
     def networks(self) -> dict[str, tuple[int, Network]]:
-        return _named(tuple(enumerate(self.config.value.networks)), lambda entry: entry[1].name)
+        return _by_name(tuple(enumerate(self.config.value.networks)), lambda entry: entry[1].name)
 
     def groups(self) -> Iterator[tuple[Loc, InstanceGroup]]:
         for i, group in enumerate(self.deployment.value.instance_groups):
@@ -56,7 +56,7 @@ class Pair:
         return self._spaces[network.name]
 
 
-def _named(entries: tuple[T, ...], name: Callable[[T], str]) -> dict[str, T]:
+def _by_name(entries: tuple[T, ...], name: Callable[[T], str]) -> dict[str, T]:
     """By name; the first of two with one name counts."""
     found: dict[str, T] = {}
     for entry in entries:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from coterie.cpi.contract import Capabilities
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.schema import InstanceGroup
-from coterie.manifest.server_groups import ServerGroupWish, server_groups
-from coterie.manifest.spread import even_shares
+from coterie.manifest.server_groups import ServerGroupSpec, server_groups
+from coterie.manifest.space import even_shares
 from coterie.manifest.tree import Loc
 
 
@@ -18,12 +18,12 @@ def check_policies(pair: Pair, capabilities: Mapping[str, Capabilities], *, auto
     members: Counter[tuple[str, str]] = Counter()
     groups: dict[str, set[str]] = {}
     for loc, group in pair.groups():
-        wish = wishes.get(group.name)
-        for cloud, count in _clouds(pair, group).items() if wish else ():
-            if wish and cloud in capabilities:
-                _check_policy(pair, loc, wish, cloud, capabilities[cloud])
-                _check_members(pair, loc, wish, cloud, capabilities[cloud].max_group_members, count, members)
-                _check_groups(pair, loc, wish, cloud, capabilities[cloud].max_groups, groups.setdefault(cloud, set()))
+        spec = wishes.get(group.name)
+        for cloud, count in _clouds(pair, group).items() if spec else ():
+            if spec and cloud in capabilities:
+                _check_policy(pair, loc, spec, cloud, capabilities[cloud])
+                _check_members(pair, loc, spec, cloud, capabilities[cloud].max_group_members, count, members)
+                _check_groups(pair, loc, spec, cloud, capabilities[cloud].max_groups, groups.setdefault(cloud, set()))
 
 
 def _clouds(pair: Pair, group: InstanceGroup) -> Counter[str]:
@@ -35,13 +35,13 @@ def _clouds(pair: Pair, group: InstanceGroup) -> Counter[str]:
     return found
 
 
-def _check_policy(pair: Pair, loc: Loc, wish: ServerGroupWish, cloud: str, can: Capabilities) -> None:
+def _check_policy(pair: Pair, loc: Loc, spec: ServerGroupSpec, cloud: str, can: Capabilities) -> None:
     refused = can.unsupported.get("create_server_group")
     if refused:
         what = f"the cloud '{cloud}' (driver {can.driver}) has no server groups: {refused.why}"
         pair.deployment.add(_cause(pair, loc), what, "remove placement and security_groups, or use another cloud")
-    elif wish.policy is not None and wish.policy not in can.policies and not wish.adopt:
-        what = f"the cloud '{cloud}' (driver {can.driver}) cannot do {wish.policy}"
+    elif spec.policy is not None and spec.policy not in can.policies and not spec.adopt:
+        what = f"the cloud '{cloud}' (driver {can.driver}) cannot do {spec.policy}"
         possible = ", ".join(sorted(can.policies)) or "none"
         pair.deployment.add(
             _cause(pair, loc), what, f"use a policy that it can do ({possible}), or azs of another cloud"
@@ -61,22 +61,22 @@ def _cause(pair: Pair, loc: Loc) -> Loc:
 def _check_members(
     pair: Pair,
     loc: Loc,
-    wish: ServerGroupWish,
+    spec: ServerGroupSpec,
     cloud: str,
     limit: int | None,
     count: int,
     members: Counter[tuple[str, str]],
 ) -> None:
-    before = members[cloud, wish.name]
-    members[cloud, wish.name] += count
+    before = members[cloud, spec.name]
+    members[cloud, spec.name] += count
     if limit is not None and before <= limit < before + count:
-        what = f"the server group '{wish.name}' would have {before + count:,} members, but '{cloud}' allows {limit:,}"
+        what = f"the server group '{spec.name}' would have {before + count:,} members, but '{cloud}' allows {limit:,}"
         pair.deployment.add((*loc, "instances"), what, "use fewer instances, more clouds, or another server group")
 
 
-def _check_groups(pair: Pair, loc: Loc, wish: ServerGroupWish, cloud: str, limit: int | None, names: set[str]) -> None:
+def _check_groups(pair: Pair, loc: Loc, spec: ServerGroupSpec, cloud: str, limit: int | None, names: set[str]) -> None:
     before = len(names)
-    names.add(wish.name)
+    names.add(spec.name)
     if limit is not None and before <= limit < len(names):
         what = f"the deployment needs more than the {limit:,} server groups that '{cloud}' allows"
         pair.deployment.add((*loc, "placement"), what, "let instance groups share one with placement.server_group")

@@ -40,7 +40,7 @@ def _check_inside(report: Report[CloudConfig], subnet: Subnet, loc: Loc, field: 
 
 
 def _check_claims(report: Report[CloudConfig], subnet: Subnet, loc: Loc) -> None:
-    """A static address is handed out, so nobody else may have it."""
+    """A static address is assigned to a node, so it must not be reserved or used otherwise."""
     reserved = ranges_of(subnet.reserved)
     gateway = Ranges([parse_span(subnet.gateway)] if subnet.gateway else [])
     for i, text in enumerate(subnet.static):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from coterie.manifest.document import Loaded, Mistake
 from coterie.manifest.hints import Hints
-from coterie.manifest.loaded import Loaded
-from coterie.manifest.mistake import Mistake
 from coterie.manifest.schema import Part
 from coterie.manifest.tree import Fields, Flaw, Loc, Spoilt
 

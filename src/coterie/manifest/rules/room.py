@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.schema import InstanceGroup, Network
-from coterie.manifest.space import SubnetSpace
-from coterie.manifest.spread import even_shares
+from coterie.manifest.space import SubnetSpace, even_shares
 from coterie.manifest.tree import Loc
 
 Subnets = frozenset[int]

@@ -27,13 +27,13 @@ def check_sharing(report: Report[Deployment]) -> None:
 def _compare(report: Report[Deployment], later: tuple[Loc, InstanceGroup], first: tuple[Loc, InstanceGroup]) -> None:
     group, first_group = later[1], first[1]
     for name in _PLACEMENT:
-        if _placed(group, name) != _placed(first_group, name):
+        if _placement_field(group, name) != _placement_field(first_group, name):
             _disagree(report, later, first, ("placement", name))
     if set(group.security_groups) != set(first_group.security_groups):
         _disagree(report, later, first, ("security_groups",))
 
 
-def _placed(group: InstanceGroup, name: str) -> Any:
+def _placement_field(group: InstanceGroup, name: str) -> Any:
     return getattr(group.placement or Placement(), name)
 
 

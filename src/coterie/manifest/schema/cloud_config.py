@@ -14,7 +14,7 @@ SEALED = "sealed"  # the one key of properties that only conductors can read
 
 
 class Cloud(Part):
-    """One IaaS endpoint and the driver that speaks to it."""
+    """One IaaS endpoint and the driver for it."""
 
     name: Name = Field(description="The name of the cloud.", examples=["lab"])
     driver: Name = Field(

@@ -33,7 +33,7 @@ class Features(Part):
     enable_auto_anti_affinity: Flag | None = Field(
         None,
         description="Give every instance group without `placement` a server group of its own with the policy "
-        "`soft-anti-affinity`. Default: what the Director's configuration says.",
+        "`soft-anti-affinity`. Default: the Director's setting.",
         examples=[True],
     )
 
@@ -55,7 +55,7 @@ class Deployment(Part):
     update: Update = Field(default_factory=Update, description="How changes are rolled out.")
     features: Features = Field(default_factory=Features, description="Switches for the whole deployment.")
     resurrection: Flag = Field(
-        False, description="Whether a node whose VM died or vanished is recreated without being asked.", examples=[True]
+        False, description="Whether a node whose VM died or vanished is recreated automatically.", examples=[True]
     )
     tags: dict[TagKey, TagValue] = Field(
         default_factory=dict,

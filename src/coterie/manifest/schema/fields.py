@@ -31,7 +31,7 @@ class FieldView:
     choices: tuple[str, ...]
     example: Any
     part: type[Part] | None
-    listed: bool
+    list_words: bool
 
 
 def fields_of(part: type[Part]) -> Iterator[FieldView]:
@@ -41,7 +41,7 @@ def fields_of(part: type[Part]) -> Iterator[FieldView]:
 @cache
 def view(part: type[Part], name: str) -> FieldView:
     info = part.model_fields[name]
-    inner, listed = _item(info.annotation)
+    inner, list_words = _item(info.annotation)
     below = inner if isinstance(inner, type) and issubclass(inner, Part) else None
     return FieldView(
         name=name,
@@ -50,9 +50,9 @@ def view(part: type[Part], name: str) -> FieldView:
         default=None if info.is_required() else _default(info),
         description=info.description or "",
         choices=tuple(str(choice) for choice in get_args(inner)) if get_origin(inner) is Literal else (),
-        example=_example(info, below, listed),
+        example=_example(info, below, list_words),
         part=below,
-        listed=listed,
+        list_words=list_words,
     )
 
 
@@ -111,9 +111,9 @@ def _default(info: FieldInfo) -> Any:
     return list(made) if isinstance(made, tuple) else made
 
 
-def _example(info: FieldInfo, below: type[Part] | None, listed: bool) -> Any:
+def _example(info: FieldInfo, below: type[Part] | None, list_words: bool) -> Any:
     if info.examples:
         return info.examples[0]
     if below is None:
         return None
-    return [sample(below)] if listed else sample(below)
+    return [sample(below)] if list_words else sample(below)

@@ -1,4 +1,4 @@
-"""YAML text as a tree of values that know their line and column. Knows nothing of manifests."""
+"""YAML text as a tree of values with their lines and columns. Independent of manifests."""
 
 from coterie.manifest.tree.build import MAX_DEPTH, MAX_VALUES
 from coterie.manifest.tree.flaw import Flaw, Spoilt

@@ -10,7 +10,7 @@ from coterie.manifest.tree.flaw import Flaw, Unreadable
 from coterie.manifest.tree.frame import Frame
 from coterie.manifest.tree.merge import MERGE, merge
 from coterie.manifest.tree.node import Loc, Node, Place
-from coterie.manifest.tree.scalar import Unusable, joined, known_collection, scalar, storable
+from coterie.manifest.tree.scalar import Unusable, is_known_collection, join_surrogates, scalar, storable
 
 MAX_DEPTH = 32
 MAX_VALUES = 1_000_000
@@ -37,20 +37,20 @@ class Builder:
             self._close()
 
     def _scalar(self, event: events.ScalarEvent) -> None:
-        event.value = joined(event.value)
+        event.value = join_surrogates(event.value)
         node = Node(*self._place(event), value=storable(event.value))
         if self._frames and self._frames[-1].wants_key:
             self._key(node)
             self._frames[-1].merges |= event.value == MERGE and event.style is None
-            self._settle(node, event)
+            self._set_value(node, event)
             if not isinstance(node.value, str):
                 self._flaw(node.place, f"the key '{event.value}' is not text", f'write "{event.value}" in quotes')
             return
         self._attach(node)
-        self._settle(node, event)
-        self._done()
+        self._set_value(node, event)
+        self._end_value()
 
-    def _settle(self, node: Node, event: events.ScalarEvent) -> None:
+    def _set_value(self, node: Node, event: events.ScalarEvent) -> None:
         """Turn the text of a scalar into its value."""
         try:
             node.value = scalar(event.value, plain=event.style is None, tag=event.tag)
@@ -72,15 +72,15 @@ class Builder:
 
     def _alias(self, event: events.AliasEvent) -> None:
         place = place_of(event)
-        node = self._anchored(str(event.anchor), place)
+        node = self._find_anchor(str(event.anchor), place)
         if self._frames[-1].wants_key:
             return self._key(Node(*place, value=node.value))
         if len(self._frames) + node.height > MAX_DEPTH:
             self._too_deep(place)
         self._attach(node)
-        return self._done()
+        return self._end_value()
 
-    def _anchored(self, name: str, place: Place) -> Node:
+    def _find_anchor(self, name: str, place: Place) -> Node:
         if name not in self._anchors:
             self._stop(place, f"no anchor is named '{name}'", f"define &{name} above this line, or quote the text")
         node = self._anchors[name]
@@ -104,7 +104,7 @@ class Builder:
             self._too_deep(place)
         node = Node(*place, value={} if isinstance(event, events.MappingStartEvent) else [])
         self._attach(node)
-        if not known_collection(event.tag):
+        if not is_known_collection(event.tag):
             self._flaw(place, "the tag of this list or mapping is not understood", "remove the tag")
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -117,7 +117,7 @@ class Builder:
             self.flaws.extend(merge(node, self._loc()))
         if frame.anchor:
             self._anchors[frame.anchor] = node
-        self._done()
+        self._end_value()
 
     def _attach(self, node: Node) -> None:
         self._values += node.size
@@ -129,7 +129,7 @@ class Builder:
         else:
             self.root = node
 
-    def _done(self) -> None:
+    def _end_value(self) -> None:
         """The value just read is complete: in a mapping, a key comes next."""
         if self._frames:
             self._frames[-1].key = None

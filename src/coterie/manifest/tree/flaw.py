@@ -20,7 +20,7 @@ class Flaw:
 
 
 class Unreadable(Exception):
-    """Reading cannot go on; `flaw` says why. Never leaves this room."""
+    """Reading cannot continue; `flaw` holds the reason. Never leaves this package."""
 
     def __init__(self, flaw: Flaw) -> None:
         super().__init__(flaw.what)
@@ -33,7 +33,7 @@ class Spoilt:
     def __init__(self, flaws: Iterable[Flaw] = ()) -> None:
         self._exact = {flaw.loc for flaw in flaws if flaw.spoils}
         self._above = {loc[:n] for loc in self._exact for n in range(len(loc))}
-        # A list with a nameless or broken entry: nobody can say which names it does not have.
+        # A list with a nameless or broken entry: the names in it are not known completely.
         self._uncertain = {loc[0] for loc in self._exact if loc and _hides_a_name(loc)}
 
     def touches(self, loc: Loc) -> bool:

@@ -52,11 +52,11 @@ class Fields:
         if self._root is None or not isinstance(section, str):
             return {}
         if section not in self._names:
-            self._names[section] = _numbered(self._root.child(section))
+            self._names[section] = _number_by_name(self._root.child(section))
         return self._names[section]
 
 
-def _numbered(items: Node | None) -> dict[str, int]:
+def _number_by_name(items: Node | None) -> dict[str, int]:
     found: dict[str, int] = {}
     for index, item in enumerate(items.value if items and isinstance(items.value, list) else []):
         name = _own_name(item)

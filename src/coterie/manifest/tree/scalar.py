@@ -24,7 +24,7 @@ _LARGEST = 2**63 - 1
 
 
 class Unusable(ValueError):
-    """The word cannot be a value here; the message says why."""
+    """The word cannot be a value here; the message gives the reason."""
 
     def __init__(self, what: str, remedy: str = "write a smaller number, or put it in quotes if text is meant") -> None:
         super().__init__(what)
@@ -36,11 +36,11 @@ def scalar(text: str, *, plain: bool, tag: str | None) -> Scalar:
     if _UNSTORABLE.search(text):
         raise Unusable("the text has a zero byte or half of a character in it", "remove the escape that makes it")
     if tag not in (None, "!"):
-        return _tagged(text, str(tag))
+        return _read_tagged(text, str(tag))
     return _plain(text) if plain and tag is None else text
 
 
-def joined(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """JSON writes some characters as two escapes, each half of one; YAML's reader leaves the halves apart."""
     if not _HALF.search(text):
         return text
@@ -52,7 +52,7 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _tagged(text: str, tag: str) -> Scalar:
+def _read_tagged(text: str, tag: str) -> Scalar:
     if tag == _PREFIX + "str":
         return text
     kinds: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "null": (type(None),)}
@@ -93,5 +93,5 @@ def _fraction(text: str) -> float:
     return value
 
 
-def known_collection(tag: str | None) -> bool:
+def is_known_collection(tag: str | None) -> bool:
     return tag in (None, "!", _PREFIX + "map", _PREFIX + "seq")

@@ -14,7 +14,7 @@ from tests.cli.conftest import Machine
 from tests.peers.vcenter import Vcenter, vcenter
 
 from coterie.cli.link.api import Api
-from coterie.cli.link.problems import Told
+from coterie.cli.link.problems import ApiProblem
 from coterie.cli.link.route import UnixRoute
 from vsphere.test_vsphere_cli import furnish, prepared
 
@@ -60,7 +60,7 @@ class CliSite:
             shown = self.machine.run(verb, "refused.yml")
             assert (shown.code not in (0, 3), words in shown.err) == (True, True), shown.err
         for method, path in (("POST", "/v1/plans"), ("PUT", "/v1/deployments/web")):
-            with pytest.raises(Told) as error:
+            with pytest.raises(ApiProblem) as error:
                 self.api.send(method, path, body={"manifest": text})
             assert (error.value.status, words in f"{error.value} {error.value.details}") == (409, True)
         assert self.server.inventory() == before
@@ -115,7 +115,7 @@ def test_where_no_group_is_configured_the_answers_are_sane(clean: CliSite) -> No
     assert "no server group 'web'" in clean.machine.run("groups", "show", "web").err
     assert clean.api.list("/v1/groups")["items"] == []
     for act in (lambda: clean.api.get("/v1/groups/web"), lambda: clean.api.start("POST", "/v1/groups/web/repair")):
-        with pytest.raises(Told) as error:
+        with pytest.raises(ApiProblem) as error:
             act()
         assert error.value.status == 404
     assert clean.machine.run("doctor").code == 0
@@ -214,7 +214,7 @@ def test_groups_are_turned_on_renamed_and_off_by_plans_that_were_confirmed(clean
         manifest = clean.manifest(placement, 2)
         plan = clean.api.send("POST", "/v1/plans", body={"manifest": manifest}).body
         assert {one["action"] for one in plan["changes"] if one["kind"] == "node"} == {"update"}
-        with pytest.raises(Told, match="out of date"):
+        with pytest.raises(ApiProblem, match="out of date"):
             clean.api.send("PUT", "/v1/deployments/web", body={"manifest": manifest, "plan": "0" * len(plan["id"])})
         clean.machine.write("next.yml", manifest)
         assert clean.machine.run("plan", "next.yml", "--save", "saved.plan").code == 0

@@ -20,7 +20,7 @@ def test_a_call_hangs_until_it_is_let_go(rig: Rig) -> None:
     order = {"name": "late", "zoneid": zone, "diskofferingid": offering, "size": 1}
     caller = threading.Thread(target=rig.client("admin").createVolume, kwargs=order)
     caller.start()
-    assert eventually(lambda: faults.listed(rig.datacenter.store)[0].times == 0)  # the call is in it
+    assert eventually(lambda: faults.list_faults(rig.datacenter.store)[0].times == 0)  # the call is in it
     assert volumes(rig) == []
     assert caller.is_alive()
     faults.clear(rig.datacenter.store, fault.id)

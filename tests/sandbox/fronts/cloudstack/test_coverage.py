@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coterie.sandbox.fronts.cloudstack.command_table import DESKS
+from coterie.sandbox.fronts.cloudstack.command_table import HANDLERS
 from coterie.sandbox.fronts.cloudstack.definition import commands
 from coterie.sandbox.fronts.cloudstack.faults import Reply
 from tests.peers.cloudstack_witness import Witness
@@ -22,7 +22,7 @@ DRIVER = ROOT / "src" / "coterie" / "cpi" / "drivers" / "cloudstack"
 
 
 def missing() -> set[str]:
-    return {command.name for key, command in commands().items() if key not in DESKS}
+    return {command.name for key, command in commands().items() if key not in HANDLERS}
 
 
 def test_every_other_command_is_refused_in_its_own_envelope(rig: Rig) -> None:
@@ -42,7 +42,7 @@ def test_the_cloud_lists_only_what_it_simulates(rig: Rig) -> None:
 
 def test_the_manual_names_what_is_missing() -> None:
     before, _, rest = MANUAL.read_text("utf-8").partition("Not simulated:")
-    assert f"({len(commands())} commands, of which {len(DESKS)} are simulated" in before
+    assert f"({len(commands())} commands, of which {len(HANDLERS)} are simulated" in before
     words = set(re.findall(r"[A-Za-z]+", rest.partition("\n\n")[0]))
     assert words == missing()
 

@@ -18,13 +18,13 @@ from tests.sandbox.fronts.cloudstack.rig import Rig, eventually, refused
 @contextmanager
 def served(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[tuple[str, list[str]]]:
     """A web server on this machine that answers every GET like this; its address, and what was asked."""
-    asked: list[str] = []
+    arguments: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # chunks are known since then
 
         def do_GET(self) -> None:
-            asked.append(self.path)
+            arguments.append(self.path)
             answer(self)
             self.close_connection = True
 
@@ -33,7 +33,7 @@ def served(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[tuple[s
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        yield f"http://127.0.0.1:{server.server_address[1]}", arguments
     finally:
         server.shutdown()
         server.server_close()
@@ -93,13 +93,13 @@ def rows_of(rig: Rig, wanted: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("answer", [whole, chunked])
 def test_every_zone_really_fetches_a_template_once(rig: Rig, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
     rig.set(coterie_loopback_urls="true")
-    with served(answer) as (origin, asked):
+    with served(answer) as (origin, arguments):
         made = register(rig, f"{origin}/t.qcow2")
         assert {row["zonename"] for row in made} == {"z1", "z2"}
         assert all(row["isready"] is False for row in made)
         assert eventually(lambda: all(row["isready"] for row in rows_of(rig, made[0]["id"])))
     assert {row["status"] for row in rows_of(rig, made[0]["id"])} == {"Download Complete"}
-    assert asked == ["/t.qcow2"] * 2
+    assert arguments == ["/t.qcow2"] * 2
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_a_failed_download_shows_the_raw_error(
     rig: Rig, answer: Callable[[BaseHTTPRequestHandler], None], words: str
 ) -> None:
     rig.set(coterie_loopback_urls="true")
-    with served(answer) as (origin, asked):
+    with served(answer) as (origin, arguments):
         (wanted,) = {row["id"] for row in register(rig, f"{origin}/t.qcow2")}
         statuses = eventually(lambda: settled(rig, wanted))
     assert all(words in status for status in statuses)
-    assert len(asked) == 2
+    assert len(arguments) == 2
     with refused(431):
         rig.deploy(templateid=wanted)
 

@@ -17,20 +17,20 @@ import pytest
 import requests
 from coterie.sandbox import disks, faults
 from coterie.sandbox.accounts import open_account
-from coterie.sandbox.fronts.cloudstack.shape import UnknownField, shaped
+from coterie.sandbox.fronts.cloudstack.shape import UnknownField, shape_response
 from tests.sandbox.fronts.cloudstack.rig import Rig, eventually, refused
 
 
 def raw(rig: Rig, command: str, *, account: str = "admin", tamper: str = "", post: bool = True, **more: str) -> Any:
     """A request signed here, letter by letter, so that odd ones can be sent."""
     keys = rig.keys[account]
-    asked = {"command": command, "response": "json", "apikey": keys.api_key, **more}
-    text = "&".join(f"{k}={quote(v, safe='*').replace('~', '%7E')}" for k, v in sorted(asked.items())).lower()
+    arguments = {"command": command, "response": "json", "apikey": keys.api_key, **more}
+    text = "&".join(f"{k}={quote(v, safe='*').replace('~', '%7E')}" for k, v in sorted(arguments.items())).lower()
     digest = hmac.new(keys.secret_key.encode(), text.encode(), hashlib.sha1).digest()
-    asked["signature"] = base64.b64encode(digest).decode() + tamper
+    arguments["signature"] = base64.b64encode(digest).decode() + tamper
     if post:
-        return requests.post(rig.server.endpoint, data=asked, timeout=10)
-    return requests.get(rig.server.endpoint, params=asked, timeout=10)
+        return requests.post(rig.server.endpoint, data=arguments, timeout=10)
+    return requests.get(rig.server.endpoint, params=arguments, timeout=10)
 
 
 def expires(offset_s: float) -> str:
@@ -92,11 +92,11 @@ def test_a_map_is_not_a_text(rig: Rig) -> None:
 
 
 def test_an_answer_has_no_field_that_the_definition_has_not() -> None:
-    assert shaped("ZoneResponse", {"id": "1", "name": None}, True) == {"id": "1"}
+    assert shape_response("ZoneResponse", {"id": "1", "name": None}, True) == {"id": "1"}
     with pytest.raises(UnknownField):
-        shaped("ZoneResponse", {"colour": "blue"}, True)
+        shape_response("ZoneResponse", {"colour": "blue"}, True)
     with pytest.raises(UnknownField):
-        shaped("UserVmResponse", {"nic": [{"colour": "blue"}]}, True)
+        shape_response("UserVmResponse", {"nic": [{"colour": "blue"}]}, True)
 
 
 def test_envelopes_are_as_irregular_as_the_vendors(rig: Rig) -> None:

@@ -13,7 +13,7 @@ from coterie.cpi.drivers.sandbox.properties import NETWORK
 from coterie.cpi.kit.marking import mark_tags
 from coterie.sandbox import networks
 from coterie.sandbox.errors import NoSuch
-from coterie.sandbox.nics import NicWish
+from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.vm_shape import Vm
 
 # every account begins with a network of this name, which takes any address
@@ -49,7 +49,7 @@ class Networks:
             return
 
 
-def read_nics(networks: NetworksArgument) -> list[NicWish]:
+def read_nics(networks: NetworksArgument) -> list[NicRequest]:
     """One for each network; an old address of a dynamic network is not asked for again."""
     return [_read_nic(name, spec) for name, spec in networks.items()]
 
@@ -67,7 +67,7 @@ def networks_answer(networks: NetworksArgument, vm: Vm) -> Json:
     return answer
 
 
-def _read_nic(name: str, spec: Mapping[str, Any]) -> NicWish:
+def _read_nic(name: str, spec: Mapping[str, Any]) -> NicRequest:
     kind = spec.get("type", "manual")
     if kind not in _TYPES:
         raise _mistake(name, "type", f"is {kind!r}", f"use one of: {', '.join(_TYPES)}")
@@ -76,7 +76,7 @@ def _read_nic(name: str, spec: Mapping[str, Any]) -> NicWish:
         raise _mistake(name, "ip", "is missing", f"a {kind} network needs an address")
     properties = NETWORK.read(spec.get("cloud_properties") or {}, f"networks.{name}.cloud_properties")
     nic_group = "" if kind == "vip" else str(spec.get("nic_group") or name)
-    return NicWish(name, str(properties.get("name", DEFAULT_NETWORK)), ip, nic_group)
+    return NicRequest(name, str(properties.get("name", DEFAULT_NETWORK)), ip, nic_group)
 
 
 def _mistake(name: str, field: str, what: str, remedy: str) -> InvalidCall:

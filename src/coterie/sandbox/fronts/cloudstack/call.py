@@ -1,4 +1,4 @@
-"""One command at work: who asks, with which parameters, in which transaction."""
+"""One command: its caller, its parameters, its transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.sandbox.twist import Tx
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who signed the request."""
+    """The account that signed the request."""
 
     account: str
     admin: bool
@@ -47,7 +47,7 @@ class Call:
             raise refuse(f"{self.command.name} needs {' or '.join(names)}")
 
     def scopes(self) -> Iterator[Tx]:
-        """The accounts that a list covers: the caller's own, or all for an administrator who says so."""
+        """The accounts that a list covers: the caller's own, or all if an administrator requests it."""
         if not (self.caller.admin and self.get("listall")):
             yield self.tx
             return

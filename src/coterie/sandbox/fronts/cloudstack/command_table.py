@@ -15,8 +15,8 @@ Broken = Callable[[Call, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """`answer` for a synchronous command; `begin` and `finish` for a job: begin says what the job is about.
+class Handler:
+    """`answer` for a synchronous command; `begin` and `finish` for a job: `begin` returns the job's subject.
 
     `broken` is called, in a transaction of its own, when `finish` was refused.
     """
@@ -28,7 +28,7 @@ class Desk:
     writes: bool = True
 
 
-DESKS: dict[str, Desk] = {}
+HANDLERS: dict[str, Handler] = {}
 
 
 def answers(name: str, *, writes: bool = False) -> Callable[[Answer], Answer]:
@@ -36,7 +36,7 @@ def answers(name: str, *, writes: bool = False) -> Callable[[Answer], Answer]:
     _require(name, asynchronous=False)
 
     def publish(work: Answer) -> Answer:
-        DESKS[name.lower()] = Desk(answer=work, writes=writes)
+        HANDLERS[name.lower()] = Handler(answer=work, writes=writes)
         return work
 
     return publish
@@ -47,7 +47,7 @@ def job(name: str, *, begin: Answer | None = None, broken: Broken | None = None)
     _require(name, asynchronous=True)
 
     def publish(work: Finish) -> Finish:
-        DESKS[name.lower()] = Desk(begin=begin or _subject, finish=work, broken=broken)
+        HANDLERS[name.lower()] = Handler(begin=begin or _subject, finish=work, broken=broken)
         return work
 
     return publish
@@ -59,4 +59,4 @@ def _subject(call: Call) -> str:
 
 def _require(name: str, *, asynchronous: bool) -> None:
     if commands()[name.lower()].asynchronous != asynchronous:
-        raise ValueError(f"the API says otherwise: {name}")
+        raise ValueError(f"the API definition disagrees: {name}")

@@ -1,4 +1,4 @@
-"""What a deploy asks for, read from its parameters: size, cards, groups. Nothing is made here."""
+"""The parameters of a deploy: size, NICs, groups. Nothing is created here."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.entities import inner_id
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
 from coterie.sandbox.fronts.cloudstack.refusals import refuse
-from coterie.sandbox.nics import NicWish
+from coterie.sandbox.nics import NicRequest
 
 ROOT_GIB = 5
 
 
 def offering(call: Call, zone: str) -> tuple[shelf.Thing, Demand]:
-    """The service offering and the room that it takes; a custom one is told its size in details."""
+    """The service offering and the capacity that it takes; a custom one gets its size from `details`."""
     found = shelf.get(call.tx.db, "serviceoffering", call.params["serviceofferingid"])
     if found is None:
         raise refuse(f"Unable to find service offering {call.params['serviceofferingid']}")
@@ -33,8 +33,8 @@ def size_of(call: Call, offered: shelf.Thing) -> int:
     return int(call.get("rootdisksize") or ROOT_GIB)
 
 
-def nics(call: Call, zone: str) -> list[NicWish]:
-    """The cards in order; `iptonetworklist` says it all, or `networkids` with one address for the first."""
+def nics(call: Call, zone: str) -> list[NicRequest]:
+    """The NICs in order: from `iptonetworklist`, or from `networkids` with one address for the first."""
     entries = call.get("iptonetworklist")
     if entries and ("networkids" in call.params or "ipaddress" in call.params):
         raise refuse("ipToNetworkMap can't be specified along with networkIds or ipAddress")
@@ -43,34 +43,36 @@ def nics(call: Call, zone: str) -> list[NicWish]:
     else:
         wanted = [(network, None) for network in call.get("networkids") or [_default(call, zone)]]
         wanted[0] = (wanted[0][0], call.get("ipaddress"))
-    return [_card(call, zone, number, *one) for number, one in enumerate(wanted)]
+    return [_nic(call, zone, number, *one) for number, one in enumerate(wanted)]
 
 
-def guards(call: Call, zone: str) -> list[str]:
+def security_groups(call: Call, zone: str) -> list[str]:
     """Security groups, by id or name; without a word, where the zone has them, the account's default one."""
-    asked = call.get("securitygroupids") or []
+    arguments = call.get("securitygroupids") or []
     names = call.get("securitygroupnames") or []
     if not call.flag("coterie.security.groups"):
-        if asked or names:
+        if arguments or names:
             raise refuse(f"Service SecurityGroup is not enabled in zone {zone}")
         return []
-    if asked and names:
+    if arguments and names:
         raise refuse("securitygroupids parameter is mutually exclusive with securitygroupnames parameter")
-    found = [*asked, *(_guard_named(call, name) for name in names)] or [_guard_named(call, "default")]
+    found = [*arguments, *(_find_security_group(call, name) for name in names)] or [
+        _find_security_group(call, "default")
+    ]
     return [_existing(call, "securitygroup", wanted) for wanted in found]
 
 
 def groups(call: Call) -> list[str]:
-    asked = call.get("affinitygroupids") or []
+    arguments = call.get("affinitygroupids") or []
     names = call.get("affinitygroupnames") or []
-    if asked and names:
+    if arguments and names:
         raise refuse("affinitygroupids parameter is mutually exclusive with affinitygroupnames parameter")
     for name in names:
         found = next(shelf.every(call.tx.db, "affinitygroup", call.tx.account, name), None)
         if found is None:
             raise refuse(f"Unable to find group by name {name}")
-        asked.append(found.id)
-    return [_existing(call, "affinitygroup", wanted) for wanted in dict.fromkeys(asked)]
+        arguments.append(found.id)
+    return [_existing(call, "affinitygroup", wanted) for wanted in dict.fromkeys(arguments)]
 
 
 def _default(call: Call, zone: str) -> str:
@@ -79,7 +81,7 @@ def _default(call: Call, zone: str) -> str:
     raise refuse(f"no network can be used by default in zone {zone}: name one")
 
 
-def _card(call: Call, zone: str, number: int, network: str, ip: str | None) -> NicWish:
+def _nic(call: Call, zone: str, number: int, network: str, ip: str | None) -> NicRequest:
     inner = inner_id("network", network)
     try:
         records.fetch(call.tx, networks.SHAPE, inner)
@@ -87,7 +89,7 @@ def _card(call: Call, zone: str, number: int, network: str, ip: str | None) -> N
         raise refuse(f"Unable to find network by id {network}") from None
     if shelf.doc_of(call.tx.db, network).get("zone", zone) != zone:
         raise refuse(f"Network {network} is not in zone {zone}")
-    return NicWish(f"nic{number}", inner, ip, f"nic{number}")
+    return NicRequest(f"nic{number}", inner, ip, f"nic{number}")
 
 
 def _existing(call: Call, kind: str, wanted: str) -> str:
@@ -100,7 +102,7 @@ def _existing(call: Call, kind: str, wanted: str) -> str:
     return inner
 
 
-def _guard_named(call: Call, name: str) -> str:
+def _find_security_group(call: Call, name: str) -> str:
     for thing in shelf.every(call.tx.db, "securitygroup", call.tx.account, name):
         return thing.id
     raise refuse(f"Unable to find group by name {name}")

@@ -1,4 +1,4 @@
-"""Fetching a template's URL as a storage VM does it: one GET, no redirects, a length that is told beforehand."""
+"""Fetching a template's URL as a storage VM does it: one GET, no redirects, a length that is known beforehand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Failed(Exception):
     """What is shown as the template's status."""
 
 
-def unfinished(datacenter: Datacenter) -> list[Callable[[], None]]:
+def list_unfinished(datacenter: Datacenter) -> list[Callable[[], None]]:
     """Downloads that an earlier process left half-way."""
     with datacenter.store.reading() as db:
         things = [one for one in shelf.every(db, "template") if one.doc.get("url")]
@@ -40,21 +40,21 @@ def fetch(datacenter: Datacenter, wanted: str, zone: str) -> None:
     with datacenter.store.reading() as db:
         url = shelf.doc_of(db, wanted)["url"]
 
-    def tell(status: str, **more: Any) -> None:
+    def report(status: str, **more: Any) -> None:
         with datacenter.store.writing() as db:
             settle(Tx(db, "", datacenter.clock(), datacenter.ids), wanted, zone, status, **more)
 
     try:
-        size = _got(url, tell)
+        size = _got(url, report)
     except (_Failed, OSError, http.client.HTTPException, ValueError) as error:
-        tell(str(error) or type(error).__name__, settled=True)
+        report(str(error) or type(error).__name__, settled=True)
         return
-    tell(INSTALLING)
-    tell(DONE, settled=True, size=size)
+    report(INSTALLING)
+    report(DONE, settled=True, size=size)
 
 
 def settle(tx: Tx, wanted: str, zone: str, status: str, *, settled: bool = False, size: int | None = None) -> None:
-    """The template's row of this zone says this from now on."""
+    """Set the status in the template's row of this zone."""
     zones = dict(shelf.doc_of(tx.db, wanted).get("zones", {}))
     if zone not in zones:
         return  # it was deleted meanwhile
@@ -62,7 +62,7 @@ def settle(tx: Tx, wanted: str, zone: str, status: str, *, settled: bool = False
     shelf.note(tx, wanted, zones=zones, **({} if size is None else {"size": size}))
 
 
-def _got(url: str, tell: Callable[..., None]) -> int:
+def _got(url: str, report: Callable[..., None]) -> int:
     where = urlsplit(url)
     kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
     with closing(kind(str(where.hostname), where.port, timeout=_TIMEOUT_S)) as connection:
@@ -73,16 +73,16 @@ def _got(url: str, tell: Callable[..., None]) -> int:
         length = answer.headers.get("content-length") or answer.headers.get("x-file-size")
         if not length:
             raise _Failed("Failed to find the length of the template: no Content-Length and no x-file-size")
-        return _read(answer, int(length), tell)
+        return _read(answer, int(length), report)
 
 
-def _read(answer: http.client.HTTPResponse, length: int, tell: Callable[..., None]) -> int:
-    got, told = 0, 0
+def _read(answer: http.client.HTTPResponse, length: int, report: Callable[..., None]) -> int:
+    got, reported = 0, 0
     while chunk := answer.read(_CHUNK):
         got += len(chunk)
-        if length and got * 100 // length >= told + _STEP and got < length:
-            told = got * 100 // length
-            tell(f"{told}% Downloaded")
+        if length and got * 100 // length >= reported + _STEP and got < length:
+            reported = got * 100 // length
+            report(f"{reported}% Downloaded")
     if got != length:
         raise _Failed(f"Connection closed after {got} of {length} bytes")
     return got

@@ -48,7 +48,7 @@ def outer_id(inner: str) -> str:
 
 
 def check(call: Call) -> None:
-    """Refuse the first uuid that nobody ever had; an administrator then works in the account of what `id` names."""
+    """Refuse the first unknown uuid; an administrator then works in the account of the object that `id` names."""
     for name, parameter in call.command.parameters.items():
         if name in call.params and parameter.entity:
             for wanted in _uuids(parameter, call.params[name]):
@@ -57,8 +57,8 @@ def check(call: Call) -> None:
         call.tx = _in_owners_account(call.tx, call)
 
 
-def known(tx: Tx, kind: str, wanted: str) -> bool:
-    if shelf.ever_known(tx.db, kind, wanted):
+def is_known(tx: Tx, kind: str, wanted: str) -> bool:
+    if shelf.was_known(tx.db, kind, wanted):
         return True
     inner = inner_id(kind, wanted) if kind in PREFIXES else ""
     return tx.db.execute("SELECT 1 FROM objects WHERE id = ?", (inner,)).fetchone() is not None
@@ -79,19 +79,19 @@ def _require(call: Call, parameter: Parameter, wanted: str) -> None:
 
 def _means(tx: Tx, entity: str, wanted: str) -> bool:
     if entity in KINDS:
-        return known(tx, KINDS[entity], wanted)
+        return is_known(tx, KINDS[entity], wanted)
     if entity == "ZoneResponse":
-        return wanted == "-1" or any(places.named_id("zone", zone) == wanted for zone in places.zones(tx))
+        return wanted == "-1" or any(places.id_of("zone", zone) == wanted for zone in places.zones(tx))
     if entity == "HostResponse":
-        return any(places.named_id("host", host) == wanted for host in places.hosts(tx))
+        return any(places.id_of("host", host) == wanted for host in places.hosts(tx))
     if entity == "StoragePoolResponse":
-        return any(places.named_id("pool", name) == wanted for name in (*places.zones(tx), *places.hosts(tx)))
+        return any(places.id_of("pool", name) == wanted for name in (*places.zones(tx), *places.hosts(tx)))
     if entity == "AsyncJobResponse":
         return True  # asking after a job is answered by the job's own command
     if entity == "DomainResponse":
-        return wanted == places.named_id("domain", "ROOT")
+        return wanted == places.id_of("domain", "ROOT")
     if entity == "GuestOSResponse":
-        return any(places.named_id("ostype", name) == wanted for name in places.OS_TYPES)
+        return any(places.id_of("ostype", name) == wanted for name in places.OS_TYPES)
     return False
 
 

@@ -1,4 +1,4 @@
-"""Faults at this front's door: what is done before a command, how its work is bent, and what becomes of its answer."""
+"""Faults of this front: what happens before a command, to its work, and to its answer."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class Reply:
     body: dict[str, Any]
 
 
-def bent(
-    datacenter: Datacenter, command: str, asked: Mapping[str, str], do: Callable[[Twist], dict[str, Any]]
+def run_with_faults(
+    datacenter: Datacenter, command: str, arguments: Mapping[str, str], do: Callable[[Twist], dict[str, Any]]
 ) -> Reply:
     """The command's reply, after all faults that are meant for it."""
-    taken = _taken(datacenter, command, asked)
-    if not taken:
+    active = _take_faults(datacenter, command, arguments)
+    if not active:
         return Reply(200, do(STRAIGHT))
-    for fault in taken:
+    for fault in active:
         _before(datacenter, fault)
-    modes = {fault.mode for fault in taken}
+    modes = {fault.mode for fault in active}
     if "timeout-before-commit" in modes:
         return Reply(None, {})
-    twist = Twist(_longest(taken, "late-visibility"), "vm-error-state" in modes, _longest(taken, "slow-build"))
+    twist = Twist(_longest(active, "late-visibility"), "vm-error-state" in modes, _longest(active, "slow-build"))
     if "twice" in modes:
         do(twist)
     body = do(twist)
     if "error-after-commit" in modes:
-        raise _injected()
+        raise _injected_error()
     return Reply(None if "timeout-after-commit" in modes else 200, body)
 
 
-def _taken(datacenter: Datacenter, command: str, asked: Mapping[str, str]) -> list[Fault]:
+def _take_faults(datacenter: Datacenter, command: str, arguments: Mapping[str, str]) -> list[Fault]:
     with datacenter.store.reading() as db:
         if not calls.switches(db).faults:
             return []
-    return faults.take(datacenter.store, command, lambda db: "\n".join(asked.values()))
+    return faults.take(datacenter.store, command, lambda db: "\n".join(arguments.values()))
 
 
 def _before(datacenter: Datacenter, fault: Fault) -> None:
@@ -58,12 +58,12 @@ def _before(datacenter: Datacenter, fault: Fault) -> None:
     elif fault.mode == "throttle":
         raise ApiError(THROTTLED, "The given user has reached his/her account api limit, please retry later.")
     elif fault.mode == "error":
-        raise _injected()
+        raise _injected_error()
 
 
-def _injected() -> ApiError:
+def _injected_error() -> ApiError:
     return ApiError(INTERNAL, "an injected fault")
 
 
-def _longest(taken: list[Fault], mode: str) -> float:
-    return max((fault.ms or 0 for fault in taken if fault.mode == mode), default=0) / 1000
+def _longest(active: list[Fault], mode: str) -> float:
+    return max((fault.ms or 0 for fault in active if fault.mode == mode), default=0) / 1000

@@ -28,13 +28,13 @@ SERVICE_OFFERINGS = {
 }
 # name → GiB (None: the caller chooses), shared or local
 DISK_OFFERINGS = {"custom": (None, "shared"), "10g": (10, "shared"), "local": (None, "local")}
-# name → kind of network, who gives userdata
+# name → kind of network, provider of userdata
 NETWORK_OFFERINGS = {
     "DefaultIsolatedNetworkOfferingWithSourceNatService": ("Isolated", ROUTER),
     "DefaultSharedNetworkOfferingWithSGService": ("Shared", ROUTER),
     "IsolatedNetworkOfferingWithConfigDrive": ("Isolated", DRIVE),
 }
-# Guest networks are in loopback, so that whoever tries to reach a simulated VM stays on this machine.
+# Guest networks are in loopback, so that traffic to a simulated VM stays on this machine.
 _GUEST_BLOCK = 40
 _PUBLIC = [f"127.200.0.{last}" for last in range(10, 60)]
 
@@ -81,8 +81,8 @@ def _account(tx: Tx, admin: bool) -> Keys:
         found = shelf.put(
             tx, "keys", tx.account, {"api": secrets.token_urlsafe(48), "secret": secrets.token_urlsafe(48)}
         )
-        guards = work_of(create_security_group)(tx, name="default")
-        shelf.put(tx, "securitygroup", "default", {"description": "Default Security Group"}, outer_id(guards.id))
+        group = work_of(create_security_group)(tx, name="default")
+        shelf.put(tx, "securitygroup", "default", {"description": "Default Security Group"}, outer_id(group.id))
         for number, zone in enumerate(places.zones(tx)):
             _network(tx, zone, number)
     return Keys(tx.account, admin, found.doc["api"], found.doc["secret"])

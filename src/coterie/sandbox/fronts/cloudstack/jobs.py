@@ -1,4 +1,4 @@
-"""Jobs: rows that say what is to be finished and what came of it. Who runs them is `worker`'s business."""
+"""Jobs: rows with what is to be finished and its result. `worker` runs them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def records_of(tx: Tx, shape: Shape[T], name: str | None = None) -> Iterator[T]:
             return
 
 
-def sifted(call: Call, rows: Iterable[Row], *fields: str, like: tuple[str, ...] = ("name",)) -> Iterator[Row]:
+def filter_rows(call: Call, rows: Iterable[Row], *fields: str, like: tuple[str, ...] = ("name",)) -> Iterator[Row]:
     """The rows whose `fields` are what the parameters of those names say; `like`: where a keyword is looked for."""
     wanted = {name: call.params[name] for name in fields if name in call.params}
     ids = set(call.get("ids") or ())
@@ -44,7 +44,7 @@ def sifted(call: Call, rows: Iterable[Row], *fields: str, like: tuple[str, ...] 
             continue
         if word and not any(word in str(row.get(name) or "").lower() for name in like):
             continue
-        if _tagged(row, call.get("tags") or ()):
+        if _has_tags(row, call.get("tags") or ()):
             yield row
 
 
@@ -62,7 +62,7 @@ def tag_row(record: Record, kind: str, key: str, value: str) -> Row:
     }
 
 
-def gathered(call: Call, rows_in: Callable[[Tx], Iterable[Row]]) -> Iterator[Row]:
+def rows_of_accounts(call: Call, rows_in: Callable[[Tx], Iterable[Row]]) -> Iterator[Row]:
     """Rows of every account that the list covers."""
     for tx in call.scopes():
         yield from rows_in(tx)
@@ -74,6 +74,6 @@ def _equal(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
-def _tagged(row: Mapping[str, Any], wanted: Iterable[Mapping[str, str]]) -> bool:
+def _has_tags(row: Mapping[str, Any], wanted: Iterable[Mapping[str, str]]) -> bool:
     has = {tag["key"]: tag["value"] for tag in row.get("tags") or ()}
     return all(has.get(str(one.get("key"))) == one.get("value") for one in wanted)

@@ -10,9 +10,9 @@ from coterie.sandbox import networks, records
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.entities import outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, tag_rows, time_words
-from coterie.sandbox.fronts.cloudstack.nat import mapped_to
+from coterie.sandbox.fronts.cloudstack.nat import addresses_of_vm
 from coterie.sandbox.fronts.cloudstack.policies import TYPES
-from coterie.sandbox.security_groups import SHAPE as GUARDS
+from coterie.sandbox.security_groups import SHAPE as SECURITY_GROUPS
 from coterie.sandbox.server_groups import SHAPE as GROUP
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import Vm
@@ -28,7 +28,7 @@ def state_of(vm: Vm, doc: Row) -> str:
 def machine_row(tx: Tx, vm: Vm) -> Row:
     wanted = outer_id(vm.id)
     doc = shelf.doc_of(tx.db, wanted)
-    public = next(iter(mapped_to(tx, wanted)), None)
+    public = next(iter(addresses_of_vm(tx, wanted)), None)
     return {
         "id": wanted,
         "name": vm.name,
@@ -38,7 +38,7 @@ def machine_row(tx: Tx, vm: Vm) -> Row:
         "created": time_words(vm.created_at),
         **places.owner_words(vm.account),
         **places.zone_words(vm.zone),
-        "hostid": places.named_id("host", vm.host) if vm.host else None,
+        "hostid": places.id_of("host", vm.host) if vm.host else None,
         "hostname": vm.host,
         "templateid": outer_id(vm.image),
         "serviceofferingid": doc.get("offering"),
@@ -57,7 +57,7 @@ def machine_row(tx: Tx, vm: Vm) -> Row:
         "publicipid": public.id if public else None,
         "nic": list(nic_rows(tx, vm)),
         "affinitygroup": [_group_row(tx, group) for group in vm.groups],
-        "securitygroup": [_guard_row(tx, guard) for guard in vm.security_groups],
+        "securitygroup": [_security_group_row(tx, group) for group in vm.security_groups],
         "tags": tag_rows(vm, "UserVm"),
     }
 
@@ -86,5 +86,5 @@ def _group_row(tx: Tx, group: str) -> Row:
     return {"id": outer_id(group), "name": found.name, "type": TYPES[found.policy]}
 
 
-def _guard_row(tx: Tx, guard: str) -> Row:
-    return {"id": outer_id(guard), "name": records.fetch(tx, GUARDS, guard).name}
+def _security_group_row(tx: Tx, group: str) -> Row:
+    return {"id": outer_id(group), "name": records.fetch(tx, SECURITY_GROUPS, group).name}

@@ -1,6 +1,6 @@
-"""What a virtual router tells the VM that asks, known by its address: userdata, its id, its name, its keys.
+"""The metadata that a virtual router serves to a VM, recognised by its address: userdata, id, name, keys.
 
-A VM here is a row, so whoever connects from one of its addresses, all in loopback, is taken for it.
+A VM here is a row, so a client that connects from one of its addresses, all in loopback, counts as the VM.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from coterie.sandbox import networks, records
 from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.entities import outer_id
-from coterie.sandbox.fronts.cloudstack.network_rows import router_address, shown
+from coterie.sandbox.fronts.cloudstack.network_rows import is_visible, router_address
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm
 
 LATEST = "/latest/"
 
 
-def told(datacenter: Datacenter, address: str, what: str) -> bytes | None:
-    """The answer to GET /latest/WHAT; None: not known, or nobody has this address, or no router serves it."""
+def answer_metadata(datacenter: Datacenter, address: str, what: str) -> bytes | None:
+    """The answer to GET /latest/WHAT; None: not known, or no VM has this address, or no router serves it."""
     with datacenter.store.reading() as db:
         found = _at(Tx(db, "", datacenter.clock(), datacenter.ids), address)
         answer = _ANSWERS.get(what.removeprefix("meta-data/"))
@@ -38,7 +38,7 @@ def _at(tx: Tx, address: str) -> tuple[Tx, Vm] | None:
     account, vm, network = rows[0]
     own = Tx(tx.db, account, tx.now, tx.ids)
     served = records.fetch(own, networks.SHAPE, network)
-    if not shown(own, served) or router_address(own, served) is None:
+    if not is_visible(own, served) or router_address(own, served) is None:
         return None
     return own, records.fetch(own, SHAPE, vm)
 

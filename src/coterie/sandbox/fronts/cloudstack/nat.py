@@ -7,12 +7,12 @@ from coterie.sandbox.fronts.cloudstack.shelf import Thing
 from coterie.sandbox.twist import Tx
 
 
-def mapped_to(tx: Tx, vm: str) -> list[Thing]:
+def addresses_of_vm(tx: Tx, vm: str) -> list[Thing]:
     return [thing for thing in shelf.every(tx.db, "publicip") if thing.doc.get("vm") == vm]
 
 
 def unmap_vm(tx: Tx, vm: str) -> None:
-    for thing in mapped_to(tx, vm):
+    for thing in addresses_of_vm(tx, vm):
         shelf.note(tx, thing.id, vm=None, vm_ip=None)
 
 

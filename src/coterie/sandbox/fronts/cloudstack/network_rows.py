@@ -1,4 +1,4 @@
-"""Guest networks in the vendor's words, and who gives their VMs addresses and userdata."""
+"""Guest networks in the vendor's words, and the providers of addresses and userdata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SERVICES = ("Dhcp", "Dns", "UserData", "SourceNat", "StaticNat")
 _SHARED = ("Dhcp", "Dns", "UserData", "SecurityGroup")
 
 
-def shown(tx: Tx, network: Network) -> bool:
+def is_visible(tx: Tx, network: Network) -> bool:
     """Networks that were made past this front are in no zone, so they are none of its."""
     return "zone" in shelf.doc_of(tx.db, outer_id(network.id))
 

@@ -20,7 +20,7 @@ def read(command: Command, raw: Mapping[str, str], *, admin: bool, strict: bool)
 
     Real servers are not `strict`: they pass over unknown names, and every flag that is not true is false.
     """
-    values, unknown = _gathered(command, raw)
+    values, unknown = _gather(command, raw)
     if unknown and strict:
         raise refuse(f"unknown parameters for {command.name}: {', '.join(sorted(unknown))}")
     found = {}
@@ -34,7 +34,7 @@ def read(command: Command, raw: Mapping[str, str], *, admin: bool, strict: bool)
     return found
 
 
-def _gathered(command: Command, raw: Mapping[str, str]) -> tuple[dict[str, Any], set[str]]:
+def _gather(command: Command, raw: Mapping[str, str]) -> tuple[dict[str, Any], set[str]]:
     values: dict[str, Any] = {}
     unknown = set()
     for name, value in raw.items():

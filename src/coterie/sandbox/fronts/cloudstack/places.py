@@ -14,7 +14,7 @@ OS_TYPES = ("Other Linux (64-bit)", "Other PV (64-bit)", "Ubuntu 22.04 LTS", "Ot
 
 
 @lru_cache(maxsize=4096)
-def named_id(kind: str, name: str) -> str:
+def id_of(kind: str, name: str) -> str:
     return str(uuid.uuid5(_SPACE, f"{kind}/{name}"))
 
 
@@ -26,28 +26,28 @@ def hosts(tx: Tx) -> list[str]:
     return [row[0] for row in tx.db.execute("SELECT name FROM hosts ORDER BY name")]
 
 
-def zone_named(tx: Tx, zone_id: str) -> str:
+def find_zone(tx: Tx, zone_id: str) -> str:
     for zone in zones(tx):
-        if named_id("zone", zone) == zone_id:
+        if id_of("zone", zone) == zone_id:
             return zone
     raise refuse(f"Unable to find zone by id {zone_id}")
 
 
-def host_named(tx: Tx, host_id: str) -> str:
+def find_host(tx: Tx, host_id: str) -> str:
     for host in hosts(tx):
-        if named_id("host", host) == host_id:
+        if id_of("host", host) == host_id:
             return host
     raise refuse(f"Unable to find host by id {host_id}")
 
 
 def pool_host(tx: Tx, pool_id: str) -> str | None:
     """The host whose local pool this is; None: it is a shared one."""
-    return next((host for host in hosts(tx) if named_id("pool", host) == pool_id), None)
+    return next((host for host in hosts(tx) if id_of("pool", host) == pool_id), None)
 
 
 def zone_words(zone: str | None) -> dict[str, str | None]:
-    return {"zoneid": named_id("zone", zone) if zone else None, "zonename": zone}
+    return {"zoneid": id_of("zone", zone) if zone else None, "zonename": zone}
 
 
 def owner_words(account: str) -> dict[str, str]:
-    return {"account": account, "domain": "ROOT", "domainid": named_id("domain", "ROOT")}
+    return {"account": account, "domain": "ROOT", "domainid": id_of("domain", "ROOT")}

@@ -1,5 +1,5 @@
-"""Types of affinity groups, and the datacenter's policies that they stand for. A dedication keeps nobody anywhere
-here: hosts cannot be dedicated, so such a group only gathers."""
+"""Types of affinity groups, and the datacenter's policies that they stand for. Host dedication is accepted but not
+enforced: such a group only collects its members."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class ApiError(CoterieError):
         self.text = text
 
     def wire(self, admin: bool = True) -> dict[str, object]:
-        """Who is no administrator gets a text that tells nothing of the building."""
+        """A caller that is no administrator gets a text without details of the datacenter."""
         text = self.text if admin else _GENERIC.get(self.http, self.text)
         return {
             "uuidList": [],

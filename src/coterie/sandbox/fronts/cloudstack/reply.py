@@ -9,7 +9,7 @@ from typing import Any
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.jobs import Job
 from coterie.sandbox.fronts.cloudstack.parameters import MOST_PER_PAGE
-from coterie.sandbox.fronts.cloudstack.shape import shaped
+from coterie.sandbox.fronts.cloudstack.shape import shape_response
 
 
 def answer(call: Call, value: Any) -> dict[str, Any]:
@@ -36,16 +36,16 @@ def _inside(call: Call, value: Any) -> dict[str, Any]:
         rows, total = _page(call, value)
         return {"count": total, str(command.object_name): [_row(call, row) for row in rows]} if rows else {}
     if command.result == "job":
-        return shaped(command.response, value, admin)
+        return shape_response(command.response, value, admin)
     return {str(command.object_name): _row(call, value)}
 
 
 def _row(call: Call, value: dict[str, Any]) -> dict[str, Any]:
-    return shaped(call.command.response, value, call.caller.admin)
+    return shape_response(call.command.response, value, call.caller.admin)
 
 
 def _page(call: Call, rows: Iterable[Any]) -> tuple[list[Any], int]:
-    """A page of the list and the whole list's length; a list that nobody pages ends at 500 without a word."""
+    """A page of the list and the whole list's length; a list without paging silently ends at 500."""
     found = list(rows)
     if "page" not in call.params:
         return list(islice(found, MOST_PER_PAGE)), len(found)

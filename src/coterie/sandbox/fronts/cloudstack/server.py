@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from coterie.sandbox.datacenter import Datacenter
-from coterie.sandbox.fronts.cloudstack.commands.extracts import extracted_size
+from coterie.sandbox.fronts.cloudstack.commands.extracts import find_extracted_size
 from coterie.sandbox.fronts.cloudstack.commands.uploads import take_upload
 from coterie.sandbox.fronts.cloudstack.front import Front
-from coterie.sandbox.fronts.cloudstack.metadata import LATEST, told
+from coterie.sandbox.fronts.cloudstack.metadata import LATEST, answer_metadata
 from coterie.sandbox.fronts.cloudstack.refusals import ApiError
 from coterie.sandbox.fronts.cloudstack.template_urls import EXTRACTS
 
@@ -25,7 +25,7 @@ _CHUNK = 2**18
 
 
 class Server(ThreadingHTTPServer):
-    """Serves until closed; `endpoint` is what clients are told."""
+    """Serves until closed; `endpoint` is the URL for clients."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -57,7 +57,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path.startswith(LATEST):
-            self._raw(told(self.server.front.datacenter, str(self.client_address[0]), self.path.removeprefix(LATEST)))
+            self._raw(
+                answer_metadata(
+                    self.server.front.datacenter, str(self.client_address[0]), self.path.removeprefix(LATEST)
+                )
+            )
         elif self.path.startswith(EXTRACTS):
             self._extract(self.path.removeprefix(EXTRACTS))
         else:
@@ -79,8 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
         if where.path.rstrip("/") != PATH:
             self._send(404, {})
             return
-        asked = {**dict(parse_qsl(where.query, keep_blank_values=True)), **form}
-        reply = self.server.front.ask(asked, origin=self.server.origin, post=post)
+        arguments = {**dict(parse_qsl(where.query, keep_blank_values=True)), **form}
+        reply = self.server.front.ask(arguments, origin=self.server.origin, post=post)
         if reply.status is None:
             self.close_connection = True
             return
@@ -106,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _extract(self, name: str) -> None:
         """As many bytes as the image had; their values are not kept."""
-        size = extracted_size(self.server.front.datacenter, name)
+        size = find_extracted_size(self.server.front.datacenter, name)
         if size is None:
             self._send(404, {})
             return

@@ -21,7 +21,7 @@ class UnknownField(CoterieError):
     code = "unknown_field"
 
 
-def shaped(response: str, value: Mapping[str, Any], admin: bool) -> dict[str, Any]:
+def shape_response(response: str, value: Mapping[str, Any], admin: bool) -> dict[str, Any]:
     """The same value without Nones; nested objects are checked too."""
     known = fields(response)
     hidden = set() if admin else _FULL_VIEW.get(response, set())
@@ -31,13 +31,13 @@ def shaped(response: str, value: Mapping[str, Any], admin: bool) -> dict[str, An
             raise UnknownField(f"{response} has no field {name!r}", remedy="report this: the emulator is wrong")
         if item is None or name in hidden or (known[name].admin and not admin):
             continue
-        found[name] = _nested(known[name].object, item, admin)
+        found[name] = _shape_nested(known[name].object, item, admin)
     return found
 
 
-def _nested(response: str | None, item: Any, admin: bool) -> Any:
+def _shape_nested(response: str | None, item: Any, admin: bool) -> Any:
     if response is None or not has_fields(response):
         return item
     if isinstance(item, list):
-        return [shaped(response, one, admin) for one in item]
-    return shaped(response, item, admin)
+        return [shape_response(response, one, admin) for one in item]
+    return shape_response(response, item, admin)

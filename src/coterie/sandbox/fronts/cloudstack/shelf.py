@@ -80,7 +80,7 @@ def every(db: sqlite3.Connection, kind: str, account: str | None = None, name: s
     return map(_thing, rows)
 
 
-def ever_known(db: sqlite3.Connection, kind: str, wanted: str) -> bool:
+def was_known(db: sqlite3.Connection, kind: str, wanted: str) -> bool:
     found = db.execute("SELECT 1 FROM cloudstack_things WHERE id = ? AND kind = ?", (wanted, kind)).fetchone()
     return found is not None
 

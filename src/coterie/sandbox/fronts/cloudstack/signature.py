@@ -1,4 +1,4 @@
-"""Whether a request is signed by whom it says: signature versions 2 and 3, and the time until which it is good."""
+"""Verifies the signature of a request: signature versions 2 and 3, and the expiry time."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ def verify(parameters: Mapping[str, str], secret: str, now: float) -> None:
     """Refuse what is not signed with `secret`, or was good until before `now`."""
     _require_time(parameters, now)
     wanted = base64.b64encode(hmac.new(secret.encode(), text_of(parameters).encode(), hashlib.sha1).digest())
-    if not hmac.compare_digest(wanted, _given(parameters).encode()):
+    if not hmac.compare_digest(wanted, _given_signature(parameters).encode()):
         raise ApiError(UNAUTHORIZED, "unable to verify user credentials and/or request signature")
 
 
 def text_of(parameters: Mapping[str, str]) -> str:
     """The text that is signed: sorted by name, values encoded as Java does it, all in lower case."""
-    pairs = [f"{name}={_encoded(value)}" for name, value in sorted(parameters.items()) if name.lower() != "signature"]
+    pairs = [f"{name}={_encode(value)}" for name, value in sorted(parameters.items()) if name.lower() != "signature"]
     return "&".join(pairs).lower()
 
 
-def _encoded(value: str) -> str:
+def _encode(value: str) -> str:
     return quote(value, safe="*").replace("~", "%7E")
 
 
-def _given(parameters: Mapping[str, str]) -> str:
+def _given_signature(parameters: Mapping[str, str]) -> str:
     return next((value for name, value in parameters.items() if name.lower() == "signature"), "")
 
 

@@ -1,4 +1,4 @@
-"""Templates in the vendor's words, one row per zone, and who sees which: one's own, and what others made public."""
+"""Templates in the vendor's words, one row per zone. An account sees its own, and public ones of other accounts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def template_rows(tx: Tx, image: Image) -> Iterator[Row]:
 
 
 def public_rows(tx: Tx) -> Iterator[Row]:
-    """What other accounts let everybody use; how its download went is not everybody's business."""
+    """Public templates of other accounts, without the status of their download."""
     for thing in list(shelf.every(tx.db, "template")):
         if thing.doc.get("public") and thing.account != tx.account:
             image = records.fetch(replace(tx, account=thing.account), SHAPE, inner_id("template", thing.id))
@@ -58,5 +58,5 @@ def usable_in(tx: Tx, wanted: str, zone: str, admin: bool) -> bool:
 
 
 def _os_words(wanted: str | None) -> Row:
-    name = next((one for one in places.OS_TYPES if places.named_id("ostype", one) == wanted), places.OS_TYPES[0])
-    return {"ostypeid": places.named_id("ostype", name), "ostypename": name}
+    name = next((one for one in places.OS_TYPES if places.id_of("ostype", one) == wanted), places.OS_TYPES[0])
+    return {"ostypeid": places.id_of("ostype", name), "ostypename": name}

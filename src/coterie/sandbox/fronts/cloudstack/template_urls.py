@@ -27,7 +27,7 @@ def check_url(call: Call, url: str) -> None:
 
 
 def _require_elsewhere(call: Call, host: str) -> None:
-    """The cloud's own storage VMs may fetch from each other; everybody else must be out there."""
+    """The cloud's own storage VMs may fetch from each other; any other URL must be outside the cloud."""
     try:
         address = ipaddress.ip_address(socket.gethostbyname(host))
     except OSError:

@@ -12,7 +12,7 @@ from coterie.sandbox.datacenter import Datacenter
 from coterie.sandbox.errors import SandboxError
 from coterie.sandbox.fronts.cloudstack import configuration, entities, expunge, jobs
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.command_table import DESKS
+from coterie.sandbox.fronts.cloudstack.command_table import HANDLERS
 from coterie.sandbox.fronts.cloudstack.definition import commands
 from coterie.sandbox.fronts.cloudstack.jobs import Job
 from coterie.sandbox.fronts.cloudstack.refusals import INTERNAL, ApiError, translate
@@ -96,23 +96,23 @@ class Worker:
                     self.at(datacenter.clock() + _NEXT_LOOK_S, job.id, lambda: self._finish(job))
                     return
                 call = self._call(db, job)
-                result = DESKS[job.command.lower()].finish(call, job.subject)  # type: ignore[misc] # a job's desk has one
+                result = HANDLERS[job.command.lower()].finish(call, job.subject)  # type: ignore[misc] # a job's desk has one
                 jobs.end(db, job, jobs.SUCCEEDED, job_result(call, result), call.tx.now)
                 rest = call.tx.answer_after_s
         except ApiError as error:
-            self._broken(job, error)
+            self._on_failure(job, error)
         except SandboxError as error:
-            self._broken(job, translate(error))
+            self._on_failure(job, translate(error))
         except Exception as error:
-            # a job that nobody ends would be waited for for ever
-            self._broken(job, ApiError(INTERNAL, f"{type(error).__name__}: {error}"))
+            # clients would wait for ever for a job without an end
+            self._on_failure(job, ApiError(INTERNAL, f"{type(error).__name__}: {error}"))
         if rest:
             datacenter.sleep(rest)
 
-    def _broken(self, job: Job, error: ApiError) -> None:
+    def _on_failure(self, job: Job, error: ApiError) -> None:
         with self._datacenter.store.writing() as db:
             call = self._call(db, job)
-            broken = DESKS[job.command.lower()].broken
+            broken = HANDLERS[job.command.lower()].broken
             if broken:
                 broken(call, job.subject)
             jobs.end(db, job, jobs.FAILED, error.wire(job.caller.admin), call.tx.now)

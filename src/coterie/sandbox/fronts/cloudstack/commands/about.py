@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import configuration, places
 from coterie.sandbox.fronts.cloudstack.call import Call
-from coterie.sandbox.fronts.cloudstack.command_table import DESKS, answers
+from coterie.sandbox.fronts.cloudstack.command_table import HANDLERS, answers
 from coterie.sandbox.fronts.cloudstack.definition import commands, version
-from coterie.sandbox.fronts.cloudstack.listing import Row, sifted
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows
 from coterie.sandbox.quotas import get_quotas
 
 # the datacenter's quota → the vendor's word for it
@@ -46,7 +46,7 @@ def list_zones(call: Call) -> Iterator[Row]:
     guarded = call.flag("coterie.security.groups")
     rows = (
         {
-            "id": places.named_id("zone", zone),
+            "id": places.id_of("zone", zone),
             "name": zone,
             "networktype": "Advanced",
             "securitygroupsenabled": guarded,
@@ -57,16 +57,16 @@ def list_zones(call: Call) -> Iterator[Row]:
         }
         for zone in places.zones(call.tx)
     )
-    return sifted(call, rows, "id", "name", "networktype")
+    return filter_rows(call, rows, "id", "name", "networktype")
 
 
 @answers("listOsTypes")
 def list_os_types(call: Call) -> Iterator[Row]:
     rows = (
-        {"id": places.named_id("ostype", name), "name": name, "description": name, "isuserdefined": False}
+        {"id": places.id_of("ostype", name), "name": name, "description": name, "isuserdefined": False}
         for name in places.OS_TYPES
     )
-    return sifted(call, rows, "id", "description", like=("description",))
+    return filter_rows(call, rows, "id", "description", like=("description",))
 
 
 @answers("listHypervisors")
@@ -77,7 +77,7 @@ def list_hypervisors(call: Call) -> Iterator[Row]:
 @answers("listConfigurations")
 def list_configurations(call: Call) -> Iterator[Row]:
     rows = (_setting(call, name) for name in configuration.KNOWN)
-    return sifted(call, rows, "name")
+    return filter_rows(call, rows, "name")
 
 
 @answers("updateConfiguration", writes=True)
@@ -90,22 +90,22 @@ def update_configuration(call: Call) -> Row:
 def list_apis(call: Call) -> Iterator[Row]:
     wanted = str(call.get("name") or "").lower()
     for key, command in commands().items():
-        if key in DESKS and wanted in ("", key) and (call.caller.admin or not command.admin):
+        if key in HANDLERS and wanted in ("", key) and (call.caller.admin or not command.admin):
             yield {"name": command.name, "isasync": command.asynchronous}
 
 
 @answers("listAccounts")
 def list_accounts(call: Call) -> Iterator[Row]:
     row = {
-        "id": places.named_id("account", call.caller.account),
+        "id": places.id_of("account", call.caller.account),
         "name": call.caller.account,
         "accounttype": 1 if call.caller.admin else 0,
         "domain": "ROOT",
-        "domainid": places.named_id("domain", "ROOT"),
+        "domainid": places.id_of("domain", "ROOT"),
         "state": "enabled",
         **_usage(call),
     }
-    return sifted(call, [row], "id", "name")
+    return filter_rows(call, [row], "id", "name")
 
 
 def _usage(call: Call) -> Row:

@@ -1,4 +1,4 @@
-"""Lists of what nobody can make here: always empty, and asked for by clients that look at everything."""
+"""Lists of objects that cannot be created here: always empty; clients that list everything call them."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, sifted, time_words
-from coterie.sandbox.fronts.cloudstack.nat import mapped_to
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, time_words
+from coterie.sandbox.fronts.cloudstack.nat import addresses_of_vm
 from coterie.sandbox.fronts.cloudstack.refusals import CAPACITY, CONFLICT, ApiError, refuse
 from coterie.sandbox.fronts.cloudstack.shelf import Thing
 from coterie.sandbox.twist import Tx
@@ -31,25 +31,25 @@ def _begin(call: Call) -> str:
 
 @job("associateIpAddress", begin=_begin)
 def associate(call: Call, wanted: str) -> Row:
-    return address_row(call.tx, _owned(call, wanted))
+    return address_row(call.tx, _find_own(call, wanted))
 
 
 @job("disassociateIpAddress")
 def disassociate(call: Call, wanted: str) -> None:
-    _owned(call, wanted)
+    _find_own(call, wanted)
     free = {"owner": None, "network": None, "vm": None, "vm_ip": None, "tags": None}
     shelf.note(call.tx, wanted, state="Free", **free)
 
 
 @answers("enableStaticNat", writes=True)
 def enable(call: Call) -> None:
-    address = _owned(call, call.params["ipaddressid"])
+    address = _find_own(call, call.params["ipaddressid"])
     vm = call.params["virtualmachineid"]
     if address.doc.get("vm") == vm:
         return
     if address.doc.get("vm"):
         raise ApiError(CONFLICT, f"Failed to enable static nat: ip address {address.name} is assigned already")
-    if mapped_to(call.tx, vm):
+    if addresses_of_vm(call.tx, vm):
         raise refuse(f"Failed to enable static nat: VM {vm} has a static nat ip already")
     found = records.fetch(call.tx, SHAPE, inner_id("vm", vm))
     on = [nic for nic in found.nics if nic.network == inner_id("network", str(address.doc.get("network")))]
@@ -60,7 +60,7 @@ def enable(call: Call) -> None:
 
 @job("disableStaticNat", begin=lambda call: str(call.params["ipaddressid"]))
 def disable(call: Call, wanted: str) -> None:
-    if not _owned(call, wanted).doc.get("vm"):
+    if not _find_own(call, wanted).doc.get("vm"):
         raise refuse("Specified IP address id is not associated with any vm Id")
     shelf.note(call.tx, wanted, vm=None, vm_ip=None)
 
@@ -72,7 +72,9 @@ def list_addresses(call: Call) -> Iterator[Row]:
     mine = [thing for thing in every if thing.doc.get("owner") == call.tx.account]
     free = [] if call.get("allocatedonly", True) else [thing for thing in every if thing.doc["state"] == "Free"]
     rows = (address_row(call.tx, thing) for thing in (*mine, *free))
-    return sifted(call, rows, "id", "ipaddress", "associatednetworkid", "isstaticnat", "state", like=("ipaddress",))
+    return filter_rows(
+        call, rows, "id", "ipaddress", "associatednetworkid", "isstaticnat", "state", like=("ipaddress",)
+    )
 
 
 def address_row(tx: Tx, thing: Thing) -> Row:
@@ -97,7 +99,7 @@ def address_row(tx: Tx, thing: Thing) -> Row:
     }
 
 
-def _owned(call: Call, wanted: str) -> Thing:
+def _find_own(call: Call, wanted: str) -> Thing:
     found = shelf.get(call.tx.db, "publicip", wanted)
     if found is None or found.doc.get("owner") != call.tx.account:
         raise refuse(f"Unable to find ip address by id {wanted}")

@@ -10,7 +10,7 @@ from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, records_of, rows_of_accounts
 from coterie.sandbox.fronts.cloudstack.policies import ADMINS_ONLY, POLICIES, TYPES
 from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
 from coterie.sandbox.server_groups import SHAPE, ServerGroup, read_members
@@ -36,23 +36,23 @@ def create(call: Call, wanted: str) -> Row:
     return affinity_row(call.tx, records.fetch(call.tx, SHAPE, inner_id("affinitygroup", wanted)))
 
 
-@job("deleteAffinityGroup", begin=lambda call: _named(call))
+@job("deleteAffinityGroup", begin=lambda call: _find_by_name(call))
 def delete(call: Call, wanted: str) -> None:
-    """Gone, even with members; those are members no more, and nobody is told."""
+    """Delete the group even if it has members; they leave it silently."""
     work_of(server_groups.delete_server_group)(call.tx, inner_id("affinitygroup", wanted))
     shelf.bury(call.tx, wanted)
 
 
 @answers("listAffinityGroups")
 def list_groups(call: Call) -> Iterator[Row]:
-    rows = gathered(
+    rows = rows_of_accounts(
         call,
         lambda tx: (affinity_row(tx, one) for one in records_of(tx, SHAPE, call.get("name")) if one.policy in TYPES),
     )
     vm = call.get("virtualmachineid")
     if vm:
         rows = (row for row in rows if vm in row["virtualmachineIds"])
-    return sifted(call, rows, "id", "name", "type", like=("name", "description"))
+    return filter_rows(call, rows, "id", "name", "type", like=("name", "description"))
 
 
 @answers("listAffinityGroupTypes")
@@ -80,7 +80,7 @@ def affinity_row(tx: Tx, group: ServerGroup) -> Row:
     }
 
 
-def _named(call: Call) -> str:
+def _find_by_name(call: Call) -> str:
     call.needs("id", "name")
     if "id" in call.params:
         return str(call.params["id"])

@@ -25,7 +25,7 @@ def _begin(call: Call) -> str:
 
 @job("destroyVirtualMachine", begin=_begin)
 def destroy(call: Call, wanted: str) -> Row:
-    """Stopped, without data disks, and waiting to be expunged; or expunged at once for whom that is allowed."""
+    """Stopped, without data disks, and waiting to be expunged; or expunged at once for callers that may do so."""
     found = find_vm(call.tx, wanted)
     if found is None:
         raise refuse(f"unable to find a virtual machine with id {wanted}")
@@ -40,7 +40,7 @@ def destroy(call: Call, wanted: str) -> Row:
     return row
 
 
-@job("expungeVirtualMachine", begin=lambda call: _allowed(call))
+@job("expungeVirtualMachine", begin=lambda call: _require_allowed(call))
 def expunge_now(call: Call, wanted: str) -> None:
     _require_destroyed(call, wanted)
     expunge(call.tx, wanted)
@@ -48,13 +48,13 @@ def expunge_now(call: Call, wanted: str) -> None:
 
 @answers("recoverVirtualMachine", writes=True)
 def recover(call: Call) -> Row:
-    wanted = _allowed(call)
+    wanted = _require_allowed(call)
     _require_destroyed(call, wanted)
     shelf.note(call.tx, wanted, state=None, destroyed_at=None)
     return machine_row(call.tx, fetch(call.tx, wanted))
 
 
-def _allowed(call: Call) -> str:
+def _require_allowed(call: Call) -> str:
     _require_right(call)
     return str(call.params["id"])
 

@@ -22,7 +22,7 @@ def extract(call: Call, wanted: str) -> Row:
     if not call.caller.admin and not found.doc.get("extractable"):
         raise ApiError(PERMISSION, f"Template {wanted} is not allowed to be extracted")
     first = next(iter(found.doc["zones"]))
-    zone = places.zone_named(call.tx, call.params["zoneid"]) if "zoneid" in call.params else first
+    zone = places.find_zone(call.tx, call.params["zoneid"]) if "zoneid" in call.params else first
     if not usable_in(call.tx, wanted, zone, call.caller.admin):
         raise refuse(f"Template {wanted} is not ready in zone {zone}")
     name = f"{call.tx.ids.uuid()}.{FORMATS[found.doc['format']][0]}"
@@ -37,7 +37,7 @@ def extract(call: Call, wanted: str) -> Row:
     }
 
 
-def extracted_size(datacenter: Datacenter, name: str) -> int | None:
+def find_extracted_size(datacenter: Datacenter, name: str) -> int | None:
     """How many bytes the file of this name has; None: there is none."""
     with datacenter.store.reading() as db:
         found = next(shelf.every(db, "extract", name=name), None)

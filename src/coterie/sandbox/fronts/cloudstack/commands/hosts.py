@@ -8,7 +8,7 @@ from coterie.sandbox.api import work_of
 from coterie.sandbox.fronts.cloudstack import places
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers
-from coterie.sandbox.fronts.cloudstack.listing import Row, sifted
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows
 from coterie.sandbox.hosts import HostView, list_hosts
 
 _MIB = 2**20
@@ -17,14 +17,14 @@ _MIB = 2**20
 @answers("listHosts")
 def list_all_hosts(call: Call) -> Iterator[Row]:
     rows = map(_host, work_of(list_hosts)(call.tx))
-    return sifted(call, rows, "id", "name", "zoneid", "podid", "type", "state")
+    return filter_rows(call, rows, "id", "name", "zoneid", "podid", "type", "state")
 
 
 @answers("listStoragePools")
 def list_storage_pools(call: Call) -> Iterator[Row]:
     shared = [
         {
-            "id": places.named_id("pool", zone),
+            "id": places.id_of("pool", zone),
             "name": f"{zone}-shared",
             "scope": "ZONE",
             "type": "NetworkFilesystem",
@@ -35,7 +35,7 @@ def list_storage_pools(call: Call) -> Iterator[Row]:
     ]
     local = [
         {
-            "id": places.named_id("pool", host.name),
+            "id": places.id_of("pool", host.name),
             "name": f"{host.name}-local",
             "scope": "HOST",
             "type": "Filesystem",
@@ -46,23 +46,23 @@ def list_storage_pools(call: Call) -> Iterator[Row]:
         }
         for host in work_of(list_hosts)(call.tx)
     ]
-    return sifted(call, [*shared, *local], "id", "name", "zoneid", "scope", "ipaddress")
+    return filter_rows(call, [*shared, *local], "id", "name", "zoneid", "scope", "ipaddress")
 
 
 def _address(host: str) -> str:
-    number = int(places.named_id("host", host).replace("-", "")[:6], 16)
+    number = int(places.id_of("host", host).replace("-", "")[:6], 16)
     return f"127.250.{number // 256 % 256}.{number % 256}"
 
 
 def _host(host: HostView) -> Row:
     return {
-        "id": places.named_id("host", host.name),
+        "id": places.id_of("host", host.name),
         "name": host.name,
         "type": "Routing",
         "state": "Up" if host.up else "Down",
         "resourcestate": "Enabled",
         "hypervisor": places.HYPERVISOR,
-        "podid": places.named_id("pod", host.rack),
+        "podid": places.id_of("pod", host.rack),
         "podname": host.rack,
         **places.zone_words(host.zone),
         "ipaddress": _address(host.name),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, sifted
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, rows_of_accounts
 from coterie.sandbox.fronts.cloudstack.places import owner_words
 from coterie.sandbox.fronts.cloudstack.refusals import refuse
 from coterie.sandbox.fronts.cloudstack.shelf import Thing
@@ -22,12 +22,12 @@ def register(call: Call) -> Row:
     words = str(call.params["publickey"]).split()
     if len(words) < 2:
         raise refuse("Public key is invalid")
-    return _row(_added(call, " ".join(words[:2])))
+    return _row(_add(call, " ".join(words[:2])))
 
 
 @answers("createSSHKeyPair", writes=True)
 def create(call: Call) -> Row:
-    made = _added(call, f"ssh-rsa {base64.b64encode(secrets.token_bytes(64)).decode()}")
+    made = _add(call, f"ssh-rsa {base64.b64encode(secrets.token_bytes(64)).decode()}")
     body = base64.b64encode(secrets.token_bytes(96)).decode()
     return {**_row(made), "privatekey": f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\n"}
 
@@ -42,11 +42,11 @@ def delete(call: Call) -> None:
 
 @answers("listSSHKeyPairs")
 def list_pairs(call: Call) -> Iterator[Row]:
-    rows = gathered(call, lambda tx: map(_row, shelf.every(tx.db, "keypair", tx.account)))
-    return sifted(call, rows, "id", "name", "fingerprint")
+    rows = rows_of_accounts(call, lambda tx: map(_row, shelf.every(tx.db, "keypair", tx.account)))
+    return filter_rows(call, rows, "id", "name", "fingerprint")
 
 
-def _added(call: Call, public_key: str) -> Thing:
+def _add(call: Call, public_key: str) -> Thing:
     for known in shelf.every(call.tx.db, "keypair", call.tx.account):
         if known.name == call.params["name"]:
             raise refuse(f"A key pair with name '{known.name}' already exists.")

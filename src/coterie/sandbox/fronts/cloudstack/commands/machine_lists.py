@@ -8,7 +8,7 @@ from coterie.sandbox import records
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers
 from coterie.sandbox.fronts.cloudstack.entities import inner_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, records_of, rows_of_accounts
 from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row, nic_rows
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm
@@ -19,19 +19,19 @@ _FIELDS = ("id", "zoneid", "templateid", "serviceofferingid", "hostid", "state",
 @answers("listVirtualMachines")
 def list_machines(call: Call) -> Iterator[Row]:
     sees_destroyed = call.caller.admin or call.flag("allow.user.view.destroyed.vm")
-    rows = gathered(call, lambda tx: (machine_row(tx, vm) for vm in _some(call, tx)))
+    rows = rows_of_accounts(call, lambda tx: (machine_row(tx, vm) for vm in _some(call, tx)))
     rows = (row for row in rows if sees_destroyed or row["state"] not in ("Destroyed", "Expunging"))
     rows = (row for row in rows if _member(call, row))
     # the vendor matches a part of the name here, unlike in its other lists
     part = str(call.get("name") or "").lower()
     rows = (row for row in rows if part in row["name"].lower())
-    return sifted(call, rows, *_FIELDS, like=("name", "displayname", "state"))
+    return filter_rows(call, rows, *_FIELDS, like=("name", "displayname", "state"))
 
 
 @answers("listNics")
 def list_nics(call: Call) -> Iterator[Row]:
     found = records.fetch(call.tx, SHAPE, inner_id("vm", call.params["virtualmachineid"]))
-    return sifted(call, nic_rows(call.tx, found), "networkid")
+    return filter_rows(call, nic_rows(call.tx, found), "networkid")
 
 
 @answers("getVirtualMachineUserData")

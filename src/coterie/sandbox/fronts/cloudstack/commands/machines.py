@@ -15,7 +15,7 @@ from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import job
 from coterie.sandbox.fronts.cloudstack.commands.power import start
 from coterie.sandbox.fronts.cloudstack.commands.volumes import add_volume
-from coterie.sandbox.fronts.cloudstack.deploy_request import groups, guards, nics, offering, size_of
+from coterie.sandbox.fronts.cloudstack.deploy_request import groups, nics, offering, security_groups, size_of
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row
@@ -30,7 +30,7 @@ _GET_USERDATA = 4096  # of a POST, the definition tells the limit
 
 def _begin(call: Call) -> str:
     tx = call.tx
-    zone = places.zone_named(tx, call.params["zoneid"])
+    zone = places.find_zone(tx, call.params["zoneid"])
     template = _template(call, zone)
     offered, size = offering(call, zone)
     wished = nics(call, zone)
@@ -44,7 +44,7 @@ def _begin(call: Call) -> str:
         image=inner_id("template", template),
         shared_image=True,
         nics=wished,
-        security_groups=guards(call, zone),
+        security_groups=security_groups(call, zone),
         user_data=call.get("userdata") or "",
         start=False,
     )
@@ -55,15 +55,15 @@ def _begin(call: Call) -> str:
     return outer_id(made.id)
 
 
-def _broken(call: Call, wanted: str) -> None:
+def _on_failure(call: Call, wanted: str) -> None:
     shelf.note(call.tx, wanted, state="Error")
 
 
-@job("deployVirtualMachine", begin=_begin, broken=_broken)
+@job("deployVirtualMachine", begin=_begin, broken=_on_failure)
 def deploy(call: Call, wanted: str) -> Row:
     shelf.note(call.tx, wanted, state=None)
     if call.get("startvm", True):
-        host = places.host_named(call.tx, call.params["hostid"]) if "hostid" in call.params else None
+        host = places.find_host(call.tx, call.params["hostid"]) if "hostid" in call.params else None
         start(call, wanted, host)
     return row_of(call.tx, wanted)
 

@@ -12,9 +12,9 @@ from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, records_of, rows_of_accounts
 from coterie.sandbox.fronts.cloudstack.nat import addresses_of
-from coterie.sandbox.fronts.cloudstack.network_rows import network_row, shown
+from coterie.sandbox.fronts.cloudstack.network_rows import is_visible, network_row
 from coterie.sandbox.fronts.cloudstack.refusals import INTERNAL, PERMISSION, ApiError, refuse
 from coterie.sandbox.networks import SHAPE, Network
 from coterie.sandbox.twist import Tx
@@ -22,7 +22,7 @@ from coterie.sandbox.twist import Tx
 
 @answers("createNetwork", writes=True)
 def create(call: Call) -> Row:
-    zone = places.zone_named(call.tx, call.params["zoneid"])
+    zone = places.find_zone(call.tx, call.params["zoneid"])
     gateway, netmask = call.get("gateway"), call.get("netmask")
     if bool(gateway) != bool(netmask):
         raise refuse("gateway and netmask should be passed in together")
@@ -48,8 +48,10 @@ def delete(call: Call, wanted: str) -> None:
 
 @answers("listNetworks")
 def list_networks(call: Call) -> Iterator[Row]:
-    rows = gathered(call, lambda tx: (network_row(tx, one) for one in records_of(tx, SHAPE) if shown(tx, one)))
-    return sifted(call, rows, "id", "name", "zoneid", "type", "traffictype", like=("name", "displaytext"))
+    rows = rows_of_accounts(
+        call, lambda tx: (network_row(tx, one) for one in records_of(tx, SHAPE) if is_visible(tx, one))
+    )
+    return filter_rows(call, rows, "id", "name", "zoneid", "type", "traffictype", like=("name", "displaytext"))
 
 
 def _require_right(call: Call) -> None:

@@ -7,25 +7,27 @@ from collections.abc import Iterator
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers
-from coterie.sandbox.fronts.cloudstack.listing import Row, sifted, time_words
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, time_words
 from coterie.sandbox.fronts.cloudstack.network_rows import ROUTER, services
-from coterie.sandbox.fronts.cloudstack.places import named_id
+from coterie.sandbox.fronts.cloudstack.places import id_of
 from coterie.sandbox.fronts.cloudstack.shelf import Thing
 
 
 @answers("listServiceOfferings")
 def list_service_offerings(call: Call) -> Iterator[Row]:
-    return sifted(call, map(_service, shelf.every(call.tx.db, "serviceoffering")), "id", "name")
+    return filter_rows(call, map(_service, shelf.every(call.tx.db, "serviceoffering")), "id", "name")
 
 
 @answers("listDiskOfferings")
 def list_disk_offerings(call: Call) -> Iterator[Row]:
-    return sifted(call, map(_disk, shelf.every(call.tx.db, "diskoffering")), "id", "name", "storagetype")
+    return filter_rows(call, map(_disk, shelf.every(call.tx.db, "diskoffering")), "id", "name", "storagetype")
 
 
 @answers("listNetworkOfferings")
 def list_network_offerings(call: Call) -> Iterator[Row]:
-    return sifted(call, map(_network, shelf.every(call.tx.db, "networkoffering")), "id", "name", "guestiptype", "state")
+    return filter_rows(
+        call, map(_network, shelf.every(call.tx.db, "networkoffering")), "id", "name", "guestiptype", "state"
+    )
 
 
 def _service(thing: Thing) -> Row:
@@ -69,5 +71,5 @@ def _network(thing: Thing) -> Row:
         "isdefault": thing.doc["userdata"] == ROUTER,
         "service": services(thing.doc),
         "specifyvlan": thing.doc["guest"] == "Shared",
-        "serviceofferingid": named_id("systemoffering", "router"),
+        "serviceofferingid": id_of("systemoffering", "router"),
     }

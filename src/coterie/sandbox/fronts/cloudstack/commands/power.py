@@ -8,7 +8,7 @@ from coterie.sandbox.fit import Demand
 from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
-from coterie.sandbox.fronts.cloudstack.deploy_request import groups, guards
+from coterie.sandbox.fronts.cloudstack.deploy_request import groups, security_groups
 from coterie.sandbox.fronts.cloudstack.entities import inner_id
 from coterie.sandbox.fronts.cloudstack.listing import Row
 from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row, state_of
@@ -21,7 +21,7 @@ from coterie.sandbox.vm_shape import SHAPE, Vm
 @job("startVirtualMachine")
 def start_machine(call: Call, wanted: str) -> Row:
     _require(call.tx, wanted, "Stopped", "Running")
-    start(call, wanted, places.host_named(call.tx, call.params["hostid"]) if "hostid" in call.params else None)
+    start(call, wanted, places.find_host(call.tx, call.params["hostid"]) if "hostid" in call.params else None)
     return machine_row(call.tx, fetch(call.tx, wanted))
 
 
@@ -41,11 +41,11 @@ def reboot_machine(call: Call, wanted: str) -> Row:
 
 @job("migrateVirtualMachine")
 def migrate(call: Call, wanted: str) -> Row:
-    """An administrator may put a VM next to whom it should be kept from."""
+    """An administrator may start a VM on any host, even against anti-affinity."""
     found = _require(call.tx, wanted, "Running")
     call.needs("hostid")
     stop(call.tx, found)
-    start(call, wanted, places.host_named(call.tx, call.params["hostid"]))
+    start(call, wanted, places.find_host(call.tx, call.params["hostid"]))
     return machine_row(call.tx, fetch(call.tx, wanted))
 
 
@@ -66,7 +66,7 @@ def update(call: Call) -> Row:
     if "securitygroupids" in call.params or "securitygroupnames" in call.params:
         _require(call.tx, wanted, "Stopped", why="Virtual machine must be stopped prior to update security groups")
         unprotect(call.tx, found.seq)
-        protect(call.tx, found.seq, guards(call, str(found.zone)))
+        protect(call.tx, found.seq, security_groups(call, str(found.zone)))
     if "displayname" in call.params:
         shelf.note(call.tx, wanted, displayname=call.params["displayname"])
     return machine_row(call.tx, fetch(call.tx, wanted))

@@ -11,7 +11,7 @@ from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted, tag_rows
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, records_of, rows_of_accounts, tag_rows
 from coterie.sandbox.fronts.cloudstack.refusals import refuse
 from coterie.sandbox.security_groups import SHAPE, SecurityGroup
 from coterie.sandbox.twist import Tx
@@ -32,7 +32,7 @@ def create(call: Call) -> Row:
 
 @answers("deleteSecurityGroup", writes=True)
 def delete(call: Call) -> None:
-    wanted = _named(call, "id", "name")
+    wanted = _find_by_name(call, "id", "name")
     if _fetch(call.tx, wanted).name == "default":
         raise refuse("The network group default is reserved")
     work_of(security_groups.delete_security_group)(call.tx, inner_id("securitygroup", wanted))
@@ -41,24 +41,24 @@ def delete(call: Call) -> None:
 
 @answers("listSecurityGroups")
 def list_groups(call: Call) -> Iterator[Row]:
-    rows = gathered(call, lambda tx: (_row(tx, one) for one in records_of(tx, SHAPE)))
+    rows = rows_of_accounts(call, lambda tx: (_row(tx, one) for one in records_of(tx, SHAPE)))
     name, vm = call.get("securitygroupname"), call.get("virtualmachineid")
     rows = (row for row in rows if name in (None, row["name"]))
     rows = (row for row in rows if vm is None or vm in row["virtualmachineids"])
-    return sifted(call, rows, "id", like=("name",))
+    return filter_rows(call, rows, "id", like=("name",))
 
 
-@job("authorizeSecurityGroupIngress", begin=lambda call: _named(call, "securitygroupid", "securitygroupname"))
+@job("authorizeSecurityGroupIngress", begin=lambda call: _find_by_name(call, "securitygroupid", "securitygroupname"))
 def authorize_ingress(call: Call, wanted: str) -> Row:
-    return _authorized(call, wanted, "ingress")
+    return _authorize(call, wanted, "ingress")
 
 
-@job("authorizeSecurityGroupEgress", begin=lambda call: _named(call, "securitygroupid", "securitygroupname"))
+@job("authorizeSecurityGroupEgress", begin=lambda call: _find_by_name(call, "securitygroupid", "securitygroupname"))
 def authorize_egress(call: Call, wanted: str) -> Row:
-    return _authorized(call, wanted, "egress")
+    return _authorize(call, wanted, "egress")
 
 
-def _authorized(call: Call, wanted: str, side: str) -> Row:
+def _authorize(call: Call, wanted: str, side: str) -> Row:
     if not call.get("cidrlist") and not call.get("usersecuritygrouplist"):
         raise refuse("At least one cidr or at least one security group needs to be specified")
     common: dict[str, Any] = {name: call.params[name] for name in _PORTS if name in call.params}
@@ -93,7 +93,7 @@ def _fetch(tx: Tx, wanted: str) -> SecurityGroup:
     return records.fetch(tx, SHAPE, inner_id("securitygroup", wanted))
 
 
-def _named(call: Call, by_id: str, by_name: str) -> str:
+def _find_by_name(call: Call, by_id: str, by_name: str) -> str:
     call.needs(by_id, by_name)
     if by_id in call.params:
         return str(call.params[by_id])

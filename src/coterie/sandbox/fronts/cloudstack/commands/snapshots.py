@@ -11,7 +11,14 @@ from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.commands.volumes import fetch
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted, tag_rows, time_words
+from coterie.sandbox.fronts.cloudstack.listing import (
+    Row,
+    filter_rows,
+    records_of,
+    rows_of_accounts,
+    tag_rows,
+    time_words,
+)
 from coterie.sandbox.fronts.cloudstack.refusals import refuse
 from coterie.sandbox.snapshots import SHAPE, Snapshot
 
@@ -39,8 +46,8 @@ def delete(call: Call, wanted: str) -> None:
 
 @answers("listSnapshots")
 def list_snapshots(call: Call) -> Iterator[Row]:
-    rows = gathered(call, lambda tx: (_row(one, call) for one in records_of(tx, SHAPE, call.get("name"))))
-    return sifted(call, rows, "id", "name", "volumeid", "zoneid")
+    rows = rows_of_accounts(call, lambda tx: (_row(one, call) for one in records_of(tx, SHAPE, call.get("name"))))
+    return filter_rows(call, rows, "id", "name", "volumeid", "zoneid")
 
 
 def _row(snapshot: Snapshot, call: Call) -> Row:
@@ -57,5 +64,5 @@ def _row(snapshot: Snapshot, call: Call) -> Row:
         "created": time_words(snapshot.created_at),
         "tags": tag_rows(snapshot, "Snapshot"),
         **places.owner_words(snapshot.account),
-        "zoneid": places.named_id("zone", str(shelf.doc_of(call.tx.db, wanted).get("zone"))),
+        "zoneid": places.id_of("zone", str(shelf.doc_of(call.tx.db, wanted).get("zone"))),
     }

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from coterie.sandbox.fronts.cloudstack import configuration, places
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
-from coterie.sandbox.fronts.cloudstack.network_rows import network_row, router_address, shown
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, records_of, rows_of_accounts
+from coterie.sandbox.fronts.cloudstack.network_rows import is_visible, network_row, router_address
 from coterie.sandbox.networks import SHAPE
 from coterie.sandbox.twist import Tx
 
@@ -18,7 +18,7 @@ def list_system_vms(call: Call) -> Iterator[Row]:
     up = configuration.flag(call.tx.db, "coterie.storage.vms")
     rows = (
         {
-            "id": places.named_id("systemvm", f"{kind}/{zone}"),
+            "id": places.id_of("systemvm", f"{kind}/{zone}"),
             "name": f"{kind[0]}-{number}-VM",
             "systemvmtype": kind,
             "state": "Running",
@@ -30,14 +30,14 @@ def list_system_vms(call: Call) -> Iterator[Row]:
         for number, zone in enumerate(places.zones(call.tx), 1)
         for kind in ("secondarystoragevm", "consoleproxy")
     )
-    return sifted(call, rows, "id", "name", "zoneid", "state", "systemvmtype")
+    return filter_rows(call, rows, "id", "name", "zoneid", "state", "systemvmtype")
 
 
 @answers("listImageStores")
 def list_image_stores(call: Call) -> Iterator[Row]:
     rows = (
         {
-            "id": places.named_id("imagestore", zone),
+            "id": places.id_of("imagestore", zone),
             "name": f"{zone}-secondary",
             "protocol": "nfs",
             "providername": "NFS",
@@ -47,7 +47,7 @@ def list_image_stores(call: Call) -> Iterator[Row]:
         }
         for zone in places.zones(call.tx)
     )
-    return sifted(call, rows, "id", "name", "zoneid", "protocol")
+    return filter_rows(call, rows, "id", "name", "zoneid", "protocol")
 
 
 @answers("listRouters")
@@ -56,18 +56,18 @@ def list_routers(call: Call) -> Iterator[Row]:
 
     def rows(tx: Tx) -> Iterator[Row]:
         for network in records_of(tx, SHAPE):
-            address = router_address(tx, network) if shown(tx, network) else None
+            address = router_address(tx, network) if is_visible(tx, network) else None
             if address:
                 yield _router(network_row(tx, network), address)
 
     wanted = call.get("networkid")
-    found = (row for row in gathered(call, rows) if wanted in (None, row["guestnetworkid"]))
-    return sifted(call, found, "id", "name", "zoneid", "state")
+    found = (row for row in rows_of_accounts(call, rows) if wanted in (None, row["guestnetworkid"]))
+    return filter_rows(call, found, "id", "name", "zoneid", "state")
 
 
 def _router(network: Row, address: str) -> Row:
     return {
-        "id": places.named_id("router", network["id"]),
+        "id": places.id_of("router", network["id"]),
         "name": f"r-{network['id'][:8]}-VM",
         "state": "Running",
         "role": "VIRTUAL_ROUTER",

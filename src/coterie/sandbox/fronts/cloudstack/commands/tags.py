@@ -28,7 +28,7 @@ _LONGEST = 255
 def _begin(call: Call) -> str:
     _check_type(call)
     for wanted in call.params["resourceids"]:
-        if not entities.known(call.tx, _kind(call), wanted):
+        if not entities.is_known(call.tx, _kind(call), wanted):
             raise refuse(f"Unable to find resource by id {wanted} and type {call.params['resourcetype']}")
     for entry in call.get("tags") or ():
         if not entry.get("key") or (call.command.name == "createTags" and not entry.get("value")):

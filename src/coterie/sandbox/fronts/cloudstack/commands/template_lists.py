@@ -7,7 +7,7 @@ from itertools import chain
 
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted
+from coterie.sandbox.fronts.cloudstack.listing import Row, filter_rows, records_of, rows_of_accounts
 from coterie.sandbox.fronts.cloudstack.refusals import PERMISSION, ApiError, refuse
 from coterie.sandbox.fronts.cloudstack.template_rows import public_rows, template_rows
 from coterie.sandbox.images import SHAPE
@@ -28,11 +28,11 @@ def list_templates(call: Call) -> Iterator[Row]:
     def own(tx: Tx) -> Iterator[Row]:
         return (row for one in records_of(tx, SHAPE, call.get("name")) for row in template_rows(tx, one))
 
-    rows = gathered(call, own)
+    rows = rows_of_accounts(call, own)
     if wanted in _OTHERS:
         rows = (row for row in rows if row["ispublic"])
     if wanted not in _OWN and not call.get("listall"):
         rows = chain(rows, public_rows(call.tx))
     if wanted.endswith("executable"):
         rows = (row for row in rows if row["isready"])
-    return sifted(call, rows, "id", "name", "zoneid", "isready", "hypervisor")
+    return filter_rows(call, rows, "id", "name", "zoneid", "isready", "hypervisor")

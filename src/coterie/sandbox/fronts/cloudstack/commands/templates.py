@@ -31,7 +31,7 @@ def register(call: Call) -> list[Row]:
 def delete(call: Call, wanted: str) -> None:
     zones = dict(shelf.doc_of(call.tx.db, wanted).get("zones") or {})
     if "zoneid" in call.params:
-        zones.pop(places.zone_named(call.tx, call.params["zoneid"]), None)
+        zones.pop(places.find_zone(call.tx, call.params["zoneid"]), None)
         shelf.note(call.tx, wanted, zones=zones)
         if zones:
             return
@@ -48,7 +48,7 @@ def copy(call: Call, wanted: str) -> Row:
     if not any(one["ready"] for one in zones.values()):
         raise refuse(f"Template {wanted} is not ready to be copied")
     for target in targets:
-        zones[places.zone_named(call.tx, str(target))] = {"status": downloads.DONE, "ready": True, "settled": True}
+        zones[places.find_zone(call.tx, str(target))] = {"status": downloads.DONE, "ready": True, "settled": True}
     shelf.note(call.tx, wanted, zones=zones)
     return next(template_rows(call.tx, found))
 
@@ -77,4 +77,4 @@ def _zones(call: Call) -> list[str]:
     wanted = call.get("zoneids") or ([call.params["zoneid"]] if "zoneid" in call.params else ["-1"])
     if "-1" in wanted:
         return places.zones(call.tx)
-    return [places.zone_named(call.tx, zone) for zone in wanted]
+    return [places.find_zone(call.tx, zone) for zone in wanted]

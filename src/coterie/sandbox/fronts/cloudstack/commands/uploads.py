@@ -32,7 +32,7 @@ class Body(Protocol):
 
 @answers("getUploadParamsForTemplate", writes=True)
 def permit(call: Call) -> Row:
-    zone = places.zone_named(call.tx, call.params["zoneid"])
+    zone = places.find_zone(call.tx, call.params["zoneid"])
     secret = call.tx.ids.uuid()
     made = add(call, [zone], {"upload": secret, "upload_until": call.tx.now + _GOOD_FOR_S}, WAITING)
     url = f"{call.origin}/upload/{outer_id(made.id)}"
@@ -43,7 +43,7 @@ def permit(call: Call) -> Row:
         "postURL": url,
         "metadata": metadata,
         "expires": expires,
-        "signature": _signed(secret, metadata, url, expires),
+        "signature": _sign(secret, metadata, url, expires),
     }
 
 
@@ -54,7 +54,7 @@ def take_upload(
     with datacenter.store.reading() as db:
         doc = shelf.doc_of(db, wanted)
     _check(doc, f"{origin}/upload/{wanted}", headers, datacenter.clock())
-    size = _received(body, length, str(headers.get("content-type", "")))
+    size = _receive(body, length, str(headers.get("content-type", "")))
     with datacenter.store.writing() as db:
         tx = Tx(db, "", datacenter.clock(), datacenter.ids)
         for zone in doc["zones"]:
@@ -66,13 +66,13 @@ def _check(doc: Mapping[str, object], url: str, headers: Mapping[str, str], now:
     given = [headers.get(name) or "" for name in ("x-signature", "x-metadata", "x-expires")]
     if not doc.get("upload"):
         raise refuse("nothing is expected here: unknown template, or uploaded already")
-    if not hmac.compare_digest(given[0], _signed(str(doc["upload"]), given[1], url, given[2])):
+    if not hmac.compare_digest(given[0], _sign(str(doc["upload"]), given[1], url, given[2])):
         raise ApiError(UNAUTHORIZED, "signature validation failed")
     if datetime.strptime(given[2], "%Y-%m-%dT%H:%M:%S%z").astimezone(UTC).timestamp() < now:
         raise ApiError(UNAUTHORIZED, "the upload permission has expired")
 
 
-def _received(body: Body, length: int, content_type: str) -> int:
+def _receive(body: Body, length: int, content_type: str) -> int:
     """The size of the one file in a multipart form."""
     _, _, boundary = content_type.partition("boundary=")
     if not content_type.startswith("multipart/form-data") or not boundary:
@@ -93,6 +93,6 @@ def _received(body: Body, length: int, content_type: str) -> int:
     return length - (head.index(b"\r\n\r\n") + 4) - (len(tail) - tail.rindex(end))
 
 
-def _signed(secret: str, metadata: str, url: str, expires: str) -> str:
+def _sign(secret: str, metadata: str, url: str, expires: str) -> str:
     text = f"{metadata}{url}{expires}"
     return base64.b64encode(hmac.new(secret.encode(), text.encode(), hashlib.sha1).digest()).decode()

@@ -28,7 +28,7 @@ def attach(call: Call, wanted: str) -> Row:
         raise refuse("Please specify a volume that is not attached to any VM.")
     if state_of(vm, shelf.doc_of(tx.db, outer_id(vm.id))) not in ("Running", "Stopped"):
         raise refuse("Please specify a VM that is either running or stopped.")
-    pinned = _pinned(call, wanted, vm)
+    pinned = _pinned_host(call, wanted, vm)
     device = _device(call, vm)
     work_of(disks.attach_disk)(tx, found.id, vm.id)
     shelf.note(tx, wanted, deviceid=device, used=True, host=pinned)
@@ -75,7 +75,7 @@ def _offering(call: Call, wanted: str) -> str:
     return str(shelf.doc_of(call.tx.db, wanted).get("offering"))
 
 
-def _pinned(call: Call, wanted: str, vm: Vm) -> str | None:
+def _pinned_host(call: Call, wanted: str, vm: Vm) -> str | None:
     doc = shelf.doc_of(call.tx.db, wanted)
     if doc.get("storage") != "local":
         return None
@@ -87,10 +87,10 @@ def _pinned(call: Call, wanted: str, vm: Vm) -> str | None:
 def _device(call: Call, vm: Vm) -> int:
     """0 is the root disk, 3 the CD-ROM."""
     taken = {0, _CD_ROM, *(shelf.doc_of(call.tx.db, outer_id(disk)).get("deviceid") for disk in vm.disks)}
-    asked = call.get("deviceid")
-    if asked is not None and asked in taken:
-        raise refuse(f"deviceId {asked} is used by VM {outer_id(vm.id)}")
-    for number in range(1, _MOST_DEVICES) if asked is None else [asked]:
+    arguments = call.get("deviceid")
+    if arguments is not None and arguments in taken:
+        raise refuse(f"deviceId {arguments} is used by VM {outer_id(vm.id)}")
+    for number in range(1, _MOST_DEVICES) if arguments is None else [arguments]:
         if number not in taken:
             return int(number)
     raise refuse(f"The specified VM already has the maximum number of data disks: {_MOST_DEVICES - 2}")

@@ -12,7 +12,14 @@ from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
 from coterie.sandbox.fronts.cloudstack.furnish import GIB
-from coterie.sandbox.fronts.cloudstack.listing import Row, gathered, records_of, sifted, tag_rows, time_words
+from coterie.sandbox.fronts.cloudstack.listing import (
+    Row,
+    filter_rows,
+    records_of,
+    rows_of_accounts,
+    tag_rows,
+    time_words,
+)
 from coterie.sandbox.fronts.cloudstack.refusals import refuse
 from coterie.sandbox.twist import Tx
 
@@ -22,7 +29,7 @@ _LARGEST_GIB = 1024
 def _begin(call: Call) -> str:
     call.needs("diskofferingid")
     call.needs("zoneid")
-    zone = places.zone_named(call.tx, call.params["zoneid"])
+    zone = places.find_zone(call.tx, call.params["zoneid"])
     name = str(call.get("name") or f"VOL-{call.tx.ids.uuid()}")
     return add_volume(call, name, call.params["diskofferingid"], call.get("size"), zone)
 
@@ -49,11 +56,13 @@ def list_volumes(call: Call) -> Iterator[Row]:
         if call.get("type", "ROOT").upper() == "ROOT":
             yield from _roots(tx)
 
-    return sifted(call, gathered(call, rows), "id", "name", "zoneid", "type", "virtualmachineid", "state", "storageid")
+    return filter_rows(
+        call, rows_of_accounts(call, rows), "id", "name", "zoneid", "type", "virtualmachineid", "state", "storageid"
+    )
 
 
 def add_volume(call: Call, name: str, offering: str, size: int | None, zone: str) -> str:
-    """A volume of this offering: as large as the offering says, or as the caller says where it says nothing."""
+    """A volume of this offering: its size comes from the offering, or from the caller where the offering has none."""
     offered = shelf.get(call.tx.db, "diskoffering", offering)
     if offered is None:
         raise refuse(f"Unable to find disk offering {offering}")
@@ -89,7 +98,7 @@ def volume_row(tx: Tx, disk: Disk) -> Row:
         "diskofferingid": doc.get("offering"),
         "diskofferingname": disk.type,
         "storagetype": doc.get("storage", "shared"),
-        "storageid": places.named_id("pool", str(pool)) if doc.get("used") else None,
+        "storageid": places.id_of("pool", str(pool)) if doc.get("used") else None,
         "virtualmachineid": outer_id(disk.vm) if disk.vm else None,
         "deviceid": doc.get("deviceid") if disk.vm else None,
         "hypervisor": places.HYPERVISOR,

@@ -1,11 +1,32 @@
-"""A mistake in a document, with its place and its remedy, and the one error that carries all of them."""
+"""A document that was read: its value, the place of each field, and its mistakes with the one error for all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
 
 from coterie.errors import InvalidDocument
+from coterie.manifest.schema import Part
+from coterie.manifest.tree import Fields, Loc, Node
+
+T = TypeVar("T", bound=Part)
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded(Generic[T]):
+    value: T
+    file: str
+    root: Node
+
+    @cached_property
+    def fields(self) -> Fields:
+        return Fields(self.root)
+
+    def line(self, path: str | Loc) -> tuple[int, int]:
+        """Line and column of `instance_groups[broker].azs`; of a field that is not written, its nearest holder's."""
+        return self.root.at(self.fields.loc(path) if isinstance(path, str) else path).place
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,4 +1,4 @@
-"""What a manifest wishes for, with every name resolved: what the planner compares with the world.
+"""The specs of instance groups: a manifest with every name resolved, as the planner compares it with the ledger.
 
 Plain frozen data. Nothing here grows with the number of instances.
 """
@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from coterie.cpi.contract import SecurityGroup
 from coterie.manifest.addresses import AddressList, free_addresses, netmask
-from coterie.manifest.server_groups import ServerGroupWish
+from coterie.manifest.server_groups import ServerGroupSpec
 from coterie.manifest.spans import Ranges
 
 Properties = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class AzWish:
+class AzSpec:
     """`vm_properties`: the az's own cloud_properties with the vm type's on top."""
 
     name: str
@@ -28,13 +28,13 @@ class AzWish:
 
 
 @dataclass(frozen=True, slots=True)
-class DiskWish:
+class PersistentDiskSpec:
     size_mb: int
     cloud_properties: Properties
 
 
 @dataclass(frozen=True, slots=True)
-class StemcellWish:
+class StemcellSpec:
     """`by_os`: `name` is an operating system, and any stemcell with it will do."""
 
     name: str
@@ -43,7 +43,7 @@ class StemcellWish:
 
 
 @dataclass(frozen=True, slots=True)
-class SubnetWish:
+class SubnetSpec:
     """`range` None: the cloud chooses addresses here. `azs` empty: it serves all of them."""
 
     range: str | None
@@ -64,7 +64,7 @@ class SubnetWish:
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkWish:
+class NetworkSpec:
     """`by_az`: for each az of the group, the subnets that serve it; there is at least one.
 
     `static_ips[n]` belongs to instance n; empty where addresses are chosen. `default`: dns, gateway, both or none.
@@ -73,12 +73,12 @@ class NetworkWish:
     name: str
     type: Literal["manual", "dynamic", "vip"]
     default: tuple[str, ...]
-    by_az: Mapping[str, tuple[SubnetWish, ...]]
+    by_az: Mapping[str, tuple[SubnetSpec, ...]]
     static_ips: AddressList
 
 
 @dataclass(frozen=True, slots=True)
-class HealthWish:
+class HealthCheckSpec:
     kind: Literal["none", "tcp", "http"]
     port: int | None
     path: str
@@ -88,7 +88,7 @@ class HealthWish:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateWish:
+class UpdateSpec:
     """`max_in_flight` is at least 1; `canaries` at most the number of instances."""
 
     canaries: int
@@ -99,20 +99,20 @@ class UpdateWish:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupWish:
-    """One instance group. `server_group` None: its nodes are placed as the cloud likes."""
+class InstanceGroupSpec:
+    """One instance group. `server_group` None: the cloud places its nodes freely."""
 
     name: str
     instances: int
-    azs: tuple[AzWish, ...]
+    azs: tuple[AzSpec, ...]
     vm_type: str
-    disk: DiskWish | None
-    stemcell: StemcellWish
-    networks: tuple[NetworkWish, ...]
+    disk: PersistentDiskSpec | None
+    stemcell: StemcellSpec
+    networks: tuple[NetworkSpec, ...]
     env: Properties
     user_data: str | None
     tags: Mapping[str, str]
-    health: HealthWish
+    health: HealthCheckSpec
     security_groups: tuple[SecurityGroup, ...]
-    server_group: ServerGroupWish | None
-    update: UpdateWish
+    server_group: ServerGroupSpec | None
+    update: UpdateSpec

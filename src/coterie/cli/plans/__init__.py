@@ -1,1 +1,0 @@
-"""Plans on the command line: asked for, shown, saved, confirmed."""
