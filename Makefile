@@ -45,6 +45,7 @@ lint: $(VENV)/.tested ## ruff, mypy, import-linter
 	$(BIN)/ruff format --check -q .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.words
 
 docs: $(VENV)/.tested ## write the pages that are made from the code
 	$(BIN)/python -m coterie.cli.reference > docs/cli.md
