@@ -41,6 +41,8 @@ class MemorySecurityGroups:
         self.named: dict[str, ExistingSecurityGroup] = {}
         self.rules: dict[str, list[str]] = {}
         self.used: set[str] = set()
+        self.create_fails: dict[str, CpiError] = {}
+        self.delete_fails: CpiError | None = None
         self._ids = itertools.count(1)
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
@@ -57,6 +59,8 @@ class MemorySecurityGroups:
             raise InvalidCall("a wrong rule")
 
     def create(self, name: str, mark: Mark | None) -> tuple[ExistingSecurityGroup, bool]:
+        if name in self.create_fails:
+            raise self.create_fails[name]
         self.named[name] = ExistingSecurityGroup(f"sg-{next(self._ids)}", mark)
         return self.named[name], True
 
@@ -71,6 +75,8 @@ class MemorySecurityGroups:
         self.named = {name: one for name, one in self.named.items() if one.id != cid}
 
     def delete_if_unused(self, cid: str) -> None:
+        if self.delete_fails:
+            raise self.delete_fails
         if cid not in self.used:
             self.delete(cid)
 

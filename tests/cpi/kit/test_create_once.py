@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -130,6 +130,37 @@ def test_of_two_the_oldest_counts_and_the_creator_of_the_other_removes_it(
     assert found == removed
 
 
+def test_after_the_creation_a_look_that_fails_leaves_the_outcome_unknown() -> None:
+    looks: list[list[str]] = [[]]
+
+    def find() -> list[str]:
+        return looks.pop() if looks else _raise(Unavailable("away", remedy="wait"))
+
+    with pytest.raises(OutcomeUnknown, match="a was created"):
+        create_if_absent(find, lambda: "a", _never, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("error", "leaves"),
+    [
+        (CpiError("refused"), Created("a", False)),
+        (OutcomeUnknown("lost"), OutcomeUnknown),
+        (ValueError("x"), ValueError),
+    ],
+)
+def test_only_a_refusal_to_remove_the_second_is_passed_over(error: Exception, leaves: Any) -> None:
+    looks = [[], ["a", "b"]]
+
+    def create() -> Created:
+        return create_if_absent(lambda: looks.pop(0), lambda: "b", lambda second: _raise(error), lambda: None)
+
+    if isinstance(leaves, Created):
+        assert create() == leaves
+    else:
+        with pytest.raises(leaves):
+            create()
+
+
 def test_nothing_is_created_after_the_lease_has_ended() -> None:
     """The looks took longer than the lease; the next writer creates the same."""
     driver = Driver(lambda change, hold: create_if_absent(list, _never, _never, hold))
@@ -149,6 +180,10 @@ def test_what_is_not_ready_is_removed_or_its_outcome_stays_unknown() -> None:
     assert removed == [1]
     with pytest.raises(OutcomeUnknown):
         wait_or_remove(broken, broken)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _never(*arguments: object) -> Any:

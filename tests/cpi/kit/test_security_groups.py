@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kit.group_cloud import MemoryCloud
 
-from coterie.cpi.contract import CpiError, InvalidCall, SecurityGroup
+from coterie.cpi.contract import CpiError, InvalidCall, OutcomeUnknown, SecurityGroup, Unavailable
 from coterie.cpi.kit.security_groups import read_ports
 
 
@@ -33,6 +33,20 @@ def test_what_cannot_get_its_rules_is_deleted_again(cloud: MemoryCloud) -> None:
     with pytest.raises(CpiError, match="refused"):
         cloud.security_groups.ensure([SecurityGroup("a"), SecurityGroup("b", ({"fails": 1},))], cloud.mark())
     assert not cloud.security.named
+
+
+def test_after_a_lost_creation_everything_stays(cloud: MemoryCloud) -> None:
+    cloud.security.create_fails["b"] = OutcomeUnknown("lost")
+    with pytest.raises(OutcomeUnknown, match="lost"):
+        cloud.security_groups.ensure([SecurityGroup("a"), SecurityGroup("b")], cloud.mark())
+    assert list(cloud.security.named) == ["a"]
+
+
+def test_the_first_error_counts_where_the_release_fails_too(cloud: MemoryCloud) -> None:
+    cloud.security.create_fails["b"] = CpiError("quota")
+    cloud.security.delete_fails = Unavailable("away")
+    with pytest.raises(CpiError, match="quota"):
+        cloud.security_groups.ensure([SecurityGroup("a"), SecurityGroup("b")], cloud.mark())
 
 
 def test_an_operators_group_is_used_as_it_is(cloud: MemoryCloud) -> None:

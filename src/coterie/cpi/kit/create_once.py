@@ -14,7 +14,6 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -156,16 +155,33 @@ def create_if_absent(
     find: Callable[[], Sequence[str]], create: Callable[[], str], remove: Callable[[str], None], hold: Hold
 ) -> Created:
     """For a handler. `find`: ids of the things that are it, the oldest first. A writer that was paused past its lease,
-    or one of another ledger, may create a second one: the oldest stays, and the creator of the other removes it."""
+    or one of another ledger, may create a second one: the oldest stays, and the creator of the other removes it. Once
+    something was created, no error may claim that nothing was done."""
     for one in find():
         return Created(one, False)
     hold()
     cid = create()
-    first = next(iter(find()), cid)
+    try:
+        first = next(iter(find()), cid)
+    except CpiError as error:
+        raise OutcomeUnknown(
+            f"{cid} was created, and perhaps a second one by another call",
+            why=str(error),
+            remedy="look for it by its mark",
+        ) from error
     if first != cid:
-        with suppress(Exception):
-            remove(cid)
+        _remove_second(cid, remove)
     return Created(first, first == cid)
+
+
+def _remove_second(cid: str, remove: Callable[[str], None]) -> None:
+    """One that the cloud refuses to remove stays, to be found by its mark."""
+    try:
+        remove(cid)
+    except OutcomeUnknown:
+        raise
+    except CpiError:
+        pass
 
 
 # -- the end of a creation --

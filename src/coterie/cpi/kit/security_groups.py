@@ -7,10 +7,11 @@ A driver fills `SecurityGroupCloud`, how its cloud holds them. Which server grou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from coterie.cpi.contract import CpiError, GroupInUse, InvalidCall, Mark, SecurityGroup
+from coterie.cpi.contract import CpiError, GroupInUse, InvalidCall, Mark, OutcomeUnknown, SecurityGroup
 from coterie.cpi.kit.group_records import GroupRecords
 
 
@@ -67,8 +68,11 @@ class SecurityGroups:
             for request in requests:
                 if found[request.name].id in created or self._is_unfinished(found[request.name], mark):
                     self._cloud.add_missing_rules(found[request.name], request, ids)
+        except OutcomeUnknown:
+            raise  # something may have been created, and nothing that it needs may go
         except CpiError:
-            self.release(created)
+            with suppress(CpiError):  # the first error counts; what is left is found by its mark
+                self.release(created)
             raise
         return tuple(sorted(one.id for one in found.values()))
 
@@ -85,9 +89,7 @@ class SecurityGroups:
     def release(self, cids: Iterable[str]) -> None:
         """Delete those of these that we created and nothing uses."""
         wanted = list(cids)
-        used = (
-            {one for record in self._records.newest().values() for one in record.security_groups} if wanted else set()
-        )
+        used = self._records.security_groups() if wanted else set()
         for cid in wanted:
             found = None if cid in used else self._cloud.read(cid)
             if found and found.mark:

@@ -280,8 +280,9 @@ class ServerGroups:
             )
 
     def _undo(self, mark: Mark, error: CpiError, created: Sequence[ExistingGroup]) -> NoReturn:
-        """After a certain failure nothing of the group may stay. After an uncertain one, or where another call's group
-        is there, everything must; a group of another policy under our name is not ours to judge."""
+        """After a certain failure nothing of the group may stay; after an uncertain one, or where another call's group
+        is there, everything must. A group of another policy under our name is no other call's: calls under one mark
+        request one policy, so each of them fails, and none will record the security groups."""
         if isinstance(error, OutcomeUnknown):
             raise error
         try:

@@ -158,7 +158,7 @@ class Stemcells:
             raise _upload_failed(url, str(error)) from error
         finally:
             http.close()
-        if answer.status >= HTTPStatus.BAD_REQUEST:
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _upload_failed(url, f"it answered HTTP {answer.status}")
 
     def _spread(self, cid: str, zones: Sequence[Row]) -> None:

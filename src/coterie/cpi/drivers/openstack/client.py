@@ -31,6 +31,7 @@ Row = dict[str, Any]
 Page = tuple[list[Row], str | None]
 T = TypeVar("T")
 BAD, UNAUTHORIZED, DENIED, MISSING, CONFLICT, TOO_LARGE, THROTTLED = 400, 401, 403, 404, 409, 413, 429
+_MOVED = 300
 BROKEN, BAD_GATEWAY, UNAVAILABLE, GATEWAY_TIMEOUT = 500, 502, 503, 504
 _TRACES = ("x-openstack-request-id", "x-compute-request-id")  # of every answer of a service itself
 _CLASSES: dict[int, type[CpiError]] = {
@@ -247,6 +248,8 @@ def _http_options(settings: Settings) -> HttpOptions:
 def _read(what: str, answer: Answer, changes: bool) -> Row:
     if answer.status >= BAD:
         raise _failure(what, answer, changes)
+    if answer.status >= _MOVED:
+        raise _redirected(what, answer)
     if not answer.body:
         return {}
     try:
@@ -269,6 +272,15 @@ def _failure(what: str, answer: Answer, changes: bool) -> CpiError:
     if changes and answer.status in (BAD_GATEWAY, GATEWAY_TIMEOUT):
         return call_error(AnswerLost(str(refusal)), what=what, cloud="OpenStack", changes=True)
     return refusal
+
+
+def _redirected(what: str, answer: Answer) -> CpiError:
+    """The service itself was not reached: a login page or a balancer stands before it."""
+    return Unavailable(
+        f"the request to {what} was redirected to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}",
+        why=f"HTTP {answer.status}; a redirection is followed only on the same host",
+        remedy="check the service's URL in the catalogue, and what stands before it",
+    )
 
 
 def _inside(raw: bytes) -> tuple[str, str]:

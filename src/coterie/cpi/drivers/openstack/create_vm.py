@@ -48,6 +48,7 @@ class Resolved:
     nics: Sequence[Nic]
     security_groups: dict[str, list[str]]
     devices: list[Json]
+    disks: Json
     common: Json
 
 
@@ -68,10 +69,7 @@ class VmFactory:
     boots: Boots
 
     def create(self, args: Args) -> VmCreated:
-        creation = _Creation(self, args)
-        server = create_vm(creation)
-        disks = _own_disks(ephemeral=self.volumes.has_ephemeral_disk(args.spec))
-        return VmCreated(server, networks_with_addresses(args.networks, creation.ports.by_label), disks)
+        return create_vm(_Creation(self, args))
 
 
 class _Creation:
@@ -86,7 +84,7 @@ class _Creation:
         self._addresses: list[Row] = []
         self._is_ours = True  # no other call can be booting it
 
-    def find_existing(self) -> str | None:
+    def find_existing(self) -> VmCreated | None:
         """What an earlier call began is found by its ports."""
         return None
 
@@ -98,7 +96,7 @@ class _Creation:
         security_groups = self._security_groups(nics, membership)
         devices = parts.volumes.block_devices(spec, image, flavor)
         common = self._common_body(membership, flavor, image, devices)
-        return Resolved(membership, nics, security_groups, devices, common)
+        return Resolved(membership, nics, security_groups, devices, _own_disks(spec, flavor), common)
 
     def prepare(self, resolved: Resolved, undo: Undo) -> None:
         parts, args = self._parts, self._args
@@ -109,16 +107,18 @@ class _Creation:
             self._is_ours = self.ports.are_new
             self._addresses = [parts.floating_ips.claim(vip, self.ports.first, args.mark) for vip in args.vips]
 
-    def boot(self, resolved: Resolved, undo: Undo) -> str:
+    def boot(self, resolved: Resolved, undo: Undo) -> VmCreated:
+        """The answer holds only what is known before the boot: no question may fail once the server runs."""
+        networks = networks_with_addresses(self._args.networks, self.ports.by_label)
         with self._keep_what_is_in_doubt(undo):
             request = self._request(resolved)
-            return self._boot_with_key(request, resolved.membership)
+            return VmCreated(self._boot_with_key(request, resolved.membership), networks, resolved.disks)
 
-    def finish(self, server: str, undo: Undo) -> str:
+    def finish(self, vm: VmCreated, undo: Undo) -> VmCreated:
         with self._keep_what_is_in_doubt(undo):
             for address in self._addresses:
                 self._parts.floating_ips.attach(address, self.ports.first)
-        return server
+        return vm
 
     def _undo(self) -> None:
         self._parts.machines.delete_unfinished(self._args.mark)
@@ -189,7 +189,7 @@ class _Creation:
         body = {
             **resolved.common,
             "networks": [{"port": port} for port in self.ports.ids],
-            "user_data": userdata(self._agent_settings()),
+            "user_data": userdata(self._agent_settings(resolved.disks)),
             **({"key_name": self._key} if self._key else {}),
             **({"block_device_mapping_v2": devices} if devices else {}),
         }
@@ -199,7 +199,7 @@ class _Creation:
         hints = {**self._args.spec.scheduler_hints, **group}
         return {"server": body, **({"OS-SCH-HNT:scheduler_hints": hints} if hints else {})}
 
-    def _agent_settings(self) -> AgentSettings:
+    def _agent_settings(self, disks: Json) -> AgentSettings:
         args, settings = self._args, self._parts.client.settings
         key = args.spec.public_key
         return AgentSettings(
@@ -210,16 +210,18 @@ class _Creation:
                 for label, port in self.ports.by_label.items()
             },
             requested_networks=args.networks,
-            disks=_own_disks(ephemeral=self._parts.volumes.has_ephemeral_disk(args.spec)),
+            disks=disks,
             env=args.env,
             keys=[key] if key else [],
             cloud=settings.agent,
         )
 
 
-def _own_disks(*, ephemeral: bool) -> Json:
-    """The disks that a VM is born with; without a second one the agent divides the first."""
-    return {"system": _SYSTEM, "ephemeral": _EPHEMERAL if ephemeral else None}
+def _own_disks(spec: VmSpec, flavor: Row) -> Json:
+    """The disks that a VM is born with. The ephemeral one is a volume, or what the flavor brings; without one the
+    agent divides the first disk."""
+    has_second = bool(spec.ephemeral_disk or flavor.get("OS-FLV-EXT-DATA:ephemeral"))
+    return {"system": _SYSTEM, "ephemeral": _EPHEMERAL if has_second else None}
 
 
 def userdata(settings: AgentSettings) -> str:

@@ -42,11 +42,6 @@ class Volumes:
         first = {"uuid": image["id"], "source_type": "image", "boot_index": 0, **self._destination(root)}
         return [first, *([{"source_type": "blank", "boot_index": -1, **self._destination(more)}] if more else ())]
 
-    def has_ephemeral_disk(self, spec: VmSpec) -> bool:
-        """Whether the VM is born with one: a volume, or what its flavor brings."""
-        flavor = self.lookups.flavor(spec.instance_type)
-        return bool(spec.ephemeral_disk or flavor.get("OS-FLV-EXT-DATA:ephemeral"))
-
     def list_attached(self, server: str, *, passing: bool) -> list[str]:
         """Of a server, the volumes that go with it (`passing`), or its persistent disks."""
         path = f"/servers/{server}/os-volume_attachments"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall, Json, Mark, SecurityGroup
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, SecurityGroup
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.rows import Rows, age, description, ids, is_uuid, mark_of_description
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
@@ -55,7 +55,13 @@ class NeutronSecurityGroups:
         body = {"name": name, "description": description(mark)}
         change = self.rows.create_change("security_group", mark, body)
         created = self.writer.submit("security_group", name, change)
-        return self.read(created.cid) or ExistingSecurityGroup(created.cid, mark), created.new
+        try:
+            found = self.read(created.cid)
+        except CpiError:
+            if not created.new:
+                raise
+            found = None  # its row only spares requests for rules that it has
+        return found or ExistingSecurityGroup(created.cid, mark), created.new
 
     def create_once(self, change: Json, hold: Hold) -> Created:
         """Applies a change of `create` as the only writer of its name: a security group is one by its name, not by its

@@ -53,7 +53,7 @@ class NovaServerGroups:
     _seen: dict[str, ExistingGroup] = field(default_factory=dict, init=False)
 
     def find(self, cid: str) -> ExistingGroup | None:
-        seen = self._seen.pop(cid, None)
+        seen = self._seen.get(cid)
         known = cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else (seen.id if seen else "")
         row = self.rows.read("server_group", known)
         found = _existing(row) if row else None
@@ -61,6 +61,8 @@ class NovaServerGroups:
             found = next(iter(self.list_named(cid)), None)
         if found:
             self._seen[cid] = found
+        else:
+            self._seen.pop(cid, None)
         return found
 
     def find_to_join(self, cid: str) -> ExistingGroup | None:
@@ -79,8 +81,8 @@ class NovaServerGroups:
         body = {"name": mark.group_cid, "policy": metadata.policy}
         change = self.rows.create_change("server_group", mark, body)
         created = self.writer.submit("server_group", mark.intent, change)
-        row = self.rows.read("server_group", created.cid) or {**body, "id": created.cid}
-        return _existing(row), created.new
+        row = None if created.new else self.rows.read("server_group", created.cid)  # a new one is as requested
+        return _existing(row or {**body, "id": created.cid}), created.new
 
     def delete(self, group: ExistingGroup) -> None:
         self._seen.pop(group.name, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -62,9 +63,30 @@ def test_what_nova_says_of_hosts() -> None:
     assert not has_no_host("Build of instance aborted: volume is gone")
 
 
-def test_parallel_calls_are_limited_across_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = CallLimit(2)
-    client = Client(read_settings({"auth_url": "http://127.0.0.1:9"}), "d", limit)
+class Session:
+    def get_auth_headers(self) -> dict[str, str]:
+        return {}
+
+
+class Services:
+    def url(self, service: str) -> str:
+        return "http://127.0.0.1:9"
+
+    def headers(self, service: str) -> dict[str, str]:
+        return {}
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Logged in, without a Keystone."""
+    made = Client(read_settings({"auth_url": "http://127.0.0.1:9", "retries": 0}), "d", CallLimit(2))
+    monkeypatch.setattr(made, "_session", Session())
+    monkeypatch.setattr(made, "_services", Services(), raising=False)
+    monkeypatch.setattr(made, "_http", Http(HttpOptions()), raising=False)
+    return made
+
+
+def test_parallel_calls_are_limited_across_threads(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     running, most = [0], [0]
     counting = threading.Lock()
 
@@ -77,22 +99,21 @@ def test_parallel_calls_are_limited_across_threads(monkeypatch: pytest.MonkeyPat
             running[0] -= 1
         return Answer(200, {}, b"{}")
 
-    class Session:
-        def get_auth_headers(self) -> dict[str, str]:
-            return {}
-
-    class Services:
-        def url(self, service: str) -> str:
-            return "http://127.0.0.1:9"
-
-        def headers(self, service: str) -> dict[str, str]:
-            return {}
-
     monkeypatch.setattr(Http, "request", request)
-    monkeypatch.setattr(client, "_session", Session())
-    monkeypatch.setattr(client, "_services", Services(), raising=False)
-    monkeypatch.setattr(client, "_http", Http(HttpOptions()), raising=False)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: client.get("look", "compute", "/servers"), range(24)))
     assert most == [2]
     assert client.calls == 24
+
+
+@pytest.mark.parametrize("act", ["get", "delete", "send"])
+def test_an_answer_from_elsewhere_is_no_success(client: Client, monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+    moved = Answer(302, {"location": "https://login.example.org/sso?token=1"}, b"")
+    monkeypatch.setattr(Http, "request", lambda self, *arguments: moved)
+    calls: dict[str, Callable[[], object]] = {
+        "get": lambda: client.get("look", "compute", "/servers/1"),
+        "delete": lambda: client.delete("delete it", "compute", "/servers/1"),
+        "send": lambda: client.send("POST", "create it", "compute", "/servers", {}),
+    }
+    with pytest.raises(Unavailable, match=r"redirected to login\.example\.org:"):
+        calls[act]()

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import Json, Mark, Runtime, Unavailable, revive
+from coterie.cpi.contract import GroupMetadata, Json, Mark, Runtime, Unavailable, revive
 from coterie.cpi.drivers.openstack.client import Client
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.drivers.openstack.rows import Rows
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.sealing import seal
+from coterie.cpi.kit.security_groups import ExistingSecurityGroup
 
 MARK = Mark("0f8fad5b-d9cb-469f-a165-70867728950e", "01" + "a" * 24)
 CHANGE: Json = {"kind": "disk", "mark": MARK.wire(), "body": {}}
@@ -71,3 +72,34 @@ def test_of_two_volumes_under_one_mark_the_younger_is_removed(monkeypatch: pytes
     created = cpi_rows().create_once(CHANGE, lambda: None)
     assert (created.cid, created.new) == ("a", False)
     assert [(one[0], one[3]) for one in sent] == [("DELETE", "/volumes/b")]
+
+
+class Answers:
+    """A coordinator that answers as another conductor's writer would."""
+
+    def __init__(self, *, new: bool) -> None:
+        self.new = new
+
+    def submit(self, cpi: Any, domain: str, change: Json) -> Json:
+        return {"ok": True, "id": "x", "made": self.new}
+
+    def hold(self, domain: str) -> None: ...
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_what_this_call_created_is_known_though_it_cannot_be_read(monkeypatch: pytest.MonkeyPatch, new: bool) -> None:
+    def away(self: Rows, kind: str, wanted: str) -> Any:
+        raise Unavailable("the service is away", remedy="wait")
+
+    monkeypatch.setattr(Rows, "read", away)
+    groups = OpenstackCpi("north", SECRET, Runtime(MARK.director, Answers(new=new))).vm_factory.groups
+    metadata = GroupMetadata({}, "d", "g", policy="anti-affinity")
+    if new:
+        group, is_new = groups.nova.create(metadata, MARK)
+        assert (group.id, group.name, group.policy, is_new) == ("x", MARK.group_cid, "anti-affinity", True)
+        assert groups.neutron.create("web", MARK) == (ExistingSecurityGroup("x", MARK), True)
+    else:  # it may be anything
+        with pytest.raises(Unavailable):
+            groups.nova.create(metadata, MARK)
+        with pytest.raises(Unavailable):
+            groups.neutron.create("web", MARK)
