@@ -17,6 +17,7 @@ from coterie.cpi.contract import (
     NotSupported,
     OutcomeUnknown,
     SecurityGroup,
+    Throttled,
 )
 from coterie.cpi.kit.group_records import GroupRecord
 from coterie.cpi.kit.server_groups import ExistingGroup, Membership, RecordedGroup
@@ -143,13 +144,55 @@ def test_after_an_uncertain_failure_everything_stays(cloud: MemoryCloud) -> None
     assert cloud.groups.groups and cloud.security.named
 
 
-def test_a_group_that_another_call_created_stays_and_is_told(cloud: MemoryCloud) -> None:
+@pytest.mark.parametrize(
+    ("error", "raised"), [(CpiError("no"), CpiError), (Throttled("later", remedy="wait"), OutcomeUnknown)]
+)
+def test_a_group_that_another_call_created_stays(cloud: MemoryCloud, error: CpiError, raised: type[CpiError]) -> None:
+    """A permanent error stays permanent; after one that a repeat may mend, the group is there, so all is not undone."""
     mark = cloud.mark()
     cloud.groups.groups = [ExistingGroup("a", mark.group_cid, "anti-affinity")]
-    cloud.store.fails = CpiError("no")
+    cloud.store.fails = error
+    with pytest.raises(CpiError, match=str(error.what)) as caught:
+        cloud.server_groups.create(metadata("anti-affinity", WEB), mark)
+    assert type(caught.value) is raised
+    assert cloud.groups.groups and cloud.security.named
+
+
+@pytest.mark.parametrize("policy", ["anti-affinity", None])
+def test_a_repeat_that_fails_leaves_a_finished_group_alone(
+    cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch, policy: str | None
+) -> None:
+    mark = cloud.mark()
+    cid = cloud.server_groups.create(metadata(policy, WEB), mark)
+    monkeypatch.setattr(cloud.security, "find_named", _throttled)
+    with pytest.raises(OutcomeUnknown, match="not as requested"):
+        cloud.server_groups.create(metadata(policy, WEB), mark)
+    assert cloud.records.find(cid) and cloud.security.named
+    assert len(cloud.groups.groups) == (1 if policy else 0)
+
+
+@pytest.mark.parametrize("sign", ["record", "member"])
+def test_a_group_that_another_call_uses_already_is_not_undone(cloud: MemoryCloud, sign: str) -> None:
+    """This call created it; another call under its mark found and finished it, before this one failed."""
+    mark = cloud.mark()
+
+    def add_record(record: GroupRecord) -> None:
+        if sign == "record":
+            cloud.store.records.append(record)
+        else:
+            cloud.groups.tagged[mark.group_cid] = ["vm-1"]
+        raise CpiError("no")
+
+    cloud.store.add_record = add_record  # type: ignore[method-assign] # a failure at just this moment
     with pytest.raises(OutcomeUnknown, match="not as requested"):
         cloud.server_groups.create(metadata("anti-affinity", WEB), mark)
-    assert cloud.groups.groups
+    assert cloud.groups.groups and cloud.security.named
+
+
+def test_an_update_without_security_groups_lists_none(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    cid = cloud.server_groups.create(metadata(), cloud.mark())
+    monkeypatch.setattr(cloud.security, "list_marked", _throttled)
+    cloud.server_groups.update(cid, metadata())
 
 
 def test_a_foreign_group_of_our_name_is_left_alone(cloud: MemoryCloud) -> None:
@@ -179,3 +222,7 @@ def test_the_record_with_the_highest_number_counts(cloud: MemoryCloud) -> None:
     assert len(cloud.store.records) == 2
     cloud.records.delete_older("cg")
     assert [one.number for one in cloud.store.records] == [10]
+
+
+def _throttled(*arguments: object) -> Any:
+    raise Throttled("too many requests", remedy="wait")

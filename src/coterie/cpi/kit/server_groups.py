@@ -184,7 +184,8 @@ class ServerGroups:
             self._records.write(cid, metadata.policy, new)
             self._cloud.exchange_security_groups(cid, group, old, new)
             self._records.delete_older(cid)
-        self._security_groups.release((self._security_groups.created_for(mark) | old) - set(new))
+        if new or records:  # else it never had security groups
+            self._security_groups.release((self._security_groups.created_for(mark) | old) - set(new))
 
     def delete(self, cid: str) -> None:
         if is_adopted(cid):
@@ -281,18 +282,16 @@ class ServerGroups:
 
     def _undo(self, mark: Mark, error: CpiError, created: Sequence[ExistingGroup]) -> NoReturn:
         """After a certain failure nothing of the group may stay; after an uncertain one, or where another call's group
-        is there, everything must. A group of another policy under our name is no other call's: calls under one mark
-        request one policy, so each of them fails, and none will record the security groups."""
+        is there, everything must. A permanent error is raised as it is if this call created no group: a repeat would
+        end in it again. A group of another policy under our name is no other call's: calls under one mark request one
+        policy, so each of them fails, and none will record the security groups."""
         if isinstance(error, OutcomeUnknown):
             raise error
         try:
-            for group in created:
-                self._cloud.delete(group)
-            is_gone = not self._cloud.list_named(mark.group_cid)
-            if is_gone:
-                self._records.delete(mark.group_cid)
-            if is_gone or isinstance(error, NameTaken):
+            if self._delete_created(mark.group_cid, created) or isinstance(error, NameTaken):
                 self._security_groups.release(self._security_groups.created_for(mark))
+                raise error
+            if not created and not error.retryable:
                 raise error
         except CpiError as trouble:
             if trouble is error:
@@ -300,6 +299,20 @@ class ServerGroups:
         raise OutcomeUnknown(
             f"server group {mark.group_cid} is there, but not as requested", why=str(error), remedy=error.remedy
         ) from error
+
+    def _delete_created(self, cid: str, created: Sequence[ExistingGroup]) -> bool:
+        """Delete what a failed call created, unless another call under the same mark uses it; whether nothing of the
+        group is there then. A record is written last, so that of a failed call is never there: one that is there is
+        another call's."""
+        if self._records.find(cid):
+            return False
+        own = {group.id for group in created}
+        groups = self._cloud.list_named(cid)
+        if created and self._cloud.members_left(cid, [group for group in groups if group.id in own], None):
+            return False
+        for group in created:
+            self._cloud.delete(group)
+        return all(group.id in own for group in groups)
 
     def _require_deletable(self, cid: str, groups: Sequence[ExistingGroup], record: GroupRecord | None) -> None:
         if any(not group.is_ours for group in groups):
