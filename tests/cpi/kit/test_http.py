@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coterie.cpi.contract import OutcomeUnknown, Throttled, Unavailable
-from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, NotTaken, ask_patiently, call_error
 
 
 class Peer(ThreadingHTTPServer):
@@ -42,9 +42,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/lost":
             self.connection.shutdown(socket.SHUT_RDWR)
             return
-        self.send_response(302 if self.path == "/moved" else 200)
-        if self.path == "/moved":
-            self.send_header("Location", "/there")
+        moved = {"/moved": (302, "/there"), "/moved-307": (307, "/there"), "/away": (307, "http://127.0.0.1:9/")}
+        status, target = moved.get(self.path, (200, ""))
+        self.send_response(status)
+        if target:
+            self.send_header("Location", target)
         if self.path == "/last":
             self.send_header("Connection", "close")
         self.send_header("Content-Length", "2")
@@ -120,9 +122,21 @@ def test_a_time_out_after_the_request_was_sent_is_perhaps_taken() -> None:
             Http(HttpOptions(request_timeout=0.1)).request("POST", url)
 
 
-def test_a_redirection_is_followed_on_the_same_host(peer: Peer) -> None:
-    Http(HttpOptions()).request("POST", f"{peer.url}/moved", body=b"x")
-    assert [(verb, path) for verb, path, _ in peer.seen] == [("POST", "/moved"), ("POST", "/there")]
+@pytest.mark.parametrize(
+    ("method", "path", "body", "is_followed"),
+    [
+        ("GET", "/moved", None, True),
+        ("POST", "/moved", b"x", False),  # it would be a GET, or a change sent twice
+        ("POST", "/moved-307", b"x", True),
+        ("PUT", "/moved-307", iter([b"x"]), False),  # used up by the first request
+        ("GET", "/away", None, False),  # another port of the same host
+    ],
+)
+def test_a_redirection_is_followed_where_it_is_safe(
+    peer: Peer, method: str, path: str, body: Body, is_followed: bool
+) -> None:
+    Http(HttpOptions()).request(method, f"{peer.url}{path}", {"Authorization": "secret"}, body)
+    assert [(verb, at) for verb, at, _ in peer.seen] == [(method, path), *([(method, "/there")] if is_followed else [])]
 
 
 def test_a_proxy_gets_the_whole_url_and_its_own_password(peer: Peer) -> None:

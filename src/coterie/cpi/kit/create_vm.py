@@ -95,6 +95,8 @@ def create_vm(creation: VmCreation[Resolved, Vm]) -> Vm:
             vm = creation.boot(resolved, undo)
         return creation.finish(vm, undo)
     except CpiError as error:
+        if vm is not None and undo.is_empty:
+            raise _still_there(error) from error
         raise undo.run(error) from error
 
 
@@ -103,6 +105,10 @@ class Undo:
 
     def __init__(self) -> None:
         self._steps: list[Callable[[], object]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._steps
 
     def add(self, step: Callable[[], object]) -> None:
         self._steps.append(step)
@@ -127,6 +133,15 @@ class Undo:
         if isinstance(error, OutcomeUnknown):
             return VMCreationFailed(error.what, why=error.why, remedy=error.remedy, retryable=True)
         return error
+
+
+def _still_there(error: CpiError) -> OutcomeUnknown:
+    """For a VM that this call found and may not take back."""
+    if isinstance(error, OutcomeUnknown):
+        return error
+    return OutcomeUnknown(
+        "the VM is there, but could not be finished", why=str(error), remedy=error.remedy or "look for it by its mark"
+    )
 
 
 def read_networks(networks: Networks, form: Form) -> list[NetworkRequest]:

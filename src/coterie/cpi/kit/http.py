@@ -27,7 +27,8 @@ T = TypeVar("T")
 Body = bytes | Iterable[bytes] | None
 _FRESH_S = 5.0  # an idle connection older than this may have been closed by the other side without notice
 _LONGEST_REST_S = 30.0
-_REDIRECTS = (301, 302, 307, 308)
+_REDIRECTS = (307, 308)
+_REDIRECTS_OF_QUESTIONS = (301, 302)  # may turn another method into GET, so no change is sent again
 _REDIRECT_LIMIT = 5
 _PORTS = {"http": 80, "https": 443}
 
@@ -84,11 +85,12 @@ class Http:
         self._tls: ssl.SSLContext | None = None
 
     def request(self, method: str, url: str, headers: Mapping[str, str] | None = None, body: Body = None) -> Answer:
-        """The answer, whatever its status. A redirection is followed only on the same host."""
+        """The answer, whatever its status. A redirection is followed only to the same scheme, host and port, since the
+        headers may hold credentials; and only where the request can be sent a second time as it was."""
         for _ in range(_REDIRECT_LIMIT):
             answer = self._send(method, urlsplit(url), headers or {}, body)
             target = urljoin(url, answer.headers.get("location", ""))
-            if answer.status not in _REDIRECTS or urlsplit(target).hostname != urlsplit(url).hostname:
+            if not _is_followed(answer.status, method, body) or _origin(target) != _origin(url):
                 return answer
             url = target
         return answer
@@ -218,6 +220,18 @@ def ask_patiently(
                 raise
             time.sleep(min(rest, _LONGEST_REST_S))
     return ask()
+
+
+def _is_followed(status: int, method: str, body: Body) -> bool:
+    """A body that is no bytes is used up by the first request."""
+    if not isinstance(body, bytes | None):
+        return False
+    return status in _REDIRECTS or (status in _REDIRECTS_OF_QUESTIONS and method in ("GET", "HEAD"))
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    where = urlsplit(url)
+    return where.scheme, where.hostname, where.port or _PORTS.get(where.scheme)
 
 
 def _is_open(connection: http.client.HTTPConnection) -> bool:

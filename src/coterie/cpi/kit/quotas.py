@@ -43,7 +43,7 @@ def az_item(needs: Needs, names: Sequence[str], default: str | None, word: str) 
     """Whether all zones that are needed are among these; `word`: what the cloud calls them."""
     unknown = [az for az in (*needs.azs, *([default] if default else ())) if az not in names]
     if unknown:
-        return CheckItem("azs", False, f"no {word} {', '.join(unknown)} is up", f"use one of: {', '.join(names)}")
+        return CheckItem("azs", False, f"there is no {word} {', '.join(unknown)}", f"use one of: {', '.join(names)}")
     return CheckItem("azs", True, f"{word}s {', '.join(names)}", facts={"azs": list(names)})
 
 

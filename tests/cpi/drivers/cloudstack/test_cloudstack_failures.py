@@ -9,7 +9,9 @@ from peers.cloudstack_bed import CloudstackBed
 
 from coterie.cpi.conformance.expect import awaited
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, OutcomeUnknown, VMCreationFailed
+from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, VMCreationFailed
+from coterie.cpi.drivers.cloudstack.create_vm import CloudstackVmCreation
+from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
 from coterie.sandbox import faults
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA somebody"
@@ -98,3 +100,58 @@ def test_an_undoing_that_takes_too_long_leaves_the_outcome_open_and_ends_well(be
     assert bed.client().listVirtualMachines() == {}
     bed.set("coterie.job.ms", "0")
     made(lab, arguments)
+
+
+def test_a_repeat_maps_the_public_address_that_an_interrupted_call_did_not(
+    bed: CloudstackBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networks = {**bed.networks(lab.az, lab.address()), "public": {"type": "vip", "ip": "127.200.0.20"}}
+    arguments = lab.vm_arguments(networks=networks)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(PublicAddresses, "map", _interrupt)
+        lab.cpi.create_vm(**arguments)
+    vm = made(lab, arguments)
+    (address,) = bed.client().listPublicIpAddresses()["publicipaddress"]
+    assert address["virtualmachineid"] == vm
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "raised", "left"),
+    [
+        ("_tag", CpiError("no", remedy="change it"), CpiError, 0),
+        ("_tag", Throttled("later", remedy="wait"), OutcomeUnknown, 1),
+        ("map", CpiError("no", remedy="change it"), OutcomeUnknown, 1),
+    ],
+)
+def test_a_found_vm_that_cannot_be_finished_is_removed_or_in_doubt(
+    bed: CloudstackBed,
+    lab: Lab,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    error: CpiError,
+    raised: type[CpiError],
+    left: int,
+) -> None:
+    """Removed if it never was finished and never can be; a certain error for a VM that stays would lose it."""
+    networks = {**bed.networks(lab.az, lab.address()), "public": {"type": "vip", "ip": "127.200.0.20"}}
+    arguments = lab.vm_arguments(networks=networks)
+    owner = CloudstackVmCreation if step == "_tag" else PublicAddresses
+
+    def fail(*arguments: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            lab.cpi.create_vm(**arguments)
+        patch.setattr(owner, step, fail)
+        with pytest.raises(CpiError, match=error.what) as caught:
+            lab.cpi.create_vm(**arguments)
+    assert type(caught.value) is raised
+    assert len(bed.client().listVirtualMachines().get("virtualmachine", ())) == left
+    if left:
+        made(lab, arguments)
+
+
+def _interrupt(*arguments: object) -> None:
+    raise KeyboardInterrupt

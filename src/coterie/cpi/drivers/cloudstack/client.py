@@ -253,7 +253,7 @@ class Client:
         return call_error(
             error,
             what=command,
-            cloud=f"CloudStack at {urlsplit(self._url).netloc}",
+            cloud=f"CloudStack at {urlsplit(self._url).netloc.rpartition('@')[2]}",
             changes=changes,
             remedy="check properties.endpoint, the network, the proxy and the TLS certificate",
         )

@@ -282,16 +282,20 @@ class CloudstackVmCreation:
     # -- finish --
 
     def finish(self, vm: Row, undo: Undo) -> Row:
-        """Tags and public addresses; a VM with our tags has both."""
+        """Tags and public addresses. Tags come first, since a deletion reads from them which addresses to give back: so
+        a VM with our tags may lack addresses still."""
         mark = self._args.mark
-        if mark_tags(mark).items() <= read_tags(vm).items():
-            return vm
+        is_tagged = mark_tags(mark).items() <= read_tags(vm).items()
         try:
-            self._tag(vm)
+            if not is_tagged:
+                self._tag(vm)
             for request in self._args.vips:
                 self._parts.addresses.map(request, vm, mark)
-        except Refusal as error:
-            raise _explain_failure(error, "finish") from error
+        except CpiError as error:
+            if undo.is_empty and not is_tagged and not error.retryable:
+                # no call under this mark has finished it, and none can
+                undo.add(lambda: self._parts.vms.delete(str(vm["id"])))
+            raise (_explain_failure(error, "finish") if isinstance(error, Refusal) else error) from error
         return vm
 
     def _tag(self, vm: Row) -> None:

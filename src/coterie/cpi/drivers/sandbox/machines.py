@@ -167,7 +167,7 @@ class Machines:
     def _delete_after(self, vm: Vm, cause: CoterieError) -> None:
         try:
             self.delete_vm(vm.id)
-        except SandboxError as error:
+        except CoterieError as error:
             raise OutcomeUnknown(
                 f"VM {vm.id} failed and could not be removed",
                 why=f"{cause}; then {error}",

@@ -73,6 +73,8 @@ class Session:
             try:
                 with self._limit:
                     return method(*arguments)
+            except CpiError:
+                raise  # no slot was free: nothing was sent
             except Exception as error:
                 failed = call_failure(error, changes=changes)
                 if last or not (isinstance(failed, Refusal) and failed.is_a("NotAuthenticated")):
