@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,8 +13,18 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import OutcomeUnknown, Throttled, Unavailable
-from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, Unavailable
+from coterie.cpi.kit.http import (
+    Answer,
+    AnswerLost,
+    Body,
+    Http,
+    HttpOptions,
+    NotTaken,
+    ask_patiently,
+    call_error,
+    tls_context,
+)
 
 
 class Peer(ThreadingHTTPServer):
@@ -156,6 +167,36 @@ def test_the_environments_proxy_is_used_only_if_that_is_wanted(peer: Peer, monke
         with pytest.raises(NotTaken):
             Http(options).request("GET", f"http://{host}.invalid/")
     assert len(peer.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "is_direct"), [("10.0.0.0/8, 127.0.0.0/8", True), ("127.0.0.1", True), ("10.0.0.0/8,x/y", False)]
+)
+def test_networks_of_no_proxy_are_reached_directly(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, no_proxy: str, is_direct: bool
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("all_proxy", peer.url)
+    monkeypatch.setenv("no_proxy", no_proxy)
+    Http(HttpOptions(environment_proxy=True)).request("GET", f"{peer.url}/a")
+    assert peer.seen[0][1] == ("/a" if is_direct else f"{peer.url}/a")
+
+
+@pytest.mark.parametrize("proxy", ["https://proxy.invalid:3129", "socks5://user:s3cret@proxy.invalid"])
+def test_a_proxy_of_another_scheme_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.delenv("no_proxy", raising=False)
+    for options in (HttpOptions(environment_proxy=True), HttpOptions(proxy_url=proxy)):
+        with pytest.raises(CpiError, match=r"has the scheme (https|socks5)$") as caught:
+            Http(options).request("GET", "http://cloud.invalid/")
+        assert "http://user" in caught.value.remedy and "s3cret" not in str(caught.value.facts())
+
+
+def test_a_ca_counts_only_where_certificates_are_checked() -> None:
+    with pytest.raises(CpiError, match="ca_cert cannot be read"):
+        tls_context("/nowhere.pem")
+    assert tls_context("/nowhere.pem", insecure=True).verify_mode == ssl.CERT_NONE
 
 
 @pytest.mark.parametrize(("given", "seconds"), [("7", 7.0), ("", None), ("soon", None), (formatdate(0), 0.0)])

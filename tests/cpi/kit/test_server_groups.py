@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 from kit.group_cloud import DIRECTOR, MemoryCloud
@@ -59,9 +60,10 @@ def test_without_a_policy_there_is_a_record_only(cloud: MemoryCloud) -> None:
     cid = cloud.server_groups.create(metadata(None, WEB), cloud.mark())
     assert not cloud.groups.groups
     cloud.groups.tagged[cid] = ["vm-1"]
-    assert cloud.server_groups.list_recorded_only(DIRECTOR, []) == [RecordedGroup(cid, ("vm-1",))]
-    assert cloud.server_groups.list_recorded_only(DIRECTOR, [cid]) == []
-    assert cloud.server_groups.list_recorded_only("another", []) == []
+    assert cloud.server_groups.list_recorded_only(DIRECTOR, list) == [RecordedGroup(cid, ("vm-1",))]
+    assert cloud.server_groups.list_recorded_only(DIRECTOR, lambda: [cid]) == []
+    unneeded = cast(Callable[[], list[str]], None)
+    assert cloud.server_groups.list_recorded_only("another", unneeded) == []
     with pytest.raises(GroupInUse, match="1 members"):
         cloud.server_groups.delete(cid)
     cloud.groups.tagged.clear()

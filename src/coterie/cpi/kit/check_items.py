@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from coterie.cpi.contract.errors import CpiError, GroupMissing, NameTaken
+from coterie.cpi.contract.errors import CpiError, GroupMissing, InvalidCall, NameTaken, NotSupported
 from coterie.cpi.contract.types import CheckItem, GroupMetadata, GroupView, Needs
+
+_FINDINGS = (GroupMissing, InvalidCall, NameTaken, NotSupported)  # what the rules of server groups raise
 
 
 def tried(what: str, look: Callable[[], CheckItem]) -> CheckItem:
@@ -70,9 +72,9 @@ def group_items(
             continue
         try:
             require(metadata)
-        except CpiError as error:
+        except _FINDINGS as error:  # any other error is an unanswered question
             if error.retryable:
-                raise  # an unanswered question, not a finding
+                raise
             yield CheckItem(f"server group {name}", False, f"{_field(error)}: {error}", error.remedy)
 
 

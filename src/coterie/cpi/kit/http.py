@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import ipaddress
 import select
 import ssl
 import threading
@@ -153,11 +154,14 @@ class Http:
 
     def _proxy(self, where: SplitResult) -> SplitResult | None:
         if self._options.proxy_url:
-            return urlsplit(self._options.proxy_url)
-        if not self._options.environment_proxy or urllib.request.proxy_bypass(where.netloc):
+            return _read_proxy(self._options.proxy_url, "properties.proxy_url")
+        if not self._options.environment_proxy:
             return None
-        found = urllib.request.getproxies().get(where.scheme)
-        return urlsplit(found if "://" in found else f"http://{found}") if found else None
+        known = urllib.request.getproxies()
+        name = where.scheme if known.get(where.scheme) else "all"
+        if not known.get(name) or urllib.request.proxy_bypass(where.netloc) or _is_within(where, known.get("no", "")):
+            return None
+        return _read_proxy(known[name], f"{name.upper()}_PROXY in the environment")
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
@@ -177,7 +181,8 @@ class Http:
 
 
 def tls_context(ca_cert: str | None, *, insecure: bool = False) -> ssl.SSLContext:
-    """Which certificates are believed: those of this CA, or of the machine's; any if `insecure`."""
+    """Which certificates are believed: those of this CA, or of the machine's; any if `insecure`, whatever the CA."""
+    ca_cert = None if insecure else ca_cert
     try:
         if ca_cert and "-----BEGIN" in ca_cert:
             made = ssl.create_default_context(cadata=ca_cert)
@@ -241,6 +246,30 @@ def _is_open(connection: http.client.HTTPConnection) -> bool:
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return not poll.poll(0)
+
+
+def _read_proxy(text: str, source: str) -> SplitResult:
+    proxy = urlsplit(text if "://" in text else f"http://{text}")
+    if proxy.scheme == "http":
+        return proxy
+    raise CpiError(
+        f"the proxy of {source} has the scheme {proxy.scheme}",
+        remedy="give a proxy like http://user:password@host:port; it also serves https:// URLs",
+    )
+
+
+def _is_within(where: SplitResult, no_proxy: str) -> bool:
+    """Whether the host is an address in one of the networks of NO_PROXY, like 10.0.0.0/8; names are known to
+    `proxy_bypass`."""
+    try:
+        address = ipaddress.ip_address(where.hostname or "")
+    except ValueError:
+        return False
+    for entry in no_proxy.split(","):
+        with suppress(ValueError):
+            if address in ipaddress.ip_network(entry.strip(), strict=False):
+                return True
+    return False
 
 
 def _proxy_headers(proxy: SplitResult) -> dict[str, str]:

@@ -29,6 +29,13 @@ def url(value: Any) -> str:
     raise ValueError("give a URL like https://cloud.example.org:5000/v3")
 
 
+def proxy_url(value: Any) -> str:
+    where = url_parts(value)
+    if where.scheme == "http" and where.hostname:
+        return str(value).rstrip("/")
+    raise ValueError("give a URL like http://user:password@proxy.example.org:3128; it also serves https:// URLs")
+
+
 def url_parts(value: Any) -> SplitResult:
     """Empty for what is no URL: the parser's own words repeat it, and it may hold a password."""
     try:

@@ -13,7 +13,7 @@ by a tag. `Membership` is what `create_vm` needs of the group that a new VM join
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
@@ -228,12 +228,12 @@ class ServerGroups:
             security_groups=record.security_groups if record else (),
         )
 
-    def list_recorded_only(self, director_uuid: str, present: Iterable[str]) -> list[RecordedGroup]:
-        """Server groups of this Director that have a record, but are not among those `present` in the cloud, by
-        name."""
-        there = set(present)
-        cids = [cid for cid in self._records.newest() if cid not in there and _belongs_to(cid, director_uuid)]
-        return [RecordedGroup(cid, tuple(self._cloud.list_tagged(cid))) for cid in cids]
+    def list_recorded_only(self, director_uuid: str, list_present: Callable[[], Iterable[str]]) -> list[RecordedGroup]:
+        """Server groups of this Director that have a record, but are not in the cloud. `list_present`: names of those
+        that are, called only where there is a record to compare."""
+        recorded = [cid for cid in self._records.newest() if _belongs_to(cid, director_uuid)]
+        present = set(list_present()) if recorded else set()
+        return [RecordedGroup(cid, tuple(self._cloud.list_tagged(cid))) for cid in recorded if cid not in present]
 
     def _adopted_cid(self, metadata: GroupMetadata) -> str:
         refuse_guards(metadata.security_groups)

@@ -165,7 +165,7 @@ def _server_groups(client: Client, groups: Groups) -> ObjectKind[Row]:
     """Affinity groups, and server groups that have a record only."""
 
     def list_recorded_only(director_uuid: str, listed: Iterable[Row]) -> list[Row]:
-        found = groups.server.list_recorded_only(director_uuid, {str(row["name"]) for row in listed})
+        found = groups.server.list_recorded_only(director_uuid, lambda: [str(row["name"]) for row in listed])
         return [
             {"name": one.cid, "description": director_uuid, "virtualmachineIds": list(one.members)}
             for one in found

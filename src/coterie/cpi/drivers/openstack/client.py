@@ -51,6 +51,7 @@ _REMEDIES = {
     UNAVAILABLE: "wait, then repeat",
 }
 _TEXT_LIMIT = 500
+_HEADERS = {"Accept": "application/json", "User-Agent": "coterie"}
 _NO_HOST = ("no valid host", "exceeded max")
 
 
@@ -62,7 +63,7 @@ class Refusal(CpiError):
             f"OpenStack refused to {what} ({status})",
             why=text,
             remedy=_REMEDIES.get(status, "repeat; if it happens again, look at the service's log"),
-            retryable=status == CONFLICT or status >= BROKEN,
+            retryable=status in (CONFLICT, THROTTLED) or status >= BROKEN,
             details={"retry_after": retry_after} if retry_after else None,
         )
         self.status, self.kind, self.text, self.retry_after = status, kind, text, retry_after
@@ -169,16 +170,16 @@ class Client:
         data: Iterable[bytes] | None = None,
     ) -> Row:
         self._open()
-        url = self._log_in(lambda: self._services.url(service)) + path
         given = {key: value for key, value in (params or {}).items() if value is not None}
-        if given:
-            url = f"{url}?{urlencode(given, doseq=True)}"
+        query = f"?{urlencode(given, doseq=True)}" if given else ""
         kind = {"Content-Type": "application/json"} if body is not None else {}
-        sent = {"Accept": "application/json", **kind, **self._services.headers(service), **(headers or {})}
-        self.calls += 1
         changes = method != "GET"
         try:
-            answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
+            with self._limit:  # one slot for the request and for a login that it needs
+                url = self._log_in(lambda: self._services.url(service)) + path + query
+                sent = {**_HEADERS, **kind, **self._services.headers(service), **(headers or {})}
+                self.calls += 1
+                answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
         except (NotTaken, AnswerLost) as error:
             raise call_error(error, what=what, cloud="OpenStack", changes=changes, remedy=REACH_REMEDY) from error
         return _read(what, answer, changes)
@@ -186,14 +187,12 @@ class Client:
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | Iterable[bytes] | None) -> Answer:
         """With a new token where the service does not take the old one."""
         token = self._log_in(lambda: self._session.get_auth_headers())
-        with self._limit:
-            answer = self._http.request(method, url, {**headers, **token}, body)
+        answer = self._http.request(method, url, {**headers, **token}, body)
         if answer.status != UNAUTHORIZED:
             return answer
         self._session.invalidate()
         token = self._log_in(lambda: self._session.get_auth_headers())
-        with self._limit:
-            return self._http.request(method, url, {**headers, **token}, body)
+        return self._http.request(method, url, {**headers, **token}, body)
 
     def _open(self) -> None:
         with self._opening:

@@ -7,6 +7,7 @@ Only this module imports keystoneauth1, on first use: a program that only opens 
 from __future__ import annotations
 
 import os
+import ssl
 import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -176,18 +177,23 @@ def _domain(of: str, wanted: str | None, name: str | None, settings: Settings) -
 
 
 def _transport(settings: Settings) -> Any:
-    """An explicit proxy comes before the environment's."""
+    """An explicit proxy comes before the environment's, which requests would prefer."""
     transport = _module("requests").Session()
     if settings.proxy_url:
+        transport.trust_env = False
         transport.proxies = {"http": settings.proxy_url, "https": settings.proxy_url}
     return transport
 
 
 def _verify(settings: Settings) -> tuple[bool | str, Any]:
-    """What requests calls `verify`, and the open file behind it, if there is one."""
+    """What requests calls `verify`, and the open file behind it, if there is one. Without a `ca_cert` it is the
+    machine's store, as for all other requests, and not the one that comes with requests."""
     pem = settings.ca_cert
-    if settings.insecure or not pem:
-        return not settings.insecure, None
+    if settings.insecure:
+        return False, None
+    if not pem:
+        store = ssl.get_default_verify_paths()
+        return store.cafile or store.capath or True, None
     tls_context(pem)
     if "-----BEGIN" not in pem:
         return pem, None

@@ -135,10 +135,9 @@ class Objects:
 
     def _list_recorded(self, director_uuid: str) -> list[Row]:
         """Server groups without a group of Nova's, as rows."""
-        if not self.groups.records.newest():
-            return []
-        present = [str(row["name"]) for row in self.rows.list_all("server_group")]
-        found = self.groups.server.list_recorded_only(director_uuid, present)
+        found = self.groups.server.list_recorded_only(
+            director_uuid, lambda: [str(row["name"]) for row in self.rows.list_all("server_group")]
+        )
         return [{"id": one.cid, "name": one.cid, "members": list(one.members)} for one in found]
 
 

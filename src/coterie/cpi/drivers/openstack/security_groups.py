@@ -67,6 +67,9 @@ class NeutronSecurityGroups:
         """Applies a change of `create` as the only writer of its name: a security group is one by its name, not by its
         mark."""
         mark, body = Mark.of_wire(change["mark"]), change["body"]
+        known = self.find_named(str(body["name"]))  # refuses a name that two got meanwhile
+        if known:
+            return Created(known.id, False)
         return create_if_absent(
             lambda: ids(self._list_named(str(body["name"]))),
             lambda: str(self.rows.create("security_group", mark, body)["id"]),

@@ -44,9 +44,11 @@ from coterie.cpi.kit.http import Answer, Http, HttpOptions
 def test_refusals_become_errors_of_the_contract(
     status: int, body: dict[str, Any], kind: type[CpiError], retryable: bool
 ) -> None:
-    error = translate(read_refusal("do it", Answer(status, {"retry-after": "7"}, json.dumps(body).encode())))
+    refusal = read_refusal("do it", Answer(status, {"retry-after": "7"}, json.dumps(body).encode()))
+    error = translate(refusal)
     assert type(error) is kind
     assert error.retryable is retryable
+    assert refusal.retryable is retryable or kind is QuotaExceeded
     assert error.remedy
     assert error.details == ({} if kind is QuotaExceeded else {"retry_after": 7.0})
 
@@ -117,3 +119,16 @@ def test_an_answer_from_elsewhere_is_no_success(client: Client, monkeypatch: pyt
     }
     with pytest.raises(Unavailable, match=r"redirected to login\.example\.org:"):
         calls[act]()
+
+
+def test_a_request_takes_one_slot_and_names_this_program(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, sent = CallLimit(1), []
+
+    def request(self: Http, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Answer:
+        sent.append((url, headers["User-Agent"]))
+        return Answer(200, {}, b"{}")
+
+    monkeypatch.setattr(Http, "request", request)
+    monkeypatch.setattr(client, "_limit", limit)
+    client.get("look", "compute", "/servers", marker=None, name="a b")
+    assert (limit.calls, sent) == (1, [("http://127.0.0.1:9/servers?name=a+b", "coterie")])

@@ -37,6 +37,7 @@ def file_with(folder: Path, **entry: Any) -> str:
         ({"auth_url": URL, "request_timeout": "s3cret"}, "request_timeout"),
         ({"auth_url": URL, "endpoints": {"compute": "s3cret"}}, "endpoints"),
         ({"auth_url": URL, "proxy_url": "s3cret"}, "proxy_url"),
+        ({"auth_url": URL, "proxy_url": "https://u:s3cret@proxy:3128"}, "proxy_url"),
     ],
 )
 def test_a_mistake_is_named_and_its_value_is_not_repeated(properties: dict[str, Any], field: str) -> None:
@@ -103,3 +104,18 @@ def test_a_ca_that_is_none_is_refused() -> None:
     properties = {**AUTH, "ca_cert": "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"}
     with pytest.raises(CpiError, match="ca_cert"):
         open_session(read_settings(properties))
+
+
+def test_an_explicit_proxy_wins_over_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://environment:1")
+    for given, wanted in (({"proxy_url": "http://ours:2"}, "http://ours:2"), ({}, "http://environment:1")):
+        transport = open_session(read_settings({**AUTH, **given})).session
+        merged = transport.merge_environment_settings(URL, {}, False, True, None)
+        assert merged["proxies"]["https"] == wanted
+
+
+def test_a_login_believes_the_machines_certificates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "store.pem").touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "store.pem"))
+    assert open_session(read_settings(AUTH)).verify == str(tmp_path / "store.pem")
+    assert open_session(read_settings({**AUTH, "insecure": True, "ca_cert": "/nowhere.pem"})).verify is False

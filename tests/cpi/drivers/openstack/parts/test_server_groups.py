@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coterie.cpi.contract import GroupMetadata, GroupView, InvalidCall, Mark, Needs, Runtime
+from coterie.cpi.drivers.openstack.client import Refusal
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 from coterie.cpi.drivers.openstack.rows import Rows
 from coterie.cpi.drivers.openstack.server_groups import read_record, record_tag
@@ -79,6 +80,32 @@ def test_a_question_that_was_not_answered_is_no_finding(cpi: OpenstackCpi, monke
     monkeypatch.setattr(Rows, "list_all", silent)
     with pytest.raises(InvalidCall, match="no answer"):
         findings(cpi, "data")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 429, 503])
+def test_a_refusal_of_the_cloud_is_no_finding(cpi: OpenstackCpi, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    def refuse(self: Rows, kind: str) -> None:
+        raise Refusal("list", status, "", "no")
+
+    monkeypatch.setattr(Rows, "list_all", refuse)
+    with pytest.raises(Refusal):
+        findings(cpi, "data")
+
+
+def test_a_group_is_remembered_until_it_is_gone(cpi: OpenstackCpi, monkeypatch: pytest.MonkeyPatch) -> None:
+    nova, answers = cpi.vm_factory.groups.nova, [{**ROWS[0], "name": MARK.group_cid}]
+    monkeypatch.setattr(Rows, "list_all", lambda self, kind: answers)
+    seen = nova.find(MARK.group_cid)
+
+    def away(self: Rows, kind: str, wanted: str) -> None:
+        raise Refusal("look", 503, "", "no")
+
+    with monkeypatch.context() as patch, pytest.raises(Refusal):
+        patch.setattr(Rows, "read", away)
+        nova.find(MARK.group_cid)
+    assert nova.find_to_join(MARK.group_cid) is seen
+    answers.clear()
+    assert nova.find(MARK.group_cid) is nova.find_to_join(MARK.group_cid) is None
 
 
 def test_a_record_is_read_back_and_other_tags_are_none() -> None:
