@@ -277,7 +277,7 @@ def _redirected(what: str, answer: Answer) -> CpiError:
     """The service itself was not reached: a login page or a balancer stands before it."""
     return Unavailable(
         f"the request to {what} was redirected to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}",
-        why=f"HTTP {answer.status}; a redirection is followed only on the same host",
+        why=f"HTTP {answer.status}, which cannot be followed with credentials or a change",
         remedy="check the service's URL in the catalogue, and what stands before it",
     )
 
