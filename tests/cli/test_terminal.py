@@ -78,7 +78,7 @@ def test_no_means_no(machine: Machine) -> None:
     terminal.read_until(r"Go on\?")
     terminal.type("n\n")
     assert terminal.finish() == 4
-    assert "you said no" in terminal.shown
+    assert "it was not confirmed" in terminal.shown
     assert machine.run("deployments", "-o", "json").json["items"] == []
 
 
