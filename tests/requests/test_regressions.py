@@ -18,7 +18,7 @@ from coterie.ledger.work import steps, tasks
 from coterie.ledger.work.steps import Outcome
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 from coterie.requests import start
-from coterie.requests.draft import Draft
+from coterie.requests.draft import accept_draft, draft_plan
 from coterie.requests.resurrection import resurrect
 from coterie.sandbox import faults, reshape
 from tests.ledger import alone
@@ -99,11 +99,11 @@ def test_two_commits_that_close_two_stages_open_the_third(postgres_url: str) -> 
 
 def test_a_config_that_was_set_meanwhile_is_not_reverted(local: Site) -> None:
     local.deploy(manifest(group("a", 1)))
-    draft = Draft(local.ledger, start.PlanRequest(manifest=manifest(group("a", 2))))
+    draft = draft_plan(local.ledger, start.PlanRequest(manifest=manifest(group("a", 2))))
     newer = local.config.replace("ram_mb: 512", "ram_mb: 768")
     start.set_cloud_config(local.ledger, newer, "c.yml")
     with pytest.raises(StalePlan):
-        draft.accept("deploy", None)
+        accept_draft(local.ledger, draft, "deploy", None)
 
 
 def test_a_deploy_may_not_drop_a_cloud_in_use(local: Site) -> None:
@@ -117,10 +117,10 @@ def test_a_deploy_may_not_drop_a_cloud_in_use(local: Site) -> None:
 def test_two_deployments_at_once_bring_one_image(here: Site) -> None:
     start.set_cloud_config(here.ledger, here.config, "c.yml")
     wishes = [manifest(group("a", 1)).replace("name: dep", f"name: dep{i}") for i in range(2)]
-    drafts = [Draft(here.ledger, start.PlanRequest(manifest=wish)) for wish in wishes]
-    first = drafts[0].accept("deploy", None)
+    drafts = [draft_plan(here.ledger, start.PlanRequest(manifest=wish)) for wish in wishes]
+    first = accept_draft(here.ledger, drafts[0], "deploy", None)
     with pytest.raises(Conflict):  # the second wants the address that the first got meanwhile
-        drafts[1].accept("deploy", None)
+        accept_draft(here.ledger, drafts[1], "deploy", None)
     second = start.deploy(here.ledger, start.PlanRequest(manifest=wishes[1]), None, None)
     here.wait(first)
     here.wait(second)
@@ -129,9 +129,9 @@ def test_two_deployments_at_once_bring_one_image(here: Site) -> None:
 
 def test_an_image_that_came_into_use_stays(local: Site) -> None:
     local.deploy(manifest(group("a", 1)))
-    removal = Draft(local.ledger, start.PlanRequest(deployment="dep", delete=True))
+    removal = draft_plan(local.ledger, start.PlanRequest(deployment="dep", delete=True))
     local.deploy(manifest(group("b", 1)).replace("name: dep", "name: other"))
-    local.wait(removal.accept("delete", None))
+    local.wait(accept_draft(local.ledger, removal, "delete", None))
     assert len(local.held("image")) == 1
     assert local.nodes("other")["b/0"].state == "up"
 
