@@ -99,7 +99,7 @@ class Mark(Resource):
 
 
 class Undone(BaseModel):
-    body: list[dict[str, Any]]
+    saved: list[dict[str, Any]]
 
 
 @router.get("", response_model=Listing[Cleanup])
