@@ -16,6 +16,7 @@ import pytest
 from peers.cloudstack_bed import CloudstackBed
 from ruamel.yaml import YAML
 
+from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
 
 ROOT = Path(__file__).parents[2]
@@ -177,7 +178,8 @@ def test_the_properties_of_cloudstack_reach_the_configuration(installed: Install
     rendered = installed.render({"cloudstack": given, "groups": {"policy": "anti-affinity"}, "cloud": "west"})
     config = json.loads((rendered / "config/cpi.json").read_text())
     assert config["properties"] == given
-    open_cloud("cloudstack", "west", given, None)  # type: ignore[arg-type] # it reads its properties, and asks nobody
+    runtime = Runtime("director", None)  # type: ignore[arg-type] # construction asks no coordinator
+    open_cloud("cloudstack", "west", given, runtime)
     assert config["driver"] == "cloudstack"
     assert config["cloud"] == "west"
     assert config["groups"] == {"enabled": True, "compilation": False, "policy": "anti-affinity"}

@@ -191,7 +191,7 @@ def _track_candidate(
             cloud, kind, thing.cid, intent=intent, created_at=thing.created_at, cleanup=cleanup
         )
         work.write(new)
-        work.say("cleanup.candidates", f"{kind} {thing.cid}: {finding.reason}", cid=thing.cid)
+        work.say("cleanup.marked", f"{kind} {thing.cid}: {finding.reason}", cid=thing.cid)
         return now
     if candidate.created_at is not None and candidate.created_at != thing.created_at:
         work.write(deletion_candidates.restart(cloud, kind, thing.cid, created_at=thing.created_at, cleanup=cleanup))

@@ -88,7 +88,7 @@ def await_state(machine: Machine, state: str) -> None:
 
 def listed(machine: Machine, what: str) -> list[dict[str, Any]]:
     """Over the socket of the running Director: a command would be a process for each look."""
-    found: list[dict[str, Any]] = Api(UnixRoute(machine.home.socket, "test")).list(f"/v1/{what}")["items"]
+    found: list[dict[str, Any]] = Api(UnixRoute(machine.state_folder.socket, "test")).list(f"/v1/{what}")["items"]
     return found
 
 
@@ -111,10 +111,10 @@ def test_turning_groups_on_goes_on_where_a_killed_director_left_it(
     while not any(one["state"] == "changing" for one in listed(machine, "nodes")):
         time.sleep(0.05)
     time.sleep(1)
-    dead = read_holder(machine.home.lock)
+    dead = read_holder(machine.state_folder.lock)
     assert dead is not None
     os.kill(dead.pid, signal.SIGKILL)
-    ledger = Ledger.open(f"sqlite:///{machine.home.ledger}")
+    ledger = Ledger.open(f"sqlite:///{machine.state_folder.ledger}")
     end_leases(ledger)
     ledger.close()
     deploying.communicate()

@@ -43,7 +43,7 @@ class CliSite:
 
     @property
     def api(self) -> Api:
-        return Api(UnixRoute(self.machine.home.socket, "test"))
+        return Api(UnixRoute(self.machine.state_folder.socket, "test"))
 
     def manifest(self, placement: str | None, count: int = 1, name: str = "web") -> str:
         text = MANIFEST.replace("NAME", name).replace("COUNT", str(count))
