@@ -15,6 +15,7 @@ from coterie.cpi.contract import Mark
 from coterie.errors import Conflict
 from coterie.ids import Ids, director_prefix
 from coterie.requests import start
+from coterie.requests.audit import placement_audit
 from coterie.requests.enroll import Enrollment, enroll
 from coterie.requests.operations import abandon, destroy
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
@@ -99,3 +100,13 @@ def test_a_machine_of_another_director_is_not_enrolled_and_not_destroyed(bed: Cl
     bed.operator.delete("vm", theirs)
     bed.open(other).delete_vm(made)
     lab.close()
+
+
+def test_the_audit_says_why_nothing_is_known_where_hosts_are_hidden(bed: CloudstackBed, here: Site) -> None:
+    bed.account = "user"
+    here.config = _config(bed)
+    here.deploy(manifest(group("a", 2, SPREAD, azs="z1")))
+    (found,) = placement_audit(here.ledger, "dep")["groups"]
+    assert (found["holds"], found["state"]) == (None, "live")
+    assert "lab does not show the hosts" in found["why"]
+    assert "driver cloudstack" in found["remedy"]

@@ -153,10 +153,7 @@ def _check(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
         counts=question.get("counts", {}),
         groups=tuple({**group, "azs": zones(group.get("azs", ()))} for group in question.get("groups", ())),
     )
-    return {
-        "capabilities": capabilities.wire(),
-        "items": [item.wire() for item in cpi.check(needs)],
-    }
+    return {**capabilities.publish(), "items": [item.wire() for item in cpi.check(needs)]}
 
 
 def _groups(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coterie.cpi.contract import Capabilities
 from coterie.group.audit import Host, Member, Room, audit, remedy
 from coterie.ledger.rows import clouds, deployments, groups, identity, nodes
 from coterie.ledger.rows.clouds import CloudRow
@@ -39,7 +40,7 @@ class _World:
         self.hosts: dict[str, dict[str, Host]] = {}  # cloud → name → host
         self.vms: dict[str, Mapping[str, Any]] = {}
         self.views: dict[str, Mapping[str, Any]] = {}
-        self.movers: dict[str, bool] = {}  # cloud → whether living VMs can change their group
+        self.capabilities: dict[str, Capabilities] = {}
 
     def down(self, node: NodeRow) -> str | None:
         """What is wrong with its VM, as far as is known."""
@@ -64,7 +65,7 @@ def _ask_clouds(ledger: Ledger, used: Sequence[CloudRow], rows: Sequence[GroupRo
     answers, count = ask(ledger, questions), len(used)
     parts = (answers[:count], answers[count : 2 * count], answers[2 * count :])
     for cloud, check, seen, groups_seen in zip(used, *parts, strict=True):
-        world.movers[cloud.name] = bool(check["capabilities"]["moves_members"])
+        world.capabilities[cloud.name] = Capabilities.of_published(check)
         world.hosts[cloud.name] = {
             host["name"]: Host(host["name"], host["az"], host.get("rack"), _room(host, "free_cpu", "free_ram_mb"))
             for item in check["items"]
@@ -112,7 +113,9 @@ def _group(group: GroupRow, found: Sequence[NodeRow], world: _World) -> dict[str
         "state": state,
         "notes": list(view.get("notes", ())),
         **judged,
-        **_broken(group, view, world.movers.get(group.cloud, False)),
+        "remedy": "",
+        **_unverifiable(group, judged, world.capabilities.get(group.cloud)),
+        **_broken(group, view, world.capabilities.get(group.cloud)),
     }
 
 
@@ -121,8 +124,19 @@ def _member(node: NodeRow, world: _World) -> Member:
     return Member(node.name, host.name if host else None, _room(size, "cpu", "ram_mb", "ram"), world.down(node))
 
 
-def _broken(group: GroupRow, view: Mapping[str, Any], moves_members: bool) -> dict[str, Any]:
+def _unverifiable(group: GroupRow, judged: Mapping[str, Any], can: Capabilities | None) -> dict[str, Any]:
+    """Why nothing is known, where the cloud hides its hosts from our credentials."""
+    if can is None or can.host_visibility or judged["holds"] is not None:
+        return {}
+    return {
+        "why": f"cloud {group.cloud} does not show the hosts of VMs, so the placement cannot be verified",
+        "remedy": f"see on the page of the driver {can.driver} which credentials and properties show hosts",
+    }
+
+
+def _broken(group: GroupRow, view: Mapping[str, Any], can: Capabilities | None) -> dict[str, Any]:
     """A group that is gone or has another policy keeps no promise, wherever the nodes are now."""
+    moves_members = can is not None and can.moves_members
     state, other = view.get("state"), bool(view) and view["policy"] != group.policy
     word = "drifted" if other and state != "missing" else str(state)
     advice = remedy(word, moves_members=moves_members, adopted=group.adopted, other_policy=other)
@@ -132,4 +146,4 @@ def _broken(group: GroupRow, view: Mapping[str, Any], moves_members: bool) -> di
     if other:
         why = f"the cloud's policy is {view['policy'] or 'none'}, promised was {group.policy or 'none'}"
         return {"holds": False, "why": why, "mend": [], "remedy": advice}
-    return {"remedy": advice}
+    return {"remedy": advice} if advice else {}

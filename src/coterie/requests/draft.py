@@ -93,7 +93,7 @@ def _ask_clouds(ledger: Ledger, wish: Wish, wanted: Sequence[InstanceGroupSpec])
             row.name,
             row.driver,
             row.conductor_group,
-            Capabilities.of_wire(check["capabilities"]),
+            Capabilities.of_published(check),
             tuple(check["items"]),
             *groups_seen(check["capabilities"], seen),
         )

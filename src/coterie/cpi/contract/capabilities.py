@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 # atomic: set by the creating call · later: a tag after it · name: inside the name · none: cannot be marked
 Marking = Literal["atomic", "later", "name", "none"]
+
+# A Director of release 0.1.0 fails on keys that it does not know, so conductors publish newer ones beside the others.
+_AFTER_0_1_0 = ("zone_property",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,6 @@ class Capabilities:
     policies: frozenset[str] = frozenset()
     kinds: Mapping[str, Marking] = field(default_factory=dict)  # the kinds it creates
     filtered: frozenset[str] = frozenset()  # kinds whose survey the cloud itself filters by owner
-    empty_groups: bool = True  # False: create_server_group only reserves, the first join materialises
     max_groups: int | None = None
     max_group_members: int | None = None
     moves_members: bool = False  # a living VM can join and leave a group, so nobody is made anew for that
@@ -32,9 +34,7 @@ class Capabilities:
     grants: bool = False  # it can give a user of the cloud the rights that it needs
     boots_per_soft_group: int | None = None  # parallel boots that a soft policy survives; None: any number
     resize_disk: bool = False
-    snapshots: bool = False
-    managed_networks: bool = False
-    host_visibility: bool = False
+    host_visibility: bool = False  # it shows which host a VM is on, so that placement can be verified
     zone_property: str | None = None  # the cloud property of an az that names the cloud's zone; None: the az's own name
     settle_s: float = 30.0  # how long after a lost answer an object may still turn up
     max_parallel_calls: int = 32
@@ -57,11 +57,21 @@ class Capabilities:
         value["group_changes"] = sorted(self.group_changes)
         return value
 
+    def publish(self) -> dict[str, Any]:
+        """As a conductor answers a Director, which may be of an older release."""
+        known = self.wire()
+        return {"capabilities_added": {name: known.pop(name) for name in _AFTER_0_1_0}, "capabilities": known}
+
+    @staticmethod
+    def of_published(answer: Mapping[str, Any]) -> Capabilities:
+        return Capabilities.of_wire({**answer["capabilities"], **answer.get("capabilities_added", {})})
+
     @staticmethod
     def of_wire(value: Mapping[str, Any]) -> Capabilities:
-        fields = dict(value)
-        fields["policies"] = frozenset(value["policies"])
-        fields["filtered"] = frozenset(value["filtered"])
-        fields["group_changes"] = frozenset(value.get("group_changes", ()))  # an older conductor says nothing of it
-        fields["unsupported"] = {m: Reason(**r) for m, r in value["unsupported"].items()}
-        return Capabilities(**fields)
+        """Of any release: what this one does not know is ignored, what is missing has its default."""
+        known = {one.name: value[one.name] for one in fields(Capabilities) if one.name in value}
+        for name in ("policies", "filtered", "group_changes"):
+            known[name] = frozenset(value.get(name, ()))
+        reasons = value.get("unsupported", {})
+        known["unsupported"] = {method: Reason(one["why"], one["citation"]) for method, one in reasons.items()}
+        return Capabilities(**known)

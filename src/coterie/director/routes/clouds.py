@@ -9,6 +9,7 @@ from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from coterie.cpi.contract import Capabilities
 from coterie.director.context import AppContext, Context
 from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.redact import redact
@@ -154,4 +155,4 @@ def _show(context: AppContext, name: str) -> Json:
     with context.ledger.read() as tx:
         cloud = clouds.one(tx, name)
     said = cloud["facts"].get("check", {}).get("data") or {}
-    return {**cloud, "capabilities": said.get("capabilities")}
+    return {**cloud, "capabilities": Capabilities.of_published(said).wire() if said else None}

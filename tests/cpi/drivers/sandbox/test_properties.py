@@ -78,7 +78,6 @@ def test_capabilities_follow_the_properties(tmp_path: Path) -> None:
     }
     found = SandboxCpi("lab", properties, Runtime(DIRECTOR, OneAtATime())).capabilities()
     assert found.policies == {"affinity"}
-    assert found.empty_groups is False
     assert found.settle_s == 7
     assert found.boots_per_soft_group == 1
     assert found.max_group_members == 6

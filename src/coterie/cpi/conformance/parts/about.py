@@ -24,8 +24,6 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.wire import METHODS
 
-# A flag of the capabilities → the methods that must be declared unsupported where it is off.
-FLAGS = {"resize_disk": ("resize_disk",), "snapshots": ("snapshot_disk",), "managed_networks": ("create_network",)}
 GROUPS = ("create_server_group", "update_server_group", "delete_server_group", "inspect_server_group")
 
 
@@ -52,6 +50,7 @@ def test_capabilities_use_the_words_of_the_contract_and_travel(lab: Lab) -> None
     assert declared.filtered <= set(KINDS)
     assert set(declared.unsupported) <= set(METHODS)
     assert Capabilities.of_wire(declared.wire()) == declared
+    assert Capabilities.of_published(declared.publish()) == declared
 
 
 @proves("capabilities")
@@ -64,9 +63,9 @@ def test_every_refusal_has_a_reason_and_a_citation(lab: Lab) -> None:
 @proves("capabilities")
 def test_flags_and_refusals_agree(lab: Lab) -> None:
     declared = lab.capabilities
-    for flag, methods in FLAGS.items():
-        for method in methods:
-            assert getattr(declared, flag) == (method not in declared.unsupported), f"{flag} and {method} disagree"
+    assert declared.resize_disk == ("resize_disk" not in declared.unsupported), "the flag and the method disagree"
+    for method, kind in (("snapshot_disk", "snapshot"), ("create_network", "network")):
+        assert (kind in declared.kinds) == (method not in declared.unsupported), f"kind {kind} and {method} disagree"
     for method in GROUPS:
         assert bool(declared.policies) == (method not in declared.unsupported), f"policies and {method} disagree"
     marked = {kind for kind, marking in declared.kinds.items() if marking != "none"}

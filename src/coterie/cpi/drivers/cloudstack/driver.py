@@ -78,8 +78,6 @@ class CloudstackCpi(Cpi):
                 filtered=self.objects.filtered,
                 boots_per_soft_group=1,  # apache/cloudstack#9110: deploys at once do not see each other
                 resize_disk=True,
-                snapshots=True,
-                managed_networks=True,
                 host_visibility=settings.host_visibility,
                 zone_property="zone",
                 settle_s=settings.settle_s,

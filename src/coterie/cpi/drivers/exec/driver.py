@@ -52,8 +52,6 @@ class ExecCpi(Cpi):
             driver="exec",
             kinds=dict.fromkeys(self._kinds(), "none"),
             resize_disk="resize_disk" not in self._unsupported,
-            snapshots="snapshot_disk" not in self._unsupported,
-            managed_networks="create_network" not in self._unsupported,
             max_parallel_calls=self._settings.max_parallel_calls,
             unsupported=self._unsupported,
         )

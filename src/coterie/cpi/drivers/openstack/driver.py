@@ -239,11 +239,8 @@ def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
         policies=settings.policies,
         kinds=objects.markings,
         filtered=objects.filtered,
-        empty_groups=True,
         boots_per_soft_group=None,  # any number at once: `Boots` hands them to the scheduler one after the other
         resize_disk=True,
-        snapshots=True,
-        managed_networks=True,
         host_visibility=True,
         zone_property="availability_zone",
         settle_s=settings.settle_s,
