@@ -64,7 +64,7 @@ class InvalidDocument(CoterieError):
 
 
 class Refused(CoterieError):
-    """The wish is well-formed, but a policy, the user or a capability says no."""
+    """The request is well-formed, but a policy, the user's permissions or a capability forbids it."""
 
     code, status, exit_code = "refused", 409, 4
 

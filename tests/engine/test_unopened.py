@@ -24,8 +24,8 @@ def mend(site: Site) -> None:
         tx.execute(clouds.update().values(properties={"settle_s": 0.1}))
 
 
-def broken(site: Site, **wish: object) -> int:
-    request = PlanRequest(**wish)  # type: ignore[arg-type] # as the tests write it
+def broken(site: Site, **fields: object) -> int:
+    request = PlanRequest(**fields)  # type: ignore[arg-type] # as the tests write it
     task = start.deploy(site.ledger, request, None, "test", permit=spoil)
     site.wait(task, "failed")
     assert "no_such_property" in site.story(task)

@@ -8,7 +8,7 @@ from coterie.cpi.contract import POLICIES, GroupMetadata
 from coterie.errors import CoterieError
 from coterie.group.audit import Host, Member, Room, audit, remedy, vacatable
 from coterie.group.change import LIFE, fate, require_move
-from coterie.group.policy import PROMISES, Hosts, judge, misplaced
+from coterie.group.policy import PROMISES, Hosts, judge, nodes_to_recreate
 
 
 def test_every_policy_of_the_contract_has_a_promise() -> None:
@@ -54,7 +54,7 @@ def test_verdicts(policy: str | None, hosts: list[str], available: int | None, h
 )
 def test_verdicts_by_what_is_known_of_hosts(policy: str, known: Hosts, holds: bool, moved: list[str]) -> None:
     assert judge(policy, ["a", "b"], known).holds is holds
-    assert misplaced(policy, {"a": ["x/0"], "b": ["x/1"]}, known) == moved
+    assert nodes_to_recreate(policy, {"a": ["x/0"], "b": ["x/1"]}, known) == moved
 
 
 SMALL, BIG, FULL = Room(1, 512), Room(4, 4096), Room(0, 0)
@@ -98,7 +98,7 @@ def test_hosts_whose_nodes_fit_on_the_others(
 )
 def test_what_a_recreate_should_move(policy: str | None, counts: list[int], available: int | None, moved: int) -> None:
     hosts = {f"h{number}": [f"{number}/{one}" for one in range(count)] for number, count in enumerate(counts)}
-    assert len(misplaced(policy, hosts, Hosts(available))) == moved
+    assert len(nodes_to_recreate(policy, hosts, Hosts(available))) == moved
 
 
 HOSTS = [Host("h1", "z1", "r1"), Host("h2", "z1", "r1"), Host("h3", "z1", "r2"), Host("x", "z9", "r9")]

@@ -36,20 +36,20 @@ def hosts(config: CloudConfig) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(("deployment", "config"), PAIRS)
 def test_strict_groups_fit_the_hosts(deployment: str, config: str) -> None:
-    wishes, offered = load(deployment, config)
+    group_specs, offered = load(deployment, config)
     needed: dict[tuple[str, tuple[str, str]], int] = {}
-    for wish in wishes:
-        for az, count in zip(wish.azs, even_shares(wish.instances, len(wish.azs)), strict=True):
-            if wish.server_group and wish.server_group.policy == "anti-affinity":
-                key = (wish.server_group.name, (az.cloud, az.vm_properties["zone"]))
+    for spec in group_specs:
+        for az, count in zip(spec.azs, even_shares(spec.instances, len(spec.azs)), strict=True):
+            if spec.server_group and spec.server_group.policy == "anti-affinity":
+                key = (spec.server_group.name, (az.cloud, az.vm_properties["zone"]))
                 needed[key] = needed.get(key, 0) + count
     assert needed
     assert all(count <= hosts(offered)[zone] for (_, zone), count in needed.items())
 
 
 def test_kafka_is_what_the_demo_needs() -> None:
-    groups = {wish.name: wish for wish in load("kafka.yml", "cloud.yml")[0]}
-    assert {name: wish.instances for name, wish in groups.items()} == {"controller": 3, "broker": 4, "connect": 2}
+    groups = {spec.name: spec for spec in load("kafka.yml", "cloud.yml")[0]}
+    assert {name: spec.instances for name, spec in groups.items()} == {"controller": 3, "broker": 4, "connect": 2}
     data = groups["broker"].server_group
     assert data and data.shared and data == groups["connect"].server_group
     assert groups["controller"].server_group and groups["controller"].server_group.policy == "anti-affinity"
@@ -61,7 +61,7 @@ def test_kafka_is_what_the_demo_needs() -> None:
 def test_the_second_kafka_changes_three_things() -> None:
     before, after = ({w.name: w for w in load(name, "cloud.yml")[0]} for name in ("kafka.yml", "kafka-v2.yml"))
     assert after["broker"].instances == 6
-    assert {wish.stemcell.version for wish in after.values()} == {"1.2"}
+    assert {spec.stemcell.version for spec in after.values()} == {"1.2"}
     assert [w["broker"].server_group and w["broker"].server_group.policy for w in (before, after)] == [
         "soft-anti-affinity",
         "anti-affinity",
@@ -70,6 +70,6 @@ def test_the_second_kafka_changes_three_things() -> None:
 
 
 def test_two_clouds_are_really_two() -> None:
-    wishes, config = load("two-clouds.yml", "two-clouds-config.yml")
-    assert {az.cloud for az in wishes[0].azs} == {"east", "west"}
+    group_specs, config = load("two-clouds.yml", "two-clouds-config.yml")
+    assert {az.cloud for az in group_specs[0].azs} == {"east", "west"}
     assert [cloud.properties.get("groups") for cloud in config.clouds] == [None, "single-writer"]

@@ -53,9 +53,9 @@ def test_valid_documents_load_as_they_were_written(documents: tuple[Document, Do
     wanted, offered = load_both((texts[0], "d"), (texts[1], "c"), drivers=["sandbox"])
     for loaded, document in ((wanted, documents[0]), (offered, documents[1])):
         assert loaded.value.model_dump(mode="json", exclude_unset=True) == document
-    wishes = resolve(wanted.value, offered.value)
-    assert [wish.name for wish in wishes] == [group["name"] for group in documents[0]["instance_groups"]]
-    assert all(subnets for wish in wishes for network in wish.networks for subnets in network.by_az.values())
+    group_specs = resolve(wanted.value, offered.value)
+    assert [spec.name for spec in group_specs] == [group["name"] for group in documents[0]["instance_groups"]]
+    assert all(subnets for spec in group_specs for network in spec.networks for subnets in network.by_az.values())
 
 
 @settings(max_examples=150, deadline=None)

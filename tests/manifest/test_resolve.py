@@ -14,13 +14,13 @@ from coterie.manifest.space import even_shares
 from tests.manifest.documents import CONFIG, DEPLOYMENT, edited
 
 
-def wishes(deployment: str = DEPLOYMENT, config: str = CONFIG, **options: Any) -> dict[str, InstanceGroupSpec]:
+def group_specs(deployment: str = DEPLOYMENT, config: str = CONFIG, **options: Any) -> dict[str, InstanceGroupSpec]:
     wanted, offered = load_both((deployment, "kafka.yml"), (config, "cloud.yml"))
-    return {wish.name: wish for wish in resolve(wanted.value, offered.value, **options)}
+    return {spec.name: spec for spec in resolve(wanted.value, offered.value, **options)}
 
 
 def test_names_are_replaced_by_what_they_mean() -> None:
-    broker = wishes()["broker"]
+    broker = group_specs()["broker"]
     assert [(az.name, az.cloud) for az in broker.azs] == [("z1", "lab"), ("z2", "lab")]
     assert broker.disk is not None
     assert (broker.disk.size_mb, broker.stemcell.name, broker.stemcell.version) == (10240, "debian-12", "1.1")
@@ -31,21 +31,21 @@ def test_names_are_replaced_by_what_they_mean() -> None:
 
 def test_a_vm_type_s_properties_win_over_its_az_s() -> None:
     config = edited(CONFIG, ("{zone: z1}", "{zone: z1, cpu: 1, rack: r1}"))
-    assert wishes(config=config)["broker"].azs[0].vm_properties == {"zone": "z1", "cpu": 4, "rack": "r1"}
-    assert wishes(config=config)["broker"].azs[0].cloud_properties == {"zone": "z1", "cpu": 1, "rack": "r1"}
+    assert group_specs(config=config)["broker"].azs[0].vm_properties == {"zone": "z1", "cpu": 4, "rack": "r1"}
+    assert group_specs(config=config)["broker"].azs[0].cloud_properties == {"zone": "z1", "cpu": 1, "rack": "r1"}
 
 
 def test_disks() -> None:
-    found = wishes()
+    found = group_specs()
     assert found["controller"].disk is not None
     assert (found["controller"].disk.size_mb, found["controller"].disk.cloud_properties) == (1024, {})
     assert found["connect"].disk is None
     none = edited(DEPLOYMENT, ("persistent_disk: 1024", "persistent_disk: 0"))
-    assert wishes(none)["controller"].disk is None
+    assert group_specs(none)["controller"].disk is None
 
 
 def test_networks_are_given_by_az_with_static_addresses_in_order() -> None:
-    (network,) = wishes()["controller"].networks
+    (network,) = group_specs()["controller"].networks
     assert list(network.static_ips) == ["10.20.1.10", "10.20.1.11", "10.20.2.10"]
     assert {az: [subnet.range for subnet in subnets] for az, subnets in network.by_az.items()} == {
         "z1": ["10.20.1.0/24"],
@@ -59,7 +59,7 @@ def test_networks_are_given_by_az_with_static_addresses_in_order() -> None:
 
 def test_a_network_without_subnets_serves_every_az() -> None:
     text = edited(DEPLOYMENT, ("  - name: default\n  placement", "  - name: cloudy\n  placement"))
-    (network,) = wishes(text)["broker"].networks
+    (network,) = group_specs(text)["broker"].networks
     assert network.type == "dynamic"
     assert [subnet.range for subnets in network.by_az.values() for subnet in subnets] == [None, None]
     assert network.by_az["z1"][0].free().count == 0
@@ -67,10 +67,10 @@ def test_a_network_without_subnets_serves_every_az() -> None:
 
 def test_several_networks_keep_the_defaults_they_were_given() -> None:
     two = "  - {name: cloudy, default: [dns]}\n  - {name: default, default: [gateway]}\n  placement"
-    found = wishes(edited(DEPLOYMENT, ("  - name: default\n  placement", two)))["broker"]
+    found = group_specs(edited(DEPLOYMENT, ("  - name: default\n  placement", two)))["broker"]
     assert [network.default for network in found.networks] == [("dns",), ("gateway",)]
     vip = "  - {name: floating, static_ips: [1.1.1.1 - 1.1.1.4]}\n  - name: default\n  placement"
-    found = wishes(edited(DEPLOYMENT, ("  - name: default\n  placement", vip)))["broker"]
+    found = group_specs(edited(DEPLOYMENT, ("  - name: default\n  placement", vip)))["broker"]
     assert [network.default for network in found.networks] == [(), ("dns", "gateway")]
 
 
@@ -78,11 +78,11 @@ def test_tags_of_the_group_win_over_those_of_the_deployment() -> None:
     text = edited(
         DEPLOYMENT, ("name: kafka", "name: kafka\ntags: {a: x, b: y}"), ("instances: 4", "instances: 4\n  tags: {b: z}")
     )
-    assert wishes(text)["broker"].tags == {"a": "x", "b": "z"}
+    assert group_specs(text)["broker"].tags == {"a": "x", "b": "z"}
 
 
 def test_server_groups_own_and_shared() -> None:
-    found = {name: wish.server_group for name, wish in wishes().items()}
+    found = {name: spec.server_group for name, spec in group_specs().items()}
     own, data = found["controller"], found["broker"]
     assert own and data
     assert (own.name, own.named, own.policy, own.shared) == ("controller", False, "anti-affinity", False)
@@ -98,8 +98,8 @@ ONLY_SECURITY = edited(
 
 
 def test_without_placement_there_is_no_group_unless_asked_for() -> None:
-    assert wishes(PLAIN)["controller"].server_group is None
-    automatic = wishes(PLAIN, auto_anti_affinity=True)["controller"].server_group
+    assert group_specs(PLAIN)["controller"].server_group is None
+    automatic = group_specs(PLAIN, auto_anti_affinity=True)["controller"].server_group
     assert automatic
     assert (automatic.name, automatic.policy) == ("controller", "soft-anti-affinity")
 
@@ -107,21 +107,21 @@ def test_without_placement_there_is_no_group_unless_asked_for() -> None:
 def test_the_manifest_decides_over_the_director_s_default() -> None:
     for said, director, expected in (("true", False, True), ("false", True, False)):
         text = edited(PLAIN, ("name: kafka", f"name: kafka\nfeatures: {{enable_auto_anti_affinity: {said}}}"))
-        assert (wishes(text, auto_anti_affinity=director)["controller"].server_group is not None) == expected
+        assert (group_specs(text, auto_anti_affinity=director)["controller"].server_group is not None) == expected
 
 
 def test_security_groups_alone_make_a_group_without_policy() -> None:
-    group = wishes(ONLY_SECURITY)["broker"].server_group
+    group = group_specs(ONLY_SECURITY)["broker"].server_group
     assert group
     assert (group.name, group.policy) == ("broker", None)
-    automatic = wishes(ONLY_SECURITY, auto_anti_affinity=True)["broker"].server_group
+    automatic = group_specs(ONLY_SECURITY, auto_anti_affinity=True)["broker"].server_group
     assert automatic
     assert automatic.policy == "soft-anti-affinity"
 
 
 def test_an_undefined_security_group_has_no_rules() -> None:
     text = edited(DEPLOYMENT, ("[kafka]", "[other, kafka]"), ("[kafka]", "[kafka, other]"))
-    assert wishes(text)["broker"].security_groups[0] == SecurityGroup("other")
+    assert group_specs(text)["broker"].security_groups[0] == SecurityGroup("other")
 
 
 def test_a_group_overrides_only_what_it_says() -> None:
@@ -130,7 +130,7 @@ def test_a_group_overrides_only_what_it_says() -> None:
         ("name: kafka", "name: kafka\nupdate: {canaries: 2, max_in_flight: 50%, serial: false, canary_watch_s: 9}"),
         ("instances: 4", "instances: 4\n  update: {canaries: 0}"),
     )
-    broker, connect = wishes(text)["broker"].update, wishes(text)["connect"].update
+    broker, connect = group_specs(text)["broker"].update, group_specs(text)["connect"].update
     assert (broker.canaries, broker.max_in_flight, broker.serial, broker.canary_watch_s) == (0, 2, False, 9)
     assert (connect.canaries, connect.max_in_flight, connect.update_watch_s) == (2, 1, 300)
 
@@ -144,7 +144,7 @@ def test_percentages(wanted: int | str, instances: int, expected: int) -> None:
 
 def test_canaries_are_not_more_than_instances() -> None:
     text = edited(DEPLOYMENT, ("instances: 4", "instances: 0\n  update: {canaries: 3}"))
-    assert wishes(text)["broker"].update.canaries == 0
+    assert group_specs(text)["broker"].update.canaries == 0
 
 
 def test_an_even_spread() -> None:
@@ -160,14 +160,14 @@ def test_documents_that_were_not_checked_are_refused_by_type() -> None:
     assert len(resolve(wanted.value, offered.value)) == 3
 
 
-def test_wishes_do_not_grow_with_the_instances() -> None:
+def test_the_size_of_a_spec_does_not_depend_on_the_number_of_instances() -> None:
     """Equal but for the numbers: nothing is made per instance."""
     config = edited(CONFIG, ("10.20.1.0/24", "10.20.0.0/17"), ("10.20.2.0/24", "10.20.128.0/17"))
     config = edited(config, ("gateway: 10.20.2.1", "gateway: 10.20.128.1"), ("[10.20.2.10]", "[10.20.128.10]"))
     text = edited(DEPLOYMENT, ("10.20.2.10]", "10.20.128.10]"))
     few, many = (
-        wishes(text, config)["broker"],
-        wishes(edited(text, ("instances: 4", "instances: 10000")), config)["broker"],
+        group_specs(text, config)["broker"],
+        group_specs(edited(text, ("instances: 4", "instances: 10000")), config)["broker"],
     )
     assert many.instances == 10000
     assert (few.networks, few.azs, few.server_group) == (many.networks, many.azs, many.server_group)

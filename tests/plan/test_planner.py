@@ -129,9 +129,9 @@ def test_static_addresses_decide_the_az_and_a_new_one_recreates(world: World) ->
 def test_addresses_of_others_are_not_given_out(world: World) -> None:
     taken = replace(world.snapshot(), taken={"net": frozenset({"10.1.0.2", "10.1.0.3"})})
     from coterie.plan.planner import make_plan
-    from tests.plan.world import wishes
+    from tests.plan.world import group_specs
 
-    plan = make_plan(taken, wishes(manifest(group("broker", 1, azs="z1"))))
+    plan = make_plan(taken, group_specs(manifest(group("broker", 1, azs="z1"))))
     (node,) = [c for c in plan.changes if c.kind == "node"]
     assert node.details.addresses == {"net": "10.1.0.4"}
 

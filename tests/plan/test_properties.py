@@ -1,4 +1,4 @@
-"""Whatever the manifest and its history: a plan reaches its wish, then rests; and its order keeps the rules."""
+"""For any manifest and history: after a plan, nothing is left to plan; the order of its stages follows the rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.errors import Refused
 from coterie.manifest import InstanceGroupSpec
 from coterie.plan.model import Change, NodeChange, NodeNow
 from coterie.plan.stages import Stage, stages
-from tests.plan.world import World, cloud, group, manifest, wishes
+from tests.plan.world import World, cloud, group, group_specs, manifest
 
 # Manifests are slow to load: a failing history is shown as found rather than shrunk for minutes.
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -59,7 +59,7 @@ def changes_of_mind(draw: st.DrawFn) -> list[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=_PHASES)
 @given(st.lists(manifests(), min_size=1, max_size=4))
-def test_carrying_out_a_plan_reaches_the_wish_and_leaves_nothing_to_plan(history: list[str]) -> None:
+def test_carrying_out_a_plan_reaches_the_spec_and_leaves_nothing_to_plan(history: list[str]) -> None:
     world = World()
     for text in history:
         before = world.snapshot()
@@ -71,7 +71,7 @@ def test_carrying_out_a_plan_reaches_the_wish_and_leaves_nothing_to_plan(history
         _check_order(stages(plan))
         world.carry_out(plan)
         assert world.plan(text).changes == ()
-        wanted = {f"{wish.name}/{i}" for wish in wishes(text) for i in range(wish.instances)}
+        wanted = {f"{spec.name}/{i}" for spec in group_specs(text) for i in range(spec.instances)}
         assert set(world.nodes) == wanted
         _check_addresses(world)
         _check_spread(world, text)
@@ -81,7 +81,7 @@ def test_carrying_out_a_plan_reaches_the_wish_and_leaves_nothing_to_plan(history
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=_PHASES)
 @given(changes_of_mind(), st.data())
-def test_from_any_half_carried_out_plan_either_wish_is_reached_and_nobody_is_moved_in_vain(
+def test_from_any_half_carried_out_plan_either_spec_is_reached_and_no_node_moves_needlessly(
     history: list[str], data: st.DataObject
 ) -> None:
     moves = data.draw(st.booleans())
@@ -112,18 +112,18 @@ def _already_right(world: World, change: Change, text: str) -> bool:
     node, spec = world.nodes[change.subject], change.details.spec
     if node.state != "up" or node.spec is None:
         return False
-    (of,) = (one for one in wishes(text) if one.name == node.instance_group)
+    (of,) = (one for one in group_specs(text) if one.name == node.instance_group)
     shape = ("az", "stemcell", "vm", "networks", "env", "user_data")
-    return all(getattr(node.spec, field) == getattr(spec, field) for field in shape) and _in_the_wished_group(
+    return all(getattr(node.spec, field) == getattr(spec, field) for field in shape) and _is_in_its_server_group(
         world, node, of
     )
 
 
-def _in_the_wished_group(world: World, node: NodeNow, of: InstanceGroupSpec) -> bool:
-    present, wished = world.groups.get(node.server_group or ""), of.server_group
-    if present is None or wished is None:
-        return present is None and wished is None
-    named = (wished.name, wished.policy, "live")
+def _is_in_its_server_group(world: World, node: NodeNow, of: InstanceGroupSpec) -> bool:
+    present, expected = world.groups.get(node.server_group or ""), of.server_group
+    if present is None or expected is None:
+        return present is None and expected is None
+    named = (expected.name, expected.policy, "live")
     return (present.name, present.metadata.policy, present.state) == named
 
 
@@ -136,9 +136,9 @@ def _check_addresses(world: World) -> None:
 
 
 def _check_spread(world: World, text: str) -> None:
-    for wish in wishes(text):
-        own = [node.az for node in world.nodes.values() if node.instance_group == wish.name]
-        assert set(own) <= {az.name for az in wish.azs}
+    for spec in group_specs(text):
+        own = [node.az for node in world.nodes.values() if node.instance_group == spec.name]
+        assert set(own) <= {az.name for az in spec.azs}
 
 
 def _check_order(order: list[Stage]) -> None:
@@ -209,23 +209,23 @@ def _reachable(order: list[Stage]) -> list[set[int]]:
 def test_canaries_go_first_and_no_more_run_at_once_than_allowed(text: str) -> None:
     order = stages(World().plan(text))
     _check_serial(order, text)
-    for wish in wishes(text):
-        own = [s for s in order if s.changes[0].kind == "node" and s.changes[0].details.instance_group == wish.name]
+    for spec in group_specs(text):
+        own = [s for s in order if s.changes[0].kind == "node" and s.changes[0].details.instance_group == spec.name]
         if not own:
             continue
-        assert sum(len(stage.changes) for stage in own) == wish.instances
-        assert all(stage.max_in_flight <= wish.update.max_in_flight for stage in own)
-        if wish.update.canaries:
+        assert sum(len(stage.changes) for stage in own) == spec.instances
+        assert all(stage.max_in_flight <= spec.update.max_in_flight for stage in own)
+        if spec.update.canaries:
             assert own[0].stop_on_failure
-            assert len(own[0].changes) == min(wish.update.canaries, wish.instances)
+            assert len(own[0].changes) == min(spec.update.canaries, spec.instances)
             assert all((order.index(own[0]), "done") in stage.needs for stage in own[1:])
-        azs = [change.az for stage in own[bool(wish.update.canaries) :] for change in stage.changes]
-        assert azs == sorted(azs, key=[az.name for az in wish.azs].index)
+        azs = [change.az for stage in own[bool(spec.update.canaries) :] for change in stage.changes]
+        assert azs == sorted(azs, key=[az.name for az in spec.azs].index)
 
 
 def _check_serial(order: list[Stage], text: str) -> None:
     """Who comes after a serial group waits for all of it, and for its canaries to be up."""
-    of = {wish.name: wish for wish in wishes(text)}
+    of = {spec.name: spec for spec in group_specs(text)}
     before: list[tuple[int, Stage]] = []
     for n, stage in enumerate(order):
         if not _rolled(stage):

@@ -12,7 +12,7 @@ from coterie.plan.model import StemcellNow
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan
 from coterie.plan.versions import age
-from tests.plan.world import World, group, manifest, wishes
+from tests.plan.world import World, group, group_specs, manifest
 
 BASE = manifest(group("broker", 3))
 
@@ -41,7 +41,7 @@ def test_latest_is_the_newest_and_not_the_last_that_came() -> None:
     snapshot = replace(World().snapshot(), stemcells=tuple(StemcellNow(*one) for one in came))
     for words, found in (("name: debian", "debian/1.10@lab"), ("os: deb", "other/1.11@lab")):
         text = BASE.replace("name: debian, version: '1'", f"{words}, version: latest")
-        assert make_plan(snapshot, wishes(text), Options()).changes[0].subject == found
+        assert make_plan(snapshot, group_specs(text), Options()).changes[0].subject == found
 
 
 def test_an_unknown_operating_system_is_refused_with_those_that_are_known() -> None:

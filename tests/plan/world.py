@@ -62,7 +62,7 @@ def group(name: str, instances: int, azs: str = "z1, z2", more: str = "", stemce
     return text + (f", {more}" if more else "")
 
 
-def wishes(text: str) -> list[InstanceGroupSpec]:
+def group_specs(text: str) -> list[InstanceGroupSpec]:
     deployment, config = load_both((text, "m.yml"), (CONFIG, "c.yml"))
     return resolve(deployment.value, config.value)
 
@@ -97,7 +97,7 @@ class World:
         )
 
     def plan(self, text: str, **options: Any) -> Plan:
-        return make_plan(self.snapshot(), wishes(text), Options(**options))
+        return make_plan(self.snapshot(), group_specs(text), Options(**options))
 
     def remove(self, delete_disks: bool = False) -> Plan:
         return plan_removal(self.snapshot(), delete_disks)

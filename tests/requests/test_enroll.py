@@ -117,7 +117,7 @@ def test_nobody_forgets_what_a_task_works_on(local: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "error", "words"),
+    ("fields", "error", "words"),
     [
         ({"cloud": "nowhere"}, NotFound, "no cloud 'nowhere'"),
         ({"cid": "vm-999999"}, NotFound, "has no VM"),
@@ -128,13 +128,13 @@ def test_nobody_forgets_what_a_task_works_on(local: Site) -> None:
         ({"conductor_group": "x" * 256}, UsageError, "256 characters"),
     ],
 )
-def test_a_wish_that_makes_no_sense_leaves_no_node(
-    local: Site, wish: dict[str, str], error: type[CoterieError], words: str
+def test_a_refused_enrollment_leaves_no_node(
+    local: Site, fields: dict[str, str], error: type[CoterieError], words: str
 ) -> None:
     cid = prepared(local)
     before = local.rows()
     with pytest.raises(error, match=words) as refused:
-        enroll(local.ledger, Enrollment(**{"cloud": "lab", "cid": cid, **wish}), None)
+        enroll(local.ledger, Enrollment(**{"cloud": "lab", "cid": cid, **fields}), None)
     assert refused.value.remedy
     after = local.rows()
     assert {**after, "facts": 0} == {**before, "facts": 0}

@@ -55,8 +55,8 @@ def repaired(site: Site) -> str:
 
 
 def test_a_group_with_another_policy_than_it_was_made_with_is_replaced(local: Site) -> None:
-    wish = manifest(group("a", 2, STRICT))
-    local.deploy(wish)
+    text = manifest(group("a", 2, STRICT))
+    local.deploy(text)
     first = group_cid(local)
     reshape.set_group_policy(operator(local).datacenter, in_the_cloud(local), "soft-affinity")
     found = audited(local)
@@ -66,15 +66,15 @@ def test_a_group_with_another_policy_than_it_was_made_with_is_replaced(local: Si
     assert listed(local)["remedy"] == "`coterie groups show data` tells what is wrong, and what to do"
     assert repaired(local) == ANEW
     changed = "its policy was changed behind our back, anti-affinity → soft-affinity"
-    plan = local.plan(wish)
+    plan = local.plan(text)
     assert [(c.action, c.kind, c.reason) for c in plan.changes if c.kind == "group"] == [
         ("create", "group", changed),
         ("delete", "group", f"replaced: {changed}"),
     ]
     assert plan.destructive
-    local.deploy(wish)
+    local.deploy(text)
     assert group_cid(local) != first
-    assert (audited(local)["state"], audited(local)["holds"], local.plan(wish).changes) == ("live", True, ())
+    assert (audited(local)["state"], audited(local)["holds"], local.plan(text).changes) == ("live", True, ())
 
 
 def test_a_changed_policy_moves_nobody_where_the_manifest_forbids_it(local: Site) -> None:
@@ -89,22 +89,22 @@ def test_a_changed_policy_moves_nobody_where_the_manifest_forbids_it(local: Site
 
 def test_an_operator_who_changes_an_adopted_group_is_told_of(local: Site) -> None:
     theirs = operators_group(local, "data")
-    wish = manifest(group("a", 2, STRICT.replace("server_group: data", "server_group: data, adopt: true")))
-    local.deploy(wish)
+    text = manifest(group("a", 2, STRICT.replace("server_group: data", "server_group: data, adopt: true")))
+    local.deploy(text)
     reshape.set_group_policy(operator(local).datacenter, theirs, "soft-affinity")
     assert (audited(local)["holds"], "have the operator restore it" in audited(local)["remedy"]) == (False, True)
     with pytest.raises(Refused, match=r"placement\.policy: .*has policy soft-affinity, not anti-affinity"):
-        local.plan(wish)
+        local.plan(text)
 
 
 def test_what_is_advised_about_a_missing_group_is_what_works(local: Site) -> None:
-    wish = manifest(group("a", 2, STRICT))
-    local.deploy(wish)
+    text = manifest(group("a", 2, STRICT))
+    local.deploy(text)
     reshape.delete_group(operator(local).datacenter, in_the_cloud(local))
     assert f"is missing: {ANEW}" in looked(local)
     assert (listed(local)["remedy"], audited(local)["remedy"]) == (ANEW, ANEW)
     assert "deploy again" in repaired(local)
-    local.deploy(wish)
+    local.deploy(text)
     assert audited(local)["holds"] is True
 
 
@@ -129,8 +129,8 @@ def test_where_no_host_was_named_nothing_is_claimed(local: Site) -> None:
 
 
 def test_soft_affinity_is_broken_where_one_host_had_room_for_all(local: Site) -> None:
-    wish = manifest(group("a", 3, "placement: {policy: soft-affinity, server_group: data}", azs="z1"))
-    local.deploy(wish)
+    text = manifest(group("a", 3, "placement: {policy: soft-affinity, server_group: data}", azs="z1"))
+    local.deploy(text)
     (host,) = audited(local)["hosts"]
     reshape.set_host(operator(local).datacenter, host, up=False)
     local.deploy(recreate=True, nodes=("a/1",))

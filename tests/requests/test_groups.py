@@ -1,4 +1,4 @@
-"""Server groups, from the wish to the cloud and back."""
+"""Server groups: planned, created in the cloud, audited."""
 
 from __future__ import annotations
 
@@ -238,9 +238,9 @@ def test_two_clouds_one_logical_group_two_handles(here: Site) -> None:
 
 def test_a_cloud_without_empty_groups_behaves_the_same_to_the_user(here: Site) -> None:
     here.config = TWO
-    wish = manifest(group("a", 4, SOFT, azs="f1"), group("b", 1, "security_groups: [web]", azs="f1"))
-    here.deploy(wish)
-    assert here.plan(wish).changes == ()
+    text = manifest(group("a", 4, SOFT, azs="f1"), group("b", 1, "security_groups: [web]", azs="f1"))
+    here.deploy(text)
+    assert here.plan(text).changes == ()
     here.deploy(manifest(group("a", 2, STRICT, azs="f1")))
     assert len(placement_audit(here.ledger, "dep")["groups"][0]["hosts"]) == 2
     here.delete()

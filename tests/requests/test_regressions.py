@@ -52,8 +52,8 @@ def test_resurrection_into_a_missing_group_fails_with_the_remedy(local: Site) ->
 
 
 def test_resurrection_makes_a_node_as_it_was(local: Site) -> None:
-    wish = manifest(group("a", 1), extra="resurrection: true\n")
-    local.deploy(wish, auto_anti_affinity=True)
+    text = manifest(group("a", 1), extra="resurrection: true\n")
+    local.deploy(text, auto_anti_affinity=True)
     before = local.nodes()["a/0"]
     local.cpi().delete_vm(before.vm_cid or "")
     look(local)
@@ -116,12 +116,12 @@ def test_a_deploy_may_not_drop_a_cloud_in_use(local: Site) -> None:
 
 def test_two_deployments_at_once_bring_one_image(here: Site) -> None:
     start.set_cloud_config(here.ledger, here.config, "c.yml")
-    wishes = [manifest(group("a", 1)).replace("name: dep", f"name: dep{i}") for i in range(2)]
-    drafts = [draft_plan(here.ledger, start.PlanRequest(manifest=wish)) for wish in wishes]
+    texts = [manifest(group("a", 1)).replace("name: dep", f"name: dep{i}") for i in range(2)]
+    drafts = [draft_plan(here.ledger, start.PlanRequest(manifest=text)) for text in texts]
     first = accept_draft(here.ledger, drafts[0], "deploy", None)
     with pytest.raises(Conflict):  # the second wants the address that the first got meanwhile
         accept_draft(here.ledger, drafts[1], "deploy", None)
-    second = start.deploy(here.ledger, start.PlanRequest(manifest=wishes[1]), None, None)
+    second = start.deploy(here.ledger, start.PlanRequest(manifest=texts[1]), None, None)
     here.wait(first)
     here.wait(second)
     assert len(here.held("image")) == 1
@@ -140,13 +140,13 @@ def test_an_address_is_free_only_when_its_vm_is_gone(local: Site) -> None:
     local.config = local.config.replace("127.20.0.1,", "127.20.0.1, static: [127.20.9.1 - 127.20.9.9],")
     static = "networks: [{name: net, static_ips: [127.20.9.%d]}]"
 
-    def wish(name: str, last: int) -> str:
+    def text_of(name: str, last: int) -> str:
         text = manifest(group("a", 1, azs="z1")).replace("name: dep", f"name: {name}")
         return text.replace("networks: [{name: net}]", static % last)
 
-    local.deploy(wish("dep", 1))
+    local.deploy(text_of("dep", 1))
     _fault(local, "delete_vm", "latency", ms=700)
-    task = start.deploy(local.ledger, local.request(wish("dep", 2)), None, None)
+    task = start.deploy(local.ledger, local.request(text_of("dep", 2)), None, None)
     with local.ledger.read() as tx:
         held = set(tx.execute(sa.text("SELECT ip FROM addresses")).scalars())
     assert held == {"127.20.9.1", "127.20.9.2"}

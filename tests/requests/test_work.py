@@ -42,8 +42,8 @@ def cloud(site: Site) -> dict[str, list[str]]:
 
 
 def test_planning_leaves_no_trace_but_dated_facts(here: Site) -> None:
-    wish = manifest(group("a", 2, "placement: {policy: anti-affinity}, persistent_disk: 1024"))
-    here.deploy(wish)
+    text = manifest(group("a", 2, "placement: {policy: anti-affinity}, persistent_disk: 1024"))
+    here.deploy(text)
     before, held = contents(here), cloud(here)
     changed = manifest(group("a", 3, "placement: {policy: soft-anti-affinity}, persistent_disk: 2048"), group("b", 1))
     plan = here.plan(changed)
@@ -57,19 +57,19 @@ def test_planning_leaves_no_trace_but_dated_facts(here: Site) -> None:
 
 
 def test_a_plan_of_another_state_is_refused(local: Site) -> None:
-    wish = manifest(group("a", 2))
-    plan = local.plan(wish)
+    text = manifest(group("a", 2))
+    plan = local.plan(text)
     local.deploy(manifest(group("a", 1)))
     with pytest.raises(StalePlan):
-        start.deploy(local.ledger, local.request(wish), plan.id, "test")
-    again = local.plan(wish)
-    local.wait(start.deploy(local.ledger, local.request(wish), again.id, "test"))
+        start.deploy(local.ledger, local.request(text), plan.id, "test")
+    again = local.plan(text)
+    local.wait(start.deploy(local.ledger, local.request(text), again.id, "test"))
 
 
 def test_two_tasks_never_work_on_one_deployment(local: Site) -> None:
     _fault(local, "create_vm", "latency", ms=3000)
-    wish = local.request(manifest(group("a", 1)))
-    task = start.deploy(local.ledger, wish, None, "test")
+    text = local.request(manifest(group("a", 1)))
+    task = start.deploy(local.ledger, text, None, "test")
     with pytest.raises(Conflict, match=f"task {task} is working"):
         start.deploy(local.ledger, local.request(manifest(group("a", 2))), None, "test")
     local.wait(task)
@@ -200,9 +200,9 @@ def test_nothing_listens_is_said_plainly(local: Site) -> None:
 
 def test_one_failing_node_does_not_stop_the_others(here: Site) -> None:
     with web("127.20.0.2", 200) as port:
-        wish = manifest(group("a", 4, health("tcp", port) + "", azs="z1")).replace("canary_watch_s: 0.5", "canaries: 0")
-        wish = wish.replace("update_watch_s: 5", "update_watch_s: 0.5")
-        task = here.deploy(wish, expect_state="failed")
+        text = manifest(group("a", 4, health("tcp", port) + "", azs="z1")).replace("canary_watch_s: 0.5", "canaries: 0")
+        text = text.replace("update_watch_s: 5", "update_watch_s: 0.5")
+        task = here.deploy(text, expect_state="failed")
     states = {name: node.state for name, node in here.nodes().items()}
     assert states == {"a/0": "up", "a/1": "failing", "a/2": "failing", "a/3": "failing"}
     assert here.task(task).report["steps"] == {"done": 2, "failed": 3}
@@ -243,8 +243,8 @@ def test_resurrection_makes_only_the_dead_anew(here: Site) -> None:
 
 def test_cancel_leaves_a_state_from_which_a_deploy_goes_on(here: Site) -> None:
     _fault(here, "create_vm", "latency", ms=100)
-    wish = manifest(group("a", 30)).replace("max_in_flight: 50", "max_in_flight: 2")
-    task = start.deploy(here.ledger, here.request(wish), None, "test")
+    text = manifest(group("a", 30)).replace("max_in_flight: 50", "max_in_flight: 2")
+    task = start.deploy(here.ledger, here.request(text), None, "test")
     _until(lambda: any(node.state == "up" for node in here.nodes().values()))
     assert start.cancel(here.ledger, task)
     here.wait(task, "cancelled")

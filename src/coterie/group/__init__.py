@@ -1,1 +1,1 @@
-"""Server groups as ideas: policies, their life, and what a change of wish means. Pure."""
+"""Server groups: policies, their states, and what a changed spec means for a group. Pure."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.group.policy import PROMISES, Hosts, by_index, judge, misplaced
+from coterie.group.policy import PROMISES, Hosts, by_index, judge, nodes_to_recreate
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ def audit(
     allowed: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """`hosts`: those of the cloud, as far as it shows them; `zones`: where the group may be; `allowed`: the only hosts
-    that it may be on, None where nobody says so. `mend`: the nodes that a rolling recreate should place anew."""
+    that it may be on, None where the cloud names none. `mend`: the nodes that a rolling recreate should place anew."""
     known = {host.name: host for host in hosts}
     placed = [member for member in members if member.host]
-    by_host, seen = _by(placed, lambda member: member.host or ""), _seen(policy, placed, known, zones, allowed)
+    by_host, seen = _by(placed, lambda member: member.host or ""), _hosts(policy, placed, known, zones, allowed)
     verdict = judge(policy, [member.host or "" for member in placed], seen)
     unplaced = sorted(member.node for member in members if not member.host and not member.down)
     alive = [member for member in placed if not member.down]
@@ -48,7 +48,7 @@ def audit(
         "promise": PROMISES.get(policy or "", "none"),
         "holds": verdict.holds if not unplaced or not verdict.holds else None,
         "why": f"the cloud does not say where {', '.join(unplaced)} are" if unplaced and verdict.holds else verdict.why,
-        "mend": [] if verdict.holds else misplaced(policy, by_host, seen),
+        "mend": [] if verdict.holds else nodes_to_recreate(policy, by_host, seen),
         "down": {member.node: member.down for member in members if member.down},
         "hosts": by_host,
         "worst_host": _worst(_by(alive, lambda member: member.host or "")),
@@ -56,7 +56,7 @@ def audit(
     }
 
 
-def _seen(
+def _hosts(
     policy: str | None,
     placed: Sequence[Member],
     known: Mapping[str, Host],
@@ -112,7 +112,7 @@ class Room:
 
 def vacatable(taken: Mapping[str, Sequence[Room | None]], free: Mapping[str, Room | None]) -> list[str] | None:
     """The hosts whose nodes would each time all fit on the others that are in use, found by trying one after the other;
-    None: nobody can say."""
+    None: unknown."""
     if None in free.values() or any(None in rooms for rooms in taken.values()) or not taken.keys() <= free.keys():
         return None
     emptiest_first = sorted(taken, key=lambda host: (len(taken[host]), host))

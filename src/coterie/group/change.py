@@ -1,4 +1,4 @@
-"""What becomes of a server group when the wish for it changes: one table, so that nothing else has to decide."""
+"""What happens to a server group when its spec changes: one table, so that nothing else has to decide."""
 
 from __future__ import annotations
 

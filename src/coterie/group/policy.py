@@ -53,7 +53,7 @@ def judge(policy: str | None, hosts: Collection[str], known: Hosts) -> Verdict:
         case "soft-affinity":
             return _close(per_host, known.vacatable)
         case "host-affinity":
-            return _named(per_host, known.allowed)
+            return _on_named_hosts(per_host, known.allowed)
     return Verdict(None, f"{policy} is not known to this release")
 
 
@@ -93,7 +93,7 @@ def _close(per_host: Counter[str], vacatable: Sequence[str] | None) -> Verdict:
     return Verdict(True, f"{spread}, and none of these has room for another's")
 
 
-def _named(per_host: Counter[str], allowed: frozenset[str] | None) -> Verdict:
+def _on_named_hosts(per_host: Counter[str], allowed: frozenset[str] | None) -> Verdict:
     if allowed is None:
         return Verdict(None, "no hosts were named for the group, or the cloud does not tell which")
     strays = sorted(per_host.keys() - allowed)
@@ -102,7 +102,7 @@ def _named(per_host: Counter[str], allowed: frozenset[str] | None) -> Verdict:
     return Verdict(True, f"{per_host.total()} nodes on {len(per_host)} of {len(allowed)} named hosts")
 
 
-def misplaced(policy: str | None, by_host: Mapping[str, Sequence[str]], known: Hosts) -> list[str]:
+def nodes_to_recreate(policy: str | None, by_host: Mapping[str, Sequence[str]], known: Hosts) -> list[str]:
     """The nodes to make anew so that the promise can hold: the fewest, as far as hosts are known."""
     fullest_first = sorted(by_host.items(), key=lambda item: (-len(item[1]), item[0]))
     match policy:

@@ -1,1 +1,1 @@
-"""From wish and memory to changes. Pure: a function of manifest, ledger snapshot and facts; it does no I/O."""
+"""From specs and a ledger snapshot to changes. Pure: a function of manifest, snapshot and facts; it does no I/O."""

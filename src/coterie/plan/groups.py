@@ -34,14 +34,14 @@ def subject(key: Key) -> str:
     return f"{key[0]}@{key[1]}"
 
 
-def plan_groups(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> GroupPlan:
+def plan_groups(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> GroupPlan:
     plan = GroupPlan()
     present: dict[Key, list[GroupNow]] = defaultdict(list)
     for group in snapshot.groups:
         if group.state != "deleting":
             present[group.name, group.cloud].append(group)
     held = members(snapshot)
-    for key, (metadata, may_replace) in _wanted(snapshot, wishes).items():
+    for key, (metadata, may_replace) in _server_groups(snapshot, specs).items():
         _plan_one(plan, snapshot, key, choose(snapshot, present[key], held, metadata), metadata, may_replace)
     kept = set(plan.stays.values())
     doomed = {group.intent for group, _ in plan.obsolete}
@@ -57,13 +57,13 @@ def _why_obsolete(group: GroupNow) -> str:
     return "no instance group uses it any more"
 
 
-def users(plan: GroupPlan, wishes: Sequence[InstanceGroupSpec]) -> list[tuple[str, ServerGroupRef]]:
+def users(plan: GroupPlan, specs: Sequence[InstanceGroupSpec]) -> list[tuple[str, ServerGroupRef]]:
     """Which instance group uses which server groups, one per cloud."""
     found = []
-    for wish in wishes:
-        if wish.server_group is not None:
-            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
-                found.append((wish.name, plan.ref((wish.server_group.name, cloud))))
+    for spec in specs:
+        if spec.server_group is not None:
+            for cloud in dict.fromkeys(az.cloud for az in spec.azs):
+                found.append((spec.name, plan.ref((spec.server_group.name, cloud))))
     return found
 
 
@@ -121,20 +121,20 @@ def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: GroupMetadata, 
     plan.obsolete.append((now, f"replaced: {reason}"))
 
 
-def _wanted(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> dict[Key, tuple[GroupMetadata, bool]]:
+def _server_groups(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> dict[Key, tuple[GroupMetadata, bool]]:
     return {
         key: (_metadata(snapshot, key, users), all(_may_replace(user) for user in users))
-        for key, users in instance_groups_by_server_group(wishes).items()
+        for key, users in instance_groups_by_server_group(specs).items()
     }
 
 
-def instance_groups_by_server_group(wishes: Sequence[InstanceGroupSpec]) -> dict[Key, list[InstanceGroupSpec]]:
+def instance_groups_by_server_group(specs: Sequence[InstanceGroupSpec]) -> dict[Key, list[InstanceGroupSpec]]:
     """(server group, cloud) → the instance groups whose nodes are in it there."""
     found: dict[Key, list[InstanceGroupSpec]] = {}
-    for wish in wishes:
-        if wish.server_group is not None:
-            for cloud in dict.fromkeys(az.cloud for az in wish.azs):
-                found.setdefault((wish.server_group.name, cloud), []).append(wish)
+    for spec in specs:
+        if spec.server_group is not None:
+            for cloud in dict.fromkeys(az.cloud for az in spec.azs):
+                found.setdefault((spec.server_group.name, cloud), []).append(spec)
     return found
 
 
@@ -148,8 +148,8 @@ def driver_options(group: ServerGroupSpec) -> dict[str, Any]:
     return options
 
 
-def _may_replace(wish: InstanceGroupSpec) -> bool:
-    return wish.server_group is not None and wish.server_group.recreate_on_policy_change
+def _may_replace(spec: InstanceGroupSpec) -> bool:
+    return spec.server_group is not None and spec.server_group.recreate_on_policy_change
 
 
 def _metadata(snapshot: Snapshot, key: Key, users: Sequence[InstanceGroupSpec]) -> GroupMetadata:

@@ -12,13 +12,13 @@ from coterie.plan.groups import instance_groups_by_server_group
 from coterie.plan.model import Change, CloudNow, GroupChange, NodeChange, Snapshot
 
 
-def refusals(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec], changes: Sequence[Change]) -> list[str]:
+def refusals(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], changes: Sequence[Change]) -> list[str]:
     used = {change.cloud for change in changes}
     found = [problem for name in sorted(used) for problem in _checks(snapshot.clouds[name])]
     found += _quotas(snapshot, changes)
     if any(change.kind == "node" and change.action != "delete" for change in changes):
-        found += _members(snapshot, wishes)
-        found += _hosts(snapshot, wishes)
+        found += _members(snapshot, specs)
+        found += _hosts(snapshot, specs)
     return found
 
 
@@ -51,10 +51,10 @@ def _quotas(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     return found
 
 
-def _members(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> list[str]:
+def _members(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> list[str]:
     """Some clouds bound how many VMs a server group takes; one that only shares security groups is none of theirs."""
     found = []
-    for (name, cloud), users in sorted(instance_groups_by_server_group(wishes).items()):
+    for (name, cloud), users in sorted(instance_groups_by_server_group(specs).items()):
         quota = (snapshot.clouds[cloud].fact("quotas", "quotas") or {}).get("server_group_members") or {}
         asked = sum(_share(user, cloud) for user in users)
         if users[0].server_group and users[0].server_group.policy and asked > (quota.get("limit") or asked):
@@ -65,9 +65,9 @@ def _members(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> list[st
     return found
 
 
-def _hosts(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> list[str]:
+def _hosts(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> list[str]:
     """A strict group needs as many hosts as it has nodes, in the azs that its nodes go to."""
-    strict = [wish for wish in wishes if wish.server_group and wish.server_group.policy == "anti-affinity"]
+    strict = [spec for spec in specs if spec.server_group and spec.server_group.policy == "anti-affinity"]
     found = []
     for (name, cloud), users in sorted(instance_groups_by_server_group(strict).items()):
         hosts = snapshot.clouds[cloud].fact("hosts", "hosts")
@@ -85,7 +85,7 @@ def _hosts(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> list[str]
     return found
 
 
-def _share(wish: InstanceGroupSpec, cloud: str) -> int:
+def _share(spec: InstanceGroupSpec, cloud: str) -> int:
     """How many nodes of the group go to this cloud, when spread evenly over its azs."""
-    shares = even_shares(wish.instances, len(wish.azs))
-    return sum(share for share, az in zip(shares, wish.azs, strict=True) if az.cloud == cloud)
+    shares = even_shares(spec.instances, len(spec.azs))
+    return sum(share for share, az in zip(shares, spec.azs, strict=True) if az.cloud == cloud)

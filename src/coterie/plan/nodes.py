@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from coterie.errors import NotFound
 from coterie.group.policy import by_index
 from coterie.manifest import InstanceGroupSpec
+from coterie.plan.address_pool import AddressPool, covers
 from coterie.plan.azs import choose_azs
-from coterie.plan.book import AddressBook, covers
 from coterie.plan.groups import GroupPlan
 from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot
 from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update
@@ -43,7 +43,7 @@ class _Slot:
 
 def plan_nodes(
     snapshot: Snapshot,
-    wishes: Sequence[InstanceGroupSpec],
+    group_specs: Sequence[InstanceGroupSpec],
     stemcells: dict[str, str],
     groups: GroupPlan,
     options: Options,
@@ -52,15 +52,15 @@ def plan_nodes(
     present: dict[str, dict[int, NodeNow]] = defaultdict(dict)
     for node in snapshot.nodes:
         present[node.instance_group][node.index] = node
-    book = AddressBook(snapshot, wishes)
-    for wish in wishes:
-        slots = _slots(wish, present[wish.name], book)
-        _Group(plan, snapshot, wish, stemcells[wish.name], groups, options, book).plan(slots)
-    wanted = {(wish.name, index) for wish in wishes for index in range(wish.instances)}
+    address_pool = AddressPool(snapshot, group_specs)
+    for group_spec in group_specs:
+        slots = _slots(group_spec, present[group_spec.name], address_pool)
+        _Group(plan, snapshot, group_spec, stemcells[group_spec.name], groups, options, address_pool).plan(slots)
+    wanted = {(group_spec.name, index) for group_spec in group_specs for index in range(group_spec.instances)}
     for node in snapshot.nodes:
         if (node.instance_group, node.index) not in wanted:
-            plan.removals.append(removal(node, _why_removed(node, wishes), options.delete_disks))
-    plan.refusals += book.refusals
+            plan.removals.append(removal(node, _why_removed(node, group_specs), options.delete_disks))
+    plan.refusals += address_pool.refusals
     if options.only:
         _confine(plan, wanted, options.only)
     return plan
@@ -84,31 +84,31 @@ def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
     return Change("delete", "node", node.name, reason, node.cloud, details, node.az, destructive=True)
 
 
-def _why_removed(node: NodeNow, wishes: Sequence[InstanceGroupSpec]) -> str:
-    for wish in wishes:
-        if wish.name == node.instance_group:
-            return f"scale down to {wish.instances}"
+def _why_removed(node: NodeNow, group_specs: Sequence[InstanceGroupSpec]) -> str:
+    for group_spec in group_specs:
+        if group_spec.name == node.instance_group:
+            return f"scale down to {group_spec.instances}"
     return f"instance group {node.instance_group} is no longer in the manifest"
 
 
-def _slots(wish: InstanceGroupSpec, present: dict[int, NodeNow], book: AddressBook) -> list[_Slot]:
+def _slots(group_spec: InstanceGroupSpec, present: dict[int, NodeNow], address_pool: AddressPool) -> list[_Slot]:
     placed = {index: node.az for index, node in present.items()}
-    azs = choose_azs(wish.instances, [az.name for az in wish.azs], placed, _fixed_azs(wish))
+    azs = choose_azs(group_spec.instances, [az.name for az in group_spec.azs], placed, _static_azs(group_spec))
     slots = []
     for index, az in enumerate(azs):
         node = present.get(index)
-        slots.append(_Slot(index, az, node, book.keep(wish, node, az) if node else {}))
+        slots.append(_Slot(index, az, node, address_pool.keep(group_spec, node, az) if node else {}))
     return slots
 
 
-def _fixed_azs(wish: InstanceGroupSpec) -> dict[int, str]:
-    """A static address lies in a subnet, and the subnet decides the az; where it serves several, take turns."""
+def _static_azs(group_spec: InstanceGroupSpec) -> dict[int, str]:
+    """Index → az, where a static address lies in a subnet of exactly one az."""
     fixed: dict[int, str] = {}
-    order = [az.name for az in wish.azs]
-    for network in wish.networks:
+    order = [az.name for az in group_spec.azs]
+    for network in group_spec.networks:
         if network.type != "manual" or not network.static_ips:
             continue
-        for index, ip in enumerate(network.static_ips[: wish.instances]):
+        for index, ip in enumerate(network.static_ips[: group_spec.instances]):
             serving = [az for az in order if covers(network, az, ip)]
             if len(serving) == 1:
                 fixed.setdefault(index, serving[0])
@@ -122,19 +122,19 @@ class _Group:
         self,
         plan: NodePlan,
         snapshot: Snapshot,
-        wish: InstanceGroupSpec,
+        group_spec: InstanceGroupSpec,
         stemcell: str,
         groups: GroupPlan,
         options: Options,
-        book: AddressBook,
+        address_pool: AddressPool,
     ) -> None:
         self._plan = plan
         self._snapshot = snapshot
-        self._wish = wish
+        self._group_spec = group_spec
         self._groups = groups
         self._options = options
-        self._book = book
-        self._specs = SpecMaker(wish, stemcell)
+        self._address_pool = address_pool
+        self._specs = SpecMaker(group_spec, stemcell)
         self._made = 0
 
     def plan(self, slots: Sequence[_Slot]) -> None:
@@ -145,12 +145,12 @@ class _Group:
             self._plan.rollouts.append(self._rollout())
 
     def _order(self, slot: _Slot) -> tuple[int, int]:
-        azs = [az.name for az in self._wish.azs]
+        azs = [az.name for az in self._group_spec.azs]
         return azs.index(slot.az), slot.index
 
     def _slot(self, slot: _Slot) -> None:
-        addresses = self._book.fill(self._wish, slot.index, slot.az, slot.kept)
-        canary = self._made < self._wish.update.canaries
+        addresses = self._address_pool.fill(self._group_spec, slot.index, slot.az, slot.kept)
+        canary = self._made < self._group_spec.update.canaries
         spec = self._specs.make(slot.az, addresses, canary)
         change = self._change(slot, spec, addresses)
         if change is not None:
@@ -159,12 +159,12 @@ class _Group:
 
     def _change(self, slot: _Slot, spec: NodeSpec, addresses: dict[str, str]) -> Change | None:
         node, cloud, key = slot.node, spec.cloud, self._key(spec.cloud)
-        subject, group = f"{self._wish.name}/{slot.index}", self._groups.ref(key) if key else None
-        details = NodeChange(self._wish.name, slot.index, spec, addresses, group)
+        subject, group = f"{self._group_spec.name}/{slot.index}", self._groups.ref(key) if key else None
+        details = NodeChange(self._group_spec.name, slot.index, spec, addresses, group)
         if node is None:
             return Change("create", "node", subject, "new", cloud, details, slot.az)
         reasons = self._reasons(node, spec)
-        moved = self._moved(node, cloud)
+        moved = self._reason_to_move(node, cloud)
         if moved and (reasons or not self._moves_members(cloud)):
             reasons.append(moved)
         details = replace(
@@ -200,7 +200,7 @@ class _Group:
             reasons.append("asked for")
         return reasons
 
-    def _moved(self, node: NodeNow, cloud: str) -> str | None:
+    def _reason_to_move(self, node: NodeNow, cloud: str) -> str | None:
         """Why the node changes its server group, if it does."""
         key = self._key(cloud)
         if key in self._groups.moves:
@@ -239,21 +239,21 @@ class _Group:
             self._plan.refusals.append(f"{node.name}: cloud {node.cloud} cannot change a disk in place")
 
     def _key(self, cloud: str) -> tuple[str, str] | None:
-        group = self._wish.server_group
+        group = self._group_spec.server_group
         return (group.name, cloud) if group else None
 
     def _rollout(self) -> Rollout:
-        update, group = self._wish.update, self._wish.server_group
+        update, group = self._group_spec.update, self._group_spec.server_group
         limits = [
             limit
-            for az in self._wish.azs
+            for az in self._group_spec.azs
             if (limit := self._snapshot.clouds[az.cloud].capabilities.boots_per_soft_group)
             and group is not None
             and (group.policy or "").startswith("soft-")
         ]
         # A soft group that cannot take parallel boots is filled a few at a time, group after group.
         in_flight = min([update.max_in_flight, *limits])
-        return Rollout(self._wish.name, update.canaries, in_flight, update.serial or bool(limits))
+        return Rollout(self._group_spec.name, update.canaries, in_flight, update.serial or bool(limits))
 
 
 def _disk_reason(node: NodeNow, spec: NodeSpec) -> str | None:

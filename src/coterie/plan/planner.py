@@ -1,4 +1,4 @@
-"""The planner: one pure function from wish, memory and facts to changes, or to every reason why not."""
+"""The planner: a pure function from specs, ledger snapshot and facts to changes, or to every reason against them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from coterie.plan.model import Plan, Snapshot
 from coterie.plan.nodes import Options, plan_nodes, removal
 
 
-def make_plan(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec], options: Options | None = None) -> Plan:
-    """Raises Refused with all reasons at once; changes nothing, whatever comes of it."""
+def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: Options | None = None) -> Plan:
+    """Raises Refused with all reasons at once; writes nothing."""
     chosen = options or Options()
     refusals: list[str] = []
-    cells = stemcells.choose(snapshot, wishes, refusals)
-    groups = plan_groups(snapshot, wishes)
-    nodes = plan_nodes(snapshot, wishes, cells, groups, chosen)
+    cells = stemcells.choose(snapshot, specs, refusals)
+    groups = plan_groups(snapshot, specs)
+    nodes = plan_nodes(snapshot, specs, cells, groups, chosen)
     changes = [
         *stemcells.uploads(snapshot, nodes.changes),
         *groups.changes,
@@ -28,20 +28,20 @@ def make_plan(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec], options: 
         *([] if chosen.only else group_plans.removals(groups)),
     ]
     refusals += groups.refusals + nodes.refusals + policy_problems(snapshot, groups.changes)
-    refusals += limits.refusals(snapshot, wishes, changes)
+    refusals += limits.refusals(snapshot, specs, changes)
     if refusals:
-        raise refused(snapshot.deployment, refusals)
+        raise refusal_error(snapshot.deployment, refusals)
     return Plan(
         snapshot.deployment,
         tuple(changes),
         tuple(nodes.rollouts),
-        tuple(group_plans.users(groups, wishes)),
+        tuple(group_plans.users(groups, specs)),
         (*_notes(snapshot, changes), *kept.left_aside(snapshot, changes)),
     )
 
 
 def plan_removal(snapshot: Snapshot, delete_disks: bool) -> Plan:
-    """The end of a deployment: nodes, then groups, kept disks if told so, then images that nobody else uses."""
+    """Delete a deployment: nodes, then groups, kept disks on request, then images that no other deployment uses."""
     groups = plan_groups(snapshot, [])
     changes = [
         *(removal(node, "the deployment is deleted", delete_disks) for node in snapshot.nodes),
@@ -53,7 +53,7 @@ def plan_removal(snapshot: Snapshot, delete_disks: bool) -> Plan:
     return Plan(snapshot.deployment, tuple(changes), notes=notes, deletes_deployment=True)
 
 
-def refused(deployment: str, reasons: Sequence[str]) -> Refused:
+def refusal_error(deployment: str, reasons: Sequence[str]) -> Refused:
     unique = list(dict.fromkeys(reasons))
     return Refused(
         f"deployment {deployment} cannot be as the manifest says",

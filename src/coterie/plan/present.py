@@ -1,5 +1,5 @@
-"""Which of the server groups that are there is the wished one. After a change that was carried out in part there may be
-several of one name: a node that is in the right one already need not move."""
+"""Chooses the server group to use among those of one name. There are several after a change that was carried out in
+part; nodes that are in the chosen one already stay there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOST = "the group was deleted behind our back"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`fate`: what becomes of the group, and why. `moves`: the changed wish for which nodes must change their group."""
+    """`fate` and `reason`: what happens to the group, and why. `moves`: why nodes must change their group, or empty."""
 
     group: GroupNow
     fate: Fate

@@ -90,16 +90,16 @@ class NodeSpec:
 class SpecMaker:
     """Makes the specs of one instance group; what its nodes share is worked out once."""
 
-    def __init__(self, wish: InstanceGroupSpec, stemcell: str) -> None:
-        self._wish = wish
+    def __init__(self, group: InstanceGroupSpec, stemcell: str) -> None:
+        self._group = group
         self._stemcell = stemcell
-        self._azs: dict[str, AzSpec] = {az.name: az for az in wish.azs}
-        self._networks = {az.name: [_Network(network, az.name) for network in wish.networks] for az in wish.azs}
-        self._disk = DiskSpec(wish.disk.size_mb, wish.disk.cloud_properties) if wish.disk else None
-        self._health = _health(wish)
+        self._azs: dict[str, AzSpec] = {az.name: az for az in group.azs}
+        self._networks = {az.name: [_Network(network, az.name) for network in group.networks] for az in group.azs}
+        self._disk = DiskSpec(group.disk.size_mb, group.disk.cloud_properties) if group.disk else None
+        self._health = _health(group)
 
     def make(self, az: str, addresses: Mapping[str, str], canary: bool) -> NodeSpec:
-        group, update = self._wish, self._wish.update
+        group, update = self._group, self._group.update
         return NodeSpec(
             az=az,
             cloud=self._azs[az].cloud,
@@ -171,8 +171,8 @@ def _network_difference(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> st
     return "networks changed"
 
 
-def _health(wish: InstanceGroupSpec) -> HealthSpec | None:
-    health = wish.health
+def _health(group: InstanceGroupSpec) -> HealthSpec | None:
+    health = group.health
     if health.kind == "none":
         return None
     return HealthSpec(health.kind, health.port, health.path, health.expect, health.interval_s, health.timeout_s)

@@ -9,14 +9,14 @@ from coterie.plan.model import Change, NodeChange, Snapshot, StemcellNow, Stemce
 from coterie.plan.versions import age
 
 
-def choose(snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec], refusals: list[str]) -> dict[str, str]:
+def choose(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], refusals: list[str]) -> dict[str, str]:
     """Instance group → "name/version"; one that the catalogue lacks is refused."""
     chosen = {}
-    for wish in wishes:
-        ref = _find(snapshot, wish.stemcell)
+    for spec in specs:
+        ref = _find(snapshot, spec.stemcell)
         if ref is None:
-            refusals.append(_missing(snapshot, wish))
-        chosen[wish.name] = ref or f"{wish.stemcell.name}/{wish.stemcell.version}"
+            refusals.append(_missing(snapshot, spec))
+        chosen[spec.name] = ref or f"{spec.stemcell.name}/{spec.stemcell.version}"
     return chosen
 
 
@@ -52,25 +52,25 @@ def removals(snapshot: Snapshot) -> list[Change]:
     ]
 
 
-def _find(snapshot: Snapshot, wish: StemcellSpec) -> str | None:
+def _find(snapshot: Snapshot, spec: StemcellSpec) -> str | None:
     fitting = [
         row
         for row in snapshot.stemcells
-        if (row.os if wish.by_os else row.name) == wish.name and wish.version in ("latest", row.version)
+        if (row.os if spec.by_os else row.name) == spec.name and spec.version in ("latest", row.version)
     ]
     newest = sorted(fitting, key=lambda row: age(row.version))
     return newest[-1].ref if newest else None
 
 
-def _missing(snapshot: Snapshot, wish: InstanceGroupSpec) -> str:
-    wanted = wish.stemcell
+def _missing(snapshot: Snapshot, spec: InstanceGroupSpec) -> str:
+    wanted = spec.stemcell
     named = f"with os {wanted.name}, version {wanted.version}" if wanted.by_os else f"{wanted.name}/{wanted.version}"
-    present = ", ".join(_told(row, wanted.by_os) for row in snapshot.stemcells) or "none"
+    present = ", ".join(_label(row, wanted.by_os) for row in snapshot.stemcells) or "none"
     return (
-        f"{wish.name}: stemcell {named} is not in the catalogue "
+        f"{spec.name}: stemcell {named} is not in the catalogue "
         f"(there: {present}); upload it: coterie stemcells upload FILE"
     )
 
 
-def _told(row: StemcellNow, with_os: bool) -> str:
+def _label(row: StemcellNow, with_os: bool) -> str:
     return f"{row.ref} with {f'os {row.os}' if row.os else 'no os'}" if with_os else row.ref

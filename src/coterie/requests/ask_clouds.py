@@ -35,7 +35,7 @@ def ask(ledger: Ledger, questions: Sequence[Question], timeout_s: float = 60.0) 
         if not asked:
             return [answers[key] for key in keys]
         if time.monotonic() > give_up:
-            raise _unanswered(asked)
+            raise _no_answer_error(asked)
         ledger.written.wait(seen, _POLL_S)
 
 
@@ -46,7 +46,7 @@ def _collect(ledger: Ledger, asked: dict[tuple[str, str], float], answers: dict[
         if fact is None or fact.at is None or fact.at < asked[key]:
             continue
         if fact.error is not None:
-            raise _refused(key[0], fact.error)
+            raise _refusal_error(key[0], fact.error)
         answers[key] = fact.data
         del asked[key]
 
@@ -57,13 +57,13 @@ def _key(cloud: CloudRow, what: str, question: Any) -> str:
     return f"{what}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _refused(cloud: str, error: Mapping[str, Any]) -> CpiError:
+def _refusal_error(cloud: str, error: Mapping[str, Any]) -> CpiError:
     return CpiError(
         f"cloud {cloud}: {error['what']}", why=error["why"], remedy=error["remedy"], retryable=bool(error["retryable"])
     )
 
 
-def _unanswered(asked: Mapping[tuple[str, str], float]) -> Unreachable:
+def _no_answer_error(asked: Mapping[tuple[str, str], float]) -> Unreachable:
     names = ", ".join(sorted({cloud for cloud, _ in asked}))
     return Unreachable(
         f"no conductor answered for cloud {names}",

@@ -14,14 +14,14 @@ from coterie.manifest.amend import add_cloud, set_conductor_group
 from coterie.ring.members import group_name
 
 
-def moved(ledger: Ledger, name: str, group: str) -> ConfigRow:
+def move_cloud(ledger: Ledger, name: str, group: str) -> ConfigRow:
     """The text with another conductor group for this cloud, and the id of the config that it was made from."""
     wanted = group_name(group)
     present = _present(ledger)
     return ConfigRow(present.id, set_conductor_group(present.body, name, wanted))
 
 
-def grown(ledger: Ledger, cloud: Mapping[str, Any]) -> ConfigRow:
+def add_cloud_to_config(ledger: Ledger, cloud: Mapping[str, Any]) -> ConfigRow:
     """The same with one more cloud."""
     group_name(cloud.get("conductor_group", ""))
     with ledger.read() as tx:

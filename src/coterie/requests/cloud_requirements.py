@@ -13,10 +13,10 @@ from coterie.plan.groups import driver_options, instance_groups_by_server_group
 Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
 
 
-def known_groups(present: Iterable[GroupRow], wishes: Iterable[InstanceGroupSpec], director: str) -> Known:
+def known_groups(present: Iterable[GroupRow], specs: Iterable[InstanceGroupSpec], director: str) -> Known:
     """The CID is known before the cloud has answered, so a half-made group of ours is not taken for a foreign one.
-    Of several with one name, the one that is there and has the wished policy counts."""
-    policies = {wish.server_group.name: wish.server_group.policy for wish in wishes if wish.server_group}
+    Of several with one name, the one that is live and has the requested policy counts."""
+    policies = {spec.server_group.name: spec.server_group.policy for spec in specs if spec.server_group}
     worst_first = sorted(
         (group for group in present if group.state != "deleting"),
         key=lambda group: (group.policy == policies.get(group.name), group.state != "intended"),
@@ -24,18 +24,18 @@ def known_groups(present: Iterable[GroupRow], wishes: Iterable[InstanceGroupSpec
     return {(group.name, group.cloud): group.cid or Mark(director, group.intent).group_cid for group in worst_first}
 
 
-def needs(wishes: Sequence[InstanceGroupSpec], cloud: str, known: Known) -> dict[str, object]:
+def needs(specs: Sequence[InstanceGroupSpec], cloud: str, known: Known) -> dict[str, object]:
     """What the manifest asks of one cloud, as `Needs` on the wire; azs by our names, for the conductor to translate."""
-    own = [wish for wish in wishes if any(az.cloud == cloud for az in wish.azs)]
+    own = [spec for spec in specs if any(az.cloud == cloud for az in spec.azs)]
     kinds = {"vm", "image"} if own else set()
-    policies = {wish.server_group.policy for wish in own if wish.server_group and wish.server_group.policy}
-    if any(wish.disk for wish in own):
+    policies = {spec.server_group.policy for spec in own if spec.server_group and spec.server_group.policy}
+    if any(spec.disk for spec in own):
         kinds.add("disk")
-    if any(wish.server_group for wish in own):
+    if any(spec.server_group for spec in own):
         kinds.add("server_group")
-    if any(wish.security_groups for wish in own):
+    if any(spec.security_groups for spec in own):
         kinds.add("security_group")
-    azs = {az.name: dict(az.cloud_properties) for wish in own for az in wish.azs if az.cloud == cloud}
+    azs = {az.name: dict(az.cloud_properties) for spec in own for az in spec.azs if az.cloud == cloud}
     asked = {"kinds": sorted(kinds), "policies": sorted(policies), "azs": sorted(azs), "az_properties": azs}
     return {**asked, "groups": [{**one, "cid": known.get((one["name"], cloud))} for one in _group_needs(own, cloud)]}
 
@@ -50,10 +50,10 @@ def groups_seen(
     return missing, mendable, {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
 
 
-def _group_needs(wishes: Sequence[InstanceGroupSpec], cloud: str) -> list[dict[str, Any]]:
+def _group_needs(specs: Sequence[InstanceGroupSpec], cloud: str) -> list[dict[str, Any]]:
     """The server groups that the driver will be asked for, with the azs that their nodes go to."""
     found = []
-    for (name, where), users in instance_groups_by_server_group(wishes).items():
+    for (name, where), users in instance_groups_by_server_group(specs).items():
         group = users[-1].server_group
         if where == cloud and group is not None:
             azs = {az.name for user in users for az in user.azs if az.cloud == cloud}

@@ -15,12 +15,12 @@ from coterie.ledger.work import conductors
 from coterie.manifest import InstanceGroupSpec
 from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
-from coterie.plan.planner import make_plan, plan_removal, refused
+from coterie.plan.planner import make_plan, plan_removal, refusal_error
 from coterie.requests.accept import PlanRows
 from coterie.requests.ask_clouds import ask
 from coterie.requests.cloud_requirements import groups_seen, known_groups, needs
 from coterie.requests.regroup import move_clouds
-from coterie.requests.request import PlanRequest, Wish, read
+from coterie.requests.request import CheckedRequest, PlanRequest, read
 
 Permit = Callable[[Tx], None]
 
@@ -30,7 +30,7 @@ class Draft:
     """A plan and what it was made from, until it is accepted or thrown away."""
 
     request: PlanRequest
-    wish: Wish
+    checked: CheckedRequest
     groups: Sequence[InstanceGroupSpec]
     fingerprint: tuple[object, ...]  # of the rows that the plan was made from
     plan: Plan
@@ -38,24 +38,24 @@ class Draft:
 
 def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
     """Read the request, ask the clouds, plan. Changes no cloud; the only rows it writes are dated facts."""
-    wish = read(ledger, request)
-    wanted = wish.groups()
-    facts = _ask_clouds(ledger, wish, wanted)
-    wish.check({name: cloud.capabilities for name, cloud in facts.items()})
+    checked = read(ledger, request)
+    wanted = checked.groups()
+    facts = _ask_clouds(ledger, checked, wanted)
+    checked.check({name: cloud.capabilities for name, cloud in facts.items()})
     with ledger.read() as tx:
-        fingerprint = snapshot.fingerprint(tx, wish.name)
-        seen = snapshot.read(tx, wish.name, facts)
-    if wish.deployment is None:
+        fingerprint = snapshot.fingerprint(tx, checked.name)
+        seen = snapshot.read(tx, checked.name, facts)
+    if checked.deployment is None:
         plan = plan_removal(seen, request.delete_disks)
     else:
         options = Options(request.recreate, frozenset(request.nodes), request.delete_disks)
         plan = make_plan(seen, wanted, options)
-    return Draft(request, wish, wanted, fingerprint, plan)
+    return Draft(request, checked, wanted, fingerprint, plan)
 
 
 def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit: Permit | None = None) -> int:
     """The task that carries the plan out: all its rows in one transaction, or none."""
-    name = draft.wish.name
+    name = draft.checked.name
     with ledger.write() as tx:
         deployments.lock(tx, name)
         if permit is not None:
@@ -68,18 +68,20 @@ def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit
         return rows.write("delete" if draft.request.delete else kind, by)
 
 
-def _ask_clouds(ledger: Ledger, wish: Wish, wanted: Sequence[InstanceGroupSpec]) -> dict[str, CloudNow]:
+def _ask_clouds(ledger: Ledger, checked: CheckedRequest, wanted: Sequence[InstanceGroupSpec]) -> dict[str, CloudNow]:
     """All questions at once: what `check` says of the manifest's needs, and how our server groups are."""
-    configured_clouds = wish.clouds
+    configured_clouds = checked.clouds
     with ledger.read() as tx:
-        present = groups.of_deployment(tx, wish.name)
-        used = {node.cloud for node in nodes.of_deployment(tx, wish.name)}
+        present = groups.of_deployment(tx, checked.name)
+        used = {node.cloud for node in nodes.of_deployment(tx, checked.name)}
         director = identity.director(tx).uuid
         fleet = conductors.living(tx)
     used |= {group.cloud for group in present} | {az.cloud for group in wanted for az in group.azs}
     lost = used - configured_clouds.keys()
     if lost:
-        raise refused(wish.name, [f"cloud {name} is in use but not in the cloud config" for name in sorted(lost)])
+        raise refusal_error(
+            checked.name, [f"cloud {name} is in use but not in the cloud config" for name in sorted(lost)]
+        )
     rows = [configured_clouds[name] for name in sorted(used)]
     for row in rows:
         fleet.require(row.conductor_group, row.driver)  # refuse before anything is written, even a question
@@ -106,17 +108,17 @@ def _set_config(tx: Tx, draft: Draft) -> int:
     if draft.request.cloud_config is None:
         present = clouds.config(tx)
         return present.id if present else 0
-    return store_config(tx, draft.wish.config_text, draft.wish.clouds)
+    return store_config(tx, draft.checked.config_text, draft.checked.clouds)
 
 
 def _save(tx: Tx, draft: Draft, config_id: int) -> None:
-    wish = draft.wish
-    if wish.deployment is None:
-        deployments.stop_resurrection(tx, wish.name)
+    checked = draft.checked
+    if checked.deployment is None:
+        deployments.stop_resurrection(tx, checked.name)
         return
-    resurrection = wish.deployment.value.resurrection
-    deployments.save(tx, wish.name, manifest=wish.manifest, config_id=config_id, resurrection=resurrection)
-    groups.set_instance_groups(tx, wish.name, [group.name for group in draft.groups])
+    resurrection = checked.deployment.value.resurrection
+    deployments.save(tx, checked.name, manifest=checked.manifest, config_id=config_id, resurrection=resurrection)
+    groups.set_instance_groups(tx, checked.name, [group.name for group in draft.groups])
 
 
 def store_config(tx: Tx, text: str, wanted: Mapping[str, CloudRow]) -> int:

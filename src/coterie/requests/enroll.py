@@ -31,30 +31,30 @@ class Enrollment:
     conductor_group: str | None = None
 
 
-def enroll(ledger: Ledger, wish: Enrollment, by: str | None, ids: Ids | None = None) -> str:
+def enroll(ledger: Ledger, request: Enrollment, by: str | None, ids: Ids | None = None) -> str:
     """The uuid of the new node. The cloud is asked first; a refusal leaves nothing written."""
-    name = _name(wish)
-    own_group = None if wish.conductor_group is None else group_name(wish.conductor_group)
+    name = _name(request)
+    own_group = None if request.conductor_group is None else group_name(request.conductor_group)
     with ledger.read() as tx:
-        cloud = _admit(tx, wish, name, own_group)
+        cloud = _admit(tx, request, name, own_group)
         director = identity.director(tx).uuid
-    seen = ask(ledger, [(cloud, "machine", {"cid": wish.cid})], _PATIENCE_S)[0]
-    _refuse_absent_or_marked(wish, seen, director)
+    seen = ask(ledger, [(cloud, "machine", {"cid": request.cid})], _PATIENCE_S)[0]
+    _refuse_absent_or_marked(request, seen, director)
     uuid = (ids or Ids()).uuid()
     with ledger.write() as tx:
-        enrolled.hold(tx, wish.cloud)
-        _admit(tx, wish, name, own_group)
-        enrolled.add(tx, uuid, name, cloud=wish.cloud, cid=wish.cid, group=own_group)
-        body = f"VM {wish.cid} of cloud {wish.cloud}, conductor group {cloud.conductor_group!r}"
-        data = {"uuid": uuid, "cid": wish.cid, "conductor_group": own_group, "by": by}
+        enrolled.hold(tx, request.cloud)
+        _admit(tx, request, name, own_group)
+        enrolled.add(tx, uuid, name, cloud=request.cloud, cid=request.cid, group=own_group)
+        body = f"VM {request.cid} of cloud {request.cloud}, conductor group {cloud.conductor_group!r}"
+        data = {"uuid": uuid, "cid": request.cid, "conductor_group": own_group, "by": by}
         events.append(tx, [Event(None, "node.enrolled", name, body, data)], time(tx))
     return uuid
 
 
-def _name(wish: Enrollment) -> str:
-    made = re.sub(r"[^A-Za-z0-9_.-]+", "-", wish.cid).strip("-_.")[:255]
+def _name(request: Enrollment) -> str:
+    made = re.sub(r"[^A-Za-z0-9_.-]+", "-", request.cid).strip("-_.")[:255]
     made = f"vm-{made[:252]}" if _UUID.fullmatch(made) else made  # nodes themselves are known by uuids
-    name = made if wish.name is None else wish.name
+    name = made if request.name is None else request.name
     if not _NAME.fullmatch(name) or _UUID.fullmatch(name):
         raise UsageError(
             f"name: {name!r} cannot name a node",
@@ -64,32 +64,32 @@ def _name(wish: Enrollment) -> str:
     return name
 
 
-def _admit(tx: Tx, wish: Enrollment, name: str, own_group: str | None) -> CloudRow:
+def _admit(tx: Tx, request: Enrollment, name: str, own_group: str | None) -> CloudRow:
     """The cloud, with the group that the node will have; or why the machine cannot be enrolled."""
-    cloud = clouds.get(tx, wish.cloud)
+    cloud = clouds.get(tx, request.cloud)
     if cloud is None:
-        raise unknown_cloud(wish.cloud)
+        raise unknown_cloud(request.cloud)
     if own_group is not None:
         cloud = replace(cloud, conductor_group=own_group)
     conductors.living(tx).require(cloud.conductor_group, cloud.driver)
-    user = enrolled.user_of(tx, wish.cloud, wish.cid)
+    user = enrolled.user_of(tx, request.cloud, request.cid)
     if user is not None:
-        raise Conflict(f"VM {wish.cid} of cloud {wish.cloud} is {user} already", remedy="see `coterie nodes`")
+        raise Conflict(f"VM {request.cid} of cloud {request.cloud} is {user} already", remedy="see `coterie nodes`")
     if enrolled.named(tx, name):
         raise enrolled.name_taken(name)
     return cloud
 
 
-def _refuse_absent_or_marked(wish: Enrollment, seen: dict[str, Any], director: str) -> None:
+def _refuse_absent_or_marked(request: Enrollment, seen: dict[str, Any], director: str) -> None:
     if not seen["there"]:
         raise NotFound(
-            f"cloud {wish.cloud} has no VM {wish.cid}", remedy="give its id as the cloud writes it: --cid CID"
+            f"cloud {request.cloud} has no VM {request.cid}", remedy="give its id as the cloud writes it: --cid CID"
         )
     if seen["owner"] is None:
         return
     who = "this Director" if seen["owner"] == director else f"the Director {seen['owner']}"
     raise Conflict(
-        f"VM {wish.cid} carries the mark of {who}",
+        f"VM {request.cid} carries the mark of {who}",
         why="the Director that made a machine may also clean it up; an enrolled one must be safe from that",
         remedy="leave it to the Director that made it, or remove its mark in the cloud first",
     )

@@ -1,4 +1,4 @@
-"""What a user asks for: a deployment as the manifest says, or its end. Turned into wishes, with every mistake named."""
+"""What a user requests: a deployment as its manifest describes it, or its deletion; and the check of both documents."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class PlanRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A request that makes sense. `deployment` None: the deployment shall end."""
+class CheckedRequest:
+    """A request whose documents were read without mistakes. `deployment` None: the deployment shall be deleted."""
 
     name: str
     manifest: str
@@ -54,7 +54,7 @@ class Wish:
 
     @property
     def clouds(self) -> dict[str, CloudRow]:
-        return configured(self.config.value)
+        return cloud_rows(self.config.value)
 
     def groups(self) -> list[InstanceGroupSpec]:
         if self.deployment is None:
@@ -70,13 +70,13 @@ class Wish:
             raise invalid(mistakes)
 
 
-def read(ledger: Ledger, request: PlanRequest) -> Wish:
+def read(ledger: Ledger, request: PlanRequest) -> CheckedRequest:
     with ledger.read() as tx:
         in_force = clouds.config(tx)
         present = deployments.get(tx, request.deployment) if request.deployment else None
     config_text = request.cloud_config if request.cloud_config is not None else in_force.body if in_force else None
     if config_text is None:
-        raise _unconfigured(request)
+        raise _missing_config_error(request)
     if request.delete:
         return _end(request, present, config_text)
     manifest = request.manifest if request.manifest is not None else present.manifest if present else None
@@ -85,8 +85,8 @@ def read(ledger: Ledger, request: PlanRequest) -> Wish:
     return _read_both(request, manifest, config_text)
 
 
-def _unconfigured(request: PlanRequest) -> CoterieError:
-    """A cloud config is missing; what is wrong with the manifest by itself is told too."""
+def _missing_config_error(request: PlanRequest) -> CoterieError:
+    """The error for a missing cloud config, with the mistakes in the manifest if there are any."""
     what, remedy = (
         "no cloud config is set",
         "give one with --cloud-config FILE, or set it first: coterie clouds set FILE",
@@ -101,21 +101,21 @@ def _unconfigured(request: PlanRequest) -> CoterieError:
     return UsageError(what, remedy=remedy)
 
 
-def configured(config: CloudConfig) -> dict[str, CloudRow]:
+def cloud_rows(config: CloudConfig) -> dict[str, CloudRow]:
     return {
         cloud.name: CloudRow(cloud.name, cloud.driver, dict(cloud.properties), cloud.conductor_group.lower())
         for cloud in config.clouds
     }
 
 
-def _end(request: PlanRequest, present: deployments.DeploymentRow | None, config_text: str) -> Wish:
+def _end(request: PlanRequest, present: deployments.DeploymentRow | None, config_text: str) -> CheckedRequest:
     if present is None:
         raise NotFound(f"there is no deployment {request.deployment}", remedy="see `coterie deployments`")
     config = load_cloud_config(config_text, request.config_file, drivers=driver_names())
-    return Wish(present.name, present.manifest, config_text, config, None, request.auto_anti_affinity)
+    return CheckedRequest(present.name, present.manifest, config_text, config, None, request.auto_anti_affinity)
 
 
-def _read_both(request: PlanRequest, manifest: str, config_text: str) -> Wish:
+def _read_both(request: PlanRequest, manifest: str, config_text: str) -> CheckedRequest:
     deployment, config = load_both(
         (manifest, request.manifest_file),
         (config_text, request.config_file),
@@ -130,4 +130,4 @@ def _read_both(request: PlanRequest, manifest: str, config_text: str) -> Wish:
             f"the manifest is of deployment {name}, not {request.deployment}",
             remedy="name the deployment that the manifest names",
         )
-    return Wish(name, manifest, config_text, config, deployment, request.auto_anti_affinity)
+    return CheckedRequest(name, manifest, config_text, config, deployment, request.auto_anti_affinity)

@@ -15,7 +15,7 @@ from coterie.ledger.work.tasks import NewStage, NewTask
 from coterie.manifest import load_cloud_config
 from coterie.plan.model import Plan
 from coterie.requests.draft import Permit, accept_draft, draft_plan, store_config
-from coterie.requests.request import PlanRequest, configured
+from coterie.requests.request import PlanRequest, cloud_rows
 
 
 def plan(ledger: Ledger, request: PlanRequest) -> Plan:
@@ -72,7 +72,7 @@ def set_cloud_config(ledger: Ledger, text: str, file: str, expect: int | None = 
         present = clouds.config(tx)
         if expect is not None and expect != (present.id if present else 0):
             raise StalePlan("the cloud config has changed meanwhile", remedy="look at it, and repeat")
-        return store_config(tx, text, configured(config))
+        return store_config(tx, text, cloud_rows(config))
 
 
 def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
@@ -80,7 +80,7 @@ def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
         row = objects.get(tx, intent)
         if row is None or row.kind != "disk":
             raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
-        if row.cid is None or not (row.state == "kept" or _given_up(tx, row)):
+        if row.cid is None or not (row.state == "kept" or _deletion_failed_before(tx, row)):
             raise Conflict(
                 f"disk {intent} is {row.state}, not kept",
                 why=f"it belongs to {row.ref}" if row.node else "",
@@ -94,6 +94,6 @@ def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
         return tasks.create(tx, NewTask("delete-disk", None, [NewStage("disk", [step])], requested_by=by))
 
 
-def _given_up(tx: Tx, disk: ObjectRow) -> bool:
-    """Whether its deletion was asked for before, and cancelled or failed on the way."""
+def _deletion_failed_before(tx: Tx, disk: ObjectRow) -> bool:
+    """Whether its deletion was requested before, and was cancelled or failed."""
     return disk.state == "deleting" and disk.node is None and not tasks.running(tx, "delete-disk")

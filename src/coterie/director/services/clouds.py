@@ -20,13 +20,13 @@ def set_cloud_config(context: AppContext, text: str, file: str, expect: int | No
 
 
 def add_cloud(context: AppContext, cloud: dict[str, Any]) -> None:
-    changed = cloud_change.grown(context.ledger, cloud)
+    changed = cloud_change.add_cloud_to_config(context.ledger, cloud)
     set_cloud_config(context, changed.body, _FILE, changed.id)
 
 
 def move_cloud(context: AppContext, name: str, group: str, agree: Callable[[int], None] = lambda config: None) -> None:
     """Refused if the new group cannot open the cloud's properties, or `agree` raises for the present config."""
-    changed = cloud_change.moved(context.ledger, name, group)
+    changed = cloud_change.move_cloud(context.ledger, name, group)
     agree(changed.id)
     set_cloud_config(context, changed.body, _FILE, changed.id)
 

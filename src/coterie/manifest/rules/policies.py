@@ -14,11 +14,11 @@ from coterie.manifest.tree import Loc
 
 
 def check_policies(pair: Pair, capabilities: Mapping[str, Capabilities], *, auto_anti_affinity: bool) -> None:
-    wishes = server_groups(pair.deployment.value, auto_anti_affinity=auto_anti_affinity)
+    specs = server_groups(pair.deployment.value, auto_anti_affinity=auto_anti_affinity)
     members: Counter[tuple[str, str]] = Counter()
     groups: dict[str, set[str]] = {}
     for loc, group in pair.groups():
-        spec = wishes.get(group.name)
+        spec = specs.get(group.name)
         for cloud, count in _clouds(pair, group).items() if spec else ():
             if spec and cloud in capabilities:
                 _check_policy(pair, loc, spec, cloud, capabilities[cloud])

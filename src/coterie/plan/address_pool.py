@@ -1,4 +1,4 @@
-"""The address book of a plan: who keeps which address, and which one is free next. None is ever given twice."""
+"""The addresses of a plan: which ones nodes keep, and which one is free next. No address is given twice."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from coterie.manifest.spans import Ranges
 from coterie.plan.model import NodeNow, Snapshot
 
 
-class AddressBook:
-    """Built once per plan, from what every node of the deployment has now and what others have."""
+class AddressPool:
+    """Built once per plan, from the addresses of the deployment's nodes and those that other deployments use."""
 
-    def __init__(self, snapshot: Snapshot, wishes: Sequence[InstanceGroupSpec]) -> None:
+    def __init__(self, snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> None:
         self._taken: dict[str, set[int]] = {
             network: {number(ip) for ip in ips} for network, ips in snapshot.taken.items()
         }
-        # What a node has now stays its own until it is really gone, which is after the new ones have come.
+        # A node holds its address until it is deleted, and nodes are deleted after the new ones are created.
         self._holders: dict[tuple[str, int], str] = {}
         for node in snapshot.nodes:
             for where, ip in node.addresses.items():
@@ -26,23 +26,23 @@ class AddressBook:
         self._free: dict[tuple[str, str | None], Iterator[str]] = {}
         self._subnets = _Subnets()
         self.refusals: list[str] = []
-        for wish in wishes:
-            for network in wish.networks:
-                self._enter_static(wish, network)
+        for spec in specs:
+            for network in spec.networks:
+                self._enter_static(spec, network)
 
-    def keep(self, wish: InstanceGroupSpec, node: NodeNow, az: str) -> dict[str, str]:
+    def keep(self, spec: InstanceGroupSpec, node: NodeNow, az: str) -> dict[str, str]:
         """The addresses that the node may keep."""
         kept: dict[str, str] = {}
-        for network in wish.networks:
+        for network in spec.networks:
             ip = node.addresses.get(network.name)
             if ip and network.type == "manual" and not network.static_ips and self._subnets.fits(network, az, ip):
                 kept[network.name] = ip
         return kept
 
-    def fill(self, wish: InstanceGroupSpec, index: int, az: str, kept: dict[str, str]) -> dict[str, str]:
+    def fill(self, spec: InstanceGroupSpec, index: int, az: str, kept: dict[str, str]) -> dict[str, str]:
         """All addresses of a node: fixed ones, kept ones, and new ones where it has none."""
         given: dict[str, str] = {}
-        for network in wish.networks:
+        for network in spec.networks:
             if network.static_ips:
                 given[network.name] = network.static_ips[index]
             elif network.name in kept:
@@ -50,15 +50,15 @@ class AddressBook:
             elif network.type == "manual":
                 ip = self._next(network, az)
                 if ip is None:
-                    self.refusals.append(f"{wish.name}/{index}: network {network.name} has no free address in {az}")
+                    self.refusals.append(f"{spec.name}/{index}: network {network.name} has no free address in {az}")
                     continue
                 given[network.name] = ip
         return given
 
-    def _enter_static(self, wish: InstanceGroupSpec, network: NetworkSpec) -> None:
+    def _enter_static(self, spec: InstanceGroupSpec, network: NetworkSpec) -> None:
         taken = self._taken.setdefault(network.name, set())
-        for index, ip in enumerate(network.static_ips[: wish.instances]):
-            value, name = number(ip), f"{wish.name}/{index}"
+        for index, ip in enumerate(network.static_ips[: spec.instances]):
+            value, name = number(ip), f"{spec.name}/{index}"
             holder = self._holders.get((network.name, value))
             if holder is not None and holder != name:
                 self.refusals.append(
@@ -72,7 +72,7 @@ class AddressBook:
     def _next(self, network: NetworkSpec, az: str) -> str | None:
         taken = self._taken.setdefault(network.name, set())
         for subnet in network.by_az[az]:
-            # Subnets may serve several azs: one iterator each, which never looks back.
+            # Subnets may serve several azs: each has one iterator, which gives no address twice.
             key = (network.name, subnet.range)
             if key not in self._free:
                 self._free[key] = each(subnet.free(), taken)
