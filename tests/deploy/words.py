@@ -13,7 +13,7 @@ def accept(words: Sequence[str]) -> None:
     """Raises click's UsageError for a verb or flag that does not exist, or a value that does not fit."""
     command: click.Command = coterie
     rest = list(words)
-    context = click.Context(coterie, info_name="coterie")
+    context = click.Context(coterie, info_name="coterie", **coterie.context_settings)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         found = command.get_command(context, rest[0])
         if found is None and command is not coterie:
@@ -24,4 +24,4 @@ def accept(words: Sequence[str]) -> None:
         rest = rest[1:]
     if rest == ["--help"]:
         return
-    command.make_context(" ".join(words), rest)
+    command.make_context(" ".join(words), rest, parent=context)

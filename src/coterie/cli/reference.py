@@ -24,7 +24,8 @@ def text() -> str:
 
 
 def _describe(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=_WIDTH)
+    settings = coterie.context_settings  # a command remembers its help option: name it as `coterie` itself does
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=_WIDTH, **settings)
     if parent is not None:
         yield f"\n{'#' * (2 if parent.parent is None else 3)} {context.command_path}"
     help_text = command.get_help(context)
