@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.cleanup import start
+from coterie.cpi.contract import Mark
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ledger import writes
 from coterie.ledger.rows import objects
@@ -266,3 +267,16 @@ def _wait_for_reclaim(yard: Yard) -> None:
     with yard.ledger.read() as tx:
         for task in tx.execute(sa.select(tasks.c.id).where(tasks.c.kind == "reclaim")).scalars():
             yard.site.wait(task)
+
+
+def test_a_disk_that_came_after_its_intent_was_given_up_is_an_orphan_though_its_node_lives(yard: Yard) -> None:
+    yard.site.deploy(manifest(group("db", 1, "persistent_disk: 64")))
+    node = yard.site.nodes()["db/0"]
+    with yard.ledger.write() as tx:
+        writes.execute(tx, objects.intend("b" * 26, "disk", "lab", deployment="dep", node=node.uuid, ref="db/0"))
+        writes.execute(tx, objects.give_up("b" * 26))
+    late = yard.site.cpi().create_disk(64, {}, None, mark=Mark(yard.site.director.uuid, "b" * 26))
+    plan = yard.survey()
+    assert [(item["cid"], item["reason"]) for item in plan.items] == [
+        (late, "it appeared after its creation had been given up")
+    ]

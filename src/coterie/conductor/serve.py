@@ -98,14 +98,14 @@ def _page(settings: Settings, conductor: Conductor) -> Page | None:
 
 
 def _end(conductor: Conductor, lost: bool) -> None:
+    log.info("draining")
+    conductor.drain(_DRAIN_S)  # also after a loss: calls under way end, and what they created is noted
     if lost:
         raise LeaseLost(
             f"the fleet has given conductor {conductor.name} up",
             why="it was silent for longer than its lease, or another one was started under its name",
             remedy="start it again; what it had in hand goes on elsewhere",
         )
-    log.info("draining")
-    conductor.drain(_DRAIN_S)
 
 
 def _name(role: ConductorRole) -> str:

@@ -16,7 +16,7 @@ from coterie.engine.committer import Committer
 from coterie.engine.compute_slot import SLOT
 from coterie.engine.runner import Runner
 from coterie.errors import LeaseLost
-from coterie.ledger.errors import is_outage
+from coterie.ledger.errors import DatabaseError, is_outage, reason
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import steps
 from coterie.ledger.work.steps import Claim, Outcome
@@ -69,11 +69,22 @@ class Workers:
             if outcome is not None and not abandoned and self._inbox.commit(claim):
                 self._committer.submit(outcome)
             else:
+                self._note_arrivals(outcome)
                 self._drop(claim)
             if abandoned:
                 SLOT.release()
                 self._threads.discard(threading.current_thread())
                 return
+
+    def _note_arrivals(self, outcome: Outcome | None) -> None:
+        """The step goes on elsewhere; what the call of this claim has created all the same must be known."""
+        if outcome is None or not outcome.writes:
+            return
+        try:
+            with self._ledger.write() as tx:
+                steps.note_arrivals(tx, [outcome])
+        except DatabaseError as error:
+            log.warning("what step %s created late is not noted: %s", outcome.claim.id, reason(error))
 
     def _on_committed(self, outcome: Outcome, applied: bool, problem: BaseException | None) -> None:
         claim = outcome.claim

@@ -36,7 +36,7 @@ class Clouds:
     ) -> None:
         self._keys = keys
         self._ledger = ledger
-        self._runtime = Runtime(director_uuid, coordinator, state_folder)
+        self._runtime = Runtime(director_uuid, coordinator, state_folder, lease.require)
         self._lease = lease
         self._observe = observe
         self._open: dict[str, tuple[CloudRow, Cpi]] = {}

@@ -131,7 +131,7 @@ def _find(work: Work[Any, Any], kind: Kind, intent: str) -> CloudObject | NotCre
     left = row.doubt_since + work.cpi.capabilities().settle_s - work.moment
     if left > 0:
         return Wait(min(left, _POLL_S), f"looking for a {kind} that may still turn up")
-    work.write(objects.record_gone(intent, tombstone=True))
+    work.write(objects.give_up(intent))
     work.say("object.given_up", f"no {kind} with mark {intent} turned up; should it come later, it is an orphan")
     return NotCreated()
 

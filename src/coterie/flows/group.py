@@ -9,11 +9,13 @@ from coterie.cpi.contract import GroupInUse, GroupMetadata, GroupMissing, GroupV
 from coterie.engine.flow import Done, Flow, Move, Next, NoProgress, Skip, Wait, Work
 from coterie.engine.stored import in_form
 from coterie.errors import CoterieError, NotFound
+from coterie.flows.late_arrivals import delete_late_arrivals
 from coterie.group.audit import remedy
-from coterie.ledger.rows import groups, nodes
+from coterie.ledger.rows import groups, nodes, objects
 from coterie.ledger.rows.groups import GroupRow
 
 _IN_USE_TRIES = 20
+_LATE_EVERY = 5  # tries between two searches for VMs that came late
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +128,17 @@ def _delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
         work.cpi.delete_server_group(cid)
     except GroupInUse as busy:
         # Clouds count a deleted VM for a while; a foreign member never goes, so the number of tries is bounded.
+        if work.progress.busy % _LATE_EVERY == 0:
+            with work.ledger.read() as tx:
+                given_up = objects.given_up_vms(tx, row.cloud, row.deployment)
+            delete_late_arrivals(work, given_up)
         work.progress.busy += 1
         if work.progress.busy >= _IN_USE_TRIES:
-            raise
+            raise GroupInUse(
+                busy.what,
+                why=busy.why,
+                remedy=f"{busy.remedy}; VMs of ours that no node has are found and deleted by `coterie cleanup`",
+            ) from busy
         return Wait(1.0, str(busy))
     work.write(groups.move(row, "gone"))
     if row.adopted:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from coterie.cpi.contract import CloudObject, GroupView
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 from coterie.group.audit import remedy
-from coterie.ledger.rows import groups, nodes
+from coterie.ledger.rows import groups, nodes, objects
 from coterie.ledger.rows.groups import GroupRow
 from coterie.ledger.rows.nodes import NodeRow
+from coterie.ledger.work.steps import LATE_REMEDY
 
 _WATCHED = ("up", "dead", "missing")
 
@@ -32,6 +33,7 @@ def _look(work: LookWork) -> Move:
         if seen is None:
             work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
             return Done()
+        _note_arrivals(work, seen)
         states = {cid: found.state or "unknown" for cid, found in seen.items()}
         states.update(_unlisted(work, known, states))
     # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
@@ -54,6 +56,19 @@ def _survey(work: LookWork) -> dict[str, CloudObject] | None:
         cursor = page.next
         if cursor is None:
             return seen
+
+
+def _note_arrivals(work: LookWork, seen: dict[str, CloudObject]) -> None:
+    """VMs whose creation was given up: a conductor that was paused, or the cloud, has created them late."""
+    with work.ledger.read() as tx:
+        given_up = {row.intent: row for row in objects.given_up_vms(tx, work.cloud) if row.cid is None}
+    for found in seen.values():
+        row = given_up.get(found.mark.intent) if found.mark else None
+        if row is not None:
+            work.write(objects.record_late(row.intent, found.cid))
+            of = f"{row.deployment}: " if row.deployment else ""
+            what = f"{of}VM {found.cid} of {row.ref} was created after its creation had been given up"
+            work.say("object.late", f"{what}; {LATE_REMEDY}", cid=found.cid, cloud=work.cloud)
 
 
 def _unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:

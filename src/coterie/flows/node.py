@@ -20,6 +20,7 @@ from coterie.engine.create_once import (
 )
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.errors import CoterieError, NotFound
+from coterie.flows.late_arrivals import delete_late_arrivals
 from coterie.flows.node_disk import (
     attach_disk,
     change_disk,
@@ -240,7 +241,9 @@ def _remove_vm(work: Work[Any, NodeProgress]) -> Move | None:
     """Remove one VM of this node and come back; None when there is none left. One that may be there is found first."""
     with work.ledger.read() as tx:
         rows = [row for row in objects.of_node(tx, work.node) if row.kind == "vm"]
+        given_up = [] if rows else objects.given_up_of_node(tx, work.node)
     if not rows:
+        delete_late_arrivals(work, given_up)
         return None
     row = rows[0]
     if row.cid is None:

@@ -206,6 +206,7 @@ objects = _table(
     _time("created_at", null=False),
     _time("doubt_since"),
     _time("ended_at"),
+    _time("late_at"),  # when the object of a tombstone was seen in the cloud all the same
     _text("director", null=True),  # the BOSH caller that it belongs to; null: this Director
     _text("server_group", null=True),  # CID of the group that a VM was made for, in such a ledger
     sa.Index("objects_by_cloud", "cloud", "kind", "state"),

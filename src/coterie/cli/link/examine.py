@@ -107,7 +107,7 @@ def _state_findings(api: Api) -> list[Finding]:
     ready = api.get("/readyz").strip()
     states = ("failing", "dead", "missing")
     broken = sum(len(api.list("/v1/nodes", {"state": state})["items"]) for state in states)
-    doubt = len(api.list("/v1/objects", {"state": "unknown"})["items"])
+    doubt, late = (len(api.list("/v1/objects", {"state": state})["items"]) for state in ("unknown", "late"))
     lost, drifted = (api.list("/v1/groups", {"state": state})["items"] for state in ("missing", "drifted"))
     running = len(api.list("/v1/tasks", {"state": "running"})["items"])
     return [
@@ -121,8 +121,18 @@ def _state_findings(api: Api) -> list[Finding]:
             or "all are there",
             "; ".join(dict.fromkeys(one.get("remedy", "see `coterie groups`") for one in [*lost, *drifted])),
         ),
-        _finding("objects", not doubt, f"{doubt} in doubt", "coterie nodes show NODE; then coterie nodes settle"),
+        _finding(
+            "objects",
+            not (doubt or late),
+            f"{doubt} in doubt" + (f", {late} created after they had been given up" if late else ""),
+            "; ".join(
+                filter(None, (_SETTLE if doubt else "", "coterie cleanup, or delete the deployment" if late else ""))
+            ),
+        ),
     ]
+
+
+_SETTLE = "coterie nodes show NODE; then coterie nodes settle"
 
 
 def _names_of(what: str, groups: list[dict[str, Any]]) -> str:

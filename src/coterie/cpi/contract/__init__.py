@@ -28,7 +28,7 @@ from coterie.cpi.contract.errors import (
 )
 from coterie.cpi.contract.forms import Form, Forms, Place, Reader, Slip
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
-from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime
+from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime, always_held
 from coterie.cpi.contract.types import (
     KINDS,
     POLICIES,
@@ -107,6 +107,7 @@ __all__ = [
     "VMCreationFailed",
     "VMNotFound",
     "VmCreated",
+    "always_held",
     "is_adopted",
     "read_group_cid",
     "read_name",

@@ -7,7 +7,7 @@ with one `mark`, a repeated create answers the first object and makes no second;
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -47,14 +47,23 @@ class Coordinator(Protocol):
         domain is another's by now. Then nothing is written; whoever has it applies the same changes."""
 
 
+def always_held() -> None:
+    """For a process that works alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What surrounds a driver: the Director that it works for, the coordinator of its single-writer domains, and a
-    folder of this machine where it may keep state of its own (None: there is none)."""
+    folder of this machine where it may keep state of its own (None: there is none).
+
+    `require_lease` raises LeaseLost once this process may no longer change a cloud. To be called right before each
+    request that changes something: earlier requests of the same call may have taken long, or the process was paused.
+    """
 
     director_uuid: str
     coordinator: Coordinator
     state_folder: Path | None = None
+    require_lease: Callable[[], None] = always_held
 
 
 class Cpi(ABC):

@@ -9,7 +9,7 @@ from typing import Literal
 
 NodeState = Literal["planned", "changing", "up", "failing", "dead", "missing", "deleting"]
 GroupState = Literal["intended", "live", "drifted", "missing", "deleting", "gone"]
-ObjectState = Literal["intended", "live", "unknown", "kept", "deleting", "gone"]
+ObjectState = Literal["intended", "live", "unknown", "kept", "deleting", "late", "gone"]
 DiskState = Literal["intended", "live", "unknown", "kept", "deleting"]
 TaskState = Literal["running", "cancelling", "done", "failed", "cancelled"]
 StepState = Literal["queued", "ready", "running", "done", "failed", "skipped", "cancelled"]

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.cpi.contract import Kind
-from coterie.ledger.store import Tx
+from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import nodes, objects, server_groups, stemcells, steps
 from coterie.ledger.writes import NOW, Write, insert, update
 
@@ -52,6 +52,35 @@ def of_node(tx: Tx, node: str) -> list[ObjectRow]:
     """What may still be in the cloud for this node, oldest first."""
     query = sa.select(*_ROW).where(objects.c.node == node, objects.c.state.in_(OPEN)).order_by(objects.c.intent)
     return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+_GIVEN_UP = sa.and_(objects.c.state == "gone", objects.c.tombstone.is_(sa.true()))
+"""Nothing was found under the mark when its creation was given up; an object that carries it came late."""
+
+
+def given_up_of_node(tx: Tx, node: str) -> list[ObjectRow]:
+    query = sa.select(*_ROW).where(objects.c.node == node, _GIVEN_UP).order_by(objects.c.intent)
+    return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def given_up_vms(tx: Tx, cloud: str, deployment: str | None = None) -> list[ObjectRow]:
+    """Of this deployment, or of all of them."""
+    query = sa.select(*_ROW).where(objects.c.cloud == cloud, objects.c.kind == "vm", _GIVEN_UP)
+    if deployment is not None:
+        query = query.where(objects.c.deployment == deployment)
+    return [ObjectRow(*row) for row in tx.execute(query.order_by(objects.c.intent))]
+
+
+def note_arrival(tx: Tx, intent: str, cid: str) -> bool:
+    """Note the id of an object whose creation was given up, or is about to be; True if it was given up."""
+    unsettled = sa.or_(_GIVEN_UP, objects.c.state.in_(("intended", "unknown")))
+    noted = (
+        objects.update()
+        .where(objects.c.intent == intent, objects.c.cid.is_(None), unsettled)
+        .values(cid=cid, late_at=now())
+        .returning(objects.c.state)
+    )
+    return tx.execute(noted).scalar() == "gone"
 
 
 def get(tx: Tx, intent: str) -> ObjectRow | None:
@@ -219,7 +248,17 @@ def end_delete(intent: str, state: str) -> Write:
 
 def record_gone(intent: str, *, tombstone: bool = False) -> Write:
     """`tombstone`: nothing was ever seen under this mark; an object that comes later is an orphan."""
-    return _change(intent, state="gone", tombstone=tombstone, ended_at=NOW)
+    return _change(intent, state="gone", tombstone=tombstone, ended_at=NOW, late_at=None)
+
+
+def give_up(intent: str) -> Write:
+    """Nothing was found under this mark. If the object comes, or was noted already, it came late."""
+    return _change(intent, state="gone", tombstone=True, ended_at=NOW)
+
+
+def record_late(intent: str, cid: str) -> Write:
+    """The creation was given up, and all the same the object is there."""
+    return _change(intent, cid=cid, late_at=NOW)
 
 
 def keep(intent: str) -> Write:
@@ -229,7 +268,7 @@ def keep(intent: str) -> Write:
 
 def keep_for_undo(intent: str, cid: str) -> Write:
     """The same for an object that a cleanup found; its row may have ended before."""
-    return _change(intent, state="kept", node=None, cid=cid, tombstone=False, ended_at=None)
+    return _change(intent, state="kept", node=None, cid=cid, tombstone=False, ended_at=None, late_at=None)
 
 
 def record_size(intent: str, size_mb: int) -> Write:

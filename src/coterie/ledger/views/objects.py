@@ -12,10 +12,16 @@ from coterie.ledger.tables import nodes, objects
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
 from coterie.ledger.visibility import visible
 
+# an object that was seen after its creation had been given up is shown as late
+_late = sa.and_(objects.c.state == "gone", objects.c.late_at.is_not(None))
+_seen_state = sa.case((_late, "late"), else_=objects.c.state)
+_STORED = ("intended", "live", "unknown", "kept", "deleting")  # these are found by an index
 
-def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
+
+def page(tx: Tx, part: Slice, *, state: str | None = None, **wanted: str | None) -> Page:
     """Filters: kind, state, cloud, deployment. Oldest first."""
     query = matching(_all(), {objects.c[name]: value for name, value in wanted.items()})
+    query = matching(query, {objects.c.state: state} if state in _STORED else {_seen_state: state})
     found = fetch(tx, query, [objects.c.intent], part)
     return Page([_shown(row) for row in found.items], found.next)
 
@@ -42,7 +48,8 @@ def disk(tx: Tx, intent: str) -> Row:
 
 
 def _all() -> sa.Select[Any]:
-    return sa.select(*objects.c).where(visible(objects.c.deployment))
+    shown = [column for column in objects.c if column.name != "state"]
+    return sa.select(*shown, _seen_state.label("state")).where(visible(objects.c.deployment))
 
 
 def _disks() -> sa.Select[Any]:

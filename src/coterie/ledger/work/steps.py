@@ -14,7 +14,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from coterie.ledger import writes
-from coterie.ledger.rows import events
+from coterie.ledger.rows import events, objects
 from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Tx, now, time
 from coterie.ledger.tables import conductors, nodes, steps
@@ -89,13 +89,15 @@ _HELD = (
 
 
 def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
-    """Apply the outcomes whose claims still hold; the keys of those. The others leave no trace.
+    """Apply the outcomes whose claims still hold; the keys of those. Of the others only arrivals are noted.
 
     A late outcome may stand beside one of the claim that took its step over: only the latter counts.
     """
     stopping = tasks.hold(tx, {outcome.claim.task for outcome in outcomes})
     held = _held(tx, outcomes)
     valid = [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) in held]
+    if len(valid) < len(outcomes):
+        note_arrivals(tx, [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) not in held])
     if not valid:
         return set()
     at = time(tx)
@@ -109,6 +111,26 @@ def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
     events.append(tx, happened, at)
     _advance(tx, valid, stopping)
     return {outcome.claim.key for outcome in valid}
+
+
+def note_arrivals(tx: Tx, refused: Sequence[Outcome]) -> None:
+    """Note the ids of objects that were created under claims which had been lost by then.
+
+    Another claim may have given the intent up already; then only a survey of the cloud would show the object.
+    """
+    for outcome in refused:
+        claim = outcome.claim
+        for write in outcome.writes:
+            cid = write.values.get("cid")
+            if write.table != "objects" or write.values.get("state") != "live" or cid is None:
+                continue
+            if objects.note_arrival(tx, write.key["intent"], cid):
+                said = f"{cid} was created after its creation had been given up; {LATE_REMEDY}"
+                late = Event(claim.task, "object.late", claim.subject, said, {"cid": cid, "cloud": claim.cloud})
+                events.append(tx, [late], time(tx))
+
+
+LATE_REMEDY = "it goes when its node or server group is deleted, or by `coterie cleanup`"
 
 
 def _held(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int, str]]:

@@ -13,6 +13,7 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, InvalidCall, Ru
 from coterie.cpi.drivers.cloudstack.client import signature
 from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
 from coterie.cpi.drivers.cloudstack.properties import read_settings
+from coterie.errors import LeaseLost
 from coterie.sandbox import faults
 
 GOOD = {"endpoint": "http://127.0.0.1:1/client/api", "api_key": "key", "secret_access_key": "s3cret-word"}
@@ -39,6 +40,17 @@ def test_odd_values_arrive_as_they_are(bed: CloudstackBed, odd: str) -> None:
     assert isinstance(cpi, CloudstackCpi)
     made = cpi.client.call("createSecurityGroup", name=odd)["securitygroup"]
     assert made["name"] == odd
+
+
+def test_without_a_lease_nothing_is_changed_and_questions_are_answered(bed: CloudstackBed) -> None:
+    def refuse() -> None:
+        raise LeaseLost("it is over")
+
+    runtime = Runtime(bed.director_uuid, None, None, refuse)  # type: ignore[arg-type] # it submits nothing
+    cpi = CloudstackCpi("lab", bed.properties(), runtime)
+    with pytest.raises(LeaseLost):
+        cpi.client.call("createSecurityGroup", name="late")
+    assert "late" not in [row["name"] for row in cpi.client.list_all("listSecurityGroups")]
 
 
 def test_wrong_keys_are_refused_without_showing_them(bed: CloudstackBed) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.cpi import contract
-from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Unavailable
+from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Unavailable, always_held
 from coterie.cpi.drivers.cloudstack.properties import Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.create_once import chosen_ids, start_with_job_id
@@ -75,8 +75,15 @@ class Client:
     """Calls of one account, for one Director. Usable from any number of threads; opens nothing before the first call.
     `calls` counts the requests."""
 
-    def __init__(self, settings: Settings, director_uuid: str, limit: CallLimit) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        director_uuid: str,
+        limit: CallLimit,
+        require_lease: Callable[[], None] = always_held,
+    ) -> None:
         self.settings = settings
+        self._require_lease = require_lease
         self.director_uuid = director_uuid
         self._limit = limit
         self._http = Http(settings.http_options())
@@ -210,6 +217,8 @@ class Client:
         body = sign(flat, settings.api_key, settings.secret_access_key, time.time() + _GOOD_FOR_S)
         try:
             with self._limit:
+                if changes:
+                    self._require_lease()
                 answer = self._http.request("POST", self._url, _FORM, body.encode())
         except (NotTaken, AnswerLost) as error:
             raise self._call_error(error, command, changes) from error

@@ -55,7 +55,7 @@ class CloudstackCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         settings = read_settings(properties)
         limit = call_limit(cloud, settings.max_parallel_calls, runtime.director_uuid)
-        self.client = client = Client(settings, runtime.director_uuid, limit)
+        self.client = client = Client(settings, runtime.director_uuid, limit, runtime.require_lease)
         self.catalog = catalog = Catalog(client)
         self.groups = groups = Groups(client)
         self.networks = Networks(client, catalog)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from coterie.cpi import contract
-from coterie.cpi.contract import CpiError, Throttled, Unavailable
+from coterie.cpi.contract import CpiError, Throttled, Unavailable, always_held
 from coterie.cpi.drivers.openstack.login import (
     REACH_REMEDY,
     Services,
@@ -91,8 +91,15 @@ class Client:
     """Logs in on the first request. `settings` and `director_uuid` serve all parts of the driver. `calls` counts the
     requests."""
 
-    def __init__(self, settings: Settings, director_uuid: str, limit: CallLimit) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        director_uuid: str,
+        limit: CallLimit,
+        require_lease: Callable[[], None] = always_held,
+    ) -> None:
         self.settings = settings
+        self._require_lease = require_lease
         self.director_uuid = director_uuid
         self._limit = limit
         self._opening = threading.Lock()
@@ -178,6 +185,8 @@ class Client:
             with self._limit:  # one slot for the request and for a login that it needs
                 url = self._log_in(lambda: self._services.url(service)) + path + query
                 sent = {**_HEADERS, **kind, **self._services.headers(service), **(headers or {})}
+                if changes:
+                    self._require_lease()
                 self.calls += 1
                 answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
         except (NotTaken, AnswerLost) as error:

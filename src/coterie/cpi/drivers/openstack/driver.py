@@ -59,7 +59,8 @@ class OpenstackCpi(Cpi):
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
-        client = Client(settings, director, call_limit(cloud, settings.max_parallel_calls, director))
+        limit = call_limit(cloud, settings.max_parallel_calls, director)
+        client = Client(settings, director, limit, runtime.require_lease)
         rows = Rows(client)
         waits = Waits(settings.state_timeout, settings.poll_s)
         writer = SingleWriter(self, "openstack", runtime.coordinator, settings.settle_s, Refusal, translate)

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
+from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable, always_held
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.sdk import Refusal, call_failure
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import tls_context
+from coterie.errors import LeaseLost
 
 _API_VERSION = "vim.version.version13"  # vSphere 6.7 and later
 _TIMEOUT_S = 120
@@ -42,9 +43,10 @@ class Row:
 class Session:
     """Logged in on first use, and again when the vCenter has ended it."""
 
-    def __init__(self, settings: Settings, limit: CallLimit) -> None:
+    def __init__(self, settings: Settings, limit: CallLimit, require_lease: Callable[[], None]) -> None:
         self._settings = settings
         self._limit = limit
+        self._require_lease = require_lease
         self._lock = threading.Lock()
         self._content: Any = None
         self._stub: Any = None
@@ -72,9 +74,11 @@ class Session:
             logins = self._logins
             try:
                 with self._limit:
+                    if changes:
+                        self._require_lease()
                     return method(*arguments)
-            except CpiError:
-                raise  # no slot was free: nothing was sent
+            except (CpiError, LeaseLost):
+                raise  # no slot was free, or the lease is lost: nothing was sent
             except Exception as error:
                 failed = call_failure(error, changes=changes)
                 if last or not (isinstance(failed, Refusal) and failed.is_a("NotAuthenticated")):
@@ -125,10 +129,11 @@ class Session:
 class Client:
     """`query` reads, `change` changes, `run` starts a task and waits for its result."""
 
-    def __init__(self, settings: Settings, limit: CallLimit) -> None:
+    def __init__(self, settings: Settings, limit: CallLimit, require_lease: Callable[[], None] = always_held) -> None:
         self._settings = settings
         self._limit = limit
-        self.session = Session(settings, limit)
+        self._require_lease = require_lease
+        self.session = Session(settings, limit, require_lease)
         self.reads = 0  # calls of the property collector so far
         self.reference = self.session.reference
 
@@ -214,6 +219,7 @@ class Client:
         try:
             cookie = self.session.cookie
             with self._limit:
+                self._require_lease()
                 connection.request("PUT", target, content, {"Cookie": cookie})
                 answer = connection.getresponse()
                 answer.read()

@@ -69,7 +69,8 @@ class VsphereCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         director = runtime.director_uuid
         self.settings = settings = read_settings(properties)
-        self.client = client = Client(settings, call_limit(cloud, settings.max_parallel_calls, director))
+        limit = call_limit(cloud, settings.max_parallel_calls, director)
+        self.client = client = Client(settings, limit, runtime.require_lease)
         self.inventory = inventory = Inventory(client, settings, director)
         placement = Placement(client, inventory, settings)
         attributes = Attributes(client)

@@ -24,6 +24,7 @@ from coterie.cpi.drivers.openstack.client import Client, has_lost_host, has_no_h
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Answer, Http, HttpOptions
+from coterie.errors import LeaseLost
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,26 @@ def test_an_answer_from_elsewhere_is_no_success(client: Client, monkeypatch: pyt
     }
     with pytest.raises(Unavailable, match=r"redirected to login\.example\.org:"):
         calls[act]()
+
+
+def test_without_a_lease_nothing_is_changed_and_questions_are_answered(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def request(self: Http, method: str, *arguments: Any) -> Answer:
+        sent.append(method)
+        return Answer(200, {}, b"{}")
+
+    def refuse() -> None:
+        raise LeaseLost("it is over")
+
+    monkeypatch.setattr(Http, "request", request)
+    monkeypatch.setattr(client, "_require_lease", refuse)
+    with pytest.raises(LeaseLost):
+        client.send("POST", "create it", "compute", "/servers", {})
+    client.get("look", "compute", "/servers")
+    assert sent == ["GET"]
 
 
 def test_a_request_takes_one_slot_and_names_this_program(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
