@@ -39,5 +39,5 @@ def test_it_accepts_verbs_and_answers(text: str) -> None:
     assert not list(words.check(text, Path("x.py")))
 
 
-def test_every_package_that_is_finished_uses_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_file_uses_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert words.main() == 0, capsys.readouterr().out

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.conformance.expect import awaited
+from coterie.cpi.conformance.expect import wait_for
 from tests.bosh.cloud_program import CloudShop
 from tests.bosh.program import PATIENCE_S, result
 from tests.bosh.starting import Start, by_fork, by_the_program
@@ -38,7 +38,7 @@ def without_the_right(shop: CloudShop, start: Start, count: int) -> None:
     assert len(shop.inventory()["server_group"]) == 1
     shop.bed.set("expunge.delay", "0")
     shop.bed.set("expunge.interval", "0")
-    assert awaited(lambda: (shop.cleanup(NOBODY) and not shop.inventory()) or None, PATIENCE_S)
+    assert wait_for(lambda: (shop.cleanup(NOBODY) and not shop.inventory()) or None, PATIENCE_S)
 
 
 def with_the_right(shop: CloudShop, start: Start, count: int) -> None:

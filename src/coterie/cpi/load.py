@@ -1,4 +1,4 @@
-"""Finds drivers by entry point `coterie.cpi` and loads them on first use; nobody imports a driver by name."""
+"""Finds drivers by entry point `coterie.cpi` and loads them on first use; no code imports a driver by name."""
 
 from __future__ import annotations
 

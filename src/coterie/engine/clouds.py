@@ -73,8 +73,8 @@ class Clouds:
         about = {"coterie.cloud": name, "coterie.driver": driver}
         return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about))
 
-    def resealed(self, cloud: CloudRow) -> dict[str, str]:
-        """The same properties sealed to our newest key. Whoever asks has no say in which key that is."""
+    def reseal(self, cloud: CloudRow) -> dict[str, str]:
+        """The same properties sealed to our newest key. The caller cannot choose the key."""
         newest = self._keys.newest() if self._keys else None
         if newest is None or address(cloud.properties) is None:
             raise UsageError(f"cloud {cloud.name} has no sealed properties", remedy="there is nothing to seal anew")

@@ -75,11 +75,11 @@ class FencedCpi:
         method = getattr(self._cpi, name)
         if not callable(method):
             return method
-        guarded = self._guard(name, method)
-        self.__dict__[name] = guarded
-        return guarded
+        fenced = self._fence(name, method)
+        self.__dict__[name] = fenced
+        return fenced
 
-    def _guard(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _fence(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             self._lease.require()
             if self._slow_calls.is_slow(name):

@@ -84,11 +84,11 @@ class Runner:
             _say(outcome, "step.retry", f"{error}; trying again in {delay:.1f} s", error)
             return outcome
         if work is None:
-            return _failed(claim, claim.data, error)
+            return _fail(claim, claim.data, error)
         work.writes.clear()  # what the label meant to write once its call had succeeded
         work.events.clear()
         flow.on_failure(work, error)
-        outcome = _failed(claim, work.data(), error)
+        outcome = _fail(claim, work.data(), error)
         outcome.writes, outcome.events = work.writes, work.events + outcome.events
         return outcome
 
@@ -131,13 +131,13 @@ def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move) -> Outcome:
             outcome = Outcome(claim, "skip", claim.label, work.data())
         case Fail(error):
             flow.on_failure(work, error)
-            outcome = _failed(claim, work.data(), error)
+            outcome = _fail(claim, work.data(), error)
     outcome.writes = work.writes
     outcome.events = work.events + outcome.events
     return outcome
 
 
-def _failed(claim: Claim, data: dict[str, Any], error: CoterieError) -> Outcome:
+def _fail(claim: Claim, data: dict[str, Any], error: CoterieError) -> Outcome:
     outcome = Outcome(claim, "fail", claim.label, data, error=error.facts())
     _say(outcome, "step.failed", str(error), error)
     return outcome

@@ -25,7 +25,7 @@ LookWork = Work[Look, NoProgress]
 
 
 def _look(work: LookWork) -> Move:
-    known = _watched(work)
+    known = _list_watched_nodes(work)
     if "survey" in work.cpi.capabilities().unsupported:
         states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
     else:
@@ -35,10 +35,10 @@ def _look(work: LookWork) -> Move:
             return Done()
         _note_arrivals(work, seen)
         states = {cid: found.state or "unknown" for cid, found in seen.items()}
-        states.update(_unlisted(work, known, states))
+        states.update(_find_unlisted(work, known, states))
     # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
     # removed in between must not look missing.
-    for cid, node in _watched(work).items():
+    for cid, node in _list_watched_nodes(work).items():
         if cid in known:
             _judge(work, node, states.get(cid))
     _look_at_groups(work)
@@ -71,12 +71,12 @@ def _note_arrivals(work: LookWork, seen: dict[str, CloudObject]) -> None:
             work.say("object.late", f"{what}; {LATE_REMEDY}", cid=found.cid, cloud=work.cloud)
 
 
-def _unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:
+def _find_unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:
     """A list may leave out VMs that are there: enrolled, moved or renamed ones. Each of those is looked up."""
     return {cid: "running" for cid in known if cid not in listed and work.cpi.has_vm(cid)}
 
 
-def _watched(work: LookWork) -> dict[str, NodeRow]:
+def _list_watched_nodes(work: LookWork) -> dict[str, NodeRow]:
     with work.ledger.read() as tx:
         present = nodes.of_cloud(tx, work.cloud)
     return {node.vm_cid: node for node in present if node.vm_cid and node.state in _WATCHED}

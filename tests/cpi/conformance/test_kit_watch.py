@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coterie.cpi.conformance.bed import Inventory
-from coterie.cpi.conformance.watch import watched
+from coterie.cpi.conformance.watch import watch_driver
 from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown
 
 
@@ -34,7 +34,7 @@ class Sloppy:
 
 
 def watch(driver: Sloppy, quiet: bool = False) -> Cpi:
-    return watched(driver, None if quiet else driver.inventory)  # type: ignore[arg-type] # only what is called
+    return watch_driver(driver, None if quiet else driver.inventory)  # type: ignore[arg-type] # only what is called
 
 
 FINE = CpiError("the disk was not made", remedy="try again")

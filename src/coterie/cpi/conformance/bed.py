@@ -1,4 +1,4 @@
-"""TestBed: all that the kit must be told about a driver's cloud. A driver fills it in; the tests are the kit's."""
+"""TestBed: all that the kit must know about a driver's cloud. A driver fills it in; the tests are the kit's."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TestBed(ABC):
     director_uuid: str
     operator: Operator | None = None
     faults: Faults | None = None
-    hosts: int | None = None  # how many the first az has, all empty; None: nobody knows
-    page_size: int | None = None  # one object more needs a second page of survey; None: nobody can make that many
+    hosts: int | None = None  # how many the first az has, all empty; None: unknown
+    page_size: int | None = None  # one object more needs a second page of survey; None: too many to create
     lazy_disks: bool = False  # a disk has nothing to copy until it was attached once
     parallel: int = 16  # simultaneous calls in the tests of concurrency
     # Why a part is missing (operator, faults, expire, hosts, page_size, addresses, security_groups): no other excuse.
@@ -70,10 +70,10 @@ class TestBed(ABC):
 
     def inventory(self) -> Inventory:
         """Everything that is in the cloud now. Beds that can look past the driver should: it sees unmarked leaks."""
-        return surveyed(self.open(), self.director_uuid)
+        return survey_all(self.open(), self.director_uuid)
 
 
-def surveyed(cpi: Cpi, director_uuid: str) -> Inventory:
+def survey_all(cpi: Cpi, director_uuid: str) -> Inventory:
     """All that a survey of every kind lists."""
     return frozenset((kind, cid) for kind in KINDS for cid in _cids(cpi, kind, director_uuid))
 

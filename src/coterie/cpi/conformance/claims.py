@@ -26,7 +26,7 @@ class Claims:
         for method in methods:
             reason = self.capabilities.unsupported.get(method)
             if reason:
-                self._excused(Excuse(method, reason.why, reason.citation))
+                self._skip(Excuse(method, reason.why, reason.citation))
 
     @property
     def operator(self) -> Operator:
@@ -64,8 +64,8 @@ class Claims:
 
     def _missing(self, part: str) -> NoReturn:
         reason = self.bed.limits.get(part)
-        self._excused(Excuse(part, reason.why, reason.citation) if reason else Excuse(part, "", ""))
+        self._skip(Excuse(part, reason.why, reason.citation) if reason else Excuse(part, "", ""))
 
-    def _excused(self, excuse: Excuse) -> NoReturn:
+    def _skip(self, excuse: Excuse) -> NoReturn:
         self.excuse = excuse
         pytest.skip(f"n/a: {excuse}")

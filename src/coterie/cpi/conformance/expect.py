@@ -1,4 +1,4 @@
-"""Small words of the tests: what is expected to be refused, and what counts as gone already."""
+"""Expectations of the tests: a call must fail, may find nothing to delete, or succeeds within a time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from coterie.cpi.contract import CpiError
 
 E = TypeVar("E", bound=CpiError)
 T = TypeVar("T")
-# Names that no cloud gives to anything; each has once broken somebody's driver.
+# Names that no cloud gives to anything; each has once broken a driver.
 ODD_CIDS = ("no-such-thing", "0", "../../etc/passwd", "' OR 1=1 --", "ünï-✓", "x" * 300, "%00", "a b\tc")
 
 
-def refused(kind: type[E], call: Callable[[], Any]) -> E:
+def expect_error(kind: type[E], call: Callable[[], Any]) -> E:
     """The error of `kind` that the call must end in; its words are checked by the watch."""
     with pytest.raises(kind) as caught:
         call()
     return caught.value
 
 
-def gone(kind: type[CpiError], call: Callable[[], Any]) -> None:
+def allow_not_found(kind: type[CpiError], call: Callable[[], Any]) -> None:
     """Deleting what is not there: done, or the typed not-found."""
     try:
         assert call() is None
@@ -32,8 +32,8 @@ def gone(kind: type[CpiError], call: Callable[[], Any]) -> None:
         return
 
 
-def awaited(look: Callable[[], T | None], within_s: float) -> T | None:
-    """What a look finds in the end; None if it found nothing until the time was up."""
+def wait_for(look: Callable[[], T | None], within_s: float) -> T | None:
+    """Call `look` until it finds something; None if it found nothing within the time."""
     deadline = time.monotonic() + within_s
     while True:
         found = look()

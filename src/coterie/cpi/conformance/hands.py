@@ -1,4 +1,4 @@
-"""Other hands in the cloud of a test bed: an operator who knows nothing of marks, and faults on demand."""
+"""What changes the cloud of a test bed besides the driver: an operator who does not set marks, and faults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coterie.cpi.contract import GroupResource, Kind
 
 
 class Operator(ABC):
-    """Somebody else with access to the same cloud, who knows nothing of marks."""
+    """Another user of the same cloud, who does not set marks."""
 
     @abstractmethod
     def create_vm(self, name: str, az: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from coterie.cpi.conformance.bed import Inventory, TestBed
 from coterie.cpi.conformance.claims import Claims
-from coterie.cpi.conformance.watch import watched
+from coterie.cpi.conformance.watch import watch_driver
 from coterie.cpi.contract import CpiError, GroupMetadata, Json, Mark, SecurityGroup
 from coterie.ids import Ids
 
@@ -22,7 +22,7 @@ class Lab(Claims):
     def __init__(self, bed: TestBed) -> None:
         super().__init__(bed)
         self.ids = Ids()
-        self.cpi = watched(bed.open(), bed.inventory)
+        self.cpi = watch_driver(bed.open(), bed.inventory)
         self._before = bed.inventory()
         self._undo: list[Callable[[], Any]] = []
         self._image: str | None = None
@@ -63,7 +63,7 @@ class Lab(Claims):
         self.undo(self.cpi.delete_disk, cid)
         return cid
 
-    def written_disk(self) -> str:
+    def make_written_disk(self) -> str:
         """A disk that has something to copy."""
         cid = self.disk()
         if self.bed.lazy_disks:
@@ -101,7 +101,7 @@ class Lab(Claims):
         """Everything goes, newest first; deleting what is gone already must be fine or a typed not-found."""
         if self.bed.faults:
             self.bed.faults.clear()
-        trouble = [str(error) for act in reversed(self._undo) for error in _tried(act)]
+        trouble = [str(error) for act in reversed(self._undo) for error in _run_undo(act)]
         left = sorted(self.bed.inventory() - self._before)
         assert not trouble, f"cleaning up failed: {trouble}"
         assert not left, f"after everything was deleted there is still {left}"
@@ -110,7 +110,7 @@ class Lab(Claims):
         return self.bed.inventory()
 
 
-def _tried(act: Callable[[], Any]) -> list[Exception]:
+def _run_undo(act: Callable[[], Any]) -> list[Exception]:
     """One thing that will not go must not keep the others."""
     try:
         act()

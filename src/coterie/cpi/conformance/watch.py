@@ -10,7 +10,7 @@ from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown
 from coterie.cpi.wire import METHODS
 
 
-def watched(cpi: Cpi, inventory: Callable[[], Inventory] | None) -> Cpi:
+def watch_driver(cpi: Cpi, inventory: Callable[[], Inventory] | None) -> Cpi:
     """`inventory` None: others work at the same time, so only the classes of errors are watched."""
     return cast(Cpi, _Watched(cpi, inventory))
 
@@ -22,10 +22,10 @@ class _Watched:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._cpi, name)
-        return self._guarded(name, value) if name in METHODS else value
+        return self._check(name, value) if name in METHODS else value
 
-    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*args: Any, **kwargs: Any) -> Any:
+    def _check(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_and_check(*args: Any, **kwargs: Any) -> Any:
             before = self._inventory() if self._inventory and METHODS[name].changes else None
             try:
                 return call(*args, **kwargs)
@@ -37,7 +37,7 @@ class _Watched:
             except Exception as error:
                 raise AssertionError(f"{name} let {type(error).__name__} out, not a contract error: {error}") from error
 
-        return guarded
+        return call_and_check
 
     def _check_nothing_left(self, name: str, error: CpiError, before: Inventory) -> None:
         assert self._inventory

@@ -29,7 +29,7 @@ class Capabilities:
     filtered: frozenset[str] = frozenset()  # kinds whose survey the cloud itself filters by owner
     max_groups: int | None = None
     max_group_members: int | None = None
-    moves_members: bool = False  # a living VM can join and leave a group, so nobody is made anew for that
+    moves_members: bool = False  # a living VM can join and leave a group, so no VM is recreated for that
     group_changes: frozenset[str] = frozenset()  # options of a living group that update_server_group changes in place
     grants: bool = False  # it can give a user of the cloud the rights that it needs
     boots_per_soft_group: int | None = None  # parallel boots that a soft policy survives; None: any number

@@ -39,12 +39,12 @@ class Coordinator(Protocol):
     def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
         """The outcome that `apply` gave this change, once it is visible in the cloud or refused.
 
-        Waiting changes of one domain go to `apply` together, whoever submitted them.
+        Waiting changes of one domain go to `apply` together, those of other processes included.
         """
 
     def hold(self, domain: str) -> None:
         """Called inside `apply` right before each write: returns with a whole lease ahead, or raises Unavailable if the
-        domain is another's by now. Then nothing is written; whoever has it applies the same changes."""
+        domain has another writer by now. Then nothing is written; the other writer applies the same changes."""
 
 
 def always_held() -> None:
@@ -135,7 +135,7 @@ class Cpi(ABC):
     @abstractmethod
     def vm_owner(self, vm_cid: str) -> str | None:
         """Whose mark this VM carries, read from the VM itself: the Director's uuid, or as much of it as the mark holds;
-        None: nobody's. Any trace of a mark counts, also one that `find` would not believe. Gone → VMNotFound."""
+        None: it has no mark. Any trace of a mark counts, also one that `find` would not believe. Gone → VMNotFound."""
 
     @abstractmethod
     def reboot_vm(self, vm_cid: str) -> None: ...

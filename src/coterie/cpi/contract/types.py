@@ -125,7 +125,7 @@ class GroupMember:
 @dataclass(frozen=True, slots=True)
 class GroupView:
     """What the cloud holds behind a server-group CID now. *reserved* is not *missing*. `hosts`: the only ones that
-    members may be on, by the names that members' hosts have; None: nobody named any, or the cloud does not tell."""
+    members may be on, by the names that members' hosts have; None: none are named, or the cloud does not show them."""
 
     state: GroupState
     policy: str | None

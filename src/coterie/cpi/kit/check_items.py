@@ -12,8 +12,8 @@ from coterie.cpi.contract.types import CheckItem, GroupMetadata, GroupView, Need
 _FINDINGS = (GroupMissing, InvalidCall, NameTaken, NotSupported)  # what the rules of server groups raise
 
 
-def tried(what: str, look: Callable[[], CheckItem]) -> CheckItem:
-    """What a look says; that it failed is an answer too."""
+def run_check(what: str, look: Callable[[], CheckItem]) -> CheckItem:
+    """The item that `look` gives; a failure becomes an item that is not ok."""
     try:
         return look()
     except CpiError as error:
@@ -61,14 +61,14 @@ def group_items(
 ) -> Iterator[CheckItem]:
     """Server groups by a name that an operator's may have, refused beforehand as `create_server_group` would.
 
-    `inspect`: what is behind a CID; a group that is there as wished is not made again. `require`: raises where the
-    name is taken, or where there is no such group to adopt.
+    `inspect`: what is behind a CID; a group that exists with the requested policy is not created again. `require`:
+    raises where the name is taken, or where there is no such group to adopt.
     """
-    for wish in needs.groups:
-        name, cid = wish.get("name"), wish.get("cid")
-        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": name, **wish})
+    for group in needs.groups:
+        name, cid = group.get("name"), group.get("cid")
+        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": name, **group})
         named = metadata.options.get("name") or metadata.options.get("adopt")
-        if not named or (cid and _as_wished(inspect(cid), metadata)):
+        if not named or (cid and _matches(inspect(cid), metadata)):
             continue
         try:
             require(metadata)
@@ -78,7 +78,7 @@ def group_items(
             yield CheckItem(f"server group {name}", False, f"{_field(error)}: {error}", error.remedy)
 
 
-def _as_wished(view: GroupView, metadata: GroupMetadata) -> bool:
+def _matches(view: GroupView, metadata: GroupMetadata) -> bool:
     return view.state != "missing" and view.policy == metadata.policy
 
 

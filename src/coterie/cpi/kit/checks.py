@@ -15,7 +15,7 @@ def require_kind(kind: str) -> None:
 
 
 def require_same(found: CloudObject, expected: Expected) -> None:
-    """Refuse what is not proven to be the object that somebody decided about; without a mark nothing is."""
+    """Refuse an object that is not proven to be the expected one; without a mark nothing is proven."""
     for what, has, wanted in (
         ("mark", found.mark, expected.mark),
         ("creation time", found.created_at, expected.created_at),
@@ -29,7 +29,7 @@ def require_same(found: CloudObject, expected: Expected) -> None:
             )
 
 
-def require_group_wish(metadata: GroupMetadata, policies: Collection[str], options: Collection[str]) -> None:
+def require_group_spec(metadata: GroupMetadata, policies: Collection[str], options: Collection[str]) -> None:
     """Refuse a server group that this cloud cannot make, or options that its driver does not know."""
     if metadata.policy is not None and metadata.policy not in policies:
         raise NotSupported(
@@ -41,8 +41,8 @@ def require_group_wish(metadata: GroupMetadata, policies: Collection[str], optio
             raise InvalidCall(f"options.{key} is not known", remedy=f"use one of: {', '.join(options)}")
 
 
-def refuse_guards(security_groups: Collection[SecurityGroup]) -> None:
-    """For a group of an operator's."""
+def refuse_security_groups(security_groups: Collection[SecurityGroup]) -> None:
+    """For a server group that an operator created."""
     if security_groups:
         raise InvalidCall(
             "an adopted server group is never changed, so it takes no security groups",

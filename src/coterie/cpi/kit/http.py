@@ -98,7 +98,7 @@ class Http:
 
     def close(self) -> None:
         """Close the connections of this thread."""
-        for key in list(self._kept()):
+        for key in list(self._connections()):
             self._drop(key)
 
     def _send(self, method: str, where: SplitResult, headers: Mapping[str, str], body: Body) -> Answer:
@@ -116,13 +116,13 @@ class Http:
         except (OSError, http.client.HTTPException) as error:
             self._drop(key)
             raise AnswerLost(_words(error)) from error
-        self._kept()[key] = connection, time.monotonic()
+        self._connections()[key] = connection, time.monotonic()
         return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, raw)
 
     def _connection(
         self, key: tuple[str, str], where: SplitResult, proxy: SplitResult | None
     ) -> http.client.HTTPConnection:
-        kept, used_at = self._kept().get(key, (None, 0.0))
+        kept, used_at = self._connections().get(key, (None, 0.0))
         if kept is not None and time.monotonic() - used_at < _FRESH_S and _is_open(kept):
             return kept
         self._drop(key)
@@ -133,7 +133,7 @@ class Http:
             made.close()
             raise NotTaken(_words(error)) from error
         made.sock.settimeout(self._options.request_timeout)
-        self._kept()[key] = made, time.monotonic()
+        self._connections()[key] = made, time.monotonic()
         return made
 
     def _new_connection(self, where: SplitResult, proxy: SplitResult | None) -> http.client.HTTPConnection:
@@ -168,14 +168,14 @@ class Http:
             self._tls = tls_context(self._options.ca_cert, insecure=self._options.insecure)
         return self._tls
 
-    def _kept(self) -> dict[tuple[str, str], tuple[http.client.HTTPConnection, float]]:
+    def _connections(self) -> dict[tuple[str, str], tuple[http.client.HTTPConnection, float]]:
         if not hasattr(self._own, "kept"):
             self._own.kept = {}
         kept: dict[tuple[str, str], tuple[http.client.HTTPConnection, float]] = self._own.kept
         return kept
 
     def _drop(self, key: tuple[str, str]) -> None:
-        connection, _ = self._kept().pop(key, (None, 0.0))
+        connection, _ = self._connections().pop(key, (None, 0.0))
         if connection is not None:
             connection.close()
 

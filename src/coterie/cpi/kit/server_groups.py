@@ -34,7 +34,7 @@ from coterie.cpi.contract import (
     is_adopted,
     read_group_cid,
 )
-from coterie.cpi.kit.checks import mark_of_group, refuse_guards, require_group_wish
+from coterie.cpi.kit.checks import mark_of_group, refuse_security_groups, require_group_spec
 from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
 from coterie.cpi.kit.security_groups import SecurityGroups
 
@@ -152,9 +152,9 @@ class ServerGroups:
     def find_adopted(self, metadata: GroupMetadata) -> str | None:
         """The CID of the operator's group to adopt; None where one of ours is to be created. Refuses what `create`
         would refuse."""
-        require_group_wish(metadata, self._policies, OPTIONS)
+        require_group_spec(metadata, self._policies, OPTIONS)
         if metadata.options.get("adopt"):
-            return self._adopted_cid(metadata)
+            return self._adopt(metadata)
         name = metadata.options.get("name")
         if name and self._cloud.list_named(str(name)):
             raise NameTaken(
@@ -164,9 +164,9 @@ class ServerGroups:
         return None
 
     def update(self, cid: str, metadata: GroupMetadata) -> None:
-        require_group_wish(metadata, self._policies, OPTIONS)
+        require_group_spec(metadata, self._policies, OPTIONS)
         if is_adopted(cid):
-            refuse_guards(metadata.security_groups)
+            refuse_security_groups(metadata.security_groups)
             return
         mark, records, group = self._mark(cid), self._records.list_of(cid), self._cloud.find(cid)
         if group is None and (not records or records[-1].policy):
@@ -235,8 +235,8 @@ class ServerGroups:
         present = set(list_present()) if recorded else set()
         return [RecordedGroup(cid, tuple(self._cloud.list_tagged(cid))) for cid in recorded if cid not in present]
 
-    def _adopted_cid(self, metadata: GroupMetadata) -> str:
-        refuse_guards(metadata.security_groups)
+    def _adopt(self, metadata: GroupMetadata) -> str:
+        refuse_security_groups(metadata.security_groups)
         name, noun = metadata.options.get("name"), self._cloud.noun
         if not name:
             raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")

@@ -74,7 +74,7 @@ def _refuse(error: BaseException, document: Any) -> bytes:
     redactor = Redactor(document)
     raw = wire_error(error, _name(document))
     told = redactor.hide_all(raw)
-    # Names of the contract, not words of anybody: a password that is spelt like one must not break them.
+    # These are names of the contract: a password that is spelt like one of them must not blank them out.
     told["type"], told["coterie"]["code"] = raw["type"], raw["coterie"]["code"]
     # Cut only now: half a secret would not be recognised.
     told["message"] = readable(told["message"][:MAX_MESSAGE])

@@ -42,7 +42,7 @@ def read_response(method: Method[T], raw: bytes, version: int, heard: Callable[[
 
 
 def broken_answer(method: Method[Any], why: str) -> CpiError:
-    """Without a readable answer to a changing call nobody knows what was done."""
+    """Without a readable answer to a changing call, what it did is unknown."""
     if method.changes:
         return OutcomeUnknown(
             f"{method.name} may or may not have been done",

@@ -42,7 +42,7 @@ def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
         images=_images(tx),
         images_left=_images_left(tx),
         images_used_elsewhere=_images_used_elsewhere(tx, deployment),
-        taken=_taken(tx, deployment),
+        taken=_addresses_of_others(tx, deployment),
         kept=tuple(
             KeptDisk(row.intent, row.cid or "", row.ref or row.intent, row.cloud, row.az, row.size_mb)
             for row in objects.kept_disks(tx, deployment)
@@ -107,7 +107,7 @@ def _images_used_elsewhere(tx: Tx, deployment: str) -> frozenset[tuple[str, str]
     return frozenset(used | {image for image in _images(tx) if image[0] in busy})
 
 
-def _taken(tx: Tx, deployment: str) -> dict[str, frozenset[str]]:
+def _addresses_of_others(tx: Tx, deployment: str) -> dict[str, frozenset[str]]:
     query = sa.select(addresses.c.network, addresses.c.ip).where(addresses.c.deployment != deployment)
     found: dict[str, set[str]] = defaultdict(set)
     for network, ip in tx.execute(query):

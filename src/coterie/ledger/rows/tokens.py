@@ -49,14 +49,14 @@ def revoke(tx: Tx, token_id: str) -> None:
 def page(tx: Tx, part: Slice, name: str | None = None) -> Page:
     query = _shown_columns() if name is None else _shown_columns().where(tokens.c.name == name)
     found = fetch(tx, query, [tokens.c.id], part)
-    return Page([_shown(row) for row in found.items], found.next)
+    return Page([_view(row) for row in found.items], found.next)
 
 
 def one(tx: Tx, token_id: str) -> Row:
     row = tx.execute(_shown_columns().where(tokens.c.id == token_id)).mappings().first()
     if row is None:
         raise NotFound(f"no token {token_id!r}", remedy="list them with `coterie tokens`")
-    return _shown(dict(row))
+    return _view(dict(row))
 
 
 def _shown_columns() -> sa.Select[Any]:
@@ -67,7 +67,7 @@ def _shown_columns() -> sa.Select[Any]:
     return sa.select(*columns, state.label("state"))
 
 
-def _shown(row: Row) -> Row:
+def _view(row: Row) -> Row:
     return {**row, **{name: when(row[name]) for name in ("created_at", "expires_at", "revoked_at")}}
 
 

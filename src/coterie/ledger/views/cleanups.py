@@ -19,12 +19,12 @@ _FINDING = tuple(column for column in findings.c if column.name not in _HIDDEN)
 def page(tx: Tx, part: Slice) -> Page:
     """Newest first."""
     found = fetch(tx, sa.select(*_RUN), [cleanups.c.id], part, newest_first=True)
-    return Page([_shown(tx, row) for row in found.items], found.next)
+    return Page([_view(tx, row) for row in found.items], found.next)
 
 
 def one(tx: Tx, cleanup: int) -> Row:
     row = tx.execute(sa.select(*_RUN).where(cleanups.c.id == cleanup)).one()
-    return {**_shown(tx, dict(row._mapping)), "surveys": _surveys(tx, cleanup), "outcomes": _outcomes(tx, cleanup)}
+    return {**_view(tx, dict(row._mapping)), "surveys": _surveys(tx, cleanup), "outcomes": _outcomes(tx, cleanup)}
 
 
 def finding_page(tx: Tx, cleanup: int, part: Slice, **wanted: str | None) -> Page:
@@ -72,7 +72,7 @@ def cleaned_by_kind(tx: Tx) -> Counts:
     return dict(sorted(total.items()))
 
 
-def _shown(tx: Tx, row: Row) -> Row:
+def _view(tx: Tx, row: Row) -> Row:
     return {**row, "state": _state(tx, row), "created_at": when(row["created_at"])}
 
 

@@ -16,7 +16,7 @@ from coterie.ledger.visibility import is_limited
 
 def page(tx: Tx, part: Slice) -> Page:
     found = fetch(tx, sa.select(*clouds.c), [clouds.c.name], part)
-    return Page(_shown(tx, found.items), found.next)
+    return Page(_view(tx, found.items), found.next)
 
 
 def one(tx: Tx, name: str) -> Row:
@@ -24,7 +24,7 @@ def one(tx: Tx, name: str) -> Row:
     row = tx.execute(sa.select(*clouds.c).where(clouds.c.name == name)).mappings().first()
     if row is None:
         raise NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`; set them with `clouds set FILE`")
-    return {**_shown(tx, [dict(row)])[0], "facts": known(tx, name)}
+    return {**_view(tx, [dict(row)])[0], "facts": known(tx, name)}
 
 
 def known(tx: Tx, cloud: str) -> dict[str, Row]:
@@ -52,7 +52,7 @@ def config(tx: Tx) -> Row:
     return {"id": row["id"], "text": row["body"], "hash": row["hash"], "created_at": when(row["created_at"])}
 
 
-def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+def _view(tx: Tx, rows: list[Row]) -> list[Row]:
     counts = _node_counts(tx, [row["name"] for row in rows])
     return [{**row, "properties": row["properties"] or {}, "nodes": counts[row["name"]]} for row in rows]
 

@@ -22,7 +22,7 @@ _UNFINISHED = ("running", "cancelling")
 
 def page(tx: Tx, part: Slice) -> Page:
     found = fetch(tx, sa.select(*_COLUMNS).where(visible(deployments.c.name)), [deployments.c.name], part)
-    return Page(_shown(tx, found.items), found.next)
+    return Page(_view(tx, found.items), found.next)
 
 
 def one(tx: Tx, name: str) -> Row:
@@ -30,7 +30,7 @@ def one(tx: Tx, name: str) -> Row:
     row = tx.execute(sa.select(*_COLUMNS).where(mine)).mappings().first()
     if row is None:
         raise _unknown(name)
-    return _shown(tx, [dict(row)])[0]
+    return _view(tx, [dict(row)])[0]
 
 
 def manifest(tx: Tx, name: str) -> str:
@@ -46,7 +46,7 @@ def _unknown(name: str) -> NotFound:
     return NotFound(f"no deployment {name!r}", remedy="list them with `coterie deployments`")
 
 
-def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+def _view(tx: Tx, rows: list[Row]) -> list[Row]:
     names = [row["name"] for row in rows]
     states, working, teams = _states(tx, names), _working(tx, names), ownerships.teams_of(tx, names)
     return [

@@ -17,7 +17,7 @@ _LATEST_COMMIT_S = 30.0
 
 def of_task(tx: Tx, task: int, part: Slice) -> Page:
     found = fetch(tx, sa.select(*events.c).where(events.c.task == task, visible_event()), [events.c.n], part)
-    return Page([_shown(row) for row in found.items], found.next)
+    return Page([_view(row) for row in found.items], found.next)
 
 
 def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
@@ -26,14 +26,14 @@ def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
         sa.select(*events.c).where(visible_event()), {events.c[name]: value for name, value in wanted.items()}
     )
     found = fetch(tx, query, [events.c.id], part, newest_first=True)
-    return Page([_shown(row) for row in found.items], found.next)
+    return Page([_view(row) for row in found.items], found.next)
 
 
 def after(tx: Tx, task: int, n: int, limit: int) -> list[Row]:
     """Events of a task after its n-th: numbered in commit order, so none can be missed."""
     later = sa.select(*events.c).where(events.c.task == task, events.c.n > n, visible_event())
     query = later.order_by(events.c.n).limit(limit)
-    return [_shown(dict(row._mapping)) for row in tx.execute(query)]
+    return [_view(dict(row._mapping)) for row in tx.execute(query)]
 
 
 class Tail:
@@ -49,7 +49,7 @@ class Tail:
         rows = [dict(row._mapping) for row in tx.execute(fresh.order_by(events.c.id).limit(limit))]
         self._given.update(row["id"] for row in rows)
         self._settle(tx)
-        return [_shown(row) for row in rows]
+        return [_view(row) for row in rows]
 
     @property
     def remembered(self) -> int:
@@ -69,5 +69,5 @@ def newest(tx: Tx) -> int:
     return tx.execute(sa.select(sa.func.max(events.c.id))).scalar() or 0
 
 
-def _shown(row: dict[str, Any]) -> Row:
+def _view(row: dict[str, Any]) -> Row:
     return {**row, "at": when(row["at"])}

@@ -28,7 +28,7 @@ def page(tx: Tx, part: Slice, *, state: str | None = None, **wanted: str | None)
     query = matching(_all(), {server_groups.c[name]: value for name, value in wanted.items()})
     query = query.where(_seen_state == state if state else _seen_state != "gone")
     found = fetch(tx, query, _KEYS, part)
-    return Page(_shown(tx, found.items), found.next)
+    return Page(_view(tx, found.items), found.next)
 
 
 def one(tx: Tx, which: str) -> Row:
@@ -38,7 +38,7 @@ def one(tx: Tx, which: str) -> Row:
     row = tx.execute(newest).mappings().first()
     if row is None:
         raise NotFound(f"no server group {which!r}", remedy="list them with `coterie groups`")
-    return {**_shown(tx, [dict(row)])[0], "members": _members(tx, row["intent"])}
+    return {**_view(tx, [dict(row)])[0], "members": _members(tx, row["intent"])}
 
 
 def _all() -> sa.Select[Any]:
@@ -50,7 +50,7 @@ def _all() -> sa.Select[Any]:
     ).where(visible(server_groups.c.deployment))
 
 
-def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+def _view(tx: Tx, rows: list[Row]) -> list[Row]:
     intents = [row["intent"] for row in rows]
     users, sizes = _users(tx, intents), _sizes(tx, intents)
     movers = _movers(tx, {row["cloud"] for row in rows if row["state"] in _TROUBLE})

@@ -22,7 +22,7 @@ _SLOT = re.compile(r"(?:([^/]+)/)?([^/]+)/(\d{1,9})")
 def page(tx: Tx, part: Slice, **wanted: str | bool | None) -> Page:
     """Filters: deployment, instance_group, az, state, cloud, enrolled."""
     found = fetch(tx, matching(_brief(), {nodes.c[name]: value for name, value in wanted.items()}), _KEYS, part)
-    return Page([_shown(row) for row in found.items], found.next)
+    return Page([_view(row) for row in found.items], found.next)
 
 
 def one(tx: Tx, which: str) -> Row:
@@ -37,7 +37,7 @@ def one(tx: Tx, which: str) -> Row:
         names = sorted(f"{row.deployment}/{row.instance_group}/{row.index}" for row in found)
         raise UsageError(f"several nodes are named {which!r}", remedy=f"say which: {', '.join(names)}")
     row = found[0]._mapping
-    return {**_shown({**row}), "spec": row["spec"], "objects": _objects(tx, row["uuid"])}
+    return {**_view({**row}), "spec": row["spec"], "objects": _objects(tx, row["uuid"])}
 
 
 def _meanings(which: str) -> Iterator[sa.ColumnElement[bool]]:
@@ -78,7 +78,7 @@ def _brief() -> sa.Select[Any]:
     return shown.where(visible(nodes.c.deployment))
 
 
-def _shown(row: Row) -> Row:
+def _view(row: Row) -> Row:
     times = {name: when(row[name]) for name in ("created_at", "updated_at")}
     shown = {**row, "name": f"{row['instance_group']}/{row['index']}", "addresses": row["addresses"] or {}, **times}
     if row["enrolled"]:

@@ -23,14 +23,14 @@ def page(tx: Tx, part: Slice, *, state: str | None = None, **wanted: str | None)
     query = matching(_all(), {objects.c[name]: value for name, value in wanted.items()})
     query = matching(query, {objects.c.state: state} if state in _STORED else {_seen_state: state})
     found = fetch(tx, query, [objects.c.intent], part)
-    return Page([_shown(row) for row in found.items], found.next)
+    return Page([_view(row) for row in found.items], found.next)
 
 
 def one(tx: Tx, intent: str) -> Row:
     row = tx.execute(_all().where(objects.c.intent == intent)).first()
     if row is None:
         raise NotFound(f"no object {intent!r}", remedy="list them with GET /v1/objects")
-    return _shown(dict(row._mapping))
+    return _view(dict(row._mapping))
 
 
 def disks(tx: Tx, part: Slice, **wanted: str | None) -> Page:
@@ -77,5 +77,5 @@ def _disk(row: Row) -> Row:
     return {**row, "created_at": when(row["created_at"])}
 
 
-def _shown(row: Row) -> Row:
+def _view(row: Row) -> Row:
     return {**row, **{name: when(row[name]) for name in ("created_at", "doubt_since", "ended_at")}}

@@ -15,7 +15,7 @@ from coterie.ledger.views.page import Page, Row, Slice, fetch, when
 
 def page(tx: Tx, part: Slice) -> Page:
     found = fetch(tx, sa.select(*stemcells.c), [stemcells.c.name, stemcells.c.version], part)
-    return Page(_shown(tx, found.items), found.next)
+    return Page(_view(tx, found.items), found.next)
 
 
 def one(tx: Tx, name: str, version: str) -> Row:
@@ -23,10 +23,10 @@ def one(tx: Tx, name: str, version: str) -> Row:
     row = tx.execute(sa.select(*stemcells.c).where(mine)).mappings().first()
     if row is None:
         raise NotFound(f"no stemcell {name}/{version}", remedy="list them with `coterie stemcells`")
-    return _shown(tx, [dict(row)])[0]
+    return _view(tx, [dict(row)])[0]
 
 
-def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+def _view(tx: Tx, rows: list[Row]) -> list[Row]:
     images = _images(tx, [f"{row['name']}/{row['version']}" for row in rows])
     return [
         {

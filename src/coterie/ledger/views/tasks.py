@@ -28,7 +28,7 @@ def page(tx: Tx, part: Slice, *, without: str | None = None, **wanted: str | Non
     if without is not None:
         query = query.where(tasks.c.kind != without)
     found = fetch(tx, query, [tasks.c.id], part, newest_first=True)
-    return Page(_shown(tx, found.items), found.next)
+    return Page(_view(tx, found.items), found.next)
 
 
 def one(tx: Tx, task: int) -> Row:
@@ -37,7 +37,7 @@ def one(tx: Tx, task: int) -> Row:
     row = tx.execute(sa.select(*_BRIEF, tasks.c.plan, tasks.c.report).where(mine)).mappings().first()
     if row is None:
         raise NotFound(f"no task {task}", remedy="list them with `coterie tasks`")
-    return {**_shown(tx, [dict(row)])[0], "stages": _stages(tx, task)}
+    return {**_view(tx, [dict(row)])[0], "stages": _stages(tx, task)}
 
 
 def state(tx: Tx, task: int) -> str:
@@ -49,7 +49,7 @@ def state(tx: Tx, task: int) -> str:
 
 def unfinished(tx: Tx) -> list[Row]:
     query = sa.select(*_BRIEF).where(tasks.c.state.in_(UNFINISHED), visible_task()).order_by(tasks.c.id)
-    return _shown(tx, [dict(row._mapping) for row in tx.execute(query)])
+    return _view(tx, [dict(row._mapping) for row in tx.execute(query)])
 
 
 def step_page(tx: Tx, task: int, part: Slice, state: str | None = None) -> Page:
@@ -59,7 +59,7 @@ def step_page(tx: Tx, task: int, part: Slice, state: str | None = None) -> Page:
     return Page([{**row, **{name: when(row[name]) for name in times}} for row in found.items], found.next)
 
 
-def _shown(tx: Tx, rows: list[Row]) -> list[Row]:
+def _view(tx: Tx, rows: list[Row]) -> list[Row]:
     progress = _progress(tx, [row["id"] for row in rows])
     times = ("created_at", "ended_at")
     return [{**row, "steps": progress[row["id"]], **{name: when(row[name]) for name in times}} for row in rows]

@@ -114,8 +114,8 @@ _HOLD = (
 def hold(tx: Tx, ids: set[int]) -> set[int]:
     """Hold these tasks for the transaction; those that are being cancelled.
 
-    Whoever ends steps holds the task first: two commits that close different stages must see each other, or a stage
-    that waits for both would never open.
+    A commit that ends steps holds the task first: two commits that close different stages must see each other, or
+    a stage that waits for both would never open.
     """
     return {row.id for row in tx.execute(_HOLD, {"b_ids": sorted(ids)}) if row.state == "cancelling"}
 

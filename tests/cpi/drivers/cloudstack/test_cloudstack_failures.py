@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from peers.cloudstack_bed import CloudstackBed
 
-from coterie.cpi.conformance.expect import awaited
+from coterie.cpi.conformance.expect import wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, VMCreationFailed
 from coterie.cpi.drivers.cloudstack.create_vm import CloudstackVmCreation
@@ -75,7 +75,7 @@ def test_a_call_that_hangs_ends_with_the_request_time_out(bed: CloudstackBed, la
         bed.open().create_vm(**arguments)
     faults.clear(bed.datacenter.store)  # now the call goes on, and makes the VM
     bed.more = {}
-    assert awaited(lambda: lab.cpi.find("vm", arguments["mark"]), 20)
+    assert wait_for(lambda: lab.cpi.find("vm", arguments["mark"]), 20)
     made(lab, arguments)
     assert len(bed.client().listVirtualMachines()["virtualmachine"]) == 1
 
@@ -96,7 +96,7 @@ def test_an_undoing_that_takes_too_long_leaves_the_outcome_open_and_ends_well(be
     bed.more = {"state_timeout": 0.05}
     with pytest.raises(OutcomeUnknown, match="could not be removed"):
         bed.open().create_vm(**arguments)
-    assert awaited(lambda: not bed.client().listAsyncJobs() or None, 20)
+    assert wait_for(lambda: not bed.client().listAsyncJobs() or None, 20)
     assert bed.client().listVirtualMachines() == {}
     bed.set("coterie.job.ms", "0")
     made(lab, arguments)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peers.cloudstack_bed import CloudstackBed
 
-from coterie.cpi.conformance.expect import awaited
+from coterie.cpi.conformance.expect import wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import NoPlacement, VMCreationFailed
 from coterie.sandbox import reshape
@@ -54,7 +54,7 @@ def test_the_elder_of_two_in_the_making_stays_when_the_younger_yields(bed: Cloud
     with ThreadPoolExecutor(1) as pool:
         elder = pool.submit(lambda: bed.open().create_vm(**arguments).cid)
         running = {"name": arguments["mark"].name(), "state": "Running"}
-        assert awaited(lambda: client.listVirtualMachines(**running) or None, 20)
+        assert wait_for(lambda: client.listVirtualMachines(**running) or None, 20)
         assert not elder.done()
         client.destroyVirtualMachine(id=other, expunge=True)
         lab.undo(lab.cpi.delete_vm, elder.result())

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from peers.cloudstack_bed import CloudstackBed
 
-from coterie.cpi.conformance.expect import awaited
+from coterie.cpi.conformance.expect import wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, Expected, Mark, SecurityGroup
 from coterie.cpi.drivers.cloudstack.client import Client
@@ -42,7 +42,7 @@ def dying_after(cpi: Cpi, calls: int, patch: pytest.MonkeyPatch) -> None:
 def sweep(bed: CloudstackBed, keep: set[str]) -> None:
     """What cleanup does: everything with a mark of ours goes, in the order of dependence."""
     client = bed.client()
-    assert awaited(lambda: not client.listAsyncJobs() or None, 20)
+    assert wait_for(lambda: not client.listAsyncJobs() or None, 20)
     cpi = bed.open()
     for kind in SWEPT:
         for one in cpi.survey(kind, bed.director_uuid).objects:
@@ -95,7 +95,7 @@ def test_delete_vm(bed: CloudstackBed, lab: Lab) -> None:
 
 
 def test_create_disk_and_snapshot(bed: CloudstackBed, lab: Lab) -> None:
-    disk = lab.written_disk()
+    disk = lab.make_written_disk()
     keep = {disk, *(cid for _, cid in bed.inventory())}
 
     def act(cpi: Cpi, mark: Mark) -> None:
@@ -129,7 +129,7 @@ def test_attaching_a_local_disk_that_must_move(bed: CloudstackBed, lab: Lab) -> 
         try:
             cpi.attach_disk(second, disk)
         finally:
-            assert awaited(lambda: not bed.client().listAsyncJobs() or None, 20)
+            assert wait_for(lambda: not bed.client().listAsyncJobs() or None, 20)
             lab.bed.open().detach_disk(second, disk)
 
     assert every_point(bed, act, keep, lab.mark) > 5

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from peers.cloudstack_bed import CloudstackUserBed
 
-from coterie.cpi.conformance.expect import awaited
+from coterie.cpi.conformance.expect import wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, GroupInUse, NoPlacement, VMCreationFailed
 
@@ -37,7 +37,7 @@ def test_an_address_is_free_when_the_cloud_expunges(user_bed: CloudstackUserBed,
     user_bed.set("expunge.delay", "0")
     user_bed.set("expunge.interval", "0")
     again = lab.vm_arguments(networks=networks)
-    assert awaited(lambda: done(lambda: user_bed.open().create_vm(**again)), 20)
+    assert wait_for(lambda: done(lambda: user_bed.open().create_vm(**again)), 20)
 
 
 def test_a_group_is_kept_until_its_last_vm_is_expunged(user_bed: CloudstackUserBed, lab: Lab) -> None:
@@ -52,7 +52,7 @@ def test_a_group_is_kept_until_its_last_vm_is_expunged(user_bed: CloudstackUserB
     assert any(vm in note and "expunge" in note for note in view.notes)
     user_bed.set("expunge.delay", "0")
     user_bed.set("expunge.interval", "0")
-    assert awaited(lambda: done(lambda: lab.cpi.delete_server_group(group)), 20)
+    assert wait_for(lambda: done(lambda: lab.cpi.delete_server_group(group)), 20)
 
 
 def test_a_failed_vm_does_not_block_its_own_repeat(user_bed: CloudstackUserBed, lab: Lab) -> None:
@@ -94,7 +94,7 @@ def test_a_network_that_a_destroyed_vm_holds_is_not_deleted(user_bed: Cloudstack
     assert "expunges it" in caught.value.remedy
     user_bed.set("expunge.delay", "0")
     user_bed.set("expunge.interval", "0")
-    assert awaited(lambda: done(lambda: lab.cpi.delete_network(made.cid)), 20)
+    assert wait_for(lambda: done(lambda: lab.cpi.delete_network(made.cid)), 20)
 
 
 def test_a_disk_on_local_storage_is_refused_before_anything_is_made(user_bed: CloudstackUserBed, lab: Lab) -> None:

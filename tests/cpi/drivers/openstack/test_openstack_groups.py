@@ -12,7 +12,7 @@ from tests.cpi.drivers.openstack.killing import Killed, dying_after
 from tests.cpi.drivers.openstack.place import Place, config, placed
 from tests.requests.site import group, manifest
 
-from coterie.cpi.conformance.expect import refused, together
+from coterie.cpi.conformance.expect import expect_error, together
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import GroupMissing, NoPlacement
 from coterie.errors import CoterieError
@@ -56,7 +56,7 @@ def test_a_boot_into_a_group_that_is_gone_names_the_remedy(bed: OpenstackBed, la
     cid = lab.group("anti-affinity")
     (theirs,) = bed.operator.listed("server_group")
     bed.operator.delete("server_group", theirs["id"])
-    error = refused(GroupMissing, lambda: lab.vm(group=cid))
+    error = expect_error(GroupMissing, lambda: lab.vm(group=cid))
     assert error.remedy
     assert bed.operator.listed("port") == []
 
@@ -66,7 +66,7 @@ def test_a_strict_policy_that_cannot_be_met_is_explained(bed: OpenstackBed, lab:
     for _ in range(3):
         lab.vm(group=cid)
     assert sorted(bed.operator.hosts().values()) == ["fake1", "fake2", "fake3"]
-    error = refused(NoPlacement, lambda: lab.vm(group=cid))
+    error = expect_error(NoPlacement, lambda: lab.vm(group=cid))
     text = f"{error} {error.why} {error.remedy} {error.details}"
     assert "anti-affinity" in text
     assert "3" in text or "three" in text

@@ -9,7 +9,7 @@ from peers.openstack_bed import COMPUTES, OpenstackBed
 from peers.openstack_operator import until
 from tests.cpi.drivers.openstack.killing import sweep
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, NoPlacement, OutcomeUnknown
 
@@ -24,7 +24,7 @@ def test_a_vm_that_found_no_host_leaves_nothing(bed: OpenstackBed, lab: Lab) -> 
     before = bed.inventory()
     volumes = {"boot_from_volume": True, "root_disk": {"size": 2}, "ephemeral_disk": {"size": 1}}
     huge = {**bed.huge_vm_properties("z1"), **volumes, "public_key": KEY}
-    refused(NoPlacement, lambda: lab.vm(cloud_properties=huge, networks=networks))
+    expect_error(NoPlacement, lambda: lab.vm(cloud_properties=huge, networks=networks))
     assert bed.inventory() == before
     (address,) = bed.operator.listed("ip")
     assert address["port_id"] is None
@@ -48,7 +48,7 @@ def test_a_vm_that_comes_up_after_the_time_out_is_found_and_goes(bed: OpenstackB
     before = bed.inventory()
     bed.more["state_timeout"] = 4
     with bed.frozen(*COMPUTES):
-        error = refused(CpiError, lambda: bed.open().create_vm(**arguments))
+        error = expect_error(CpiError, lambda: bed.open().create_vm(**arguments))
         assert isinstance(error, OutcomeUnknown) or bed.inventory() == before, error
     sweep(bed, {image})
     assert bed.inventory() == before
@@ -61,7 +61,7 @@ def test_a_port_that_appears_after_the_time_out_is_found(bed: OpenstackBed, lab:
     assert cpi.has_vm("7c4e3e50-7d3f-4f3b-9e7d-0d6f3a3a3a3a") is False  # logged in before anything stands still
     before = bed.inventory()
     bed.front.bend("neutron", "POST", "/v2.0/ports", "stall", seconds=0)
-    refused(OutcomeUnknown, lambda: cpi.create_vm(**arguments))
+    expect_error(OutcomeUnknown, lambda: cpi.create_vm(**arguments))
     until(lambda: bed.operator.listed("port"))
     found = lab.cpi.find("port", arguments["mark"])
     assert found is not None
@@ -72,7 +72,7 @@ def test_a_port_that_appears_after_the_time_out_is_found(bed: OpenstackBed, lab:
 def test_a_boot_that_was_never_taken_can_be_repeated(bed: OpenstackBed, lab: Lab) -> None:
     arguments = lab.vm_arguments()
     bed.front.bend("nova", "POST", "/v2.1/servers", "hang", seconds=0.2)
-    refused(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
+    expect_error(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
     lab.undo(lab.cpi.delete_vm, lab.cpi.create_vm(**arguments).cid)
     assert len(bed.operator.listed("vm")) == len(bed.operator.listed("port")) == 1
 
@@ -82,7 +82,7 @@ def test_a_service_that_is_broken_once_does_no_harm(bed: OpenstackBed, lab: Lab)
     bed.front.bend("nova", "POST", "/v2.1/servers", "refuse", status=500)
     bed.front.bend("neutron", "POST", "/v2.0/ports", "refuse", status=503)
     for _ in range(2):
-        refused(CpiError, lambda: lab.cpi.create_vm(**arguments))
+        expect_error(CpiError, lambda: lab.cpi.create_vm(**arguments))
     lab.undo(lab.cpi.delete_vm, lab.cpi.create_vm(**arguments).cid)
     assert len(bed.operator.listed("vm")) == len(bed.operator.listed("port")) == 1
 
@@ -111,5 +111,5 @@ def test_a_service_that_never_answers_is_given_up(bed: OpenstackBed, lab: Lab) -
     assert cpi.has_vm(vm) is True
     bed.front.bend("nova", "GET", f"/v2.1/servers/{vm}", "hang", seconds=30, times=2)
     began = time.monotonic()
-    refused(CpiError, lambda: cpi.has_vm(vm))
+    expect_error(CpiError, lambda: cpi.has_vm(vm))
     assert time.monotonic() - began < 10

@@ -15,7 +15,7 @@ from tests.peers.openstack.front import Front
 from tests.peers.openstack.layout import PASSWORD, REGION
 from tests.peers.openstack.plane import plane
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.contract import AuthenticationFailed, Cpi, CpiError, InvalidCall, Runtime, Unavailable
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 
@@ -37,7 +37,7 @@ def test_an_application_credential_without_a_password(bed: OpenstackBed) -> None
         "application_credential_secret": given["secret"],
     }
     assert opened(bed, properties).has_vm(MISSING) is False
-    error = refused(
+    error = expect_error(
         AuthenticationFailed,
         lambda: opened(bed, {**properties, "application_credential_secret": "guess-who"}).has_vm(MISSING),
     )
@@ -56,27 +56,27 @@ def test_an_entry_of_clouds_yaml(bed: OpenstackBed, tmp_path: Path) -> None:
     file = tmp_path / "clouds.yaml"
     file.write_text(json.dumps({"clouds": {"mine": {"auth": auth, "region_name": REGION}}}))
     assert opened(bed, {"cloud": "mine", "clouds_file": str(file)}).has_vm(MISSING) is False
-    error = refused(CpiError, lambda: opened(bed, {"cloud": "yours", "clouds_file": str(file)}).has_vm(MISSING))
+    error = expect_error(CpiError, lambda: opened(bed, {"cloud": "yours", "clouds_file": str(file)}).has_vm(MISSING))
     assert "yours" in f"{error} {error.why} {error.remedy}"
 
 
 def test_a_wrong_password_is_named_and_not_repeated(bed: OpenstackBed) -> None:
     bed.more["password"] = "hunter2-not-it"
-    error = refused(AuthenticationFailed, lambda: bed.open().has_vm(MISSING))
+    error = expect_error(AuthenticationFailed, lambda: bed.open().has_vm(MISSING))
     assert "hunter2" not in f"{error} {error.why} {error.remedy} {error.details}"
     assert error.remedy
 
 
 def test_a_region_that_is_not_there_is_named(bed: OpenstackBed) -> None:
     bed.more["region"] = "Atlantis"
-    error = refused(CpiError, lambda: bed.open().has_vm(MISSING))
+    error = expect_error(CpiError, lambda: bed.open().has_vm(MISSING))
     assert "Atlantis" in f"{error} {error.why} {error.remedy}"
 
 
 @pytest.mark.parametrize("field", ["no_such_thing", "projectname"])
 def test_a_property_that_is_not_known_is_named(bed: OpenstackBed, field: str) -> None:
     bed.more[field] = "x"
-    error = refused(InvalidCall, bed.open)
+    error = expect_error(InvalidCall, bed.open)
     assert field in str(error)
 
 
@@ -92,7 +92,7 @@ def test_an_own_authority_behind_a_proxy(bed: OpenstackBed, tmp_path: Path) -> N
         assert bed.open().has_vm(MISSING) is False
         assert set(proxy.tunnels) == {front.origin.removeprefix("https://")}
         bed.more["ca_cert"] = None
-        refused(Unavailable, lambda: bed.open().has_vm(MISSING))
+        expect_error(Unavailable, lambda: bed.open().has_vm(MISSING))
     finally:
         proxy.close()
         front.close()

@@ -8,7 +8,7 @@ import pytest
 from peers.openstack_bed import OpenstackBed
 from tests.cpi.drivers.openstack.killing import Killed, noting
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, SecurityGroup
 
@@ -46,7 +46,7 @@ def test_a_name_that_two_have_is_refused(bed: OpenstackBed, lab: Lab) -> None:
     for _ in range(2):
         lab.undo(bed.operator.delete, "security_group", bed.operator.create_security_group("twice"))
     before = bed.inventory()
-    error = refused(CpiError, lambda: lab.group(security_groups=[SecurityGroup("twice")]))
+    error = expect_error(CpiError, lambda: lab.group(security_groups=[SecurityGroup("twice")]))
     text = f"{error} {error.why} {error.remedy}"
     assert "twice" in text
     assert bed.inventory() == before

@@ -8,7 +8,7 @@ from peers.openstack_bed import OpenstackBed
 from tests.cpi.drivers.openstack.killing import surveyed
 from tests.cpi.drivers.openstack.test_openstack_leaks import KEY
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import SecurityGroup, Unavailable
 
@@ -35,7 +35,7 @@ def test_a_vm_that_nova_leaves_out_of_its_list_is_not_taken_for_gone(bed: Openst
     mark = lab.mark()
     vm = lab.vm(mark=mark)
     bed.front.bend("nova", "GET", "/v2.1/servers/detail", "omit")
-    refused(Unavailable, lambda: lab.cpi.find("vm", mark))
+    expect_error(Unavailable, lambda: lab.cpi.find("vm", mark))
     found = lab.cpi.find("vm", mark)
     assert found is not None
     assert found.cid == vm

@@ -9,7 +9,7 @@ import pytest
 from peers.vsphere_bed import VsphereBed
 from pyVmomi import vim
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, Expected, Mark
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
@@ -64,7 +64,7 @@ def test_a_disk_that_moved_with_its_vm_is_not_destroyed_with_it(
     disk = lab.disk()
     lab.cpi.attach_disk(vm, disk)
     moved = vmotion(bed, vm, disk, unit, mode)
-    error = refused(CpiError, lambda: lab.cpi.detach_disk(vm, disk))
+    error = expect_error(CpiError, lambda: lab.cpi.detach_disk(vm, disk))
     assert moved in error.why
     assert home(bed, disk) in error.remedy
     lab.cpi.delete_vm(vm)
@@ -108,7 +108,7 @@ def test_a_disk_on_an_operators_vm_is_in_use_and_not_deleted(bed: VsphereBed, la
     assert (listed.in_use_by, listed.state) == ((cid,), "attached")
     expected = Expected(mark=listed.mark, created_at=listed.created_at, etag=listed.etag)
     for delete in (lambda: lab.cpi.delete_disk(disk), lambda: lab.cpi.delete_object("disk", disk, expected)):
-        assert cid in refused(CpiError, delete).what
+        assert cid in expect_error(CpiError, delete).what
     assert ("file", home(bed, disk)) in bed.inventory()
 
 
@@ -121,7 +121,7 @@ def test_a_snapshot_on_an_operators_vm_is_in_use_and_not_deleted(bed: VsphereBed
     assert listed.in_use_by == (cid,)
     expected = Expected(mark=listed.mark, created_at=listed.created_at, etag=listed.etag)
     for delete in (lambda: lab.cpi.delete_snapshot(copy), lambda: lab.cpi.delete_object("snapshot", copy, expected)):
-        assert cid in refused(CpiError, delete).what
+        assert cid in expect_error(CpiError, delete).what
     assert ("file", path) in bed.inventory()
 
 

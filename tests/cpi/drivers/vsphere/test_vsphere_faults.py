@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peers.vsphere_bed import VsphereBed
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError
 
@@ -40,9 +40,9 @@ def test_a_passing_fault_does_not_keep_a_vm_from_its_group(bed: VsphereBed, lab:
 @pytest.mark.parametrize("fault", [one for one in PASSING if "session" not in one])
 def test_a_passing_fault_does_not_keep_a_vm_in_its_group(bed: VsphereBed, lab: Lab, fault: str) -> None:
     cid = lab.group()
-    kept, gone = lab.vm(group=cid), lab.vm(group=cid)
+    kept, allow_not_found = lab.vm(group=cid), lab.vm(group=cid)
     PASSING[fault](bed)
-    lab.cpi.delete_vm(gone)
+    lab.cpi.delete_vm(allow_not_found)
     assert [one.vm_cid for one in lab.cpi.inspect_server_group(cid).members] == [kept]
 
 
@@ -51,7 +51,7 @@ def test_a_fault_that_stays_is_reported_and_leaves_neither_vm_nor_member(bed: Vs
     kept = lab.vm(group=cid)
     before = bed.inventory()
     bed.server.bend(RECONFIGURE, "fault", fault="ConcurrentAccess", times=6)
-    error = refused(CpiError, lambda: lab.vm(group=cid))
+    error = expect_error(CpiError, lambda: lab.vm(group=cid))
     assert error.retryable
     assert bed.inventory() == before
     assert [one.vm_cid for one in lab.cpi.inspect_server_group(cid).members] == [kept]
@@ -61,14 +61,14 @@ def test_a_first_join_that_fails_leaves_the_group_reserved(bed: VsphereBed, lab:
     cid = lab.group()
     lab.image()
     bed.server.bend("PowerOnVM_Task", "fault", fault="SystemError")
-    refused(CpiError, lambda: lab.vm(group=cid))
+    expect_error(CpiError, lambda: lab.vm(group=cid))
     assert lab.cpi.inspect_server_group(cid).state == "reserved"
 
 
 def test_messages_of_a_login_that_fails_do_not_hold_the_password(bed: VsphereBed) -> None:
     bed.more = {"user": "nobody", "password": "very-secret-word"}
     bed.server.bend("Login", "fault", fault="InvalidLogin")
-    error = refused(CpiError, lambda: bed.open().has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"))
+    error = expect_error(CpiError, lambda: bed.open().has_vm("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"))
     shown = [str(error), error.why, error.remedy, repr(bed.open().settings)]  # type: ignore[attr-defined] # its own
     assert "very-secret-word" not in "".join(shown)
     assert "very-secret-word" not in repr(error.__cause__) + repr(error.__context__)

@@ -8,7 +8,7 @@ import pytest
 from peers.vsphere_bed import VsphereBed, scrubbing
 from pyVmomi import vim
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import GroupInUse, GroupMissing, InvalidCall, NameTaken, Needs, PrivilegeMissing
 
@@ -111,7 +111,7 @@ def test_with_a_host_group_the_rule_is_made_too_and_holds(bed: VsphereBed, lab: 
 
 def test_a_host_group_that_is_not_there_is_refused_before_anything_is_made(bed: VsphereBed, lab: Lab) -> None:
     before = bed.server.inventory()
-    error = refused(InvalidCall, lambda: lab.group("host-affinity", options={"host_group": "nobody-has-this"}))
+    error = expect_error(InvalidCall, lambda: lab.group("host-affinity", options={"host_group": "nobody-has-this"}))
     assert "nobody-has-this" in str(error)
     assert bed.server.inventory() == before
 
@@ -120,14 +120,14 @@ def test_the_users_own_name_is_used_as_it_is_and_once(bed: VsphereBed, lab: Lab)
     cid = lab.group("host-affinity", options={"vm_group": "licensed/vms"})
     lab.vm(group=cid)
     assert names(bed) == {"licensed/vms"}
-    refused(NameTaken, lambda: lab.group("host-affinity", options={"vm_group": "licensed/vms"}))
+    expect_error(NameTaken, lambda: lab.group("host-affinity", options={"vm_group": "licensed/vms"}))
 
 
 def test_a_name_that_another_client_takes_after_the_reservation_is_not_joined(bed: VsphereBed, lab: Lab) -> None:
     cid = lab.group("host-affinity", options={"vm_group": "operators-own"})
     theirs = bed.operator.create_group("operators-own", "host-affinity", "z1")
     lab.undo(bed.operator.delete, "server_group", theirs)
-    refused(NameTaken, lambda: lab.vm(group=cid))
+    expect_error(NameTaken, lambda: lab.vm(group=cid))
     assert len(bed.operator.group(theirs).vm) == 2
 
 
@@ -148,7 +148,7 @@ def test_a_group_is_adopted_by_name_or_identifier_and_never_emptied(bed: Vsphere
 def test_adopting_a_group_that_promises_something_else_is_refused(bed: VsphereBed, lab: Lab) -> None:
     lab.undo(bed.operator.delete, "server_group", bed.operator.create_group("operators-own", "anti-affinity", "z1"))
     options = {"vm_group": "operators-own", "adopt": True}
-    error = refused(InvalidCall, lambda: lab.group("host-affinity", options=options))
+    error = expect_error(InvalidCall, lambda: lab.group("host-affinity", options=options))
     assert "anti-affinity" in str(error)
 
 
@@ -163,7 +163,7 @@ def test_administrators_members_survive_our_joins_and_leaves(bed: VsphereBed, la
     lab.cpi.delete_vm(first)
     lab.cpi.delete_vm(second)
     assert [one.vm_cid for one in lab.cpi.inspect_server_group(cid).members] == [foreign]
-    error = refused(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
+    error = expect_error(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
     assert "foreign" in error.why
     bed.operator.delete("vm", foreign)
 
@@ -177,7 +177,7 @@ def test_a_group_that_an_administrators_rule_needs_is_kept_and_reported(bed: Vsp
     spec = vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=info)])
     bed.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
     lab.cpi.delete_vm(vm)
-    assert "theirs" in refused(GroupInUse, lambda: lab.cpi.delete_server_group(cid)).why
+    assert "theirs" in expect_error(GroupInUse, lambda: lab.cpi.delete_server_group(cid)).why
     assert set(bed.operator.rules("z1")) == {"theirs"}
     assert name in names(bed)
     bed.operator.remove_rule("z1", "theirs")
@@ -192,7 +192,7 @@ def test_a_group_that_was_renamed_takes_no_vm_until_it_is_repaired(bed: VsphereB
     view = lab.cpi.inspect_server_group(cid)
     assert view.state == "missing"
     assert "DC0_C0" in view.notes[0]
-    error = refused(GroupMissing, lambda: lab.vm(group=cid))
+    error = expect_error(GroupMissing, lambda: lab.vm(group=cid))
     assert "repair" in error.remedy
     lab.cpi.update_server_group(cid, lab.metadata())
     view = lab.cpi.inspect_server_group(cid)
@@ -233,7 +233,7 @@ def test_without_the_clusters_privilege_the_join_is_fatal_and_the_vm_is_gone(bed
         fault="NoPermission",
         detail='<object type="ClusterComputeResource">c</object><privilegeId>Host.Inventory.EditCluster</privilegeId>',
     )
-    error = refused(PrivilegeMissing, lambda: lab.vm(group=cid))
+    error = expect_error(PrivilegeMissing, lambda: lab.vm(group=cid))
     assert "Host.Inventory.EditCluster" in error.what
     assert bed.inventory() == before
 
@@ -260,7 +260,7 @@ def test_a_group_whose_folder_holds_a_foreign_vm_is_kept_whole(bed: VsphereBed, 
     lab.undo(bed.operator.delete, "vm", theirs)
     machine, folder = bed.operator.machine(theirs), f"DC0/vm/coterie/{bed.director_uuid}/groups/{cid}{below}"
     bed.operator.run(bed.operator.find(folder).MoveIntoFolder_Task([machine]))
-    assert "dragged" in refused(GroupInUse, lambda: lab.cpi.delete_server_group(cid)).why
+    assert "dragged" in expect_error(GroupInUse, lambda: lab.cpi.delete_server_group(cid)).why
     assert names(bed) == {"web"}
     assert bed.operator.exists("vm", theirs)
     bed.operator.run(bed.operator.find("DC0/vm").MoveIntoFolder_Task([machine]))
@@ -274,7 +274,7 @@ def test_a_label_that_holds_a_foreign_vm_is_not_removed_by_the_last_leave(bed: V
     machine, groups = bed.operator.machine(theirs), f"DC0/vm/coterie/{bed.director_uuid}/groups"
     label = bed.operator.find(f"{groups}/{cid}/live={bed.operator.cluster('z1')._moId}")
     bed.operator.run(label.MoveIntoFolder_Task([machine]))
-    assert "dragged" in refused(GroupInUse, lambda: lab.cpi.delete_vm(vm)).why
+    assert "dragged" in expect_error(GroupInUse, lambda: lab.cpi.delete_vm(vm)).why
     assert bed.operator.exists("vm", theirs)
     bed.operator.run(bed.operator.find("DC0/vm").MoveIntoFolder_Task([machine]))
     lab.cpi.delete_vm(vm)

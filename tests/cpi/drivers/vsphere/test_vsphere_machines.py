@@ -14,7 +14,7 @@ from peers.cd import files_on_cd
 from peers.vsphere_bed import VsphereBed
 from tests.peers.vcenter import vcenter
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, InvalidCall, Kind, Mark, Runtime, StemcellNotFound
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
@@ -94,7 +94,7 @@ def test_a_light_stemcell_is_a_clone_of_an_operators_template(bed: VsphereBed, l
     light = lab.cpi.create_stemcell("", {"template": f"{folder}/{name}"}, mark=lab.mark())
     lab.undo(lab.cpi.delete_stemcell, light)
     lab.vm(stemcell_cid=light)
-    refused(StemcellNotFound, lambda: lab.cpi.create_stemcell("", {"template": "nobody/has"}, mark=lab.mark()))
+    expect_error(StemcellNotFound, lambda: lab.cpi.create_stemcell("", {"template": "nobody/has"}, mark=lab.mark()))
 
 
 def test_our_folders_go_when_they_are_empty(bed: VsphereBed, lab: Lab) -> None:
@@ -130,7 +130,7 @@ def test_a_disk_is_copied_while_no_vm_writes_to_it(bed: VsphereBed, lab: Lab) ->
     disk = lab.disk()
     vm = lab.vm()
     lab.cpi.attach_disk(vm, disk)
-    error = refused(CpiError, lambda: lab.cpi.snapshot_disk(disk, {}, mark=lab.mark()))
+    error = expect_error(CpiError, lambda: lab.cpi.snapshot_disk(disk, {}, mark=lab.mark()))
     assert vm in error.what
     bed.operator.run(bed.operator.machine(vm).PowerOffVM_Task())
     lab.undo(lab.cpi.delete_snapshot, lab.cpi.snapshot_disk(disk, {}, mark=lab.mark()))
@@ -157,7 +157,7 @@ def test_a_zone_may_be_a_resource_pool(tmp_path: Path) -> None:
         machine = bed.operator.machine(lab.vm())
         assert bed.operator.get(bed.operator.get(machine, "resourcePool"), "name") == "DC0_C0_RP1"
         bed.more = {"zones": {"z1": {"cluster": "DC0_C0", "resource_pool": "nobody-has-this"}}}
-        refused(CpiError, lambda: bed.open().create_vm(**lab.vm_arguments()))
+        expect_error(CpiError, lambda: bed.open().create_vm(**lab.vm_arguments()))
         lab.close()
         bed.close()
 
@@ -184,7 +184,7 @@ def test_a_datastore_is_chosen_by_free_space_and_again_for_a_repeat() -> None:
     assert picked == [choose_store(stores, f"seed-{number}", 10).name for number in range(300)]
     assert 0 < picked.count("small") < 30
     assert choose_store(stores, "any", 2_000).name == "large"
-    refused(CpiError, lambda: choose_store(stores, "any", 10**9))
+    expect_error(CpiError, lambda: choose_store(stores, "any", 10**9))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_wrong_property_is_named(change: dict[str, Any], word: str) -> None:
     good = {"url": "https://vcenter.example.org", "user": "u", "password": "very-secret", "datacenter": "DC0"}
     runtime = Runtime("8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10", None)  # type: ignore[arg-type] # nothing is submitted
     VsphereCpi("lab", good, runtime)
-    error = refused(InvalidCall, lambda: VsphereCpi("lab", {**good, **change}, runtime))
+    error = expect_error(InvalidCall, lambda: VsphereCpi("lab", {**good, **change}, runtime))
     assert word in error.what
     assert "very-secret" not in f"{error} {error.remedy}"
 

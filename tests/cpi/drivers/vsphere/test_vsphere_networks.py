@@ -9,7 +9,7 @@ from peers.vsphere_bed import VsphereBed
 from pyVmomi import vim
 from tests.peers.vcenter import vcenter
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import InvalidCall, NetworkNotFound
 
@@ -39,7 +39,7 @@ def test_a_nic_on_a_distributed_switch_is_tied_to_the_port_groups_key(bed: Vsphe
 
 
 def test_a_port_group_that_is_not_there_is_named_with_those_that_are(bed: VsphereBed, lab: Lab) -> None:
-    error = refused(NetworkNotFound, lambda: lab.vm(networks=on("nobody-has-this")))
+    error = expect_error(NetworkNotFound, lambda: lab.vm(networks=on("nobody-has-this")))
     assert "nobody-has-this" in error.what
     assert SWITCHED in error.remedy
 
@@ -53,7 +53,7 @@ def test_a_name_that_two_port_groups_have_is_refused(tmp_path: Path) -> None:
         switch = bed.operator.run(folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=config)))
         order = vim.dvs.DistributedVirtualPortgroup.ConfigSpec(name="VM Network", type="earlyBinding", numPorts=1)
         bed.operator.run(switch.AddDVPortgroup_Task([order]))
-        error = refused(InvalidCall, lambda: lab.vm(networks=on("VM Network")))
+        error = expect_error(InvalidCall, lambda: lab.vm(networks=on("VM Network")))
         assert "more than one" in error.what
         bed.operator.run(switch.Destroy_Task())
         bed.operator.run(folder.Destroy_Task())

@@ -11,7 +11,7 @@ import pytest
 from peers.vsphere_bed import VsphereBed
 from tests.peers.vcenter import vcenter
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Needs, PrivilegeMissing
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
@@ -64,7 +64,7 @@ def test_the_granted_role_is_enough_for_vms_and_not_for_groups(ops: VsphereBed) 
     assert list(lacking(ops, GROUPED)) == ["privileges on cluster DC0_C0"]
     lab = Lab(ops)
     lab.cpi.delete_vm(lab.vm())
-    error = refused(PrivilegeMissing, lambda: lab.vm(group=lab.group()))
+    error = expect_error(PrivilegeMissing, lambda: lab.vm(group=lab.group()))
     assert "Host.Inventory.EditCluster" in error.what
     lab.close()
 
@@ -81,5 +81,5 @@ def test_the_role_for_groups_is_enough_for_groups_and_is_given_anew(ops: Vsphere
 
 
 def test_a_user_without_the_right_to_grant_cannot(ops: VsphereBed) -> None:
-    error: Any = refused(PrivilegeMissing, lambda: driver(ops).grant("ops", groups=True))
+    error: Any = expect_error(PrivilegeMissing, lambda: driver(ops).grant("ops", groups=True))
     assert "Authorization." in error.what

@@ -8,7 +8,7 @@ import pytest
 from peers.vsphere_bed import VsphereBed
 from pyVmomi import vim
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import GroupInUse, NameTaken
 
@@ -50,7 +50,7 @@ def share(bed: VsphereBed, lab: Lab, name: str) -> set[str]:
 def test_a_name_that_a_rule_has_is_taken(bed: VsphereBed, lab: Lab, name: str) -> None:
     rule(bed, lab, name)
     before = bed.server.inventory()
-    error = refused(NameTaken, lambda: lab.group("anti-affinity", options=WEB))
+    error = expect_error(NameTaken, lambda: lab.group("anti-affinity", options=WEB))
     assert repr(name) in error.what
     assert bed.server.inventory() == before
 
@@ -59,7 +59,7 @@ def test_a_rule_made_after_the_reservation_is_not_joined_and_outlives_the_group(
     cid = lab.group("anti-affinity", options=WEB)
     rule(bed, lab, "web")
     before = shown(bed, "web")
-    refused(NameTaken, lambda: lab.vm(group=cid))
+    expect_error(NameTaken, lambda: lab.vm(group=cid))
     assert shown(bed, "web") == before
     lab.cpi.delete_server_group(cid)
     assert shown(bed, "web") == before
@@ -87,7 +87,7 @@ def test_a_rule_about_another_group_is_not_turned_to_ours(bed: VsphereBed, lab: 
     info = vim.cluster.VmHostRuleInfo(name="web.hosts", vmGroupName="their-vms", affineHostGroupName="licensed")
     write(bed, "add", info)
     lab.undo(bed.operator.remove_rule, "z1", "web.hosts")
-    refused(NameTaken, lambda: lab.vm(group=cid))
+    expect_error(NameTaken, lambda: lab.vm(group=cid))
     lab.cpi.delete_server_group(cid)
     assert bed.operator.rules("z1")["web.hosts"].vmGroupName == "their-vms"
 
@@ -97,7 +97,7 @@ def test_a_rule_of_ours_with_foreign_vms_is_kept_when_our_vms_go(bed: VsphereBed
     vms = [lab.vm(group=cid), lab.vm(group=cid)]
     shared = share(bed, lab, "web")
     lab.undo(bed.operator.remove_rule, "z1", "web")
-    refused(NameTaken, lambda: lab.vm(group=cid))
+    expect_error(NameTaken, lambda: lab.vm(group=cid))
     assert shown(bed, "web") == shared
     for vm in vms:
         lab.cpi.delete_vm(vm)
@@ -113,7 +113,7 @@ def test_a_group_whose_rule_has_foreign_vms_is_in_use(bed: VsphereBed, lab: Lab)
     cluster = bed.operator.cluster("z1")
     change = vim.cluster.GroupSpec(operation="remove", removeKey="web")
     bed.operator.run(cluster.ReconfigureComputeResource_Task(vim.cluster.ConfigSpecEx(groupSpec=[change]), True))
-    error = refused(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
+    error = expect_error(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
     assert "'web'" in error.why
     bed.operator.remove_rule("z1", "web")
     lab.cpi.delete_server_group(cid)

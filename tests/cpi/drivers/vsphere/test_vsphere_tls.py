@@ -10,7 +10,7 @@ from peers.vsphere_bed import VsphereBed
 from tests.peers.certificates import Authority
 from tests.peers.tunnel import tunnel
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, Cpi, CpiError
 
@@ -66,7 +66,7 @@ def test_a_vcenter_of_another_authority_is_refused_with_the_remedy(
     if known:
         secured.more["ca_cert"] = str(other_authority.ca)
     cpi = secured.open()
-    error = refused(AuthenticationFailed, lambda: cpi.has_vm(NOBODY))
+    error = expect_error(AuthenticationFailed, lambda: cpi.has_vm(NOBODY))
     assert ("properties.ca_cert" in error.remedy, error.retryable) == (True, False)
     item = certificate(cpi)
     assert (item.ok, "properties.ca_cert" in item.remedy) == (False, True)
@@ -75,7 +75,7 @@ def test_a_vcenter_of_another_authority_is_refused_with_the_remedy(
 
 def test_a_vcenter_under_another_name_is_refused(secured: VsphereBed, authority: Authority) -> None:
     secured.more |= {"ca_cert": str(authority.ca), "url": secured.more["url"].replace("127.0.0.1", "localhost")}
-    error = refused(AuthenticationFailed, lambda: secured.open().has_vm(NOBODY))
+    error = expect_error(AuthenticationFailed, lambda: secured.open().has_vm(NOBODY))
     assert "localhost" in f"{error}"
 
 
@@ -93,5 +93,5 @@ def test_an_authority_that_cannot_be_read_is_named(secured: VsphereBed, tmp_path
     for wrong in (str(tmp_path / "absent.pem"), str(tmp_path / "empty.pem"), "-----BEGIN CERTIFICATE-----\nx"):
         secured.more["ca_cert"] = wrong
         cpi = secured.open()
-        error = refused(CpiError, lambda cpi=cpi: cpi.has_vm(NOBODY))
+        error = expect_error(CpiError, lambda cpi=cpi: cpi.has_vm(NOBODY))
         assert "properties.ca_cert" in error.what

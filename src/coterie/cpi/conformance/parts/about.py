@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import get_args
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.conformance.samples import sample_call
@@ -75,7 +75,7 @@ def test_flags_and_refusals_agree(lab: Lab) -> None:
 @proves("capabilities")
 def test_what_is_declared_unsupported_refuses(lab: Lab) -> None:
     for method in lab.capabilities.unsupported:
-        refused(NotSupported, partial(sample_call, lab.cpi, method, lab.mark()))
+        expect_error(NotSupported, partial(sample_call, lab.cpi, method, lab.mark()))
         lab.refused.append(method)
 
 
@@ -96,12 +96,12 @@ def test_forms_take_what_the_cloud_takes_and_tell_what_it_refuses(lab: Lab) -> N
             (slip,) = forms[place].slips({**given, "nonesuch": 1})
             assert slip.key == "nonesuch" and slip.remedy
     if "vm" in forms:
-        refused(InvalidCall, lambda: lab.vm(cloud_properties={**right["vm"], "nonesuch": 1}))
+        expect_error(InvalidCall, lambda: lab.vm(cloud_properties={**right["vm"], "nonesuch": 1}))
 
 
 @proves("configure_networks")
 def test_configure_networks_is_refused_everywhere(lab: Lab) -> None:
-    refused(NotSupported, lambda: lab.cpi.configure_networks(lab.vm(), {}))
+    expect_error(NotSupported, lambda: lab.cpi.configure_networks(lab.vm(), {}))
 
 
 @proves("current_vm_id")

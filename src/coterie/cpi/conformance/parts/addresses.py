@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError
@@ -19,14 +19,14 @@ def test_a_static_address_is_free_again_after_delete_vm(lab: Lab) -> None:
 def test_a_static_address_that_is_taken_makes_no_vm(lab: Lab) -> None:
     networks = lab.bed.networks(lab.az, lab.address())
     lab.vm(networks=networks)
-    refused(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(networks=networks)))
+    expect_error(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(networks=networks)))
 
 
 @proves("create_vm")
 def test_a_failed_vm_gives_its_address_back(lab: Lab) -> None:
     networks = lab.bed.networks(lab.az, lab.address())
     huge = lab.bed.huge_vm_properties(lab.az)
-    refused(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(networks=networks, cloud_properties=huge)))
+    expect_error(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(networks=networks, cloud_properties=huge)))
     lab.vm(networks=networks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CheckItem, CpiError, NameTaken, Needs, is_adopted
@@ -22,7 +22,7 @@ def test_a_name_that_an_operator_uses_is_refused(lab: Lab) -> None:
     lab.needs("create_server_group")
     taken = operators_group(lab)
     metadata = lab.metadata(options={"name": "operators-own"})
-    refused(NameTaken, lambda: lab.cpi.create_server_group(metadata, mark=lab.mark()))
+    expect_error(NameTaken, lambda: lab.cpi.create_server_group(metadata, mark=lab.mark()))
     assert lab.operator.exists("server_group", taken)
 
 
@@ -47,7 +47,7 @@ def test_an_adopted_group_is_joined_and_left_and_stays(lab: Lab) -> None:
 def test_adopting_what_is_not_there_is_refused(lab: Lab) -> None:
     lab.needs("create_server_group")
     metadata = lab.metadata(options={"name": "nobody-has-this", "adopt": True})
-    refused(CpiError, lambda: lab.cpi.create_server_group(metadata, mark=lab.mark()))
+    expect_error(CpiError, lambda: lab.cpi.create_server_group(metadata, mark=lab.mark()))
 
 
 @proves("check")
@@ -55,18 +55,20 @@ def test_what_a_group_cannot_be_named_or_adopt_is_told_beforehand(lab: Lab) -> N
     """As create_server_group would: who plans must learn it before anything is made."""
     lab.needs("create_server_group")
     own, theirs = {"name": "operators-own"}, {"name": "operators-own", "adopt": True}
-    assert told(lab, own) == []
-    assert told(lab, theirs) != []
+    assert problems_of(lab, own) == []
+    assert problems_of(lab, theirs) != []
     operators_group(lab)
-    assert told(lab, own) != []
-    assert told(lab, theirs) == []
+    assert problems_of(lab, own) != []
+    assert problems_of(lab, theirs) == []
     others = sorted(lab.capabilities.policies - {lab.policy})
-    assert all(told(lab, theirs, policy) for policy in others)
+    assert all(problems_of(lab, theirs, policy) for policy in others)
     cid = lab.group(options=theirs)
-    assert told(lab, theirs, cid=cid) == []
+    assert problems_of(lab, theirs, cid=cid) == []
 
 
-def told(lab: Lab, options: Mapping[str, object], policy: str | None = None, cid: str | None = None) -> list[CheckItem]:
+def problems_of(
+    lab: Lab, options: Mapping[str, object], policy: str | None = None, cid: str | None = None
+) -> list[CheckItem]:
     """What check has against a server group."""
     group = {"name": options["name"], "policy": policy or lab.policy, "azs": [lab.az], "options": options, "cid": cid}
     found = [item for item in lab.cpi.check(Needs(groups=(group,))) if not item.ok]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from coterie.cpi.conformance.expect import gone, refused
+from coterie.cpi.conformance.expect import allow_not_found, expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError, DiskHint, DiskNotAttached, DiskNotFound, VMNotFound
 
 
-def attached(lab: Lab, vm: str, disk: str) -> DiskHint:
+def attach(lab: Lab, vm: str, disk: str) -> DiskHint:
     hint = lab.cpi.attach_disk(vm, disk)
-    lab.undo(partial(gone, CpiError, partial(lab.cpi.detach_disk, vm, disk)))
+    lab.undo(partial(allow_not_found, CpiError, partial(lab.cpi.detach_disk, vm, disk)))
     return hint
 
 
@@ -20,7 +20,7 @@ def attached(lab: Lab, vm: str, disk: str) -> DiskHint:
 def test_a_disk_is_attached_listed_and_detached(lab: Lab) -> None:
     vm, disk = lab.vm(), lab.disk()
     assert lab.cpi.get_disks(vm) == []
-    attached(lab, vm, disk)
+    attach(lab, vm, disk)
     assert lab.cpi.get_disks(vm) == [disk]
     lab.cpi.detach_disk(vm, disk)
     assert lab.cpi.get_disks(vm) == []
@@ -30,7 +30,7 @@ def test_a_disk_is_attached_listed_and_detached(lab: Lab) -> None:
 @proves("attach_disk")
 def test_the_hint_says_something_and_stays_the_same(lab: Lab) -> None:
     vm, disk = lab.vm(), lab.disk()
-    hint = attached(lab, vm, disk)
+    hint = attach(lab, vm, disk)
     assert hint
     assert isinstance(hint, str) or all(isinstance(value, str | dict) for value in hint.values())
     assert lab.cpi.attach_disk(vm, disk) == hint
@@ -40,15 +40,15 @@ def test_the_hint_says_something_and_stays_the_same(lab: Lab) -> None:
 @proves("attach_disk")
 def test_two_disks_have_two_hints(lab: Lab) -> None:
     vm = lab.vm()
-    assert attached(lab, vm, lab.disk()) != attached(lab, vm, lab.disk())
+    assert attach(lab, vm, lab.disk()) != attach(lab, vm, lab.disk())
     assert len(lab.cpi.get_disks(vm)) == 2
 
 
 @proves("attach_disk")
 def test_a_disk_is_attached_to_one_vm_at_a_time(lab: Lab) -> None:
     first, second, disk = lab.vm(), lab.vm(), lab.disk()
-    attached(lab, first, disk)
-    refused(CpiError, lambda: lab.cpi.attach_disk(second, disk))
+    attach(lab, first, disk)
+    expect_error(CpiError, lambda: lab.cpi.attach_disk(second, disk))
     assert lab.cpi.get_disks(first) == [disk]
     assert lab.cpi.get_disks(second) == []
 
@@ -56,35 +56,35 @@ def test_a_disk_is_attached_to_one_vm_at_a_time(lab: Lab) -> None:
 @proves("attach_disk", "detach_disk")
 def test_what_is_not_there_cannot_be_attached_or_detached(lab: Lab) -> None:
     vm, disk = lab.vm(), lab.disk()
-    refused(VMNotFound, lambda: lab.cpi.attach_disk("no-such-vm", disk))
-    refused(DiskNotFound, lambda: lab.cpi.attach_disk(vm, "no-such-disk"))
+    expect_error(VMNotFound, lambda: lab.cpi.attach_disk("no-such-vm", disk))
+    expect_error(DiskNotFound, lambda: lab.cpi.attach_disk(vm, "no-such-disk"))
     for missing in (("no-such-vm", disk), (vm, "no-such-disk")):
-        gone(CpiError, partial(lab.cpi.detach_disk, *missing))
+        allow_not_found(CpiError, partial(lab.cpi.detach_disk, *missing))
 
 
 @proves("detach_disk")
 def test_a_detached_disk_can_be_detached_again(lab: Lab) -> None:
     vm, disk = lab.vm(), lab.disk()
-    gone(DiskNotAttached, lambda: lab.cpi.detach_disk(vm, disk))
-    attached(lab, vm, disk)
+    allow_not_found(DiskNotAttached, lambda: lab.cpi.detach_disk(vm, disk))
+    attach(lab, vm, disk)
     lab.cpi.detach_disk(vm, disk)
-    gone(DiskNotAttached, lambda: lab.cpi.detach_disk(vm, disk))
+    allow_not_found(DiskNotAttached, lambda: lab.cpi.detach_disk(vm, disk))
 
 
 @proves("delete_vm", "attach_disk")
 def test_a_persistent_disk_outlives_its_vm_and_moves_on(lab: Lab) -> None:
     vm, disk = lab.vm(), lab.disk()
-    attached(lab, vm, disk)
+    attach(lab, vm, disk)
     lab.cpi.delete_vm(vm)
     assert lab.cpi.has_disk(disk) is True
     successor = lab.vm(disk_cids=[disk])
-    attached(lab, successor, disk)
+    attach(lab, successor, disk)
     assert lab.cpi.get_disks(successor) == [disk]
 
 
 @proves("delete_disk")
 def test_a_disk_in_use_is_not_deleted_from_under_its_vm(lab: Lab) -> None:
     vm, disk = lab.vm(), lab.disk()
-    attached(lab, vm, disk)
-    refused(CpiError, lambda: lab.cpi.delete_disk(disk))
+    attach(lab, vm, disk)
+    expect_error(CpiError, lambda: lab.cpi.delete_disk(disk))
     assert lab.cpi.get_disks(vm) == [disk]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.conformance.parts.finding import kinds, made
+from coterie.cpi.conformance.parts.finding import kinds, make_object
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import Changed, CloudObject, CpiError, Expected
 
@@ -19,7 +19,7 @@ def test_what_is_as_expected_is_deleted_and_only_that(lab: Lab) -> None:
     for kind in kinds(lab):
         if kind in ("network", "server_group"):
             continue
-        found = made(lab, kind)
+        found = make_object(lab, kind)
         expected = Expected(found.mark, found.created_at, found.etag)
         lab.cpi.delete_object(kind, found.cid, expected)
         assert found.mark is not None
@@ -34,9 +34,9 @@ def test_what_differs_from_the_expected_is_kept(lab: Lab) -> None:
     for kind in kinds(lab):
         if kind == "network":
             continue
-        found = made(lab, kind)
+        found = make_object(lab, kind)
         for expected in _lies(lab, found):
-            refused(Changed, partial(lab.cpi.delete_object, kind, found.cid, expected))
+            expect_error(Changed, partial(lab.cpi.delete_object, kind, found.cid, expected))
         assert found.mark is not None
         assert lab.cpi.find(kind, found.mark) == found
 
@@ -57,8 +57,8 @@ def test_an_empty_group_is_deleted_as_an_object(lab: Lab) -> None:
 @proves("delete_object")
 def test_networks_are_listed_and_never_deleted_as_objects(lab: Lab) -> None:
     lab.needs("delete_object", "create_network")
-    found = made(lab, "network")
-    refused(CpiError, lambda: lab.cpi.delete_object("network", found.cid, Expected(found.mark, found.created_at)))
+    found = make_object(lab, "network")
+    expect_error(CpiError, lambda: lab.cpi.delete_object("network", found.cid, Expected(found.mark, found.created_at)))
     assert found.mark is not None
     assert lab.cpi.find("network", found.mark) is not None
 
@@ -68,7 +68,7 @@ def test_an_operators_vm_is_kept_whatever_is_expected(lab: Lab) -> None:
     lab.needs("delete_object")
     theirs = lab.operator.create_vm("pet", lab.az)
     lab.undo(lab.operator.delete, "vm", theirs)
-    refused(Changed, lambda: lab.cpi.delete_object("vm", theirs, Expected(lab.mark())))
+    expect_error(Changed, lambda: lab.cpi.delete_object("vm", theirs, Expected(lab.mark())))
     assert lab.operator.exists("vm", theirs)
 
 

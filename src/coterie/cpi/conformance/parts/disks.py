@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from coterie.cpi.conformance.expect import ODD_CIDS, gone, refused, together
+from coterie.cpi.conformance.expect import ODD_CIDS, allow_not_found, expect_error, together
 from coterie.cpi.conformance.lab import DISK_MB, Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError, DiskNotFound, NotSupported, OutcomeUnknown
@@ -24,20 +24,20 @@ def test_a_disk_is_made_seen_and_deleted(lab: Lab) -> None:
 def test_a_disk_that_is_gone_can_be_deleted_again(lab: Lab) -> None:
     cid = lab.disk()
     lab.cpi.delete_disk(cid)
-    gone(DiskNotFound, lambda: lab.cpi.delete_disk(cid))
+    allow_not_found(DiskNotFound, lambda: lab.cpi.delete_disk(cid))
 
 
 @proves("has_disk", "delete_disk")
 def test_ids_that_no_disk_has_get_typed_answers(lab: Lab) -> None:
     for cid in ODD_CIDS:
         assert lab.cpi.has_disk(cid) is False
-        gone(DiskNotFound, partial(lab.cpi.delete_disk, cid))
+        allow_not_found(DiskNotFound, partial(lab.cpi.delete_disk, cid))
 
 
 @proves("create_disk")
 def test_a_disk_without_a_size_is_refused(lab: Lab) -> None:
     for size in (0, -1):
-        refused(CpiError, partial(lab.cpi.create_disk, size, {}, mark=lab.mark()))
+        expect_error(CpiError, partial(lab.cpi.create_disk, size, {}, mark=lab.mark()))
 
 
 @proves("create_disk")
@@ -63,7 +63,7 @@ def test_a_disk_whose_answer_was_lost_is_found_by_its_mark(lab: Lab) -> None:
     lab.needs("find")
     mark = lab.mark()
     lab.faults.lose_answer("create_disk")
-    refused(OutcomeUnknown, lambda: lab.cpi.create_disk(DISK_MB, {}, mark=mark))
+    expect_error(OutcomeUnknown, lambda: lab.cpi.create_disk(DISK_MB, {}, mark=mark))
     found = lab.cpi.find("disk", mark)
     assert found is not None
     lab.undo(lab.cpi.delete_disk, found.cid)
@@ -73,7 +73,7 @@ def test_a_disk_whose_answer_was_lost_is_found_by_its_mark(lab: Lab) -> None:
 def test_disk_metadata_is_taken(lab: Lab) -> None:
     lab.needs("set_disk_metadata")
     lab.cpi.set_disk_metadata(lab.disk(), {"deployment": "kit", "attached_at": "2026-11-15T00:00:00Z"})
-    refused(DiskNotFound, lambda: lab.cpi.set_disk_metadata("no-such-disk", {"a": "b"}))
+    expect_error(DiskNotFound, lambda: lab.cpi.set_disk_metadata("no-such-disk", {"a": "b"}))
 
 
 @proves("resize_disk")
@@ -82,9 +82,9 @@ def test_a_disk_grows_and_does_not_shrink(lab: Lab) -> None:
     cid = lab.disk()
     lab.cpi.resize_disk(cid, 2 * DISK_MB)
     lab.cpi.resize_disk(cid, 2 * DISK_MB)
-    refused(NotSupported, lambda: lab.cpi.resize_disk(cid, DISK_MB))
+    expect_error(NotSupported, lambda: lab.cpi.resize_disk(cid, DISK_MB))
     assert lab.cpi.has_disk(cid) is True
-    refused(DiskNotFound, lambda: lab.cpi.resize_disk("no-such-disk", DISK_MB))
+    expect_error(DiskNotFound, lambda: lab.cpi.resize_disk("no-such-disk", DISK_MB))
 
 
 @proves("update_disk")
@@ -95,4 +95,4 @@ def test_a_disk_is_changed_in_place_or_replaced(lab: Lab) -> None:
     lab.undo(lab.cpi.delete_disk, cid)
     assert lab.cpi.has_disk(cid) is True
     assert cid == first or lab.cpi.has_disk(first) is False
-    refused(DiskNotFound, lambda: lab.cpi.update_disk("no-such-disk", DISK_MB, {}))
+    expect_error(DiskNotFound, lambda: lab.cpi.update_disk("no-such-disk", DISK_MB, {}))

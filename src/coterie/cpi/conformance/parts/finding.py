@@ -1,4 +1,4 @@
-"""find: by the exact mark, or not at all; and whose mark a VM carries, whoever asks."""
+"""find: by the exact mark, or not at all; and vm_owner: whose mark a VM carries, for any Director."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from coterie.cpi.conformance.expect import ODD_CIDS, refused
+from coterie.cpi.conformance.expect import ODD_CIDS, expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.parts import networks, snapshots, stemcells
 from coterie.cpi.conformance.proof import proves
@@ -18,13 +18,13 @@ MAKERS: dict[Kind, Callable[[Lab, Mark], object]] = {
     "vm": lambda lab, mark: lab.vm(mark=mark),
     "disk": lambda lab, mark: lab.disk(mark=mark),
     "image": lambda lab, mark: stemcells.make(lab, mark),
-    "snapshot": lambda lab, mark: snapshots.make(lab, lab.written_disk(), mark),
+    "snapshot": lambda lab, mark: snapshots.make(lab, lab.make_written_disk(), mark),
     "network": lambda lab, mark: networks.make(lab, mark).cid,
     "server_group": lambda lab, mark: lab.vm(group=lab.group(mark=mark)),
 }
 
 
-def made(lab: Lab, kind: Kind) -> CloudObject:
+def make_object(lab: Lab, kind: Kind) -> CloudObject:
     """A fresh object of this kind, as `find` shows it."""
     mark = lab.mark()
     MAKERS[kind](lab, mark)
@@ -81,11 +81,11 @@ def test_a_vm_tells_whose_mark_it_carries(lab: Lab) -> None:
     vm, ours = lab.vm(), lab.bed.director_uuid
     assert lab.cpi.vm_owner(vm) == ours
     told = lab.bed.open(lab.ids.uuid()).vm_owner(vm)
-    assert told in (ours, director_prefix(ours)), "another Director must see that it is somebody's"
+    assert told in (ours, director_prefix(ours)), "another Director must see that it has an owner"
 
 
 @proves("vm_owner")
-def test_a_vm_without_a_mark_is_nobodys(lab: Lab) -> None:
+def test_a_vm_without_a_mark_has_no_owner(lab: Lab) -> None:
     lab.needs("vm_owner")
     vm = lab.operator.create_vm("neighbour", lab.az)
     lab.undo(lab.operator.delete, "vm", vm)
@@ -93,7 +93,7 @@ def test_a_vm_without_a_mark_is_nobodys(lab: Lab) -> None:
 
 
 @proves("vm_owner")
-def test_a_vm_that_is_not_there_is_not_nobodys(lab: Lab) -> None:
+def test_the_owner_of_a_missing_vm_is_an_error(lab: Lab) -> None:
     lab.needs("vm_owner")
     for cid in ODD_CIDS:
-        refused(VMNotFound, partial(lab.cpi.vm_owner, cid))
+        expect_error(VMNotFound, partial(lab.cpi.vm_owner, cid))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from coterie.cpi.conformance.expect import refused, together
+from coterie.cpi.conformance.expect import expect_error, together
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.parts.groups import resources
 from coterie.cpi.conformance.proof import proves
@@ -64,7 +64,7 @@ def test_strict_anti_affinity_refuses_one_more_than_there_are_hosts(lab: Lab) ->
     for _ in range(lab.hosts):
         lab.vm(group=cid)
     if strict:
-        assert refused(NoPlacement, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=cid))).why
+        assert expect_error(NoPlacement, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=cid))).why
     else:
         lab.vm(group=cid)
     assert len(lab.cpi.inspect_server_group(cid).members) == lab.hosts + (0 if strict else 1)
@@ -77,7 +77,7 @@ def test_a_vm_that_fits_nowhere_leaves_its_group_as_it_was(lab: Lab) -> None:
     lab.vm(group=cid)
     before = lab.cpi.inspect_server_group(cid)
     huge = lab.bed.huge_vm_properties(lab.az)
-    error = refused(NoPlacement, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=cid, cloud_properties=huge)))
+    error = expect_error(NoPlacement, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=cid, cloud_properties=huge)))
     assert error.why
     assert lab.cpi.inspect_server_group(cid) == before
 
@@ -88,7 +88,7 @@ def test_a_group_with_a_member_of_ours_is_not_deleted(lab: Lab) -> None:
     cid = lab.group()
     lab.vm(group=cid)
     before = lab.cpi.inspect_server_group(cid)
-    refused(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
+    expect_error(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
     assert lab.cpi.inspect_server_group(cid) == before
 
 
@@ -104,7 +104,7 @@ def test_a_group_with_a_foreign_member_is_not_deleted(lab: Lab) -> None:
     lab.cpi.delete_vm(ours)
     view = lab.cpi.inspect_server_group(cid)
     assert [(one.vm_cid, one.ours) for one in view.members] == [(foreign, False)]
-    refused(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
+    expect_error(GroupInUse, lambda: lab.cpi.delete_server_group(cid))
     assert operator.exists("vm", foreign)
     assert lab.cpi.inspect_server_group(cid) == view
 
@@ -120,7 +120,7 @@ def test_a_group_deleted_behind_our_back_is_missing_and_says_so(lab: Lab) -> Non
     state = lab.cpi.inspect_server_group(cid).state
     assert state in (("missing", "drifted") if reserved else ("missing",))
     if state == "missing":
-        refused(GroupMissing, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=cid)))
+        expect_error(GroupMissing, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=cid)))
     lab.cpi.delete_vm(vm)
     lab.cpi.delete_server_group(cid)
 
@@ -128,4 +128,4 @@ def test_a_group_deleted_behind_our_back_is_missing_and_says_so(lab: Lab) -> Non
 @proves("create_vm")
 def test_a_group_that_never_was_cannot_be_joined(lab: Lab) -> None:
     lab.needs("create_server_group")
-    refused(GroupMissing, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=lab.mark().group_cid)))
+    expect_error(GroupMissing, lambda: lab.cpi.create_vm(**lab.vm_arguments(group=lab.mark().group_cid)))

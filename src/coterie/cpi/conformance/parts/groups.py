@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from coterie.cpi.conformance.expect import refused, together
+from coterie.cpi.conformance.expect import expect_error, together
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import POLICIES, NotSupported, OutcomeUnknown
@@ -59,7 +59,7 @@ def test_a_group_whose_answer_was_lost_is_completed_by_a_repeat(lab: Lab) -> Non
     lab.needs("create_server_group")
     mark = lab.mark()
     lab.faults.lose_answer("create_server_group")
-    refused(OutcomeUnknown, lambda: lab.cpi.create_server_group(lab.metadata(), mark=mark))
+    expect_error(OutcomeUnknown, lambda: lab.cpi.create_server_group(lab.metadata(), mark=mark))
     before = lab.inventory()
     assert lab.group(mark=mark) == mark.group_cid
     assert lab.inventory() == before
@@ -71,7 +71,7 @@ def test_every_declared_policy_can_be_had_and_no_other(lab: Lab) -> None:
     for policy in sorted(lab.capabilities.policies):
         assert lab.cpi.inspect_server_group(lab.group(policy)).policy == policy
     for policy in sorted(set(POLICIES) - lab.capabilities.policies):
-        refused(NotSupported, partial(lab.cpi.create_server_group, lab.metadata(policy), mark=lab.mark()))
+        expect_error(NotSupported, partial(lab.cpi.create_server_group, lab.metadata(policy), mark=lab.mark()))
 
 
 @proves("delete_server_group")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from coterie.cpi.conformance.expect import awaited, gone, refused, together
+from coterie.cpi.conformance.expect import allow_not_found, expect_error, together, wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, VMNotFound
@@ -39,7 +39,7 @@ def test_a_vm_whose_answer_was_lost_is_found_by_its_mark(lab: Lab) -> None:
     lab.needs("find")
     arguments = lab.vm_arguments()
     lab.faults.lose_answer("create_vm")
-    refused(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
+    expect_error(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
     found = lab.cpi.find("vm", arguments["mark"])
     assert found is not None
     lab.undo(lab.cpi.delete_vm, found.cid)
@@ -52,8 +52,8 @@ def test_a_vm_that_shows_up_late_is_found_within_the_declared_time(lab: Lab) -> 
     arguments = lab.vm_arguments()
     lab.faults.late("create_vm")
     lab.faults.lose_answer("create_vm")
-    refused(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
-    found = awaited(lambda: lab.cpi.find("vm", arguments["mark"]), lab.capabilities.settle_s)
+    expect_error(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
+    found = wait_for(lambda: lab.cpi.find("vm", arguments["mark"]), lab.capabilities.settle_s)
     assert found is not None
     lab.undo(lab.cpi.delete_vm, found.cid)
 
@@ -71,7 +71,7 @@ def test_a_session_that_ended_is_opened_again(lab: Lab) -> None:
 def test_a_failing_cloud_leaves_no_vm_and_the_repeat_works(lab: Lab) -> None:
     arguments = lab.vm_arguments()
     lab.faults.fail("create_vm")
-    refused(CpiError, lambda: lab.cpi.create_vm(**arguments))
+    expect_error(CpiError, lambda: lab.cpi.create_vm(**arguments))
     lab.undo(lab.cpi.delete_vm, lab.cpi.create_vm(**arguments).cid)
 
 
@@ -79,7 +79,7 @@ def test_a_failing_cloud_leaves_no_vm_and_the_repeat_works(lab: Lab) -> None:
 def test_a_failing_cloud_keeps_the_vm_and_the_repeat_deletes_it(lab: Lab) -> None:
     cid = lab.vm()
     lab.faults.fail("delete_vm")
-    refused(CpiError, lambda: lab.cpi.delete_vm(cid))
+    expect_error(CpiError, lambda: lab.cpi.delete_vm(cid))
     assert lab.cpi.has_vm(cid) is True
     lab.cpi.delete_vm(cid)
     assert lab.cpi.has_vm(cid) is False
@@ -89,8 +89,8 @@ def test_a_failing_cloud_keeps_the_vm_and_the_repeat_deletes_it(lab: Lab) -> Non
 def test_a_deletion_whose_answer_was_lost_can_be_repeated(lab: Lab) -> None:
     cid = lab.vm()
     lab.faults.lose_answer("delete_vm")
-    refused(CpiError, lambda: lab.cpi.delete_vm(cid))
-    gone(VMNotFound, lambda: lab.cpi.delete_vm(cid))
+    expect_error(CpiError, lambda: lab.cpi.delete_vm(cid))
+    allow_not_found(VMNotFound, lambda: lab.cpi.delete_vm(cid))
     assert lab.cpi.has_vm(cid) is False
 
 
@@ -98,6 +98,6 @@ def test_a_deletion_whose_answer_was_lost_can_be_repeated(lab: Lab) -> None:
 def test_throttling_is_called_by_its_name_and_may_be_repeated(lab: Lab) -> None:
     lab.needs("find")
     lab.faults.throttle("create_disk")
-    error = refused(Throttled, lambda: lab.cpi.create_disk(1024, {}, mark=lab.mark()))
+    error = expect_error(Throttled, lambda: lab.cpi.create_disk(1024, {}, mark=lab.mark()))
     assert error.retryable
     lab.disk()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from coterie.cpi.conformance.expect import ODD_CIDS, gone, refused
+from coterie.cpi.conformance.expect import ODD_CIDS, allow_not_found, expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError, VMCreationFailed, VMNotFound
@@ -40,17 +40,17 @@ def test_vms_are_made_in_every_az(lab: Lab) -> None:
 def test_a_vm_that_is_gone_can_be_deleted_again(lab: Lab) -> None:
     cid = lab.vm()
     lab.cpi.delete_vm(cid)
-    gone(VMNotFound, lambda: lab.cpi.delete_vm(cid))
+    allow_not_found(VMNotFound, lambda: lab.cpi.delete_vm(cid))
 
 
 @proves("has_vm", "delete_vm", "reboot_vm", "set_vm_metadata", "get_disks")
 def test_ids_that_no_vm_has_get_typed_answers(lab: Lab) -> None:
     for cid in ODD_CIDS:
         assert lab.cpi.has_vm(cid) is False
-        gone(VMNotFound, partial(lab.cpi.delete_vm, cid))
-        refused(VMNotFound, partial(lab.cpi.reboot_vm, cid))
-        refused(VMNotFound, partial(lab.cpi.set_vm_metadata, cid, {"a": "b"}))
-        refused(VMNotFound, partial(lab.cpi.get_disks, cid))
+        allow_not_found(VMNotFound, partial(lab.cpi.delete_vm, cid))
+        expect_error(VMNotFound, partial(lab.cpi.reboot_vm, cid))
+        expect_error(VMNotFound, partial(lab.cpi.set_vm_metadata, cid, {"a": "b"}))
+        expect_error(VMNotFound, partial(lab.cpi.get_disks, cid))
 
 
 @proves("reboot_vm")
@@ -83,18 +83,18 @@ def test_metadata_is_readable_and_leaves_the_mark_alone(lab: Lab) -> None:
 
 @proves("create_vm")
 def test_an_image_that_is_not_there_makes_no_vm(lab: Lab) -> None:
-    refused(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(stemcell_cid="no-such-image")))
+    expect_error(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(stemcell_cid="no-such-image")))
 
 
 @proves("create_vm")
 def test_a_property_that_the_driver_does_not_know_is_named(lab: Lab) -> None:
     properties = {**lab.bed.vm_properties(lab.az), "no_such_property": 1}
-    error = refused(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(cloud_properties=properties)))
+    error = expect_error(CpiError, lambda: lab.cpi.create_vm(**lab.vm_arguments(cloud_properties=properties)))
     assert "no_such_property" in str(error)
 
 
 @proves("create_vm")
 def test_a_vm_that_fits_nowhere_says_why(lab: Lab) -> None:
     properties = lab.bed.huge_vm_properties(lab.az)
-    error = refused(VMCreationFailed, lambda: lab.cpi.create_vm(**lab.vm_arguments(cloud_properties=properties)))
+    error = expect_error(VMCreationFailed, lambda: lab.cpi.create_vm(**lab.vm_arguments(cloud_properties=properties)))
     assert error.why or len(error.what.split()) > 2

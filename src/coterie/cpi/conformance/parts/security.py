@@ -1,10 +1,10 @@
-"""Security groups of a server group: used if they exist, made if not, shared, and removed only by whom made them."""
+"""Security groups of a server group: used if they exist, created if not, shared, and deleted only if created here."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import GroupResource, NotSupported, SecurityGroup
@@ -13,7 +13,7 @@ WEB = SecurityGroup("kit-web", ({"protocol": "tcp", "ports": "80", "cidr": "0.0.
 SSH = SecurityGroup("kit-ssh")
 
 
-def guards(lab: Lab, cid: str) -> list[GroupResource]:
+def security_groups_of(lab: Lab, cid: str) -> list[GroupResource]:
     return [one for one in lab.cpi.inspect_server_group(cid).resources if one.kind == "security_group"]
 
 
@@ -24,7 +24,7 @@ def test_a_security_group_that_is_missing_is_made_and_goes_with_the_group(lab: L
     before = lab.inventory()
     cid = lab.group(security_groups=[WEB])
     vm = lab.vm(group=cid)
-    assert [one.created_by_us for one in guards(lab, cid)] == [True]
+    assert [one.created_by_us for one in security_groups_of(lab, cid)] == [True]
     lab.cpi.delete_vm(vm)
     lab.cpi.delete_server_group(cid)
     assert [one for one in lab.inventory() - before if one[0] == "security_group"] == []
@@ -38,7 +38,7 @@ def test_an_operators_security_group_is_used_and_kept(lab: Lab) -> None:
     lab.undo(lab.operator.delete, "security_group", theirs)
     cid = lab.group(security_groups=[WEB])
     lab.cpi.delete_vm(lab.vm(group=cid))
-    assert [(one.cid, one.created_by_us) for one in guards(lab, cid)] == [(theirs, False)]
+    assert [(one.cid, one.created_by_us) for one in security_groups_of(lab, cid)] == [(theirs, False)]
     lab.cpi.delete_server_group(cid)
     assert lab.operator.exists("security_group", theirs)
 
@@ -48,11 +48,11 @@ def test_a_security_group_of_two_groups_goes_with_the_last(lab: Lab) -> None:
     lab.needs("create_server_group")
     lab.needs_security_groups()
     first, second = lab.group(security_groups=[WEB]), lab.group(security_groups=[WEB])
-    (shared,) = guards(lab, first)
-    assert [one.cid for one in guards(lab, second)] == [shared.cid]
+    (shared,) = security_groups_of(lab, first)
+    assert [one.cid for one in security_groups_of(lab, second)] == [shared.cid]
     lab.cpi.delete_server_group(first)
     assert ("security_group", shared.cid) in lab.inventory()
-    assert [one.cid for one in guards(lab, second)] == [shared.cid]
+    assert [one.cid for one in security_groups_of(lab, second)] == [shared.cid]
     lab.cpi.delete_server_group(second)
     assert ("security_group", shared.cid) not in lab.inventory()
 
@@ -63,13 +63,13 @@ def test_security_groups_can_be_exchanged(lab: Lab) -> None:
     lab.needs_security_groups()
     cid = lab.group(security_groups=[WEB])
     lab.vm(group=cid)
-    (old,) = guards(lab, cid)
+    (old,) = security_groups_of(lab, cid)
     lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SSH]))
-    (new,) = guards(lab, cid)
+    (new,) = security_groups_of(lab, cid)
     assert new.cid != old.cid
     assert ("security_group", old.cid) not in lab.inventory()
     lab.cpi.update_server_group(cid, lab.metadata())
-    assert guards(lab, cid) == []
+    assert security_groups_of(lab, cid) == []
 
 
 @proves("inspect_server_group")
@@ -77,7 +77,7 @@ def test_a_security_group_deleted_behind_our_back_is_drift(lab: Lab) -> None:
     lab.needs("inspect_server_group")
     lab.needs_security_groups()
     cid = lab.group(security_groups=[WEB])
-    lab.operator.delete("security_group", guards(lab, cid)[0].cid)
+    lab.operator.delete("security_group", security_groups_of(lab, cid)[0].cid)
     view = lab.cpi.inspect_server_group(cid)
     assert view.state == "drifted"
     assert view.notes
@@ -102,6 +102,8 @@ def test_a_cloud_without_security_groups_refuses_them(lab: Lab) -> None:
     """Silently leaving a firewall out would be worse than any error."""
     lab.needs("create_server_group")
     if "security_group" in lab.capabilities.kinds:
-        assert guards(lab, lab.group(security_groups=[WEB]))
+        assert security_groups_of(lab, lab.group(security_groups=[WEB]))
         return
-    refused(NotSupported, lambda: lab.cpi.create_server_group(lab.metadata(security_groups=[WEB]), mark=lab.mark()))
+    expect_error(
+        NotSupported, lambda: lab.cpi.create_server_group(lab.metadata(security_groups=[WEB]), mark=lab.mark())
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.cpi.conformance.expect import refused
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError
@@ -29,4 +29,4 @@ def test_it_is_the_smallest_and_steady(lab: Lab) -> None:
 @proves("calculate_vm_cloud_properties")
 def test_what_no_size_offers_is_refused(lab: Lab) -> None:
     lab.needs("calculate_vm_cloud_properties")
-    refused(CpiError, lambda: lab.cpi.calculate_vm_cloud_properties({**SMALL, "cpu": 10**6}))
+    expect_error(CpiError, lambda: lab.cpi.calculate_vm_cloud_properties({**SMALL, "cpu": 10**6}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from coterie.cpi.conformance.expect import ODD_CIDS, gone, refused, together
+from coterie.cpi.conformance.expect import ODD_CIDS, allow_not_found, expect_error, together
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError, Mark, StemcellNotFound
@@ -31,19 +31,19 @@ def test_an_image_is_made_and_deleted(lab: Lab) -> None:
 def test_an_image_that_is_gone_can_be_deleted_again(lab: Lab) -> None:
     cid = make(lab)
     lab.cpi.delete_stemcell(cid)
-    gone(StemcellNotFound, lambda: lab.cpi.delete_stemcell(cid))
+    allow_not_found(StemcellNotFound, lambda: lab.cpi.delete_stemcell(cid))
 
 
 @proves("delete_stemcell")
 def test_an_unknown_image_counts_as_deleted(lab: Lab) -> None:
     for cid in ODD_CIDS[:3]:
-        gone(StemcellNotFound, partial(lab.cpi.delete_stemcell, cid))
+        allow_not_found(StemcellNotFound, partial(lab.cpi.delete_stemcell, cid))
 
 
 @proves("create_stemcell")
 def test_a_file_that_is_not_there_makes_no_image(lab: Lab) -> None:
     path, properties = lab.bed.image()
-    refused(CpiError, lambda: lab.cpi.create_stemcell(f"{path}.missing", properties, mark=lab.mark()))
+    expect_error(CpiError, lambda: lab.cpi.create_stemcell(f"{path}.missing", properties, mark=lab.mark()))
 
 
 @proves("create_stemcell")

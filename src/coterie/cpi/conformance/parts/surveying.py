@@ -17,7 +17,7 @@ def pages(lab: Lab, kind: Kind, director_uuid: str | None = None) -> list[Survey
     return found
 
 
-def listed(lab: Lab, kind: Kind, director_uuid: str | None = None) -> list[CloudObject]:
+def list_objects(lab: Lab, kind: Kind, director_uuid: str | None = None) -> list[CloudObject]:
     return [one for page in pages(lab, kind, director_uuid) for one in page.objects]
 
 
@@ -37,7 +37,7 @@ def test_marks_are_readable_in_lists(lab: Lab) -> None:
     for kind in kinds(lab):
         mark = lab.mark()
         MAKERS[kind](lab, mark)
-        assert [one.mark for one in listed(lab, kind) if one.mark == mark] == [mark], kind
+        assert [one.mark for one in list_objects(lab, kind) if one.mark == mark] == [mark], kind
 
 
 @proves("survey")
@@ -45,7 +45,7 @@ def test_a_list_and_find_tell_the_same(lab: Lab) -> None:
     lab.needs("survey", "find")
     mark = lab.mark()
     lab.vm(mark=mark)
-    assert [one for one in listed(lab, "vm") if one.mark == mark] == [lab.cpi.find("vm", mark)]
+    assert [one for one in list_objects(lab, "vm") if one.mark == mark] == [lab.cpi.find("vm", mark)]
 
 
 @proves("survey")
@@ -55,7 +55,7 @@ def test_what_uses_an_object_is_told_or_unknown(lab: Lab) -> None:
     disk = lab.disk(mark=mark)
     lab.cpi.attach_disk(vm, disk)
     lab.undo(lab.cpi.detach_disk, vm, disk)
-    (found,) = [one for one in listed(lab, "disk") if one.mark == mark]
+    (found,) = [one for one in list_objects(lab, "disk") if one.mark == mark]
     assert found.in_use_by is None or found.in_use_by == (vm,)
 
 
@@ -79,7 +79,7 @@ def test_an_operators_objects_are_not_claimed(lab: Lab) -> None:
     lab.needs("survey")
     theirs = lab.operator.create_vm("cot-looks-like-ours", lab.az)
     lab.undo(lab.operator.delete, "vm", theirs)
-    assert all(one.mark is None for one in listed(lab, "vm") if one.cid == theirs)
+    assert all(one.mark is None for one in list_objects(lab, "vm") if one.cid == theirs)
 
 
 @proves("survey", "find")
@@ -89,9 +89,9 @@ def test_another_directors_objects_are_not_claimed(lab: Lab) -> None:
     other, mark = lab.bed.open(uuid), Mark(uuid, lab.ids.intent())
     theirs = other.create_disk(1024, lab.bed.disk_properties(lab.az), mark=mark)
     lab.undo(other.delete_disk, theirs)
-    assert all(one.mark == mark for one in listed(lab, "disk") if one.cid == theirs)
+    assert all(one.mark == mark for one in list_objects(lab, "disk") if one.cid == theirs)
     assert lab.cpi.find("disk", replace(mark, director=lab.bed.director_uuid)) is None
-    assert theirs in [one.cid for one in listed(lab, "disk", uuid)]
+    assert theirs in [one.cid for one in list_objects(lab, "disk", uuid)]
 
 
 @proves("survey")
@@ -100,4 +100,4 @@ def test_a_filter_of_the_cloud_is_honoured(lab: Lab) -> None:
     lab.needs("survey")
     lab.disk()
     for kind in sorted(lab.capabilities.filtered & set(KINDS)):
-        assert listed(lab, kind, lab.ids.uuid()) == []  # type: ignore[arg-type] # sorted() forgets the literal
+        assert list_objects(lab, kind, lab.ids.uuid()) == []  # type: ignore[arg-type] # sorted() forgets the literal

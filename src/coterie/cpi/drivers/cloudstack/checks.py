@@ -10,7 +10,7 @@ from coterie.cpi.contract import CheckItem, InvalidCall, Needs
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import Client, Row
 from coterie.cpi.drivers.cloudstack.server_groups import POLICIES
-from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, tried
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, run_check
 from coterie.cpi.kit.key_pairs import read_public_half
 from coterie.cpi.kit.publishing import Publisher
 from coterie.cpi.kit.quotas import az_item, host, host_items, quota
@@ -38,16 +38,16 @@ class Checks:
     kinds: Collection[str]
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        first = tried("credentials", self._credentials)
+        first = run_check("credentials", self._credentials)
         if not first.ok:
             return [first]
         return [
             first,
-            tried("azs", lambda: self._azs(needs)),
-            tried("offerings", self._offerings),
-            tried("quotas", lambda: self._quotas(needs)),
-            tried("expunge", self._expunge),
-            tried("templates", self._templates),
+            run_check("azs", lambda: self._azs(needs)),
+            run_check("offerings", self._offerings),
+            run_check("quotas", lambda: self._quotas(needs)),
+            run_check("expunge", self._expunge),
+            run_check("templates", self._templates),
             *self._private_key(),
             *self._policies(needs),
             *group_items(needs, self.server_groups.inspect, self.server_groups.find_adopted),

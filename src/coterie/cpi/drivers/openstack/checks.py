@@ -9,7 +9,7 @@ from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.drivers.openstack.client import DENIED, MISSING, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.rows import LISTINGS
-from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, tried
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, host, host_items, quota
 from coterie.cpi.kit.server_groups import ServerGroups
 
@@ -45,14 +45,14 @@ class Checks:
     groups: ServerGroups
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        first = tried("credentials", self._check_credentials)
+        first = run_check("credentials", self._check_credentials)
         if not first.ok:
             return [first]
         return [
             first,
-            tried("azs", lambda: self._check_zones(needs)),
-            tried("flavors", self._check_flavors),
-            tried("quotas", lambda: self._check_quotas(needs)),
+            run_check("azs", lambda: self._check_zones(needs)),
+            run_check("flavors", self._check_flavors),
+            run_check("quotas", lambda: self._check_quotas(needs)),
             *policy_items(needs, self.client.settings.policies),
             *group_items(needs, self.groups.inspect, self.groups.find_adopted),
             *kind_items(needs, LISTINGS),

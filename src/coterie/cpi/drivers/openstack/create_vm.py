@@ -259,7 +259,7 @@ class Boots:
     def _boot_alone(self, request: Json, membership: Membership, mark: Mark, failed: str) -> str:
         """Again, for a server that lost its host to others that booted at once: now the scheduler sees them."""
         self.servers.delete(failed, mark)
-        wanted = self._start_in_turn(request, membership, mark)
+        wanted = self._start_through_writer(request, membership, mark)
         try:
             self.servers.wait_until_running(wanted, mark)
         except NoPlacement as error:
@@ -297,7 +297,7 @@ class Boots:
     def _start(self, request: Json, membership: Membership | None, mark: Mark) -> str:
         try:
             if membership and membership.group and membership.policy != _STRICT:
-                return self._start_in_turn(request, membership, mark)
+                return self._start_through_writer(request, membership, mark)
             known = self.rows.find_live("vm", mark)
             return str(known["id"]) if known else self._create(request, mark)
         except (Refusal, InvalidCall) as error:
@@ -306,7 +306,7 @@ class Boots:
                 raise group_missing(membership.cid) from error
             raise
 
-    def _start_in_turn(self, request: Json, membership: Membership, mark: Mark) -> str:
+    def _start_through_writer(self, request: Json, membership: Membership, mark: Mark) -> str:
         """The request holds secrets of the agent, and waits in the ledger: so it is sealed."""
         sealed = seal(self._secret(), request)
         change = {"kind": "vm", "mark": mark.wire(), "group": membership.cid, "sealed": sealed}

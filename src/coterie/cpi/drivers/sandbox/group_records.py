@@ -22,7 +22,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.sandbox.account import CloudAccount, of_group
 from coterie.cpi.drivers.sandbox.errors import GROUP_REMEDY
 from coterie.cpi.drivers.sandbox.properties import Settings
-from coterie.cpi.kit.checks import require_group_wish
+from coterie.cpi.kit.checks import require_group_spec
 from coterie.cpi.kit.marking import GROUP, mark_tags
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.labels import create_label, delete_label, list_labels
@@ -83,7 +83,7 @@ class GroupSpec:
 
 def read_group_spec(metadata: GroupMetadata, policies: frozenset[str]) -> GroupSpec:
     """The spec, if this cloud can fulfil it."""
-    require_group_wish(metadata, policies, OPTIONS)
+    require_group_spec(metadata, policies, OPTIONS)
     hosts = metadata.options.get("hosts")
     if hosts is not None and not isinstance(hosts, (list, tuple)):
         raise InvalidCall(f"options.hosts is {hosts!r}", remedy="list names of hosts")

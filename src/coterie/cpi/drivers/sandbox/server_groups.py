@@ -29,7 +29,7 @@ from coterie.cpi.drivers.sandbox.group_records import GroupRecord, GroupRecords,
 from coterie.cpi.drivers.sandbox.membership import Membership
 from coterie.cpi.drivers.sandbox.properties import Settings
 from coterie.cpi.drivers.sandbox.security_groups import SecurityGroups
-from coterie.cpi.kit.checks import refuse_guards
+from coterie.cpi.kit.checks import refuse_security_groups
 from coterie.cpi.kit.marking import INTENT, read_mark_tags
 from coterie.sandbox.errors import NoSuch, RevisionDiffers, SandboxError
 from coterie.sandbox.security_groups import get_security_group
@@ -80,7 +80,7 @@ class ServerGroups:
     def update(self, cid: str, metadata: GroupMetadata) -> None:
         spec = read_group_spec(metadata, self._settings.policies)
         if is_adopted(cid):
-            refuse_guards(spec.security_groups)
+            refuse_security_groups(spec.security_groups)
             return
         record = self._records.require(cid)
         if spec.fixed_tags() != record.fixed_tags:
@@ -118,8 +118,8 @@ class ServerGroups:
             state: GroupState = "missing"
             notes = [f"server group {cid} was deleted behind our back"]
         else:
-            guards, notes = self._inspect_security_groups(record)
-            resources += guards
+            security_groups, notes = self._inspect_security_groups(record)
+            resources += security_groups
             notes += self._drift(cid, record, groups, members) if record else []
             state = "drifted" if notes else ("live" if groups else "reserved")
         policy = groups[0].policy if groups else (record.policy if record else None)
@@ -146,7 +146,7 @@ class ServerGroups:
     def _adopt(self, spec: GroupSpec) -> str:
         if not spec.name:
             raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
-        refuse_guards(spec.security_groups)
+        refuse_security_groups(spec.security_groups)
         found = self._records.foreign_groups(spec.name)
         if not found:
             raise GroupMissing(

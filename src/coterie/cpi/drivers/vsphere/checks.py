@@ -279,7 +279,7 @@ def _check_adopted(
 
 def _check_certificate(settings: Settings) -> Iterator[CheckItem]:
     if settings.insecure:
-        detail = "not checked: properties.insecure is true, so anybody in between can read the password"
+        detail = "not checked: properties.insecure is true, so the password can be read on the network"
         yield CheckItem("certificate", True, detail, "give the vCenter's authority as properties.ca_cert instead")
     elif settings.url.startswith("https:"):
         signer = "properties.ca_cert" if settings.ca_cert else "an authority of this system"

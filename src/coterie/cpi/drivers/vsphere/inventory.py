@@ -229,9 +229,9 @@ class Attributes:
             self._client.change(self._client.content.customFieldsManager.SetField, machine, self._key(name), value)
 
     def read(self, machine: Any) -> dict[str, str]:
-        return self.named(self._client.get(machine, "customValue"))
+        return self.by_name(self._client.get(machine, "customValue"))
 
-    def named(self, values: Any) -> dict[str, str]:
+    def by_name(self, values: Any) -> dict[str, str]:
         """The attributes in a `customValue`, by name."""
         found = {int(one.key): str(one.value) for one in values or ()}
         if not set(found) <= set(self._keys.values()):

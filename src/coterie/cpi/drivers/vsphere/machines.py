@@ -167,7 +167,7 @@ class Machines:
         while above is not None and len(path) < 3:
             folder = self.client.read(above, "name", "parent")
             path, above = [*path, str(folder.get("name"))], folder.get("parent")
-        return owner_of(path, self.attributes.named(row.get("customValue")), self.director_uuid)
+        return owner_of(path, self.attributes.by_name(row.get("customValue")), self.director_uuid)
 
     def calculate_properties(self, requirements: Mapping[str, int]) -> Json:
         for key in ("cpu", "ram", "ephemeral_disk_size"):
@@ -274,7 +274,7 @@ class Machines:
             if row.get(_POWER) != "poweredOff":
                 with tolerate("InvalidPowerState"):
                     self.client.run(machine.PowerOffVM_Task)
-            self.membership.leave(machine, self.attributes.named(row.get("customValue")))
+            self.membership.leave(machine, self.attributes.by_name(row.get("customValue")))
             self.disks.detach_persistent(machine, present)
             if devices.has_cd(present):
                 self._delete_file(devices.cd_path(row.get(_VMX)))
@@ -303,7 +303,7 @@ class Machines:
             az=zones.get(row.get("resourcePool")),
             state=_STATES.get(str(row.get(_POWER))),
             host=hosts.get(row.get("runtime.host")),
-            tags=self.attributes.named(row.get("customValue")),
+            tags=self.attributes.by_name(row.get("customValue")),
         )
 
 

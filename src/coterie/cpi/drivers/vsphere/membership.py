@@ -253,7 +253,7 @@ class ClusterWriter:
         """By its mark; one that was renamed, by the group that is written on it."""
         if vm_mark(str(row.get("name")), str(row.get("config.instanceUuid")), self.director_uuid):
             return True
-        return self.attributes.named(row.get("customValue")).get(GROUP) == cid
+        return self.attributes.by_name(row.get("customValue")).get(GROUP) == cid
 
 
 def _require_joinable(view: ClusterView, cluster: Any, batch: GroupBatch) -> None:

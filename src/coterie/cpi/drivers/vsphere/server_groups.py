@@ -165,7 +165,7 @@ class ServerGroups:
         """Our VMs that belong to this group, whether or not the vCenter has them in it."""
         paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
         rows = self.inventory.list_machines("vms", None, *paths)
-        return [row for row in rows if self.attributes.named(row.get("customValue")).get(GROUP) == cid]
+        return [row for row in rows if self.attributes.by_name(row.get("customValue")).get(GROUP) == cid]
 
     def _read_members(self, moids: list[str]) -> dict[str, GroupMember]:
         refs = [self.client.reference(sdk.vim.VirtualMachine, moid) for moid in moids]

@@ -257,7 +257,7 @@ class Stemcells:
             mark=mark,
             in_use_by=(),
             state="live" if row.get("config.template") else "building",
-            tags=self.attributes.named(row.get("customValue")),
+            tags=self.attributes.by_name(row.get("customValue")),
         )
 
     def _first_cluster(self) -> ZoneCluster:

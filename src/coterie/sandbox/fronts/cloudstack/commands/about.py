@@ -43,13 +43,13 @@ def list_capabilities(call: Call) -> Row:
 
 @answers("listZones")
 def list_zones(call: Call) -> Iterator[Row]:
-    guarded = call.flag("coterie.security.groups")
+    has_security_groups = call.flag("coterie.security.groups")
     rows = (
         {
             "id": places.id_of("zone", zone),
             "name": zone,
             "networktype": "Advanced",
-            "securitygroupsenabled": guarded,
+            "securitygroupsenabled": has_security_groups,
             "localstorageenabled": True,
             "allocationstate": "Enabled",
             "dhcpprovider": "VirtualRouter",

@@ -33,8 +33,8 @@ def _begin(call: Call) -> str:
     zone = places.find_zone(tx, call.params["zoneid"])
     template = _template(call, zone)
     offered, size = offering(call, zone)
-    wished = nics(call, zone)
-    name = _name(call, [wish.network for wish in wished])
+    requested = nics(call, zone)
+    name = _name(call, [one.network for one in requested])
     _check_userdata(call)
     _check_host(call)
     made = work_of(vms.create_vm)(
@@ -43,7 +43,7 @@ def _begin(call: Call) -> str:
         size=Demand(size.cpu, size.ram_mb, size.disk_mb, zone),
         image=inner_id("template", template),
         shared_image=True,
-        nics=wished,
+        nics=requested,
         security_groups=security_groups(call, zone),
         user_data=call.get("userdata") or "",
         start=False,
