@@ -86,9 +86,9 @@ def _around_migrations(tracer: Tracer) -> None:
 
 
 def _around_driver(tracer: Tracer) -> None:
-    original = FencedCpi._guard
+    original = FencedCpi._fence
 
-    def guard(self: FencedCpi, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def fence(self: FencedCpi, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if name in _UNHEARD:
             return original(self, name, method)
 
@@ -100,7 +100,7 @@ def _around_driver(tracer: Tracer) -> None:
 
         return original(self, name, call)
 
-    FencedCpi._guard = guard  # type: ignore[method-assign]  # as above
+    FencedCpi._fence = fence  # type: ignore[method-assign]  # as above
 
 
 def _around_cloud(tracer: Tracer) -> None:
