@@ -185,6 +185,12 @@ def test_the_properties_of_cloudstack_reach_the_configuration(installed: Install
     assert config["groups"] == {"enabled": True, "compilation": False, "policy": "anti-affinity"}
 
 
+def test_any_driver_gets_its_properties_and_no_others(installed: Installed) -> None:
+    given = {"driver": "shelf", "cloud": "west", "properties": {"folder": "/shelf"}, "cloudstack": {"api_key": "k"}}
+    config = json.loads((installed.render(given) / "config/cpi.json").read_text())
+    assert (config["driver"], config["properties"]) == ("shelf", {"folder": "/shelf"})
+
+
 def test_the_scripts_are_shell_that_parses(installed: Installed) -> None:
     rendered = installed.render(sandbox(installed))
     for script in (rendered / "bin/cpi", rendered / "bin/ctl", RELEASE / "packages/coterie_cpi/packaging"):

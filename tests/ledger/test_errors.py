@@ -32,3 +32,13 @@ def test_a_locked_file_is_an_outage(tmp_path: Path) -> None:
         with pytest.raises(sa.exc.OperationalError) as raised:
             second.exec_driver_sql("BEGIN EXCLUSIVE")
     assert is_outage(raised.value)
+
+
+def test_a_postgresql_standby_is_an_outage_and_its_connection_is_dropped(ledger: Ledger) -> None:
+    if ledger.dialect != "postgresql":
+        pytest.skip("SQLite has no standby")
+    with pytest.raises(sa.exc.InternalError) as raised, ledger.write() as tx:
+        tx.exec_driver_sql("SET TRANSACTION READ ONLY")
+        tx.exec_driver_sql("CREATE TABLE never (id int)")
+    assert is_outage(raised.value)
+    assert raised.value.connection_invalidated

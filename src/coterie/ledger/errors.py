@@ -13,12 +13,22 @@ KeyTaken = sa.exc.IntegrityError  # a row with this key is there already
 NotPermitted = sa.exc.ProgrammingError  # this database role lacks the right
 BadUrl = sa.exc.ArgumentError
 
+_READ_ONLY = "25006"  # read_only_sql_transaction
+
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database did not answer (restarted, unreachable, cut off): the same can be tried again."""
+    """Whether the database did not answer (restarted, unreachable, cut off) or was a standby: the same can be tried
+    again."""
+    if is_standby(error):
+        return True
     if isinstance(error, sa.exc.TimeoutError | sa.exc.OperationalError | sa.exc.InterfaceError):
         return not _is_bad_sql(error)
     return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
+
+
+def is_standby(error: BaseException) -> bool:
+    """PostgreSQL takes no writes here: after a fail-over a connection may lead to the former primary."""
+    return getattr(getattr(error, "orig", error), "sqlstate", None) == _READ_ONLY
 
 
 def _is_bad_sql(error: sa.exc.SQLAlchemyError) -> bool:

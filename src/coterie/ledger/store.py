@@ -15,6 +15,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from coterie.errors import LedgerUnusable, UsageError
 from coterie.ledger import schema
+from coterie.ledger.errors import is_standby
 
 if TYPE_CHECKING:
     from coterie.ledger.postgresql import Wakeups
@@ -249,7 +250,18 @@ def _postgresql(url: str) -> Ledger:
         connect_args={"options": _SESSION, "cursor_factory": OneByOne, **_KEEPALIVE},
     )
     _check_rested_connections(engine)
+    _leave_standbys(engine)
     return Ledger(engine, engine)
+
+
+def _leave_standbys(engine: sa.Engine) -> None:
+    """Drop the connections to a database that became a standby, so that the next ones lead to the primary."""
+
+    def drop(context: sa.engine.ExceptionContext) -> None:
+        if is_standby(context.original_exception):
+            context.is_disconnect = True
+
+    sa.event.listen(engine, "handle_error", drop)
 
 
 def _check_rested_connections(engine: sa.Engine) -> None:

@@ -40,6 +40,20 @@ def test_the_cloud_never_sees_more_calls_at_once(most: int) -> None:
     assert limit.calls == 48
 
 
+def test_calls_are_counted_for_each_thread() -> None:
+    limit = CallLimit(4)
+
+    def work(calls: int) -> int:
+        for _ in range(calls):
+            with limit, limit:
+                pass
+        return limit.calls_of_thread
+
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+        assert (first.submit(work, 3).result(), second.submit(work, 5).result()) == (3, 5)
+    assert (limit.calls, limit.calls_of_thread) == (8, 0)
+
+
 def test_a_call_inside_a_call_takes_no_second_slot() -> None:
     limit = CallLimit(1, wait_s=0.01)
     with limit, limit:

@@ -146,8 +146,14 @@ def test_a_time_out_after_the_request_was_sent_is_perhaps_taken() -> None:
 def test_a_redirection_is_followed_where_it_is_safe(
     peer: Peer, method: str, path: str, body: Body, is_followed: bool
 ) -> None:
-    Http(HttpOptions()).request(method, f"{peer.url}{path}", {"Authorization": "secret"}, body)
+    options = HttpOptions(follow_redirects=True)
+    Http(options).request(method, f"{peer.url}{path}", {"Authorization": "secret"}, body)
     assert [(verb, at) for verb, at, _ in peer.seen] == [(method, path), *([(method, "/there")] if is_followed else [])]
+
+
+def test_no_redirection_is_followed_unless_that_is_wanted(peer: Peer) -> None:
+    answer = Http(HttpOptions()).request("POST", f"{peer.url}/moved-307", {"Authorization": "secret"}, b"x")
+    assert (answer.status, len(peer.seen)) == (307, 1)
 
 
 def test_a_proxy_gets_the_whole_url_and_its_own_password(peer: Peer) -> None:

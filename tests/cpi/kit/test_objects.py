@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from coterie.cpi.contract import Changed, CloudObject, Expected, InvalidCall, Mark, NotSupported, VMNotFound
+from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 
 DIRECTOR = "11111111-2222-3333-4444-555555555555"
@@ -25,13 +26,15 @@ class Row:
 class Cloud:
     rows: list[Row] = field(default_factory=lambda: [Row("1", MARK), Row("2", OTHER), Row("3", None, dying=True)])
     deleted: list[str] = field(default_factory=list)
-    calls: int = 0
+    limit: CallLimit = field(default_factory=lambda: CallLimit(1))
 
     def search(self, mark: Mark) -> Iterable[Row]:
         return list(self.rows)
 
     def page(self, director_uuid: str, cursor: str | None) -> RowPage[Row]:
-        self.calls += 2
+        for _ in range(2):
+            with self.limit:
+                pass
         start = int(cursor or 0)
         return RowPage(self.rows[start : start + 2], str(start + 2) if start + 2 < len(self.rows) else None)
 
@@ -63,7 +66,7 @@ def table(cloud: Cloud) -> ObjectTable:
         is_gone=lambda row: row.dying,
     )
     network = ObjectKind(cloud.search, cloud.page, cloud.read, describe, marking="name", filtered=False)
-    return ObjectTable(DIRECTOR, {"vm": vm, "network": network}, count_calls=lambda: cloud.calls)
+    return ObjectTable(DIRECTOR, {"vm": vm, "network": network}, cloud.limit)
 
 
 def test_find_compares_the_mark_itself(table: ObjectTable) -> None:
@@ -95,6 +98,14 @@ def test_only_the_expected_object_is_deleted(table: ObjectTable, cloud: Cloud) -
     table.delete_object("vm", "1", Expected(MARK, 1.0))
     table.delete_object("vm", "gone", Expected(MARK, 1.0))
     assert cloud.deleted == ["1"]
+
+
+def test_an_object_of_another_director_is_never_deleted(table: ObjectTable, cloud: Cloud) -> None:
+    theirs = Mark("another", MARK.intent)
+    cloud.rows = [replace(row, mark=theirs) for row in cloud.rows]
+    with pytest.raises(Changed):
+        table.delete_object("vm", "1", Expected(theirs, 1.0))
+    assert cloud.deleted == []
 
 
 def test_a_kind_without_delete_is_listed_only(table: ObjectTable, cloud: Cloud) -> None:

@@ -20,7 +20,8 @@ _WAIT_S = 600.0
 
 
 class CallLimit:
-    """Slots for calls. `calls` counts those that were let through; `highest`: the most that ran at the same time."""
+    """Slots for calls. `calls` counts those that were let through, `calls_of_thread` those of the calling thread;
+    `highest`: the most that ran at the same time."""
 
     def __init__(self, most: int, wait_s: float = _WAIT_S) -> None:
         self.most = most
@@ -30,6 +31,10 @@ class CallLimit:
         self._running = 0
         self._free = threading.Condition()
         self._mine = threading.local()
+
+    @property
+    def calls_of_thread(self) -> int:
+        return getattr(self._mine, "calls", 0)
 
     def __enter__(self) -> CallLimit:
         depth: int = getattr(self._mine, "depth", 0)
@@ -57,6 +62,7 @@ class CallLimit:
                 )
             self._running += 1
             self.calls += 1
+            self._mine.calls = self.calls_of_thread + 1
             self.highest = max(self.highest, self._running)
 
 

@@ -55,6 +55,7 @@ class HttpOptions:
     proxy_url: str | None = field(default=None, repr=False)
     tunnel_plain: bool = False
     environment_proxy: bool = False
+    follow_redirects: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,10 @@ class Http:
         self._tls: ssl.SSLContext | None = None
 
     def request(self, method: str, url: str, headers: Mapping[str, str] | None = None, body: Body = None) -> Answer:
-        """The answer, whatever its status. A redirection is followed only to the same scheme, host and port, since the
-        headers may hold credentials; and only where the request can be sent a second time as it was."""
-        for _ in range(_REDIRECT_LIMIT):
+        """The answer, whatever its status. With `follow_redirects` a redirection is followed, but only to the same
+        scheme, host and port, since the headers may hold credentials; and only where the request can be sent a second
+        time as it was."""
+        for _ in range(_REDIRECT_LIMIT if self._options.follow_redirects else 1):
             answer = self._send(method, urlsplit(url), headers or {}, body)
             target = urljoin(url, answer.headers.get("location", ""))
             if not _is_followed(answer.status, method, body) or _origin(target) != _origin(url):

@@ -55,6 +55,9 @@ class KeyPairs:
         self._port.register(name, public_key)
         return name
 
+    def is_registered(self, public_key: str, mark: Mark) -> bool:
+        return self._port.find(key_digest(public_key), mark) is not None
+
     def release(self, name: str | None) -> None:
         """Delete a pair of ours that no VM has any more; an operator's stays."""
         if name and self._port.is_ours(name) and not self._port.list_users(name):

@@ -5,7 +5,7 @@
         "vm": ObjectKind(search=vms.with_mark, page=vms.page, read=vms.read, describe=vms.describe, delete=vms.delete,
                          owner=vms.owner),
         "network": ObjectKind(search=..., page=..., read=..., describe=...),   # no `delete`: listed, never deleted
-    }, count_calls=lambda: client.calls)
+    }, limit)
 
 A row is what the cloud answers for one object. A driver that describes many rows at once may use `CloudObject` itself
 as its row, with `describe=described`.
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from coterie.cpi.contract import (
+    Changed,
     CloudObject,
     Expected,
     Kind,
@@ -27,6 +28,7 @@ from coterie.cpi.contract import (
     SurveyPage,
     VMNotFound,
 )
+from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.checks import require_kind, require_same
 
 R = TypeVar("R")
@@ -74,14 +76,14 @@ class ObjectKind(Generic[R]):
 
 
 class ObjectTable:
-    """`count_calls`: how many calls the client has made so far; without it a page counts as one."""
+    """`limit`: counts the calls of a survey; without it a page counts as one."""
 
     def __init__(
-        self, director_uuid: str, kinds: Mapping[Kind, ObjectKind[Any]], count_calls: Callable[[], int] | None = None
+        self, director_uuid: str, kinds: Mapping[Kind, ObjectKind[Any]], limit: CallLimit | None = None
     ) -> None:
         self._director = director_uuid
         self._kinds = kinds
-        self._count_calls = count_calls
+        self._limit = limit
 
     @property
     def markings(self) -> dict[str, Marking]:
@@ -123,15 +125,19 @@ class ObjectTable:
         return None if row is None or calls.is_gone(row) else calls.describe(row, owner)
 
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
-        """Delete it if it is still the expected one."""
+        """Delete it if it is still the expected one, and of this Director: another Director's is never deleted."""
         calls = self._calls_of(kind)
         if calls is None or calls.delete is None:
             raise NotSupported(f"objects of kind {kind} are listed, never deleted", remedy="leave it")
-        owner = expected.mark.director if expected.mark else self._director
-        row = calls.read(cid, owner)
+        if expected.mark and expected.mark.director != self._director:
+            raise Changed(
+                f"{kind} {cid[:80]} is expected to be another Director's",
+                remedy="have the Director of that mark delete it",
+            )
+        row = calls.read(cid, self._director)
         if row is None or calls.is_gone(row):
             return
-        require_same(calls.describe(row, owner), expected)
+        require_same(calls.describe(row, self._director), expected)
         calls.delete(cid, row)
 
     def vm_owner(self, vm_cid: str) -> str | None:
@@ -147,4 +153,4 @@ class ObjectTable:
         return self._kinds.get(kind)
 
     def _count(self) -> int:
-        return self._count_calls() if self._count_calls else 0
+        return self._limit.calls_of_thread if self._limit else 0

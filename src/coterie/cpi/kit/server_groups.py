@@ -228,10 +228,13 @@ class ServerGroups:
             security_groups=record.security_groups if record else (),
         )
 
-    def list_recorded_only(self, director_uuid: str, list_present: Callable[[], Iterable[str]]) -> list[RecordedGroup]:
+    def list_recorded_only(
+        self, director_uuid: str, list_present: Callable[[], Iterable[str]], only: str | None = None
+    ) -> list[RecordedGroup]:
         """Server groups of this Director that have a record, but are not in the cloud. `list_present`: names of those
-        that are, called only where there is a record to compare."""
-        recorded = [cid for cid in self._records.newest() if _belongs_to(cid, director_uuid)]
+        that are, called only where there is a record to compare. `only`: the one CID that is looked for."""
+        known = (cid for cid in self._records.newest() if only in (None, cid))
+        recorded = [cid for cid in known if _belongs_to(cid, director_uuid)]
         present = set(list_present()) if recorded else set()
         return [RecordedGroup(cid, tuple(self._cloud.list_tagged(cid))) for cid in recorded if cid not in present]
 

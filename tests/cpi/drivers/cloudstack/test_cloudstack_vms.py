@@ -16,6 +16,7 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     VMCreationFailed,
 )
+from coterie.cpi.drivers.cloudstack.client import Client
 from coterie.sandbox import faults
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
@@ -176,6 +177,23 @@ def test_a_public_key_is_registered_once_and_goes_with_its_last_vm(bed: Cloudsta
     assert (still.cid, still.in_use_by) == (pair.cid, (vms[1],))
     lab.cpi.delete_vm(vms[1])
     assert lab.cpi.survey("keypair", bed.director_uuid).objects == ()
+
+
+def test_a_public_key_that_goes_with_its_last_vm_just_before_a_deploy_is_registered_again(
+    bed: CloudstackBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, removed = Client.call, []
+
+    def call(client: Client, command: str, **parameters: Any) -> Any:
+        if command == "deployVirtualMachine" and not removed:
+            removed.append(parameters["keypair"])
+            send(client, "deleteSSHKeyPair", name=parameters["keypair"])
+        return send(client, command, **parameters)
+
+    monkeypatch.setattr(Client, "call", call)
+    vm = made(lab, specified(lab, public_key=KEY))
+    (pair,) = lab.cpi.survey("keypair", bed.director_uuid).objects
+    assert (removed, pair.in_use_by) == ([pair.name], (vm,))
 
 
 def test_a_survey_shows_for_every_kind_whether_anything_uses_it(bed: CloudstackBed, lab: Lab) -> None:

@@ -14,7 +14,10 @@ from peers.vsphere_bed import VsphereBed
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError
+from coterie.cpi.contract import CpiError, Unavailable
+from coterie.cpi.drivers.vsphere.client import Client
+from coterie.cpi.drivers.vsphere.settings import read_settings
+from coterie.cpi.kit.call_limit import CallLimit
 
 RECONFIGURE = "ReconfigureComputeResource_Task"
 PASSING: dict[str, Callable[[VsphereBed], None]] = {
@@ -101,6 +104,15 @@ def test_no_more_calls_run_at_once_than_the_cloud_allows(bed: VsphereBed) -> Non
     calls = [call for call in bed.server.calls() if call["method"] == "FindByUuid"]
     at_once = [sum(other["began"] <= call["began"] < other["ended"] for other in calls) for call in calls]
     assert (len(calls), max(at_once)) == (12, 2)
+
+
+def test_an_upload_takes_a_slot_of_the_call_limit(bed: VsphereBed) -> None:
+    limit = CallLimit(1, wait_s=0.01)
+    client = Client(read_settings(bed.properties()), limit)
+    with ThreadPoolExecutor(1) as other:
+        with client.connect("127.0.0.1:9"), pytest.raises(Unavailable):
+            other.submit(limit.__enter__).result()
+        other.submit(limit.__enter__).result()
 
 
 def test_a_folder_that_is_renamed_just_after_it_was_in_the_way_is_made_anew(bed: VsphereBed, lab: Lab) -> None:

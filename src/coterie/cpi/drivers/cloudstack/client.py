@@ -72,8 +72,7 @@ def translate(error: Refusal) -> CpiError:
 
 
 class Client:
-    """Calls of one account, for one Director. Usable from any number of threads; opens nothing before the first call.
-    `calls` counts the requests."""
+    """Calls of one account for a Director. Usable from any number of threads; opens nothing before the first call."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class Client:
         self.settings = settings
         self._require_lease = require_lease
         self.director_uuid = director_uuid
-        self._limit = limit
+        self.limit = limit
         self._http = Http(settings.http_options())
         self._url = settings.endpoint if urlsplit(settings.endpoint).path else f"{settings.endpoint}/client/api"
         self._waits = Waits(
@@ -95,7 +94,6 @@ class Client:
             growth=1.5,
             remedy="raise properties.state_timeout, or look at the job in CloudStack",
         )
-        self.calls = 0
 
     def call(self, command: str, **parameters: Any) -> Row:
         """What is inside the answer's envelope. A question that is throttled is repeated."""
@@ -211,12 +209,11 @@ class Client:
 
     def request(self, command: str, parameters: Mapping[str, Any], *, changes: bool) -> Row:
         """One HTTP request. `changes`: whether a lost answer leaves something in doubt."""
-        self.calls += 1
         settings = self.settings
         flat = {"command": command, **_flat(parameters)}
         body = sign(flat, settings.api_key, settings.secret_access_key, time.time() + _GOOD_FOR_S)
         try:
-            with self._limit:
+            with self.limit:
                 if changes:
                     self._require_lease()
                 answer = self._http.request("POST", self._url, _FORM, body.encode())

@@ -246,15 +246,31 @@ class CloudstackVmCreation:
 
     def _start(self, resolved: Json, undo: Undo) -> tuple[Row, bool]:
         """Begin the deploy, or follow the one that another call began."""
-        mark, parameters = self._args.mark, {**resolved, "keypair": self._key_pair}
         try:
-            return self._parts.client.start_once(mark, "deployVirtualMachine", self._find_deployed, **parameters)
+            try:
+                return self._deploy(resolved)
+            except Refusal as error:
+                if not self._restore_key_pair(error):
+                    raise
+                return self._deploy(resolved)
         except Refusal as error:
             self._remove_broken(self._rows_of_mark())
             raise self._explain_refusal(error) from error
         except OutcomeUnknown:
             undo.clear()
             raise
+
+    def _deploy(self, resolved: Json) -> tuple[Row, bool]:
+        parameters = {**resolved, "keypair": self._key_pair}
+        return self._parts.client.start_once(self._args.mark, "deployVirtualMachine", self._find_deployed, **parameters)
+
+    def _restore_key_pair(self, error: Refusal) -> bool:
+        """Whether the pair was gone: since `prepare` it was removed with the last VM that had the key."""
+        key, mark, key_pairs = self._args.spec.public_key, self._args.mark, self._parts.key_pairs
+        if error.errorcode != PARAMETER or not key or key_pairs.is_registered(key, mark):
+            return False
+        self._key_pair = key_pairs.ensure(key, None, mark)
+        return True
 
     def _find_deployed(self, cid: str) -> Row | None:
         row = self._parts.vms.read(cid)

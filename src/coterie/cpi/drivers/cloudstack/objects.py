@@ -3,7 +3,7 @@ for server groups, security groups and addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -87,7 +87,7 @@ def object_table(
     ]
     kinds = {listing.kind: listing.object_kind() for listing in listings}
     kinds["server_group"] = _server_groups(client, groups)
-    return ObjectTable(client.director_uuid, kinds, count_calls=lambda: client.calls)
+    return ObjectTable(client.director_uuid, kinds, client.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +164,22 @@ class Listing:
 def _server_groups(client: Client, groups: Groups) -> ObjectKind[Row]:
     """Affinity groups, and server groups that have a record only."""
 
-    def list_recorded_only(director_uuid: str, listed: Iterable[Row]) -> list[Row]:
-        found = groups.server.list_recorded_only(director_uuid, lambda: [str(row["name"]) for row in listed])
+    def list_recorded_only(director_uuid: str, cid: str | None = None) -> list[Row]:
+        def list_present() -> list[str]:
+            found = client.list_all("listAffinityGroups", keyword=marks.group_prefix(director_uuid))
+            return [str(row["name"]) for row in (listing.search(cid) if cid else found)]
+
         return [
             {"name": one.cid, "description": director_uuid, "virtualmachineIds": list(one.members)}
-            for one in found
-            if not groups.affinity.list_named(one.cid)
+            for one in groups.server.list_recorded_only(director_uuid, list_present, cid)
         ]
 
     def search(cid: str, director_uuid: str) -> list[Row]:
-        rows = listing.search(cid)
-        return rows or [row for row in list_recorded_only(director_uuid, rows) if row["name"] == cid]
+        return listing.search(cid) or list_recorded_only(director_uuid, cid)
 
     def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
         found = listing.page(marks.group_prefix(director_uuid), cursor)
-        more = [] if cursor else list_recorded_only(director_uuid, found.rows)
+        more = [] if cursor else list_recorded_only(director_uuid)
         return replace(found, rows=[*found.rows, *more])
 
     listing = Listing(

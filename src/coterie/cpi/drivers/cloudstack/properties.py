@@ -118,7 +118,6 @@ class VmSpec:
 class DiskSpec:
     disk_offering: str | None = None
     zone: str | None = None
-    name: str | None = None
 
 
 def read_vm_spec(properties: Mapping[str, Any]) -> VmSpec:

@@ -88,8 +88,7 @@ def translate(error: Refusal) -> CpiError:
 
 
 class Client:
-    """Logs in on the first request. `settings` and `director_uuid` serve all parts of the driver. `calls` counts the
-    requests."""
+    """Logs in on the first request. `settings` and `director_uuid` serve all parts of the driver."""
 
     def __init__(
         self,
@@ -101,12 +100,11 @@ class Client:
         self.settings = settings
         self._require_lease = require_lease
         self.director_uuid = director_uuid
-        self._limit = limit
+        self.limit = limit
         self._opening = threading.Lock()
         self._session: Any = None
         self._services: Services
         self._http: Http
-        self.calls = 0
 
     def get(self, what: str, service: str, path: str, **params: Any) -> Row:
         return ask_patiently(
@@ -182,12 +180,11 @@ class Client:
         kind = {"Content-Type": "application/json"} if body is not None else {}
         changes = method != "GET"
         try:
-            with self._limit:  # one slot for the request and for a login that it needs
+            with self.limit:  # one slot for the request and for a login that it needs
                 url = self._log_in(lambda: self._services.url(service)) + path + query
                 sent = {**_HEADERS, **kind, **self._services.headers(service), **(headers or {})}
                 if changes:
                     self._require_lease()
-                self.calls += 1
                 answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
         except (NotTaken, AnswerLost) as error:
             raise call_error(error, what=what, cloud="OpenStack", changes=changes, remedy=REACH_REMEDY) from error
@@ -214,7 +211,7 @@ class Client:
 
     def _log_in(self, ask: Callable[[], T]) -> T:
         try:
-            with self._limit:
+            with self.limit:
                 return ask()
         except keystoneauth("exceptions").ClientException as error:
             raise login_error(error) from error
@@ -250,6 +247,7 @@ def _http_options(settings: Settings) -> HttpOptions:
         insecure=settings.insecure,
         proxy_url=settings.proxy_url,
         environment_proxy=True,
+        follow_redirects=True,
     )
 
 

@@ -43,7 +43,7 @@ class Objects:
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in LISTINGS}
-        return ObjectTable(self.client.director_uuid, kinds, count_calls=lambda: self.client.calls)
+        return ObjectTable(self.client.director_uuid, kinds, self.client.limit)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
         return ObjectKind(
@@ -61,7 +61,7 @@ class Objects:
     def _search(self, kind: Kind, mark: Mark) -> list[Row]:
         rows = self.rows.list_live(kind, mark)
         if not rows and kind == "server_group":
-            return [row for row in self._list_recorded(mark.director) if row["name"] == mark.group_cid]
+            return self._list_recorded(mark.director, mark.group_cid)
         if not rows and kind == "vm":
             self.servers.require_listed(self.rows.list_marked("port", mark))
         return rows
@@ -86,8 +86,7 @@ class Objects:
             return self.rows.read(kind, cid)
         present = list(self.rows.list_all(kind))
         named = sorted((row for row in present if row["name"] == cid), key=lambda row: not row.get("members"))
-        recorded = [row for row in self._list_recorded(director_uuid) if row["name"] == cid]
-        return next(iter([*named, *recorded]), None) or self.rows.read(kind, cid)
+        return next(iter(named or self._list_recorded(director_uuid, cid)), None) or self.rows.read(kind, cid)
 
     def _describe(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:
         mark = LISTINGS[kind].mark(row, director_uuid)
@@ -133,10 +132,10 @@ class Objects:
             raise CpiError(f"{kind} {cid} is used by {used[0]}", remedy="delete that first")
         self.deletes[kind](cid)
 
-    def _list_recorded(self, director_uuid: str) -> list[Row]:
+    def _list_recorded(self, director_uuid: str, only: str | None = None) -> list[Row]:
         """Server groups without a group of Nova's, as rows."""
         found = self.groups.server.list_recorded_only(
-            director_uuid, lambda: [str(row["name"]) for row in self.rows.list_all("server_group")]
+            director_uuid, lambda: [str(row["name"]) for row in self.rows.list_all("server_group")], only
         )
         return [{"id": one.cid, "name": one.cid, "members": list(one.members)} for one in found]
 

@@ -79,7 +79,7 @@ class SandboxCpi(Cpi):
             director_uuid=runtime.director_uuid,
             single_writer=settings.single_writer,
             with_snapshots=settings.snapshots,
-            count_calls=lambda: limit.calls,
+            limit=limit,
         )
         self._profile = Profile(FORMATS, _capabilities(settings, self._objects))
         self._checks = Checks(account, self._groups, settings, self._objects.markings)

@@ -13,6 +13,7 @@ from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.cpi.drivers.sandbox.account import CloudAccount, of_director, with_mark
 from coterie.cpi.drivers.sandbox.group_records import GroupRecord, GroupRecords
 from coterie.cpi.drivers.sandbox.security_groups import security_group_users
+from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, read_mark_tags
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 from coterie.sandbox import disks, images, networks, security_groups, snapshots, vm_shape, vms
@@ -34,7 +35,7 @@ def object_table(
     director_uuid: str,
     single_writer: bool,
     with_snapshots: bool,
-    count_calls: Callable[[], int],
+    limit: CallLimit,
 ) -> ObjectTable:
     groups = _Groups(cloud, records, delete_group, single_writer=single_writer)
 
@@ -77,7 +78,7 @@ def object_table(
     }
     if not with_snapshots:
         del kinds["snapshot"]
-    return ObjectTable(director_uuid, kinds, count_calls)
+    return ObjectTable(director_uuid, kinds, limit)
 
 
 def _kind(

@@ -9,8 +9,8 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -134,7 +134,6 @@ class Client:
         self._limit = limit
         self._require_lease = require_lease
         self.session = Session(settings, limit, require_lease)
-        self.reads = 0  # calls of the property collector so far
         self.reference = self.session.reference
 
     @property
@@ -215,18 +214,14 @@ class Client:
         """Write a file `[datastore] folder/name` whole; an older one of that name is replaced."""
         store, _, name = path.removeprefix("[").partition("] ")
         target = f"/folder/{quote(name)}?{urlencode({'dcPath': datacenter, 'dsName': store})}"
-        connection = self.connect(urlsplit(self._settings.url).netloc)
+        cookie = self.session.cookie
         try:
-            cookie = self.session.cookie
-            with self._limit:
-                self._require_lease()
+            with self.connect(urlsplit(self._settings.url).netloc) as connection:
                 connection.request("PUT", target, content, {"Cookie": cookie})
                 answer = connection.getresponse()
                 answer.read()
         except (OSError, http.client.HTTPException) as error:
             raise call_failure(error, changes=False) from None  # repeatable: the same bytes at the same place
-        finally:
-            connection.close()
         if answer.status in (200, 201, 204):
             return
         why = f"{answer.status} {answer.reason}"
@@ -238,25 +233,28 @@ class Client:
             remedy="check the privilege Datastore.FileManagement and the datastore",
         )
 
-    def connect(self, address: str) -> http.client.HTTPConnection:
-        """For uploads, to the vCenter or to a host that it names."""
+    @contextmanager
+    def connect(self, address: str) -> Iterator[http.client.HTTPConnection]:
+        """For uploads, to the vCenter or to a host that it names. An upload is a call: it takes one of the slots."""
         tls, timeout = self.session.tls(), self._settings.task_timeout
         if tls is None:
-            return http.client.HTTPConnection(address, timeout=timeout)
-        return http.client.HTTPSConnection(address, timeout=timeout, context=tls)
+            connection = http.client.HTTPConnection(address, timeout=timeout)
+        else:
+            connection = http.client.HTTPSConnection(address, timeout=timeout, context=tls)
+        with self._limit, closing(connection):
+            self._require_lease()
+            yield connection
 
     def _collect(self, starts: list[Any], kind: Any, paths: Iterable[str]) -> list[Row]:
         query, collector = sdk.vmodl.query.PropertyCollector, self.content.propertyCollector
         spec = query.FilterSpec(objectSet=starts, propSet=[query.PropertySpec(type=kind, pathSet=list(paths))])
         page = self.query(collector.RetrievePropertiesEx, [spec], query.RetrieveOptions())
-        self.reads += 1
         found = []
         while page is not None:
             found += [Row(one.obj, {prop.name: prop.val for prop in one.propSet}) for one in page.objects]
             if not page.token:
                 break
             page = self.query(collector.ContinueRetrievePropertiesEx, page.token)
-            self.reads += 1
         return found
 
 

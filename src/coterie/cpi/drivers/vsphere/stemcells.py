@@ -197,23 +197,21 @@ class Stemcells:
     def _upload(self, lease: Any, url: str, file: IO[bytes], size: int) -> None:
         where, own = urlsplit(url), urlsplit(self.settings.url)
         is_vcenter = where.hostname in (None, "*") or where.netloc == "*"  # the vCenter writes * for itself
-        connection = self.client.connect(own.netloc if is_vcenter else where.netloc)
         try:
-            connection.putrequest("POST", where.path)
-            connection.putheader("Content-Length", str(size))
-            connection.putheader("Content-Type", "application/x-vnd.vmware-streamVmdk")
-            connection.endheaders()
-            sent = 0
-            while piece := file.read(_PIECE):
-                connection.send(piece)
-                sent += len(piece)
-                self.client.query(lease.HttpNfcLeaseProgress, min(99, sent * 100 // max(size, 1)))
-            answer = connection.getresponse()
-            answer.read()
+            with self.client.connect(own.netloc if is_vcenter else where.netloc) as connection:
+                connection.putrequest("POST", where.path)
+                connection.putheader("Content-Length", str(size))
+                connection.putheader("Content-Type", "application/x-vnd.vmware-streamVmdk")
+                connection.endheaders()
+                sent = 0
+                while piece := file.read(_PIECE):
+                    connection.send(piece)
+                    sent += len(piece)
+                    self.client.query(lease.HttpNfcLeaseProgress, min(99, sent * 100 // max(size, 1)))
+                answer = connection.getresponse()
+                answer.read()
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable("the upload of the image broke off", why=str(error), remedy="repeat") from error
-        finally:
-            connection.close()
         if answer.status not in (200, 201):
             raise CpiError("the image was not taken", why=f"{answer.status} {answer.reason}", remedy="repeat")
 

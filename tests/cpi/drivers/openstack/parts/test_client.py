@@ -106,7 +106,7 @@ def test_parallel_calls_are_limited_across_threads(client: Client, monkeypatch: 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: client.get("look", "compute", "/servers"), range(24)))
     assert most == [2]
-    assert client.calls == 24
+    assert client.limit.calls == 24
 
 
 @pytest.mark.parametrize("act", ["get", "delete", "send"])
@@ -150,6 +150,6 @@ def test_a_request_takes_one_slot_and_names_this_program(client: Client, monkeyp
         return Answer(200, {}, b"{}")
 
     monkeypatch.setattr(Http, "request", request)
-    monkeypatch.setattr(client, "_limit", limit)
+    monkeypatch.setattr(client, "limit", limit)
     client.get("look", "compute", "/servers", marker=None, name="a b")
     assert (limit.calls, sent) == (1, [("http://127.0.0.1:9/servers?name=a+b", "coterie")])
