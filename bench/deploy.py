@@ -147,8 +147,8 @@ def _one(cpi: Cpi, ids: Ids, index: int, image: str, group: str) -> None:
 
 
 def _group(cpi: Cpi, ids: Ids) -> str:
-    wish = GroupMetadata({"name": "bench", "uuid": "0" * 36}, "big", "n", ("z1",))
-    return cpi.create_server_group(wish, mark=Mark("0" * 36, ids.intent()))
+    metadata = GroupMetadata({"name": "bench", "uuid": "0" * 36}, "big", "n", ("z1",))
+    return cpi.create_server_group(metadata, mark=Mark("0" * 36, ids.intent()))
 
 
 def _rows(ledger: Ledger) -> dict[str, int]:

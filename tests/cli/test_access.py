@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 @pytest.fixture
 def laptop(site: Machine, tmp_path: Path) -> Machine:
-    """Somebody's machine elsewhere, who has been told where the Director is."""
+    """Another machine, configured with the Director's address."""
     told = {name: site.env[name] for name in ("COTERIE_DIRECTOR", "COTERIE_CA")}
     return Machine(tmp_path, told)
 
@@ -67,7 +67,7 @@ def test_without_or_with_too_weak_a_token_one_is_told(site: Machine, laptop: Mac
     assert laptop.run("tokens").code == 4
 
 
-def test_a_token_in_a_file_is_taken_only_if_nobody_else_can_read_it(site: Machine, laptop: Machine) -> None:
+def test_a_token_file_is_used_only_if_no_other_user_can_read_it(site: Machine, laptop: Machine) -> None:
     saved = laptop.folder / "my-token"
     made = site.run("tokens", "create", "ann", "--save", str(saved))
     assert made.code == 0 and made.out == "" and "cot_" not in made.err

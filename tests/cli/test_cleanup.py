@@ -23,7 +23,7 @@ def test_from_dry_run_to_an_empty_cloud(left: Machine) -> None:
     clean = left.run("cleanup", "--exit-code", *AT_ONCE)
     assert clean.code == 0
     assert "nothing to do" in clean.out
-    assert left.run("delete", "web", "--abandon").code == 4, "nobody is there to ask"
+    assert left.run("delete", "web", "--abandon").code == 4, "there is no terminal to confirm at"
     assert left.run("delete", "web", "--abandon", "--yes").code == 0
     dry = left.run("cleanup", "--exit-code", "--save", "plan.json", *AT_ONCE)
     assert dry.code == 3

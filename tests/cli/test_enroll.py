@@ -6,7 +6,7 @@ from tests.cli.conftest import CLOUD, Machine
 from tests.requests.strangers import exists, stranger
 
 
-def test_a_machine_that_somebody_else_made(machine: Machine) -> None:
+def test_a_machine_that_coterie_did_not_create(machine: Machine) -> None:
     machine.write("cloud.yml", CLOUD)
     assert machine.run("clouds", "set", "cloud.yml").code == 0
     assert machine.run("clouds", "check").code == 0

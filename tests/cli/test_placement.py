@@ -60,7 +60,7 @@ def test_drift_and_what_to_do_are_part_of_the_verdict() -> None:
     assert code == 0
 
 
-def test_what_nobody_can_tell_is_unknown_and_who_is_down_is_named() -> None:
+def test_what_cannot_be_proved_is_unknown_and_nodes_that_are_down_are_named() -> None:
     words, code = told(audit("host-affinity", [Member("web/0", "a", down="error"), Member("web/1", "b")], [], []))
     assert "verdict     unknown" in words
     assert "down        web/0 (error)" in words

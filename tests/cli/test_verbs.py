@@ -119,7 +119,7 @@ def test_events_are_listed_and_followed(machine: Machine) -> None:
     following = machine.start("events", "--follow", "-o", "json")
     assert following.stdout is not None
     while not select.select([following.stdout], [], [], 0)[0]:
-        # It tells what happens from its connection on, and nobody knows when that is: so things happen until it does.
+        # It prints events from its connection on, at an unknown moment: so events are produced until it prints one.
         assert machine.run("deploy", "web.yml").code == 0
     assert json.loads(following.stdout.readline())["task"] >= 1
     following.send_signal(signal.SIGINT)

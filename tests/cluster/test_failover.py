@@ -40,7 +40,11 @@ def test_no_conductor_in_the_group_waits_and_says_so_and_goes_on(tmp_path: Path,
         some_done(here, task, 4)
         east.end()
         why = "no live conductor in group 'east' for driver sandbox"
-        until(lambda: any(why in reason for reason in here.task(task)["waiting"]), "nobody says why it waits", 30)
+        until(
+            lambda: any(why in reason for reason in here.task(task)["waiting"]),
+            "no reason is shown for its waiting",
+            30,
+        )
         told = here.cli("tasks", "show", str(task))
         assert why in told.communicate(timeout=60)[0]
         unserved = 'coterie_steps_unserved{conductor_group="east",driver="sandbox",why="no_conductor_in_group"}'

@@ -1,4 +1,4 @@
-"""Turns: one thread computes, the next in line follows, and nobody waits for one who does not pass it on."""
+"""The compute slot: one thread computes, the next in line follows, and no thread waits for one that keeps the slot."""
 
 from __future__ import annotations
 

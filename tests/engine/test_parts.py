@@ -194,7 +194,7 @@ def test_a_turn_is_made_whole_while_it_is_ours_and_is_not_after_another_took_it(
     assert len(driver.batches) == 2, "what was not acknowledged is applied again in the next turn"
 
 
-def test_what_a_dead_process_submitted_is_not_applied_when_nobody_can_want_it_any_more(ledger_here: Ledger) -> None:
+def test_a_change_that_a_dead_process_submitted_is_not_applied_after_its_time(ledger_here: Ledger) -> None:
     driver: Any = Recorder()
     with ledger_here.write() as tx:
         domains.submit(tx, "d", {"n": 1})

@@ -1,4 +1,4 @@
-"""A stemcell that did not get into the cloud, or nobody knows: the next deployment finds out and goes on."""
+"""A stemcell whose upload failed, or whose outcome is unknown: the next deployment finds out and goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that show up late: taken back while somebody waits for them, known as orphans when nobody does any more."""
+"""Objects that show up late: recorded while a step waits for them, orphans once no step does."""
 
 from __future__ import annotations
 

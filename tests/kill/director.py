@@ -195,18 +195,18 @@ def _patiently(ask: Callable[[], T]) -> T:
 
 
 def _deploy(director: Director, phase: Phase) -> int | None:
-    wish: dict[str, Any] = {"manifest": phase.text}
+    body: dict[str, Any] = {"manifest": phase.text}
     if phase.name != "create":
-        return director.send("PUT", _SHOP, wish)
+        return director.send("PUT", _SHOP, body)
     # The first time as a person does it, who confirms a plan, knows it still when the Director comes back, and looks
     # again when it is out of date.
     note = Path(director.order.folder) / "plan"
     while True:
         if not note.exists():
-            note.write_text(director.ask("POST", "/v1/plans", wish).json["id"])
+            note.write_text(director.ask("POST", "/v1/plans", body).json["id"])
         plan = note.read_text()
         try:
-            return director.send("PUT", _SHOP, {**wish, "plan": plan}, what=plan)
+            return director.send("PUT", _SHOP, {**body, "plan": plan}, what=plan)
         except StalePlan:
             note.unlink()
 

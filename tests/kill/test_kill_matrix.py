@@ -1,4 +1,4 @@
-"""A Director is killed before and after every commit and every cloud call; whoever starts it again loses nothing."""
+"""A Director is killed before and after every commit and every cloud call; after a restart nothing is lost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _depends_on_database(matrix: Matrix, point: Point) -> bool:
 
 def _assert_all_killed(matrix: Matrix, points: set[Point]) -> None:
     missed = sorted(map(str, points - matrix.killed))
-    assert not missed, f"discovered, but nobody was killed there: {missed}"
+    assert not missed, f"discovered, but no process was killed there: {missed}"
 
 
 @pytest.mark.full

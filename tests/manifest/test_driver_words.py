@@ -80,7 +80,7 @@ def test_a_type_s_own_word_counts_before_the_az_s() -> None:
 
 
 def test_a_config_in_force_is_asked_only_for_what_the_manifest_uses() -> None:
-    """So a release with stricter forms takes nobody's deployments away."""
+    """So a release with stricter forms blocks no existing deployment."""
     config = edited(CONFIG, ("{cpu: 1}", "{cpu: two}"), ("type: dynamic", "type: dynamic\n  cloud_properties: {x: 1}"))
     fields = [one["field"] for one in mistakes_of_both(config=config, forms_of=forms_of)]
     assert fields == ["vm_types[small].cloud_properties.cpu", "networks[cloudy].cloud_properties.x"]

@@ -52,7 +52,7 @@ def test_equal_inputs_give_equal_plans_to_the_byte(world: World) -> None:
     assert world.plan(manifest(group("broker", 4), group("web", 2))).id != first.id
 
 
-def test_scale_up_goes_where_the_fewest_are_and_moves_nobody(world: World) -> None:
+def test_scale_up_uses_the_emptiest_az_and_moves_no_node(world: World) -> None:
     world.deploy(BASE)
     plan = world.plan(manifest(group("broker", 5), group("web", 2)))
     assert nodes(plan) == {"broker/3": "create: new", "broker/4": "create: new"}

@@ -184,7 +184,7 @@ def _rolled(stage: Stage) -> bool:
 
 
 def _check_roll_out(order: list[Stage], name: str) -> None:
-    """Nobody but canaries starts before all canaries are up; then one az after the other, whatever becomes of it."""
+    """Only canaries start before all canaries are up; then one az after the other, whatever its result."""
     own = [n for n, stage in enumerate(order) if _rolled(stage) and stage.changes[0].details.instance_group == name]
     canaries = [n for n in own if order[n].stop_on_failure]
     assert canaries in ([], own[:1])

@@ -1,4 +1,4 @@
-"""Machines that somebody else made in the sandbox's datacenter."""
+"""Machines in the sandbox's datacenter that Coterie did not create."""
 
 from __future__ import annotations
 

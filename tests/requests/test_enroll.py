@@ -1,4 +1,4 @@
-"""Enrolled machines: admitted or refused, looked after, forgotten, and ended only when somebody says so."""
+"""Enrolled machines: admitted or refused, monitored, forgotten, and destroyed only on request."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_an_end_that_fails_is_told_and_can_be_asked_for_again(local: Site) -> No
     assert row(local, uuid) is None and not exists(local.folder, cid)
 
 
-def test_nobody_forgets_what_a_task_works_on(local: Site) -> None:
+def test_a_node_that_a_task_works_on_cannot_be_forgotten(local: Site) -> None:
     cid = prepared(local)
     uuid = enrolled(local, cid)
     store = account(local.folder).datacenter.store
@@ -184,7 +184,7 @@ def test_what_was_marked_since_it_was_enrolled_is_forgotten_but_not_destroyed(lo
     assert exists(local.folder, cid)
 
 
-def test_a_group_that_nobody_serves_is_refused_and_nothing_is_written(here: Site, cid: str) -> None:
+def test_a_group_without_conductors_is_refused_and_nothing_is_written(here: Site, cid: str) -> None:
     with here.ledger.write() as tx:  # the conductor stands in for groups without one of their own; so they get theirs
         tx.execute(sa.text("UPDATE conductors SET every_group = :no"), {"no": False})
     before = here.rows()

@@ -1,4 +1,4 @@
-"""Server groups that somebody changed behind our back, and hosts that are not what they were: what is told works."""
+"""Server groups that were changed in the cloud, and hosts that changed: the advised remedies work."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_group_with_another_policy_than_it_was_made_with_is_replaced(local: Si
     assert (audited(local)["state"], audited(local)["holds"], local.plan(text).changes) == ("live", True, ())
 
 
-def test_a_changed_policy_moves_nobody_where_the_manifest_forbids_it(local: Site) -> None:
+def test_a_changed_policy_moves_no_node_where_the_manifest_forbids_it(local: Site) -> None:
     kept = STRICT.replace("server_group: data", "server_group: data, recreate_on_policy_change: false")
     local.deploy(manifest(group("a", 2, kept)))
     reshape.set_group_policy(operator(local).datacenter, in_the_cloud(local), "soft-affinity")

@@ -215,7 +215,7 @@ def test_a_first_deployment_of_one_name_twice_is_a_conflict(here: Site) -> None:
 
 @pytest.mark.parametrize("kind", ["vm", "image", "disk"])
 def test_what_is_found_by_its_mark_is_finished_before_it_is_used(local: Site, kind: str) -> None:
-    """Whoever made it may have died half-way: a VM that was never powered on, an image without its last byte."""
+    """Its creator may have died half-way: a VM that was never powered on, an image without its last byte."""
     calls: Counter[str] = Counter()
     local.conductor.drain(5.0)
     local.conductor = Conductor(

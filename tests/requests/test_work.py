@@ -96,7 +96,7 @@ def test_disks_grow_in_place(here: Site) -> None:
     assert here.cpi().get_disks(vm or "") == [disk.cid]
 
 
-def test_a_removed_nodes_disk_is_kept_until_somebody_deletes_it(here: Site) -> None:
+def test_a_removed_nodes_disk_is_kept_until_it_is_deleted_on_request(here: Site) -> None:
     here.deploy(manifest(group("a", 1, "persistent_disk: 1024")))
     here.delete()
     assert here.objects("disk") == {"kept": 1}
@@ -296,7 +296,7 @@ def _lose_vm(site: Site, intent: str | None) -> None:
         tx.execute(sa.text(f"UPDATE nodes SET vm_cid = NULL WHERE vm_intent = '{intent}'"))
 
 
-def test_what_is_settled_must_carry_the_mark_and_be_nobody_else_s(local: Site) -> None:
+def test_a_settled_object_must_carry_the_mark_and_have_no_other_user(local: Site) -> None:
     local.deploy(manifest(group("a", 2)))
     lost, other = sorted(local.nodes().values(), key=lambda node: node.name)
     _lose_vm(local, lost.vm_intent)
@@ -308,7 +308,7 @@ def test_what_is_settled_must_carry_the_mark_and_be_nobody_else_s(local: Site) -
         assert (objects.get(tx, str(lost.vm_intent)) or pytest.fail("gone")).cid == lost.vm_cid
 
 
-def test_where_a_cloud_cannot_be_asked_what_is_settled_must_be_nobody_else_s(
+def test_where_a_cloud_cannot_find_a_settled_object_must_have_no_other_user(
     local: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local.deploy(manifest(group("a", 2)))
@@ -337,7 +337,7 @@ def test_where_very_many_are_missing_a_person_must_look(local: Site) -> None:
     assert resurrect(local.ledger, "dep") is not None
 
 
-def test_questions_nobody_can_answer_end_with_a_remedy(local: Site) -> None:
+def test_questions_without_an_answer_end_with_a_remedy(local: Site) -> None:
     local.conductor.drain(5.0)
     with pytest.raises(Unreachable, match="no conductor answered for cloud lab"):
         ask(local.ledger, [(CloudRow("lab", "sandbox", {}, ""), "check", {})], timeout_s=0.2)

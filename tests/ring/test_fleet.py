@@ -19,7 +19,7 @@ def test_groups_ignore_case_and_blank_matches_only_blank() -> None:
     assert {fleet.owner("", "d", key).name for key in KEYS} == {"b"}
 
 
-def test_who_serves_every_group_stands_in_only_where_a_group_has_nobody() -> None:
+def test_a_conductor_of_every_group_serves_only_groups_without_their_own() -> None:
     fleet = Fleet([Member("own", "r1", D), Member("all", "", frozenset(["d", "e"]), every_group=True)])
     assert {fleet.owner("r1", "d", key).name for key in KEYS} == {"own"}
     assert fleet.owner("r1", "e", "x").name == "all"

@@ -29,7 +29,7 @@ def test_the_layout_counts_only_when_the_file_is_begun(tmp_path: Path) -> None:
     assert first.layout() == again.layout() == ONE_ZONE
 
 
-def test_folders_are_made_and_nobody_else_may_read_the_file(tmp_path: Path) -> None:
+def test_folders_are_created_and_the_file_is_private(tmp_path: Path) -> None:
     open_datacenter(tmp_path / "a" / "b" / "s.db")
     assert os.stat(tmp_path / "a" / "b" / "s.db").st_mode & 0o077 == 0
     assert [entry.name for entry in (tmp_path / "a" / "b").iterdir() if entry.name.startswith(".")] == []

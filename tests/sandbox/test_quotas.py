@@ -1,4 +1,4 @@
-"""Quotas: charged in the call, refused with the numbers, and set by whoever spoke last."""
+"""Quotas: charged in the call, refused with the numbers; the last setting counts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_is_over_a_lowered_limit_can_still_be_deleted(world: World) -> None
     disks.delete_disk(world.account, disk.id)
 
 
-def test_an_operators_word_stays_until_the_owner_wishes_something_new(tmp_path: Path) -> None:
+def test_an_operators_setting_stays_until_the_owner_sets_a_new_one(tmp_path: Path) -> None:
     world = begin(tmp_path, quotas={"instances": 5})
     set_quota(world.datacenter, "lab", "instances", 7)
     open_account(world.datacenter, "lab", quotas={"instances": 5})
@@ -70,7 +70,7 @@ def test_a_quota_that_makes_no_sense_is_refused(world: World, wrong: dict[str, i
         open_account(world.datacenter, "other", quotas=wrong)
 
 
-def test_an_account_that_nobody_opened_may_do_nothing(world: World) -> None:
+def test_an_account_that_was_not_opened_may_do_nothing(world: World) -> None:
     stranger = Account(world.datacenter, "stranger")
     for call in (get_quotas, lambda door: images.create_image(door, name="i")):
         with pytest.raises(Unauthenticated):

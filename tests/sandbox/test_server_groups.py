@@ -84,7 +84,7 @@ def test_a_group_may_be_deleted_with_its_members(world: World) -> None:
     vms.delete_vm(world.account, vm.id)
 
 
-def test_joining_changes_the_revision_so_a_guarded_deletion_is_refused(world: World) -> None:
+def test_joining_changes_the_revision_so_a_deletion_that_names_the_old_one_is_refused(world: World) -> None:
     cid = group(world)
     seen = groups.get_server_group(world.account, cid).revision
     world.boot(group=cid)

@@ -108,7 +108,7 @@ def test_every_change_raises_the_revision(world: World) -> None:
     assert get_vm(world.account, vm.id).revision > attached.revision
 
 
-def test_user_data_is_kept_but_shown_to_nobody_who_lists(world: World) -> None:
+def test_user_data_is_kept_and_not_shown_in_lists(world: World) -> None:
     vm = world.boot(user_data="secret")
     assert get_user_data(world.account, vm.id) == "secret"
     assert "secret" not in repr(list_vms(world.account).items)

@@ -1,4 +1,4 @@
-"""A small datacenter for tests, with a clock that only moves when somebody sleeps."""
+"""A small datacenter for tests, with a clock that only moves on a sleep."""
 
 from __future__ import annotations
 

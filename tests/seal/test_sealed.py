@@ -24,7 +24,7 @@ def key(folder: Path, name: str = "k") -> Key:
     return made
 
 
-def test_the_key_s_holder_opens_them_and_nobody_else(tmp_path: Path) -> None:
+def test_only_the_key_opens_them(tmp_path: Path) -> None:
     mine, other = key(tmp_path), key(tmp_path, "other")
     sealed = seal(mine.public, LAB, PROPERTIES)
     assert unseal(mine, "lab", "sandbox", sealed) == PROPERTIES

@@ -30,7 +30,7 @@ def test_an_altered_link_is_none(at: int) -> None:
 
 
 @given(st.text(max_size=20), st.text(max_size=50), st.text(max_size=20))
-def test_nobody_guesses_a_link(expires: str, signature: str, name: str) -> None:
+def test_a_guessed_link_is_refused(expires: str, signature: str, name: str) -> None:
     assert verify(KEY, expires, signature, name, now=0.0) is False
 
 

@@ -134,7 +134,7 @@ def test_what_the_cloud_has_taken_is_removed(server: PublishingServer) -> None:
     assert ask(server, "DELETE", "/images/image.qcow2", Authorization=basic()).status == 404
 
 
-def test_what_nobody_fetched_is_swept(tmp_path: Path) -> None:
+def test_what_is_not_fetched_is_deleted(tmp_path: Path) -> None:
     shelf = Shelf(str(tmp_path / "s"), 100)
     for name in ("old", "new"):
         (tmp_path / name).write_bytes(b"x")

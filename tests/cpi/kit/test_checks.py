@@ -13,7 +13,7 @@ MARK = Mark("00000000-0000-4000-8000-000000000000", "0" * 26)
 THING = CloudObject(kind="disk", cid="d1", name="n", created_at=1.0, etag="e", mark=MARK)
 
 
-def test_what_is_as_expected_passes_and_what_nobody_expects_is_not_asked() -> None:
+def test_an_expected_object_passes_and_fields_without_expectation_are_not_compared() -> None:
     require_same(THING, Expected(MARK, 1.0, "e"))
     require_same(THING, Expected(MARK, None, None))
 

@@ -72,7 +72,7 @@ def test_info_answers_whatever_version_asks_and_needs_no_context(version: int | 
 
 
 @pytest.mark.parametrize("version", [0, -1, 4, True, "2", 2.0, [2]])
-def test_a_version_that_nobody_speaks_is_refused(version: Any, server: Any) -> None:
+def test_an_unknown_version_is_refused(version: Any, server: Any) -> None:
     error = server.send("has_vm", ["i-1"], version)["error"]
     assert "`api_version`" in error["message"]
     assert server.calls == []

@@ -18,7 +18,7 @@ def start_broker(layout: Layout, processes: Processes) -> None:
     processes.spawn("epmd", ["epmd", "-port", mapper, "-address", "127.0.0.1"], env)
     processes.await_("epmd", lambda: listening(layout.port["epmd"]), ["epmd"])
     queues = Path(layout.path("rabbitmq"))
-    shutil.rmtree(queues, ignore_errors=True)  # messages of an earlier run would be answered to nobody
+    shutil.rmtree(queues, ignore_errors=True)  # answers to messages of an earlier run would have no receiver
     queues.mkdir()
     processes.spawn("rabbitmq", ["/usr/lib/rabbitmq/bin/rabbitmq-server"], env)
 

@@ -6,8 +6,8 @@ import subprocess
 
 from tests.peers.openstack.layout import Layout
 
-_GUARDS = "neutron.securitygroups"
-# a memo is what the driver notes on the default security group; no service counts it as an object
+_SECURITY_GROUPS = "neutron.securitygroups"
+# kind "memo": what the driver records on the default security group; no service counts it as an object
 # kind → table, column of the id, and what counts; P and U stand for the project and its user
 _TABLES = (
     ("vm", "nova.instances", "uuid", "project_id = 'P' and deleted = 0"),
@@ -17,8 +17,13 @@ _TABLES = (
     ("keypair", "nova_api.key_pairs", "name", "user_id = 'U'"),
     ("port", "neutron.ports", "id", "project_id = 'P' and device_owner not like 'network:%'"),
     ("ip", "neutron.floatingips", "id", "project_id = 'P'"),
-    ("security_group", _GUARDS, "id", "project_id = 'P' and name <> 'default'"),
-    ("memo", f"neutron.tags join {_GUARDS} using (standard_attr_id)", "tag", "project_id = 'P' and name = 'default'"),
+    ("security_group", _SECURITY_GROUPS, "id", "project_id = 'P' and name <> 'default'"),
+    (
+        "memo",
+        f"neutron.tags join {_SECURITY_GROUPS} using (standard_attr_id)",
+        "tag",
+        "project_id = 'P' and name = 'default'",
+    ),
     ("network", "neutron.networks", "id", "project_id = 'P' and name <> 'net'"),
     ("disk", "cinder.volumes", "id", "project_id = 'P' and deleted = 0"),
     ("snapshot", "cinder.snapshots", "id", "project_id = 'P' and deleted = 0"),

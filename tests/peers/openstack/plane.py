@@ -19,7 +19,7 @@ _numbers = itertools.count()
 
 @cache
 def plane() -> Layout:
-    """The one that runs here; whoever needs it and has none is told how to get it."""
+    """The control plane that runs here; without one, an error that says how to start it."""
     layout = Layout()
     try:
         answers(f"{layout.url['keystone']}/v3")
@@ -77,7 +77,7 @@ def admin() -> Account:
 
 
 class Tenant(Account):
-    """A project of a test's own, with a user, a network and quotas; nobody else is in it."""
+    """A project of a test's own, with a user, a network and quotas, used by this test only."""
 
     changed = False  # whether its quotas are no longer those that it was made with
 

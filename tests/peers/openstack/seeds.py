@@ -1,4 +1,4 @@
-"""What a fresh cloud needs before anybody can use it: accounts, a catalogue, flavours, zones, an outer network."""
+"""What a fresh cloud needs before it can be used: accounts, a catalogue, flavours, zones, an outer network."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def bring_up(fresh: bool = False, install_only: bool = False) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            die(f"somebody else is bringing up {layout.state}")
+            die(f"another process is bringing up {layout.state}")
         _bring_up(layout, install_only)
 
 

@@ -137,8 +137,8 @@ def test_attaching_a_local_disk_that_must_move(bed: CloudstackBed, lab: Lab) -> 
 
 def test_server_groups(bed: CloudstackBed, lab: Lab) -> None:
     def act(cpi: Cpi, mark: Mark) -> None:
-        guards = [SecurityGroup("web", ({"ports": "80"},)), SecurityGroup("ssh")]
-        cid = cpi.create_server_group(lab.metadata("anti-affinity", security_groups=guards), mark=mark)
+        security_groups = [SecurityGroup("web", ({"ports": "80"},)), SecurityGroup("ssh")]
+        cid = cpi.create_server_group(lab.metadata("anti-affinity", security_groups=security_groups), mark=mark)
         lab.undo(lab.cpi.delete_server_group, cid)
         cpi.delete_server_group(cid)
 

@@ -50,8 +50,8 @@ def test_a_deployment_lives_changes_and_goes(bed: OpenstackBed, place: Place) ->
 
 def test_what_was_given_up_is_swept(bed: OpenstackBed, place: Place) -> None:
     before = bed.inventory()
-    guarded = f"{SPREAD}, security_groups: [web]"
-    place.deploy(manifest(group("a", 2, guarded, azs="z1")))
+    placement = f"{SPREAD}, security_groups: [web]"
+    place.deploy(manifest(group("a", 2, placement, azs="z1")))
     made = {kind for kind, _ in bed.inventory() - before}
     assert made >= {"vm", "disk", "image", "server_group", "security_group", "port"}
     abandon(place.ledger, "dep")

@@ -31,7 +31,7 @@ def test_a_port_that_is_bound_takes_no_second_server_and_outlives_its_own(bed: O
 
 
 def test_a_port_that_no_host_has_bound_yet_takes_any_number_of_boots(bed: OpenstackBed) -> None:
-    """So it does not keep anybody from booting twice: of two, one fails, and may take the other's port with it."""
+    """So it does not prevent two boots: of two, one fails, and may take the other's port with it."""
     port = _port(bed)
     with bed.frozen(*COMPUTES):
         both = [_boot(bed, port) for _ in range(2)]

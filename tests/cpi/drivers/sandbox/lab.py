@@ -26,17 +26,17 @@ LAYOUT = {
 
 
 class OneAtATime:
-    """A coordinator within one process: whoever waits for the writer goes with the next batch."""
+    """A coordinator within one process: changes that wait for the writer go with the next batch."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[tuple[Json, list[Json]]]] = {}
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._writer = threading.Lock()
         self.batches: list[int] = []
 
     def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
         mine: tuple[Json, list[Json]] = (change, [])
-        with self._guard:
+        with self._lock:
             self._waiting.setdefault(domain, []).append(mine)
         with self._writer:
             if not mine[1]:
@@ -44,10 +44,10 @@ class OneAtATime:
         return mine[1][0]
 
     def hold(self, domain: str) -> None:
-        """Nobody else can have it."""
+        """There is no other process that could hold it."""
 
     def _serve(self, cpi: Cpi, domain: str) -> None:
-        with self._guard:
+        with self._lock:
             batch, self._waiting[domain] = self._waiting[domain], []
         self.batches.append(len(batch))
         outcomes = cpi.apply(domain, [change for change, _ in batch])
@@ -92,14 +92,18 @@ class Lab:
     def mark(self) -> Mark:
         return Mark(self.director, self.ids.intent())
 
-    def metadata(self, policy: str | None = "soft-anti-affinity", guards: Sequence[str] = (), **options: Any) -> Any:
-        groups = tuple(SecurityGroup(name) for name in guards)
+    def metadata(
+        self, policy: str | None = "soft-anti-affinity", security_group_names: Sequence[str] = (), **options: Any
+    ) -> Any:
+        groups = tuple(SecurityGroup(name) for name in security_group_names)
         return GroupMetadata(
             {"name": "d", "uuid": self.director}, "kafka", "broker", ("z1", "z2"), groups, policy, options
         )
 
-    def group(self, policy: str | None = "soft-anti-affinity", guards: Sequence[str] = (), **options: Any) -> str:
-        return self.cpi.create_server_group(self.metadata(policy, guards, **options), mark=self.mark())
+    def group(
+        self, policy: str | None = "soft-anti-affinity", security_group_names: Sequence[str] = (), **options: Any
+    ) -> str:
+        return self.cpi.create_server_group(self.metadata(policy, security_group_names, **options), mark=self.mark())
 
     def vm(self, group: str | None = None, mark: Mark | None = None, cpi: SandboxCpi | None = None, **more: Any) -> str:
         arguments: dict[str, Any] = {

@@ -79,7 +79,7 @@ def test_an_injected_error_of_any_code_leaves_typed(lab: Lab, code: str) -> None
     lab.fault("*", "error", code=code)
     for call in (
         lambda: lab.vm(),
-        lambda: lab.group(guards=["web"]),
+        lambda: lab.group(security_group_names=["web"]),
         lambda: lab.cpi.survey("vm", lab.director),
         lambda: lab.cpi.has_vm("x"),
         lambda: lab.cpi.delete_server_group("cg-x"),

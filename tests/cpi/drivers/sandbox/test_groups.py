@@ -79,7 +79,7 @@ def test_members_are_shown_with_host_and_owner(either: Lab) -> None:
 
 
 def test_one_mark_makes_one_group_however_many_ask(either: Lab) -> None:
-    mark, metadata = either.mark(), either.metadata(guards=["web"])
+    mark, metadata = either.mark(), either.metadata(security_group_names=["web"])
     found: list[str] = []
     threads = [
         threading.Thread(target=lambda: found.append(either.open().create_server_group(metadata, mark=mark)))
@@ -113,10 +113,10 @@ def test_a_lost_answer_is_completed_by_the_repeat(either: Lab) -> None:
     for method in ("create_server_group", "create_label"):
         either.fault(method, "timeout-after-commit", times=1)
     with pytest.raises(OutcomeUnknown):
-        either.cpi.create_server_group(either.metadata(guards=["web"]), mark=mark)
+        either.cpi.create_server_group(either.metadata(security_group_names=["web"]), mark=mark)
     either.clear()
     assert either.cpi.find("server_group", mark)
-    cid = either.cpi.create_server_group(either.metadata(guards=["web"]), mark=mark)
+    cid = either.cpi.create_server_group(either.metadata(security_group_names=["web"]), mark=mark)
     assert holders(either) == 1
     assert len(either.cpi.inspect_server_group(cid).resources) >= 1
 
@@ -124,14 +124,14 @@ def test_a_lost_answer_is_completed_by_the_repeat(either: Lab) -> None:
 def test_a_certain_failure_leaves_no_security_group_behind(lab: Lab) -> None:
     set_quota(lab.operator.datacenter, "lab", "server_groups", 0)
     with pytest.raises(QuotaExceeded):
-        lab.group(guards=["web"])
+        lab.group(security_group_names=["web"])
     assert (holders(lab), guard_names(lab)) == (0, [])
 
 
 def test_a_second_security_group_that_fails_takes_the_first_along(lab: Lab) -> None:
     set_quota(lab.operator.datacenter, "lab", "security_groups", 1)
     with pytest.raises(QuotaExceeded):
-        lab.group(guards=["web", "ssh"])
+        lab.group(security_group_names=["web", "ssh"])
     assert (holders(lab), guard_names(lab)) == (0, [])
 
 
@@ -164,7 +164,7 @@ def test_a_group_of_security_groups_only_has_no_policy(either: Lab) -> None:
 
 
 def test_a_group_with_members_stays_whoever_they_are(either: Lab) -> None:
-    cid = either.group(guards=["web"])
+    cid = either.group(security_group_names=["web"])
     vm = either.vm(cid)
     before = either.cpi.inspect_server_group(cid)
     with pytest.raises(GroupInUse) as caught:
@@ -205,7 +205,7 @@ def test_a_vm_that_joins_while_the_group_is_deleted_saves_it(lab: Lab, monkeypat
 
 
 def test_a_first_join_while_a_reserved_group_is_deleted_saves_it(lists: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    cid = lists.group(guards=["web"])
+    cid = lists.group(security_group_names=["web"])
     look = lists.cpi._groups._require_empty
     joined: list[str] = []
 
@@ -261,7 +261,7 @@ def test_a_policy_that_was_changed_in_the_cloud_is_drift(lab: Lab) -> None:
 
 def test_security_groups_are_used_made_shared_and_removed_last(lab: Lab) -> None:
     theirs = create_security_group(lab.operator, name="theirs").id
-    first, second = lab.group(guards=["theirs", "web"]), lab.group(guards=["web"])
+    first, second = lab.group(security_group_names=["theirs", "web"]), lab.group(security_group_names=["web"])
     assert sorted(guard_names(lab)) == ["theirs", "web"]
     owned = {one.cid: one.created_by_us for one in lab.cpi.inspect_server_group(first).resources[1:]}
     assert owned.pop(theirs) is False
@@ -276,9 +276,9 @@ def test_security_groups_are_used_made_shared_and_removed_last(lab: Lab) -> None
 
 
 def test_a_security_group_that_a_foreign_vm_uses_stays(lab: Lab) -> None:
-    cid = lab.group(guards=["web"])
-    (guard,) = list_security_groups(lab.operator).items
-    foreign_vm(lab, security_groups=[guard.id])
+    cid = lab.group(security_group_names=["web"])
+    (web,) = list_security_groups(lab.operator).items
+    foreign_vm(lab, security_groups=[web.id])
     lab.cpi.delete_server_group(cid)
     assert guard_names(lab) == ["web"]
 
@@ -290,7 +290,7 @@ def test_many_groups_that_want_one_security_group_make_one(lab: Lab) -> None:
     def make() -> None:
         cpi = lab.open()
         gate.wait()
-        made.append(cpi.create_server_group(lab.metadata(guards=["web"]), mark=lab.mark()))
+        made.append(cpi.create_server_group(lab.metadata(security_group_names=["web"]), mark=lab.mark()))
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
@@ -312,13 +312,13 @@ def test_a_security_group_is_not_deleted_while_another_group_begins_to_use_it(
     """The new user's tag changes the revision, so the deletion that did not see it is refused."""
     from coterie.cpi.drivers.sandbox import security_groups
 
-    old = lab.group(guards=["web"])
+    old = lab.group(security_group_names=["web"])
     get, made = security_groups.datacenter.get_security_group, []
 
     def get_then_use(account: Any, wanted: str) -> Any:
         found = get(account, wanted)
         if not made:
-            made.append(lab.group(guards=["web"]))
+            made.append(lab.group(security_group_names=["web"]))
         return found
 
     monkeypatch.setattr(security_groups.datacenter, "get_security_group", get_then_use)
@@ -329,7 +329,7 @@ def test_a_security_group_is_not_deleted_while_another_group_begins_to_use_it(
 
 
 def test_an_interrupted_deletion_lets_its_security_groups_go_when_it_is_repeated(lab: Lab) -> None:
-    cid = lab.group(guards=["web"])
+    cid = lab.group(security_group_names=["web"])
     lab.fault("delete_server_group", "timeout-after-commit", times=1)
     with pytest.raises(OutcomeUnknown):
         lab.cpi.delete_server_group(cid)
@@ -342,7 +342,7 @@ def test_an_ambiguous_security_group_is_refused_before_anything_is_made(lab: Lab
     for _ in range(2):
         create_security_group(lab.operator, name="web")
     with pytest.raises(NameTaken, match="2 have that name") as caught:
-        lab.group(guards=["new", "web"])
+        lab.group(security_group_names=["new", "web"])
     assert caught.value.remedy
     assert guard_names(lab) == ["web", "web"]
     assert holders(lab) == 0
@@ -353,15 +353,15 @@ def test_an_update_with_an_ambiguous_security_group_makes_nothing(lab: Lab) -> N
     for _ in range(2):
         create_security_group(lab.operator, name="web")
     with pytest.raises(NameTaken):
-        lab.cpi.update_server_group(cid, lab.metadata(guards=["new", "web"]))
+        lab.cpi.update_server_group(cid, lab.metadata(security_group_names=["new", "web"]))
     assert guard_names(lab) == ["web", "web"]
 
 
 def test_security_groups_are_exchanged_on_living_vms(either: Lab) -> None:
-    cid = either.group(guards=["web"])
+    cid = either.group(security_group_names=["web"])
     vm = either.vm(cid)
     (old,) = get_vm(either.operator, vm).security_groups
-    either.cpi.update_server_group(cid, either.metadata(guards=["ssh"]))
+    either.cpi.update_server_group(cid, either.metadata(security_group_names=["ssh"]))
     (new,) = get_vm(either.operator, vm).security_groups
     assert new != old
     assert guard_names(either) == ["ssh"]
@@ -370,7 +370,7 @@ def test_security_groups_are_exchanged_on_living_vms(either: Lab) -> None:
 
 
 def test_a_security_group_that_is_gone_or_taken_off_is_drift(either: Lab) -> None:
-    cid = either.group(guards=["web"])
+    cid = either.group(security_group_names=["web"])
     vm = either.vm(cid)
     vms.set_vm_security_groups(either.operator, vm, [])
     view = either.cpi.inspect_server_group(cid)
@@ -378,7 +378,7 @@ def test_a_security_group_that_is_gone_or_taken_off_is_drift(either: Lab) -> Non
     assert vm in view.notes[0]
     delete_security_group(either.operator, list_security_groups(either.operator).items[0].id)
     assert any("deleted behind our back" in note for note in either.cpi.inspect_server_group(cid).notes)
-    either.cpi.update_server_group(cid, either.metadata(guards=["web"]))
+    either.cpi.update_server_group(cid, either.metadata(security_group_names=["web"]))
     assert either.cpi.inspect_server_group(cid).state == "live"
 
 
@@ -425,20 +425,20 @@ def test_on_list_clouds_an_operators_group_is_adopted_by_name(lists: Lab) -> Non
 
 def test_adoption_is_refused_where_it_would_lie(lab: Lab) -> None:
     create_server_group(lab.operator, name="data", policy="affinity")
-    for error, policy, guards, options in (
+    for error, policy, security_group_names, options in (
         (InvalidCall, "affinity", (), {"adopt": True}),
         (GroupMissing, "affinity", (), {"adopt": True, "name": "other"}),
         (InvalidCall, "anti-affinity", (), {"adopt": True, "name": "data"}),
         (InvalidCall, "affinity", ("web",), {"adopt": True, "name": "data"}),
     ):
         with pytest.raises(error) as caught:
-            lab.group(policy, guards, **options)
+            lab.group(policy, security_group_names, **options)
         assert caught.value.remedy
     create_server_group(lab.operator, name="data", policy="affinity")
     with pytest.raises(NameTaken, match="ambiguous"):
         lab.group("affinity", name="data", adopt=True)
     with pytest.raises(CpiError):
-        lab.cpi.update_server_group("ext-x", lab.metadata(guards=["web"]))
+        lab.cpi.update_server_group("ext-x", lab.metadata(security_group_names=["web"]))
 
 
 def test_one_datacenter_has_one_group_per_cloud(tmp_path: Path) -> None:

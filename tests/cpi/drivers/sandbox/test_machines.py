@@ -277,7 +277,7 @@ def test_own_security_groups_are_used_beside_those_of_the_group(lab: Lab) -> Non
     from coterie.sandbox.security_groups import create_security_group
 
     own = create_security_group(lab.operator, name="own").id
-    group = lab.group(guards=["web"])
+    group = lab.group(security_group_names=["web"])
     cid = lab.vm(group, size={"security_groups": ["own"]})
     assert own in get_vm(lab.operator, cid).security_groups
     assert len(get_vm(lab.operator, cid).security_groups) == 2
@@ -286,7 +286,7 @@ def test_own_security_groups_are_used_beside_those_of_the_group(lab: Lab) -> Non
 
 
 def test_a_security_group_of_its_own_stays_when_the_group_gives_it_up(lab: Lab) -> None:
-    group = lab.group(guards=["web"])
+    group = lab.group(security_group_names=["web"])
     cid = lab.vm(group, size={"security_groups": ["web"]})
     before = get_vm(lab.operator, cid).security_groups
     assert len(before) == 1

@@ -1,4 +1,4 @@
-"""Lists of members with one writer: with the coordinator nothing is lost, whoever else writes is noticed."""
+"""Lists of members with one writer: with the coordinator nothing is lost, and foreign writes are noticed."""
 
 from __future__ import annotations
 

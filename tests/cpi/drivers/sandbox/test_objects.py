@@ -42,7 +42,7 @@ def make(lab: Lab, kind: str, mark: Mark) -> str:
         return lab.cpi.create_stemcell("", {"name": "x"}, mark=mark)
     if kind == "network":
         return lab.cpi.create_network({}, mark=mark).cid
-    return lab.cpi.create_server_group(lab.metadata(guards=["web"]), mark=mark)
+    return lab.cpi.create_server_group(lab.metadata(security_group_names=["web"]), mark=mark)
 
 
 def seen(lab: Lab, kind: str, mark: Mark) -> CloudObject:
@@ -128,7 +128,7 @@ def test_what_changes_between_look_and_deletion_is_not_deleted(lab: Lab, monkeyp
 
 def test_use_is_told(lab: Lab) -> None:
     group_mark, disk_mark, vm_mark = lab.mark(), lab.mark(), lab.mark()
-    group = lab.cpi.create_server_group(lab.metadata(guards=["web"]), mark=group_mark)
+    group = lab.cpi.create_server_group(lab.metadata(security_group_names=["web"]), mark=group_mark)
     vm = lab.vm(group, vm_mark)
     disk = lab.cpi.create_disk(10, {}, vm, mark=disk_mark)
     lab.cpi.attach_disk(vm, disk)
@@ -153,7 +153,7 @@ def test_a_security_group_whose_server_group_is_gone_is_unused(lab: Lab) -> None
     from coterie.sandbox.server_groups import delete_server_group
 
     mark = lab.mark()
-    cid = lab.cpi.create_server_group(lab.metadata(guards=["web"]), mark=mark)
+    cid = lab.cpi.create_server_group(lab.metadata(security_group_names=["web"]), mark=mark)
     delete_server_group(lab.operator, lab.cpi.inspect_server_group(cid).resources[0].cid)
     (left,) = surveyed(lab, "security_group")
     assert left.in_use_by == ()

@@ -54,10 +54,10 @@ def test_deleting_a_group_that_is_in_use_succeeds_and_detaches_its_vms(rig: Rig)
 
 def test_a_security_group_that_is_in_use_is_kept(rig: Rig) -> None:
     rig.set(coterie_security_groups="true")
-    guard = rig.admin.createSecurityGroup(name="web")["securitygroup"]["id"]
-    rig.deploy(securitygroupids=guard)
+    security_group = rig.admin.createSecurityGroup(name="web")["securitygroup"]["id"]
+    rig.deploy(securitygroupids=security_group)
     with refused(536):
-        rig.admin.deleteSecurityGroup(id=guard)
+        rig.admin.deleteSecurityGroup(id=security_group)
 
 
 def test_membership_ends_only_when_the_vm_is_expunged(rig: Rig) -> None:

@@ -102,9 +102,9 @@ def test_an_address_list_excludes_the_other_ways_to_say_it(rig: Rig) -> None:
 
 
 def test_security_groups_in_a_zone_without_them_are_refused(rig: Rig) -> None:
-    guard = rig.admin.createSecurityGroup(name="web")["securitygroup"]["id"]
+    security_group = rig.admin.createSecurityGroup(name="web")["securitygroup"]["id"]
     with refused(431):
-        rig.deploy(securitygroupids=guard)
+        rig.deploy(securitygroupids=security_group)
 
 
 def test_hosts_are_shown_to_administrators_only(rig: Rig) -> None:

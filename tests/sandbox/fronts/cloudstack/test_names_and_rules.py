@@ -40,7 +40,7 @@ def test_a_tag_is_set_once_and_is_not_empty(rig: Rig) -> None:
 def test_every_taggable_kind_is_tagged(rig: Rig) -> None:
     network = rig.network()
     address = rig.admin.associateIpAddress(networkid=network)["ipaddress"]["id"]
-    guard = rig.admin.createSecurityGroup(name="web")["securitygroup"]["id"]
+    security_group = rig.admin.createSecurityGroup(name="web")["securitygroup"]["id"]
     vm, volume = rig.deploy()["id"], rig.volume()["id"]
     rig.admin.attachVolume(id=volume, virtualmachineid=vm)
     snapshot = rig.admin.createSnapshot(volumeid=volume)["snapshot"]["id"]
@@ -51,7 +51,7 @@ def test_every_taggable_kind_is_tagged(rig: Rig) -> None:
         "UserVm": (vm, rig.admin.listVirtualMachines, "virtualmachine"),
         "Network": (network, rig.admin.listNetworks, "network"),
         "PublicIpAddress": (address, rig.admin.listPublicIpAddresses, "publicipaddress"),
-        "SecurityGroup": (guard, rig.admin.listSecurityGroups, "securitygroup"),
+        "SecurityGroup": (security_group, rig.admin.listSecurityGroups, "securitygroup"),
     }
     for kind, (wanted, listing, key) in kinds.items():
         rig.admin.createTags(resourceids=wanted, resourcetype=kind, tags=[{"key": "a", "value": "b"}])
