@@ -102,10 +102,14 @@ _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, NetworkNotFound)
 
 
 def delete_recorded(context: CallContext, kind: Kind, cid: str, call: Callable[[], None]) -> None:
-    """Delete what has this cid, also if the ledger has no row of it: then another program created it."""
+    """Delete what has this cid, also if the ledger has no row of it: then another program created it. Refused if the
+    ledger has a row of another Director only."""
     ledger = context.ledger
     with ledger.write() as tx:
-        row = objects.by_cid(tx, kind, context.cloud, context.director, cid)
+        rows = objects.all_by_cid(tx, kind, context.cloud, cid)
+        row = next((one for one in rows if one.director == context.director), None)
+        if rows and row is None:
+            raise _not_own(kind, cid, rows[0])
         if row:
             execute(tx, objects.begin_delete(row.intent, cid))
     try:
@@ -121,6 +125,14 @@ def delete_recorded(context: CallContext, kind: Kind, cid: str, call: Callable[[
                 execute(tx, objects.end_delete(row.intent, "live"))
         raise
     _record_gone(context, kind, cid, row)
+
+
+def _not_own(kind: Kind, cid: str, row: ObjectRow) -> CpiError:
+    return CpiError(
+        f"{kind} {cid} belongs to another Director",
+        why=f"the ledger says that Director {row.director or 'Coterie'} created it; nothing was deleted",
+        remedy="delete it through the Director that created it",
+    )
 
 
 def record_replacement(context: CallContext, cid: str, successor: str) -> None:

@@ -5,6 +5,7 @@ No import at the top is heavy: a call that changes nothing must not pay for a da
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -91,20 +92,34 @@ def _require_file(path: str) -> None:
 
 def _open_file(path: str) -> Ledger:
     import fcntl
+    import os
     from pathlib import Path
 
     from coterie.ledger.store import Ledger
 
     file = Path(path)
     _make_folder(file.parent)
+    lock = file.with_name(file.name + ".new")
+    _make_private(file, lock)
     if file.exists() and file.stat().st_size:
         return Ledger.open(f"sqlite:///{file}")
     # The first opening changes the journal's mode, which SQLite refuses while another process does the same.
-    with file.with_name(file.name + ".new").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        ledger = Ledger.open(f"sqlite:///{file}")
-        file.chmod(0o600)
-        return ledger
+    with os.fdopen(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        # SQLite gives -wal and -shm the permissions of the file that it opens, so it must be private before.
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return Ledger.open(f"sqlite:///{file}")
+
+
+def _make_private(file: Any, lock: Any) -> None:
+    """An earlier release left some of these files readable to every user."""
+    import os
+
+    for one in (file, file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm"), lock):
+        with contextlib.suppress(FileNotFoundError):
+            facts = one.stat()
+            if facts.st_mode & 0o077 and facts.st_uid == os.geteuid():
+                one.chmod(0o600)
 
 
 def _make_folder(folder: Any) -> None:

@@ -173,9 +173,13 @@ def of_agent(tx: Tx, cloud: str, director: str, agent_id: str) -> list[ObjectRow
 
 
 def by_cid(tx: Tx, kind: Kind, cloud: str, director: str, cid: str) -> ObjectRow | None:
-    query = sa.select(*_ROW).where(objects.c.cid == cid, objects.c.kind == kind, objects.c.cloud == cloud)
-    row = tx.execute(query.where(objects.c.director == director, objects.c.state.in_(OPEN))).first()
-    return ObjectRow(*row) if row else None
+    return next((row for row in all_by_cid(tx, kind, cloud, cid) if row.director == director), None)
+
+
+def all_by_cid(tx: Tx, kind: Kind, cloud: str, cid: str) -> list[ObjectRow]:
+    """What is known by this id and may be in the cloud, whichever Director created it."""
+    same = sa.and_(objects.c.cid == cid, objects.c.kind == kind, objects.c.cloud == cloud)
+    return [ObjectRow(*row) for row in tx.execute(sa.select(*_ROW).where(same, objects.c.state.in_(OPEN)))]
 
 
 def of_caller(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
