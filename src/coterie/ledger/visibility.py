@@ -16,7 +16,7 @@ from coterie.ledger.tables import events, ownerships, tasks
 
 
 class Visibility(NamedTuple):
-    """`caller`: the name under which tasks of no deployment are requested."""
+    """`caller`: the identity under which tasks of no deployment are requested; no two callers share one."""
 
     teams: frozenset[str]
     caller: str

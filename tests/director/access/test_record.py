@@ -53,13 +53,14 @@ def test_a_strange_path_cannot_break_the_record(person: Make, ledger: Ledger) ->
     assert one["path"].isprintable() and len(one["path"]) <= 255
 
 
-def test_a_task_carries_the_name_of_its_caller(person: Make, ledger: Ledger) -> None:
+def test_a_task_carries_the_identity_of_its_caller(person: Make, ledger: Ledger) -> None:
     rows.put(ledger, "clouds", name="lab", driver="sandbox", properties={}, conductor_group="")
     rows.cloud_object(ledger, "d1", state="kept", cid="disk-1")
-    reply = person("operator", name="olga").send("DELETE", "/v1/disks/d1")
+    olga = person("operator", name="olga")
+    reply = olga.send("DELETE", "/v1/disks/d1")
     assert reply.status == 202, reply.text
     with ledger.read() as tx:
-        assert tx.execute(tasks.select()).one().requested_by == "olga"
+        assert tx.execute(tasks.select()).one().requested_by == f"olga#{olga.id}"
     assert audit(ledger)[0]["made"] == f"/v1/tasks/{reply.json['task_id']}"
 
 

@@ -29,8 +29,13 @@ class Caller:
         return ROLES.index(self.role) >= ROLES.index(role)
 
     @property
+    def identity(self) -> str:
+        """What no other caller has: names of tokens are chosen freely, and two teams may choose the same one."""
+        return f"{self.name}#{self.detail}" if self.how == "token" and self.detail else self.name
+
+    @property
     def visibility(self) -> Visibility | None:
-        return None if self.teams is None or self.role == "admin" else Visibility(self.teams, self.name)
+        return None if self.teams is None or self.role == "admin" else Visibility(self.teams, self.identity)
 
 
 _CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)

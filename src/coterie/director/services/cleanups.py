@@ -33,12 +33,12 @@ def options(settings: Settings, given: dict[str, Any]) -> Options:
 
 
 def survey(context: AppContext, given: dict[str, Any]) -> dict[str, int]:
-    number, task = start.survey(context.ledger, options(context.settings, given), caller.current().name)
+    number, task = start.survey(context.ledger, options(context.settings, given), caller.current().identity)
     return {"cleanup": number, "task_id": task}
 
 
 def apply(context: AppContext, cleanup: int, plan: str) -> int:
-    return start.apply(context.ledger, cleanup, plan, caller.current().name)
+    return start.apply(context.ledger, cleanup, plan, caller.current().identity)
 
 
 def undo(context: AppContext, names: list[str]) -> list[dict[str, Any]]:

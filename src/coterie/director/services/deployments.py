@@ -52,7 +52,7 @@ def deploy(context: AppContext, name: str, body: DeployBody) -> int:
         nodes=tuple(body.nodes),
         auto_anti_affinity=context.settings["auto_anti_affinity"],
     )
-    by = caller.current().name
+    by = caller.current().identity
     return start.deploy(
         context.ledger, request, body.plan, by, permit=lambda tx: teams.assign_team(tx, name, body.team)
     )
@@ -61,7 +61,7 @@ def deploy(context: AppContext, name: str, body: DeployBody) -> int:
 def delete(context: AppContext, name: str, delete_disks: bool, plan_id: str | None) -> int:
     teams.require_own(context.ledger, name)
     body = PlanBody(deployment=name, delete=True, delete_disks=delete_disks)
-    request, by = _request(context, body), caller.current().name
+    request, by = _request(context, body), caller.current().identity
     return start.deploy(context.ledger, request, plan_id, by, permit=lambda tx: teams.require_own_in_tx(tx, name))
 
 
@@ -80,7 +80,7 @@ def cancel(context: AppContext, task: int) -> None:
 
 def delete_disk(context: AppContext, intent: str) -> int:
     _require_visible(context, intent)
-    return start.delete_kept_disk(context.ledger, intent, caller.current().name)
+    return start.delete_kept_disk(context.ledger, intent, caller.current().identity)
 
 
 def settle(context: AppContext, intent: str, cid: str | None) -> None:
@@ -99,23 +99,23 @@ def move_node(context: AppContext, uuid: str, group: str | None, agree: Permit) 
 def enroll(context: AppContext, body: Enrollment) -> str:
     if body.conductor_group is not None:
         sealing.require_movable(context, body.cloud, body.conductor_group)
-    return enroll_machine(context.ledger, body, caller.current().name)
+    return enroll_machine(context.ledger, body, caller.current().identity)
 
 
 def forget_node(context: AppContext, uuid: str) -> None:
-    operations.forget(context.ledger, uuid, caller.current().name)
+    operations.forget(context.ledger, uuid, caller.current().identity)
 
 
 def destroy_node(context: AppContext, uuid: str) -> int:
-    return operations.destroy(context.ledger, uuid, caller.current().name)
+    return operations.destroy(context.ledger, uuid, caller.current().identity)
 
 
 def repair_group(context: AppContext, intent: str) -> int:
-    return operations.repair_group(context.ledger, intent, caller.current().name)
+    return operations.repair_group(context.ledger, intent, caller.current().identity)
 
 
 def grant(context: AppContext, cloud: str, user: str, groups: bool) -> int:
-    return operations.grant(context.ledger, cloud, user, groups, caller.current().name)
+    return operations.grant(context.ledger, cloud, user, groups, caller.current().identity)
 
 
 def audit(context: AppContext, deployment: str | None) -> dict[str, Any]:
