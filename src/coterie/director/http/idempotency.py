@@ -67,9 +67,8 @@ def store_reply(tx: Tx, key: str | None, status: int, **conflict: str) -> None:
 
 def _fingerprint(request: Request, key: str, body: Any) -> str:
     # The caller counts: a key that another caller used must not reveal that caller's reply.
-    text = json.dumps(
-        [caller.current().identity, request.method, request.url.path, request.url.query, body], sort_keys=True, default=str
-    )
+    known = [caller.current().identity, request.method, request.url.path, request.url.query, body]
+    text = json.dumps(known, sort_keys=True, default=str)
     if isinstance(body, dict) and (body.get("cloud_config") or request.url.path in _WITH_CREDENTIALS):
         # The body holds credentials, and the ledger keeps the hash: guessing them from it must be expensive.
         return hashlib.scrypt(text.encode(), salt=key.encode(), n=2**14, r=8, p=1, dklen=32).hex()

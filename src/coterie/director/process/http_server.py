@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from coterie.director.context import AppContext
+from coterie.director.process.connections import Acceptor, Protocol, connection_limit
 from coterie.errors import UsageError
 from coterie.ledger.views import tasks
 from coterie.seal.keys import require_private
@@ -47,7 +48,11 @@ class HttpServer:
             ssl_certfile=self._tls.certificate if self._tls else None,
             ssl_keyfile=self._tls.key if self._tls else None,
             timeout_graceful_shutdown=_GRACE_S,
+            http=Protocol,
+            ws="none",
         )
+        # Its warnings are about what clients send, and a client must not be able to fill the log.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Server(config)
         # end() may have been called before the server existed.
         self._server.should_exit = self._context.ending
@@ -98,11 +103,30 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to us: the conductor has to drain after the last answer, so none may kill the process."""
+    """Leaves signals to us: the conductor has to drain after the last answer, so none may kill the process. Accepts
+    connections through an Acceptor, which bounds them."""
+
+    _acceptors: tuple[Acceptor, ...] = ()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.servers = []  # of asyncio, which would accept without a limit
+        limit, tls = connection_limit(), self.config.ssl
+        self._acceptors = tuple(Acceptor(one, tls, limit, self._new_protocol) for one in sockets or ())
+        for acceptor in self._acceptors:
+            acceptor.start()
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for acceptor in self._acceptors:
+            await acceptor.close()
+        await super().shutdown(sockets)
+
+    def _new_protocol(self) -> Protocol:
+        return Protocol(self.config, self.server_state, {}, asyncio.get_running_loop())
 
 
 @dataclass(frozen=True, slots=True)
