@@ -55,4 +55,4 @@ def test_the_workers_of_a_conductor_share_the_limit(most: int, tmp_path: Path, m
         monkeypatch.setattr(Store, "writing", counting)
         here.deploy(manifest(group("a", 8)).replace("canaries: 1", "canaries: 0"))
     ledger.close()
-    assert cloud.highest == most
+    assert 1 <= cloud.highest <= most
