@@ -80,6 +80,7 @@ class Cluster:
     directors: list[Process] = field(default_factory=list)
     conductors: dict[str, Process] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)  # beside what every service gets
+    database: str = ""  # the way to the database, if it is not the server itself
     _ports: list[int] = field(default_factory=list)
 
     # -- processes --
@@ -87,7 +88,7 @@ class Cluster:
     def add_director(self) -> Process:
         port = _free_port()
         name = f"director{len(self.directors)}"
-        words = ["director", "--no-conductor", "--listen", f"127.0.0.1:{port}", "--database", self.server.url]
+        words = ["director", "--no-conductor", "--listen", f"127.0.0.1:{port}", "--database", self._database]
         process = Process(name, words, self._env(self.folder / name), self.folder / f"{name}.log")
         process.start()
         self.directors.append(process)
@@ -98,13 +99,17 @@ class Cluster:
     def add_conductor(self, group: str, name: str | None = None) -> Process:
         name = name or f"{group}-{len(self.conductors)}"
         words = ["conductor", "--group", group.upper(), "--drivers", "sandbox", "--name", name]
-        words += ["--database", self.server.url, "--lease", str(LEASE_S), "--workers", "8"]
+        words += ["--database", self._database, "--lease", str(LEASE_S), "--workers", "8"]
         port = _free_port()
         words += ["--listen", f"127.0.0.1:{port}"]
         process = Process(name, words, self._env(self.folder / group), self.folder / f"{name}.log", port=port)
         process.start()
         self.conductors[name] = process
         return process
+
+    @property
+    def _database(self) -> str:
+        return self.database or self.server.url
 
     def await_conductors(self, count: int) -> None:
         until(lambda: len(self.get("/v1/conductors")["items"]) == count, f"there are not {count} conductors", 30)

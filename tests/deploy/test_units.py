@@ -57,6 +57,17 @@ def test_a_service_may_drain_before_it_is_killed(unit: Path) -> None:
     assert lines(unit, "Restart") == ["always"]
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_service_that_hangs_is_killed_by_the_watchdog(unit: Path) -> None:
+    from coterie.conductor import process, serve
+    from coterie.director.process import http_server
+
+    assert lines(unit, "Type") == ["notify"]
+    (limit,) = lines(unit, "WatchdogSec")
+    needed = serve._WATCH_S + process._STUCK_S if "conductor@" in unit.name else http_server._WATCH_S
+    assert int(limit) > needed
+
+
 @pytest.mark.parametrize("file", sorted((DEPLOY / "systemd").glob("*.env")), ids=lambda file: file.name)
 def test_an_environment_file_sets_only_settings(file: Path) -> None:
     given = re.findall(r"^#?([A-Z_]+)=(.*)$", file.read_text(), re.MULTILINE)

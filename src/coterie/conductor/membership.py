@@ -6,10 +6,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, NamedTuple
 
 from coterie.engine.fence import Lease
-from coterie.ledger.errors import DatabaseRefusal
+from coterie.ledger.errors import DatabaseRefusal, is_outage, reason
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import conductors
 from coterie.ledger.work.claims import Claims
@@ -59,17 +60,20 @@ class Heartbeat:
         self._after = after
         self._over = threading.Event()
         self._spare_until = 0.0
+        self.tried_at = monotonic()
 
     def stop(self) -> None:
         self._over.set()
 
     def run(self) -> None:
         while not self._over.wait(self._ttl_s / 5):
+            self.tried_at = monotonic()
             try:
                 held = self._beat()
-            except Exception:
+            except Exception as error:
                 BEATS.add("failed")
-                log.exception("heartbeat failed; the lease ends in at most %.0f s", self._ttl_s)
+                words = "heartbeat failed: %s; the lease ends in at most %.0f s"
+                log.error(words, reason(error), self._ttl_s, exc_info=not is_outage(error))
                 # The other conductors could not reach the database either: give them time to send a heartbeat.
                 self._spare_until = self._lease.moment() + 2 * self._ttl_s
                 continue
@@ -80,7 +84,7 @@ class Heartbeat:
 
     def _beat(self) -> bool:
         since = self._lease.moment()
-        with self._ledger.write_silently() as tx:
+        with self._ledger.answers_within(self._ttl_s / 2), self._ledger.write_silently() as tx:
             held = conductors.beat(tx, *self._me)
             silent = conductors.silent(tx)
         if not held:

@@ -25,7 +25,7 @@ from coterie.engine.runner import Retry, Runner
 from coterie.errors import KeyMissing
 from coterie.flows import FLOWS as TASK_FLOWS
 from coterie.ids import Ids
-from coterie.ledger.errors import DatabaseError
+from coterie.ledger.errors import DatabaseError, is_outage, reason
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors, tasks
@@ -39,6 +39,8 @@ FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
 _RETRY_S = 1.0  # after the database did not answer
 _CLAIM_PAUSE_S = 0.05  # between two claims while _MANY steps are in hand
 _MANY = 8
+_STUCK_S = 30.0  # longer than any heartbeat takes: a connection is opened, probed and answers within its deadlines
+_LAPSED_LEASES = 10
 _MEMORIES = 64  # tasks whose look-ups are kept
 
 
@@ -165,6 +167,16 @@ class Conductor:
             return "this conductor is ending"
         return None if self._lease.held else "its heartbeat is too old: the database does not answer"
 
+    @property
+    def is_responsive(self) -> bool:
+        """Whether its heartbeat thread goes on, with or without success."""
+        return time.monotonic() - self._heartbeat.tried_at < self._ttl_s + _STUCK_S
+
+    @property
+    def has_lapsed(self) -> bool:
+        """Whether no heartbeat has succeeded for so long that a new process is the better remedy."""
+        return self._lease.ended_for > _LAPSED_LEASES * self._ttl_s
+
     # -- threads --
 
     def _claim_steps(self) -> None:
@@ -173,8 +185,8 @@ class Conductor:
             seen = self._ledger.written.version
             try:
                 rest = self._claim()
-            except Exception:
-                log.exception("could not claim steps; trying again")
+            except Exception as error:
+                log.error("could not claim steps: %s; trying again", reason(error), exc_info=not is_outage(error))
                 self._hand_backs.mark_uncertain()
                 rest = _RETRY_S
             if rest > 0:

@@ -15,6 +15,7 @@ from coterie.conductor.membership import RingView
 from coterie.cpi.contract import Cpi, Mark, Needs
 from coterie.engine.clouds import Clouds
 from coterie.errors import CoterieError, LeaseLost, NotFound, UsageError
+from coterie.ledger.errors import is_outage, reason
 from coterie.ledger.rows import clouds, facts
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, time
@@ -52,8 +53,9 @@ class Questions:
             seen = self._ledger.asked.version
             try:
                 begun = self._begin_next()
-            except Exception:
-                log.exception("could not answer questions about clouds; trying again")
+            except Exception as error:
+                words = "could not answer questions about clouds: %s; trying again"
+                log.error(words, reason(error), exc_info=not is_outage(error))
                 self._ledger.asked.wait(seen, _RETRY_S)
                 continue
             if not begun:

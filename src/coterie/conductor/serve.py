@@ -16,12 +16,13 @@ from coterie.errors import LeaseLost, Unreachable, UsageError
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
 from coterie.settings import Settings
-from coterie.telemetry import process, trace
+from coterie.telemetry import process, systemd, trace
 from coterie.telemetry.meters import Gauge
 from coterie.telemetry.page import Page
 
 log = logging.getLogger(__name__)
 _DRAIN_S = 30.0
+_WATCH_S = 1.0
 
 
 def serve(settings: Settings, database: str, say: Callable[[str], None]) -> None:
@@ -77,13 +78,27 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, say: Callable
     if page is not None:
         page.start()
     say(f"conductor {conductor.name} works for {role.group or 'clouds without a group'}")
-    over.wait()
+    systemd.notify("READY=1")
     try:
+        _watch(conductor, over)
+        systemd.notify("STOPPING=1")
         _end(conductor, lost.is_set())
     finally:
         trace.stop()
         if page is not None:
             page.stop()
+
+
+def _watch(conductor: Conductor, over: threading.Event) -> None:
+    while not over.wait(_WATCH_S):
+        if conductor.is_responsive:
+            systemd.notify("WATCHDOG=1")
+        if conductor.has_lapsed:
+            raise LeaseLost(
+                f"conductor {conductor.name} could send no heartbeat for too long",
+                why="the database does not answer, or not to this process",
+                remedy="a service manager starts it again; check the database and the way to it",
+            )
 
 
 def _page(settings: Settings, conductor: Conductor) -> Page | None:

@@ -48,6 +48,11 @@ class Lease:
     def held(self) -> bool:
         return not self._lost and self._clock() < self._until
 
+    @property
+    def ended_for(self) -> float:
+        """Seconds since it ran out; 0 while it holds."""
+        return max(0.0, self._clock() - self._until)
+
     def require(self) -> None:
         if not self.held:
             raise LeaseLost("this process no longer holds its lease", why="its heartbeat is too old or was refused")

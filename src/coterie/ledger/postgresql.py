@@ -1,4 +1,4 @@
-"""What only PostgreSQL needs: wake-ups between processes, and rows that are sent one by one.
+"""What only PostgreSQL needs: wake-ups between processes, a deadline for every answer, rows that are sent one by one.
 
 A wake-up carries no facts: a woken thread reads the tables, and polls them when no wake-up comes.
 """
@@ -10,7 +10,8 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -24,6 +25,76 @@ WROTE, ASKED = "w", QUESTION  # what a wake-up carries; an older release sends i
 _GAP_S = 0.002  # wake-ups that follow each other faster than this are one
 _RETRY_S = 0.5
 _LIVENESS_S = 30.0  # how long a silent connection is trusted before it is tested with a query
+
+
+_CONNECT_S = 5
+# A network that swallows packets ends a connection within a minute, not after hours.
+_KEEPALIVE: dict[str, Any] = {
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 45_000,
+}
+_ANSWER_S = 30.0  # of one statement or commit; the longest of ours take a few seconds
+_PROBE_S = 5.0
+_deadlines = threading.local()
+
+
+@contextmanager
+def answer_within(seconds: float | None) -> Iterator[None]:
+    """Another time limit for each answer of the server to this thread. None: no limit, for an upgrade of the schema."""
+    before = getattr(_deadlines, "seconds", _ANSWER_S)
+    _deadlines.seconds = seconds
+    try:
+        yield
+    finally:
+        _deadlines.seconds = before
+
+
+class DeadlineConnection(psycopg.Connection[Any]):
+    """Fails and closes itself when the server does not answer in time.
+
+    No option of TCP can do that: a proxy that has lost the server acknowledges everything itself.
+    """
+
+    def wait(self, gen: Any, *arguments: Any, **keywords: Any) -> Any:
+        seconds: float | None = getattr(_deadlines, "seconds", _ANSWER_S)
+        if seconds is None:
+            return super().wait(gen, *arguments, **keywords)
+        try:
+            return super().wait(_limit(gen, seconds), *arguments, **keywords)
+        except _NoAnswer:
+            self.pgconn.finish()  # an answer that still comes belongs to nothing
+            raise
+
+
+def connect(url: str, **more: Any) -> DeadlineConnection:
+    return DeadlineConnection.connect(url, connect_timeout=_CONNECT_S, **_KEEPALIVE, **more)
+
+
+def ping(connection: DeadlineConnection, dialect: Any) -> None:
+    """Raises the client library's error if the server does not answer soon."""
+    with answer_within(min(_PROBE_S, getattr(_deadlines, "seconds", None) or _PROBE_S)):
+        dialect.do_ping(connection)
+
+
+class _NoAnswer(psycopg.OperationalError):
+    pass
+
+
+def _limit(steps: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+    """The client library's own steps of a query; it wakes them ten times a second while the server is silent."""
+    give_up = time.monotonic() + seconds
+    try:
+        state = next(steps)
+        while True:
+            ready = yield state
+            if not ready and time.monotonic() > give_up:
+                steps.close()
+                raise _NoAnswer(f"the database did not answer within {seconds:.0f} s")
+            state = steps.send(ready)
+    except StopIteration as end:
+        return end.value
 
 
 class OneByOne(psycopg.Cursor[Any]):
@@ -75,7 +146,7 @@ class Wakeups:
     def _run(self) -> None:
         while not self._closed:
             try:
-                with psycopg.connect(self._url, autocommit=True) as connection:
+                with connect(self._url, autocommit=True) as connection:
                     connection.execute(f"LISTEN {_CHANNEL}")
                     self.listening = True
                     self._receive(True)  # something may have been written before we listened
@@ -95,7 +166,8 @@ class Wakeups:
         while not self._closed:
             ready = {number for number, _ in waiting.poll(_LIVENESS_S * 1000)}
             if not ready:
-                connection.execute("SELECT 1")
+                with answer_within(_PROBE_S):
+                    connection.execute("SELECT 1")
             if self._read_end in ready and (sent := self._read_pipe()):
                 connection.execute(f"NOTIFY {_CHANNEL}, '{ASKED if ASKED in sent else WROTE}'")
             payloads = {one.payload for one in connection.notifies(timeout=0) if one.pid != mine}

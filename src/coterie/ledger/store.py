@@ -27,8 +27,6 @@ _IDLE_IN_TRANSACTION_MS = 5_000
 # Connections that a burst of work has opened go again: the last one returned is the first one used, the others idle.
 _IDLE_MS = 60_000
 _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
-# A network that swallows packets ends a connection within a minute, not after hours: a commit would hang that long.
-_KEEPALIVE = {"keepalives_idle": 20, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 45_000}
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _POLL_S = 1.0
 QUESTION = "q"  # what a wake-up carries when there may be a question about a cloud
@@ -116,7 +114,7 @@ class Ledger:
     def open(url: str) -> Ledger:
         """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew)."""
         ledger = _connect(url)
-        with _explain_sqlite_errors(url):
+        with _explain_sqlite_errors(url), ledger.answers_within(None):
             schema.upgrade(ledger._writer)
         if ledger.dialect == "postgresql":
             ledger._listen(_plain(url))
@@ -148,6 +146,17 @@ class Ledger:
         self.written.notify()
         if self._wakeups is not None:
             self._wakeups.send()
+
+    @contextmanager
+    def answers_within(self, seconds: float | None) -> Iterator[None]:
+        """A time limit for each answer of the database to this thread; SQLite needs none."""
+        if self.dialect != "postgresql":
+            yield
+            return
+        from coterie.ledger.postgresql import answer_within
+
+        with answer_within(seconds):
+            yield
 
     @contextmanager
     def write_silently(self) -> Iterator[Tx]:
@@ -239,7 +248,7 @@ def _postgresql(url: str) -> Ledger:
             "the database URL names neither SQLite nor PostgreSQL",
             remedy="use sqlite:///PATH or postgresql://USER@HOST/NAME",
         )
-    from coterie.ledger.postgresql import OneByOne  # SQLite needs no client library
+    from coterie.ledger.postgresql import OneByOne, connect  # SQLite needs no client library
 
     engine = sa.create_engine(
         _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
@@ -247,7 +256,7 @@ def _postgresql(url: str) -> Ledger:
         max_overflow=64,
         pool_use_lifo=True,
         hide_parameters=True,
-        connect_args={"options": _SESSION, "cursor_factory": OneByOne, **_KEEPALIVE},
+        creator=lambda: connect(_plain(url), options=_SESSION, cursor_factory=OneByOne),
     )
     _check_rested_connections(engine)
     _leave_standbys(engine)
@@ -268,6 +277,8 @@ def _check_rested_connections(engine: sa.Engine) -> None:
     """Ping a connection that rested for long before it is used again. A ping before every transaction would cost a
     round trip each, and prove no more: a connection that breaks later is noticed and retried anyhow."""
 
+    from coterie.ledger.postgresql import ping
+
     def record_rest(connection: Any, record: Any) -> None:
         record.info["rests_since"] = monotonic()
 
@@ -275,7 +286,7 @@ def _check_rested_connections(engine: sa.Engine) -> None:
         if monotonic() - record.info.get("rests_since", monotonic()) < _TRUSTED_S:
             return
         try:
-            engine.dialect.do_ping(connection)
+            ping(connection, engine.dialect)
         except engine.dialect.loaded_dbapi.Error as error:
             raise sa.exc.InvalidatePoolError from error
 

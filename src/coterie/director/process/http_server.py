@@ -24,9 +24,11 @@ from coterie.errors import UsageError
 from coterie.ledger.views import tasks
 from coterie.seal.keys import require_private
 from coterie.settings import Settings
+from coterie.telemetry import systemd
 
 log = logging.getLogger(__name__)
 _GRACE_S = 5
+_WATCH_S = 5.0
 
 
 class HttpServer:
@@ -71,12 +73,16 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.end)
-        watches = [asyncio.create_task(self._watch_idle())] if self._idle_s else []
+        watches = [asyncio.create_task(_notify_watchdog())]
+        if self._idle_s:
+            watches.append(asyncio.create_task(self._watch_idle()))
         if self._parent:
             loop.add_reader(0, self._read_parent)
         where = listener.getsockname()
         log.info("listening on %s", where if isinstance(where, str) else f"{where[0]}:{where[1]}")
+        systemd.notify("READY=1")
         await server.serve([listener])
+        systemd.notify("STOPPING=1")
         self._context.ending = True
         for watch in watches:
             watch.cancel()
@@ -100,6 +106,12 @@ class HttpServer:
     def _has_unfinished_tasks(self) -> bool:
         with self._context.ledger.read() as tx:
             return bool(tasks.unfinished(tx))
+
+
+async def _notify_watchdog() -> None:
+    while True:
+        systemd.notify("WATCHDOG=1")
+        await asyncio.sleep(_WATCH_S)
 
 
 class _Server(uvicorn.Server):

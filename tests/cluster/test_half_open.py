@@ -1,0 +1,50 @@
+"""A conductor whose connections to the database are half-open comes back; one that stays cut off ends itself."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+from tests.cluster.fleet import LEASE_S, cluster, page, until
+from tests.peers.postgres import Server
+from tests.peers.tcp_proxy import proxy
+
+
+def test_a_conductor_survives_half_open_connections_and_ends_when_it_is_cut_off(tmp_path: Path, server: Server) -> None:
+    with (
+        proxy(server.url) as way,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd,
+        cluster(tmp_path, server, ("east",), 1, NOTIFY_SOCKET=str(tmp_path / "systemd")) as here,
+    ):
+        systemd.bind(str(tmp_path / "systemd"))
+        systemd.settimeout(20)
+        here.database = way.url(server.url)
+        victim = here.add_conductor("east", "victim")
+        here.await_conductors(2)
+        _await_message(systemd, b"READY=1")
+        _await_message(systemd, b"WATCHDOG=1")
+        assert way.mute()
+        time.sleep(1.5 * LEASE_S)
+        # Either it is back before the others remove it, or they have removed it: then it ends, and is started again.
+        until(lambda: not victim.alive or _is_ready(victim.port), "it hangs in the dead connection", 30)
+        if not victim.alive:
+            victim.start()
+        here.await_conductors(2)
+        way.refusing = True
+        assert way.reset()
+        assert victim.popen is not None
+        assert victim.popen.wait(90) != 0
+        assert "could send no heartbeat" in victim.log.read_text()
+
+
+def _await_message(systemd: socket.socket, wanted: bytes) -> None:
+    while systemd.recv(100) != wanted:
+        pass
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        return page(port, "/readyz")[0] == 200
+    except OSError:
+        return False
