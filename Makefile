@@ -40,7 +40,7 @@ test-openstack-full: $(VENV)/.tested ## the same with kills after every single c
 test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill against the real Nova
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
 
-lint: $(VENV)/.tested ## ruff, mypy, import-linter
+lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 	$(BIN)/ruff check --output-format concise .
 	$(BIN)/ruff format --check -q .
 	$(BIN)/mypy

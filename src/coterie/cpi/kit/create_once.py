@@ -130,9 +130,9 @@ class SingleWriter(Generic[E]):
         return Created(str(outcome["id"]), bool(outcome["made"]))
 
     def apply(self, handlers: Mapping[str, Handler], domain: str, changes: Sequence[Json]) -> list[Json]:
-        """One outcome for each change. No outcome is read before all are there, and the lease is short: so after some
-        seconds the rest is answered with `later` and comes again. So is a change that waited too long: its submitter
-        may be dead, and may have given it up for good."""
+        """One outcome for each change. Submitters read the outcomes only when the whole batch is done, and the lease is
+        short: after some seconds the remaining changes get the outcome `later` and are submitted again. So is a change
+        that waited too long: its submitter may be dead, or may have given it up."""
         enough = time.monotonic() + _BATCH_S
         outcomes = []
         for change in changes:

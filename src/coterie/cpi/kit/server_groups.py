@@ -284,10 +284,10 @@ class ServerGroups:
             )
 
     def _undo(self, mark: Mark, error: CpiError, created: Sequence[ExistingGroup]) -> NoReturn:
-        """After a certain failure nothing of the group may stay; after an uncertain one, or where another call's group
-        is there, everything must. A permanent error is raised as it is if this call created no group: a repeat would
-        end in it again. A group of another policy under our name is no other call's: calls under one mark request one
-        policy, so each of them fails, and none will record the security groups."""
+        """Delete what this call created if the failure is proven. Keep everything if the outcome is unknown, or if the
+        group belongs to another call. A permanent error is raised as it is if this call created no group: a repeat
+        would end in it again. A group of another policy under our name belongs to no other call: calls under one mark
+        request one policy, so each of them fails, and none will record the security groups."""
         if isinstance(error, OutcomeUnknown):
             raise error
         try:

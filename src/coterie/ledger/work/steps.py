@@ -91,7 +91,7 @@ _HELD = (
 def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
     """Apply the outcomes whose claims still hold; the keys of those. Of the others only arrivals are noted.
 
-    A late outcome may stand beside one of the claim that took its step over: only the latter counts.
+    Two outcomes of one step may be here: a late one, and one of the claim that took the step over. The second counts.
     """
     stopping = tasks.hold(tx, {outcome.claim.task for outcome in outcomes})
     held = _held(tx, outcomes)

@@ -1,4 +1,4 @@
-"""Rules inside a cloud config: names, clouds, drivers, azs. Subnets have a room of their own."""
+"""Rules inside a cloud config: names, clouds, drivers, azs. Those of subnets are in `subnets`."""
 
 from __future__ import annotations
 

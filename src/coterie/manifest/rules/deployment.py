@@ -1,4 +1,4 @@
-"""Rules inside a manifest. Those about server groups and security groups have rooms of their own."""
+"""Rules inside a manifest. Those about server groups and security groups are in files of their own."""
 
 from __future__ import annotations
 

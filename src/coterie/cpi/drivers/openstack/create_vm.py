@@ -267,7 +267,7 @@ class Boots:
         return wanted
 
     def start_once(self, change: Json, hold: Hold) -> Created:
-        """Applies a change of `_start_in_turn` as the only boot into its group, once all earlier ones have a host."""
+        """Applies a change of `_start_through_writer` alone, once all earlier boots into the group have a host."""
         with suppress(CpiError):  # without the wait only the spread may suffer
             self._await_group(str(change["group"]), hold)
         request, mark = unseal(self._secret(), change["sealed"]), Mark.of_wire(change["mark"])
