@@ -6,8 +6,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from coterie.director.http.slots import Slots
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.ring_moves import RingMoves
 from coterie.ledger.rows.identity import Identity
@@ -16,6 +18,8 @@ from coterie.settings import Settings
 
 if TYPE_CHECKING:
     from coterie.director.access.oidc import Oidc
+
+_STREAMS, _STREAMS_OF_A_CALLER, _STREAM_THREADS = 200, 32, 8
 
 
 @dataclass(slots=True)
@@ -49,6 +53,8 @@ class AppContext:
     resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that continue after this start
     activity: Activity = field(default_factory=Activity)
     ending: bool = False
+    streams: Slots = field(default_factory=lambda: Slots("event streams", _STREAMS_OF_A_CALLER, _STREAMS))
+    stream_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STREAM_THREADS))
     ring_moves: RingMoves = field(default_factory=RingMoves)
 
     @property

@@ -17,13 +17,15 @@ ROLES = ("viewer", "operator", "admin")  # each may do what those before it may
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`teams` None: not limited. `how`: socket, token or oidc. `detail`: which token, or which issuer's subject."""
+    """`teams` None: not limited. `how`: socket, token or oidc. `detail`: which token, or which issuer's subject.
+    `expires_at`: when an issuer's token ends, in seconds since 1970; the ledger knows the end of an API token."""
 
     name: str
     role: str
     how: str
     teams: frozenset[str] | None = None
     detail: str = ""
+    expires_at: float | None = None
 
     def may(self, role: str) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)

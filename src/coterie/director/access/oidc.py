@@ -73,7 +73,7 @@ class Oidc:
                 why=f"none of the groups in claim {self._mapping.claim!r} is mapped to one",
                 remedy="have an admin map a group of yours: setting oidc_roles of the Director",
             )
-        return Caller(name, role, "oidc", self._mapping.teams_of(groups), _readable(claims))
+        return Caller(name, role, "oidc", self._mapping.teams_of(groups), _readable(claims), float(claims["exp"]))
 
     def _verify(self, text: str) -> dict[str, Any] | None:
         if len(text) > _LONGEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,13 @@ def caller_of(ledger: Ledger, text: str) -> Caller | None:
     if not hmac.compare_digest(row.hash, _hash(secret)) or row is _NO_TOKEN:
         return None
     return Caller(row.name, row.role, "token", None if row.teams is None else frozenset(row.teams), row.id)
+
+
+def is_still_valid(tx: Tx, caller: Caller) -> bool:
+    """Whether the credential of a caller that was authenticated before has neither expired nor been revoked."""
+    if caller.expires_at is not None and time.time() >= caller.expires_at:
+        return False
+    return caller.how != "token" or not caller.detail or tokens.valid(tx, caller.detail) is not None
 
 
 def _hash(secret: str) -> str:

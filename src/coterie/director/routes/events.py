@@ -7,7 +7,9 @@ from typing import Annotated, Any
 from fastapi import Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from coterie.director.access import caller
 from coterie.director.context import AppContext, Context
 from coterie.director.http import stream
 from coterie.director.http.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
@@ -42,7 +44,7 @@ async def of_task(context: Context, request: Request, task: TaskId, part: Part, 
     """Oldest first. The stream's ids are the events' numbers in the task; its last event is `end` with the task."""
     if _wants_stream(request):
         await run_in_threadpool(_exists, context, task)
-        return _stream_response(stream.task_events(context, task, last or 0))
+        return _EventStream(context, stream.task_events(context, task, last or 0))
     return SafeJson(await run_in_threadpool(_page_of_task, context, task, part))
 
 
@@ -57,7 +59,7 @@ async def index(
 ) -> Response:
     """Newest first; the stream begins now, or after Last-Event-ID."""
     if _wants_stream(request):
-        return _stream_response(stream.all_events(context, last))
+        return _EventStream(context, stream.all_events(context, last))
     return SafeJson(await run_in_threadpool(_page, context, part, kind, subject))
 
 
@@ -81,5 +83,19 @@ def _page(context: AppContext, part: Slice, kind: str | None, subject: str | Non
         return listing(events.page(tx, part, kind=kind, subject=subject))
 
 
-def _stream_response(source: stream.Source) -> Response:
-    return StreamingResponse(source, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+class _EventStream(StreamingResponse):
+    """Takes one of the caller's slots until it ends. The owner of the socket has no limit."""
+
+    def __init__(self, context: AppContext, source: stream.Source) -> None:
+        super().__init__(source, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        self._slots = context.streams if context.locked else None
+        self._caller = caller.current().identity
+        if self._slots is not None:
+            self._slots.take(self._caller)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self._slots is not None:
+                self._slots.release(self._caller)
