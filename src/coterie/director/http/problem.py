@@ -136,6 +136,7 @@ def _on_http_error(request: Request, error: Exception) -> Response:
     known = {
         404: ("not_found", f"there is nothing at {path}", "see /openapi.json for what there is"),
         413: ("too_large", str(error.detail), "send less; a stemcell goes to POST /v1/stemcells as application/gzip"),
+        422: ("invalid_request", str(error.detail), "correct the request as /openapi.json says"),
         405: ("method_not_allowed", f"{request.method} does not work on {path}", "see the Allow header"),
     }
     words = known.get(error.status_code, ("bad_request", str(error.detail), "correct the request"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Depends, Header, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from coterie.cpi.wire.strict import readable
 from coterie.director.http.problem import MEDIA_TYPE, Problem
 from coterie.director.http.redact import redact
 from coterie.director.middleware.api_version import hide_newer_fields
@@ -24,7 +26,21 @@ class SafeJson(JSONResponse):
     """Every answer passes here, so no route can forget to hide secrets, or fields newer than the caller's version."""
 
     def render(self, content: Any) -> bytes:
-        return super().render(hide_newer_fields(redact(content)))
+        shown = hide_newer_fields(redact(content))
+        try:
+            return super().render(shown)
+        except ValueError:  # an earlier release stored what JSON cannot hold; the rest of a page must stay readable
+            return super().render(_writable(shown))
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {readable(str(key)): _writable(one) for key, one in value.items()}
+    return [_writable(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 class Resource(BaseModel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -17,6 +19,8 @@ from coterie.errors import CoterieError
 log = logging.getLogger(__name__)
 LARGEST_BODY = 10 * 2**20
 LARGEST_UPLOAD = 64 * 2**30
+TARBALLS = ("application/gzip", "application/x-gzip", "application/x-tar", "application/octet-stream")
+BODY_S = 60.0
 
 
 class RequestLimitsMiddleware:
@@ -40,7 +44,7 @@ class RequestLimitsMiddleware:
             await problem.response(refusal, scope["path"])(scope, receive, send)
             return
         try:
-            await self._app(scope, _limit_body(receive, _limit(scope)), send)
+            await self._app(scope, _limit_body(receive, _limit(scope), _is_upload(scope)), send)
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             if not send.started:
@@ -68,18 +72,31 @@ class _Sender:
 
 
 def _limit(scope: Scope) -> int:
-    upload = scope["path"] == "/v1/stemcells" and scope["method"] == "POST"
-    return LARGEST_UPLOAD if upload else LARGEST_BODY
+    return LARGEST_UPLOAD if _is_upload(scope) else LARGEST_BODY
 
 
-def _limit_body(receive: Receive, limit: int) -> Receive:
-    image = 0
+def _is_upload(scope: Scope) -> bool:
+    """Only a tarball goes to a file as it comes; every other body is read into memory."""
+    to_stemcells = scope["path"] == "/v1/stemcells" and scope["method"] == "POST"
+    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+    return to_stemcells and kind in TARBALLS
+
+
+def _limit_body(receive: Receive, limit: int, is_upload: bool) -> Receive:
+    size, ended, until = 0, False, time.monotonic() + BODY_S
 
     async def receive_counted() -> Message:
-        nonlocal image
-        message = await receive()
-        image += len(message.get("body", b""))
-        if image > limit:
+        nonlocal size, ended
+        if ended:  # what comes next is that the client has gone, whenever that is
+            return await receive()
+        try:
+            # An upload may take hours, but not rest for long; other bodies have to be complete in that time.
+            message = await asyncio.wait_for(receive(), BODY_S if is_upload else until - time.monotonic())
+        except TimeoutError as error:
+            raise HTTPException(408, f"the body did not arrive within {BODY_S:.0f} s") from error
+        ended = not message.get("more_body", False)
+        size += len(message.get("body", b""))
+        if size > limit:
             # While the framework reads a body it passes on only its own exception.
             raise HTTPException(413, _too_large(limit).what)
         return message

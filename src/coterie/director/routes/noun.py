@@ -7,6 +7,7 @@ from fastapi.params import Depends as Dependency
 from fastapi.security import HTTPBearer
 
 from coterie.director.http.reply import PROBLEMS, SafeJson
+from coterie.director.http.request_body import StrictRoute
 from coterie.director.middleware.api_version import DOCUMENTED
 
 # For the document only: the access middleware decides before any route runs.
@@ -22,4 +23,5 @@ def noun(tag: str, prefix: str = "", *more: Dependency) -> APIRouter:
         dependencies=[_BEARER, DOCUMENTED, *more],
         default_response_class=SafeJson,
         redirect_slashes=False,
+        route_class=StrictRoute,
     )

@@ -13,6 +13,7 @@ from coterie.director.context import AppContext, Context
 from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Json, Listing, Part, Resource, Word, listing
 from coterie.director.http.request_body import read_json
+from coterie.director.middleware.request_limits import TARBALLS
 from coterie.director.routes.noun import noun
 from coterie.director.services import stemcells
 from coterie.director.services.stemcells import Upload, receive, store_image
@@ -20,7 +21,6 @@ from coterie.errors import UsageError
 from coterie.ledger.views.stemcells import one, page
 
 router = noun("stemcells", "/v1/stemcells")
-_TARBALL = ("application/gzip", "application/x-gzip", "application/x-tar", "application/octet-stream")
 
 
 class Stemcell(Resource):
@@ -78,7 +78,7 @@ async def add(context: Context, request: Request, key: Key = None) -> Response:
     if kind == "application/json":
         light = read_json(await request.body(), Light)
         return await run_in_threadpool(_add_light, context, request, key, light)
-    if kind not in _TARBALL:
+    if kind not in TARBALLS:
         raise UsageError(
             f"a body of type {kind or 'nothing'} is not understood", remedy="send application/gzip or JSON"
         )

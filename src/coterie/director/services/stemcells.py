@@ -1,16 +1,20 @@
 """The stemcell catalogue: rows and image files are added and deleted together.
 
-An uploaded tarball is streamed to disk, opened there, checked, and its image stored. Memory use stays constant.
+An uploaded tarball is streamed to disk, opened there, checked, and its image stored. Memory use stays constant,
+and what it unpacks to is bounded by its own size.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -18,13 +22,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from fastapi.concurrency import run_in_threadpool
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
+from coterie.cpi.wire.shapes import Mismatch
+from coterie.cpi.wire.strict import dumps, loads
 from coterie.director.context import AppContext
 from coterie.errors import Conflict, CoterieError, Refused, UsageError
 from coterie.ledger.rows import stemcells
 from coterie.ledger.views.stemcells import one
+from coterie.manifest.tree import read as read_yaml
 
 
 def add(context: AppContext, image: StoredImage) -> None:
@@ -67,6 +72,11 @@ def delete(context: AppContext, name: str, version: str) -> None:
 
 _CHUNK = 2**20
 _LARGEST_MF = 2**20
+_LARGEST_HEADER = 2**16
+_LARGEST_RATIO = 50
+_ALWAYS_ALLOWED = 64 * 2**20
+_MOST_MEMBERS = 10_000
+_MOST_VALUES = 10_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,127}")
 
 
@@ -139,9 +149,9 @@ def _write(out: IO[bytes], chunk: bytes) -> None:
 def _unpack(tarball: Path, folder: Path, store: Path) -> StoredImage:
     try:
         # One pass, front to back: no file is extracted under a name from the tarball.
-        with tarfile.open(tarball, "r|*") as archive:
+        with _Bounded(tarball) as source, tarfile.open(fileobj=source, mode="r|", tarinfo=_Member) as archive:
             manifest, digests = _parts(archive, folder / "image")
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise _bad("it is not a readable tar archive", str(error)) from error
     if manifest is None:
         raise _bad("it holds no stemcell.MF")
@@ -150,16 +160,58 @@ def _unpack(tarball: Path, folder: Path, store: Path) -> StoredImage:
     return _keep(_read_manifest(manifest), digests, folder / "image", store)
 
 
+class _Bounded(io.RawIOBase):
+    """The tarball, uncompressed; refused when it grows far beyond its size, as only an attack does."""
+
+    def __init__(self, tarball: Path) -> None:
+        self._file = tarball.open("rb")
+        packed = self._file.read(2) == b"\x1f\x8b"
+        self._file.seek(0)
+        self._source: IO[bytes] = gzip.GzipFile(fileobj=self._file) if packed else self._file  # type: ignore[assignment]  # it reads
+        self._left = max(_ALWAYS_ALLOWED, tarball.stat().st_size * _LARGEST_RATIO)
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._source.read(_CHUNK if size < 0 else size)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise _bad(f"it unpacks to more than {_LARGEST_RATIO} times its size")
+        return chunk
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Member(tarfile.TarInfo):
+    """Refuses headers that the library would read into memory whole, and files with holes."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            raise _bad("it holds a sparse file")
+        if self.type not in tarfile.REGULAR_TYPES and self.size > _LARGEST_HEADER:
+            raise _bad("it holds a header that is too large")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]  # the library's hook for this
+        return found
+
+    def _refuse_sparse(self, *_: Any) -> None:
+        raise _bad("it holds a sparse file")
+
+    # The three forms of sparse files in pax headers.
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
+
+
 def _parts(archive: tarfile.TarFile, image: Path) -> tuple[bytes | None, dict[str, str] | None]:
     manifest: bytes | None = None
     digests: dict[str, str] | None = None
-    for member in archive:
+    for number, member in enumerate(archive):
+        if number >= _MOST_MEMBERS:
+            raise _bad(f"it holds more than {_MOST_MEMBERS} files")
         source = archive.extractfile(member) if member.isfile() else None
         name = member.name.removeprefix("./")
         if source is None:
             continue
         if name == "stemcell.MF":
-            manifest = source.read(_LARGEST_MF)
+            manifest = source.read(_LARGEST_MF + 1)
         if name == "image":
             digests = _copy(source, image)
     return manifest, digests
@@ -178,10 +230,18 @@ def _copy(source: IO[bytes], target: Path) -> dict[str, str]:
 
 
 def _read_manifest(raw: bytes) -> dict[str, Any]:
+    if len(raw) > _LARGEST_MF:
+        raise _bad("its stemcell.MF is too large")
     try:
-        value = YAML(typ="safe", pure=True).load(raw.decode("utf-8"))
-    except (YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise _bad("its stemcell.MF is not YAML", str(error)) from error
+        reading = read_yaml(raw.decode("utf-8"))
+        root = reading.root
+        if root is None or reading.flaws:
+            raise _bad("its stemcell.MF is not YAML that can be read", reading.flaws[0].what)
+        if root.size > _MOST_VALUES:
+            raise _bad(f"its stemcell.MF has more than {_MOST_VALUES} values")
+        value = loads(dumps(root.plain()))  # as strict as JSON: it is shown as JSON
+    except (UnicodeDecodeError, Mismatch) as error:
+        raise _bad("its stemcell.MF cannot be read", str(error)) from error
     if not isinstance(value, dict):
         raise _bad("its stemcell.MF is no mapping")
     for field in ("name", "version"):
@@ -193,9 +253,10 @@ def _read_manifest(raw: bytes) -> dict[str, Any]:
 
 
 def _keep(manifest: dict[str, Any], digests: dict[str, str], image: Path, store: Path) -> StoredImage:
-    kind, _, expected = str(manifest.get("sha1") or "").rpartition(":")
-    if expected and digests.get(kind or "sha1") not in (None, expected):
-        raise _bad("the image does not have the checksum in stemcell.MF", f"it should be {expected}")
+    for given in filter(None, str(manifest.get("sha1") or "").split(";")):
+        kind, _, expected = given.strip().rpartition(":")
+        if _digest(kind or "sha1", digests, image) != expected.lower():
+            raise _bad("the image does not have the checksum in stemcell.MF", f"it should be {given}")
     name, version = str(manifest["name"]), str(manifest["version"])
     kept = f"{name}-{version}-{digests['sha256'][:16]}"
     image.rename(store / kept)
@@ -209,6 +270,15 @@ def _keep(manifest: dict[str, Any], digests: dict[str, str], image: Path, store:
         [str(one) for one in formats] if isinstance(formats, list) else [],
         str(manifest["operating_system"]) if manifest.get("operating_system") else None,
     )
+
+
+def _digest(kind: str, digests: dict[str, str], image: Path) -> str:
+    if kind in digests:
+        return digests[kind]
+    if kind != "sha512":
+        raise _bad(f"stemcell.MF has a checksum of the unknown kind {kind!r}", "sha1, sha256 and sha512 are known")
+    with image.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def _bad(what: str, why: str = "") -> UsageError:
