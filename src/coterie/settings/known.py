@@ -67,6 +67,10 @@ def _access() -> tuple[Setting, ...]:
     return (
         Setting("tls_certificate", values.path, None, "certificate chain of a Director on TCP; unset: no TLS"),
         Setting("tls_key", values.path, None, "private key of that certificate"),
+        Setting("plain_http", values.flag, False, "let tokens travel over http:// beyond this machine"),
+        Setting(
+            "trusted_proxies", values.networks, (), "addresses or networks whose X-Forwarded-For a Director believes"
+        ),
         Setting("oidc_issuer", values.web, None, "issuer whose JSON web tokens are taken too; unset: none"),
         Setting("oidc_audience", values.text, "coterie", "audience that those tokens must name"),
         Setting("oidc_algorithms", values.algorithms, ("RS256", "ES256"), "signatures that are taken"),

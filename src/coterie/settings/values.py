@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Callable
@@ -122,6 +123,14 @@ def names(value: Any) -> tuple[str, ...]:
     if not given or not all(re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", one) for one in given):
         raise ValueError("must be names with commas between them")
     return given
+
+
+def networks(value: Any) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    found = value if isinstance(value, list | tuple) else str(value).split(",")
+    try:
+        return tuple(ipaddress.ip_network(str(one).strip(), strict=False) for one in found)
+    except ValueError as error:
+        raise ValueError("must be addresses or networks with commas between them, such as 10.0.0.0/8") from error
 
 
 def group(value: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from coterie.director.process.sockets import is_loopback
 from coterie.director.process.state_folder import StateFolder, short_socket_path
 from coterie.errors import Unreachable, UsageError
 from coterie.settings import Settings
@@ -38,7 +39,22 @@ def route_to(settings: Settings, *, foreground: bool, say: Say) -> Route:
         return UnixRoute(Path(url.removeprefix("unix:")), origin)
     from coterie.cli.link.token import token_for
 
-    return TcpRoute(url, origin, token_for(url, settings), settings["ca"])
+    token = token_for(url, settings)
+    if token is not None and not settings["plain_http"]:
+        _require_safe(url, origin)
+    return TcpRoute(url, origin, token, settings["ca"])
+
+
+def _require_safe(url: str, origin: str) -> None:
+    """A token may travel through TLS, or on this machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or is_loopback(parts.hostname or ""):
+        return
+    raise UsageError(
+        f"the token would travel unencrypted to {url}",
+        why=f"the address comes from {origin}",
+        remedy="use https://; where the way is safe by other means, set COTERIE_PLAIN_HTTP=true",
+    )
 
 
 class TcpRoute:

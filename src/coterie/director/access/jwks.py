@@ -5,7 +5,6 @@ Redirects are not followed, and answers are bounded: the sender of a token must 
 
 from __future__ import annotations
 
-import json
 import logging
 import ssl
 import threading
@@ -20,6 +19,8 @@ from urllib.parse import urlsplit
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
+from coterie.cpi.wire.shapes import Mismatch
+from coterie.cpi.wire.strict import loads
 from coterie.errors import Unreachable, UsageError
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ _REST_S = 10.0  # between two fetches, however many unknown keys the tokens name
 _SILENT_REST_S = 3.0  # the same while the issuer has never answered
 _TIMEOUT_S = 5.0
 _LARGEST = 1 << 20
+_CHUNK = 1 << 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -44,8 +46,14 @@ class Jwks:
 
     def __call__(self, kid: str) -> KeySet:
         """The keys; fetched if they are old, or if `kid` is not among them (the issuer has a new key)."""
-        # If the issuer did not answer last time, one thread waits for it; forged tokens must not occupy the others.
-        if not self._lock.acquire(blocking=not self._unanswered):
+        present = self._keys
+        if present is not None and self._clock() - self._at < _KEEP_S and _has(present, kid):
+            return present
+        # One thread waits for the issuer; tokens with unknown keys must not occupy the others. Only before the first
+        # answer of a new process do they wait.
+        if not self._lock.acquire(blocking=present is None and not self._unanswered):
+            if present is not None and _has(present, kid):
+                return present
             raise _silent(self._issuer)
         try:
             return self._current(kid)
@@ -65,7 +73,7 @@ class Jwks:
         try:
             self._keys = KeySet.import_key_set(self._get(self._where()))
             self._at = now
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, JoseError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, JoseError, Mismatch) as error:
             # The cached keys may still be valid; a token signed with another one is refused.
             log.warning("cannot fetch the keys of %s: %s", self._issuer, type(error).__name__)
         self._unanswered = self._keys is None
@@ -78,11 +86,13 @@ class Jwks:
         return found
 
     def _get(self, url: str) -> Any:
+        raw, until = bytearray(), time.monotonic() + _TIMEOUT_S
         with self._opener.open(urllib.request.Request(url), timeout=_TIMEOUT_S) as answer:  # noqa: S310 - see require_safe
-            raw = answer.read(_LARGEST + 1)
-        if len(raw) > _LARGEST:
-            raise ValueError("the answer is too large")
-        return json.loads(raw)
+            while chunk := answer.read1(_CHUNK):
+                raw += chunk
+                if len(raw) > _LARGEST or time.monotonic() > until:
+                    raise ValueError("the answer is too large or too slow")
+        return loads(bytes(raw))
 
 
 def require_safe(issuer: str) -> None:

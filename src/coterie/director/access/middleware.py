@@ -8,20 +8,25 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
+import time
 
+from anyio import CapacityLimiter, to_thread
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie.director.access import record, rules, tokens
-from coterie.director.access.attempts import Attempts
+from coterie.director.access.attempts import Attempts, client_address
 from coterie.director.access.caller import Caller, act_as, socket_owner
 from coterie.director.context import AppContext
 from coterie.director.http import problem
 from coterie.errors import CoterieError, TooManyAttempts, Unauthenticated, Unreachable
 from coterie.ledger.errors import DatabaseError
+from coterie.ledger.rows.tokens import valid_ids
 
 _OPEN_PATHS = ("/livez",)
+_ISSUER_THREADS = 8
+_IDS_S = 1.0
 
 
 class AccessMiddleware:
@@ -30,6 +35,9 @@ class AccessMiddleware:
         self._context = context
         self._attempts = Attempts()
         self._owner = socket_owner()
+        self._issuer_threads = CapacityLimiter(_ISSUER_THREADS)
+        self._ids: frozenset[str] = frozenset()
+        self._ids_read_at = -_IDS_S
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:
@@ -48,12 +56,13 @@ class AccessMiddleware:
     async def _authenticate(self, scope: Scope) -> Caller:
         if not self._context.locked:
             return self._owner
-        peer, credential = _peer(scope), _credential(scope)
+        peer, credential = self._address(scope), _credential(scope)
         if not credential:
             raise token_required()
-        self._attempts.check(peer, credential)
         try:
-            found = await run_in_threadpool(authenticate, self._context, credential)
+            if self._attempts.is_over(peer, credential):
+                self._attempts.check(peer, credential, await self._valid_ids())
+            found = await to_thread.run_sync(authenticate, self._context, credential, limiter=self._threads(credential))
         except Unauthenticated:
             self._attempts.count_failure(peer, credential)
             raise
@@ -61,6 +70,22 @@ class AccessMiddleware:
             raise Unreachable("the ledger does not answer", remedy="try again in a moment") from error
         self._attempts.remember_success(credential)
         return found
+
+    def _threads(self, credential: str) -> CapacityLimiter | None:
+        # An issuer that hangs may hold the threads for its own tokens, and no others.
+        return None if tokens.is_token(credential) else self._issuer_threads
+
+    async def _valid_ids(self) -> frozenset[str]:
+        """Ids of valid tokens, read at most once a second however many requests are over the limit."""
+        if time.monotonic() - self._ids_read_at >= _IDS_S:
+            self._ids_read_at = time.monotonic()
+            self._ids = await to_thread.run_sync(_read_valid_ids, self._context)
+        return self._ids
+
+    def _address(self, scope: Scope) -> str:
+        trusted = self._context.settings["trusted_proxies"]
+        forwarded = Headers(scope=scope).getlist("x-forwarded-for") if trusted else []
+        return client_address(_peer(scope), ",".join(forwarded), trusted) if forwarded else _peer(scope)
 
     async def _refuse(
         self, error: CoterieError, caller: Caller | None, scope: Scope, receive: Receive, send: Send
@@ -84,11 +109,16 @@ class AccessMiddleware:
             if message["type"] == "http.response.start":
                 # Before the answer leaves: a caller that has one can rely on the record.
                 made = Headers(raw=message.get("headers", ())).get("location")
-                known = (caller, _peer(scope), method, path, message["status"], made)
+                known = (caller, self._address(scope), method, path, message["status"], made)
                 await run_in_threadpool(record.write, self._context.ledger, *known)
             await send(message)
 
         return out
+
+
+def _read_valid_ids(context: AppContext) -> frozenset[str]:
+    with context.ledger.read() as tx:
+        return valid_ids(tx)
 
 
 def _credential(scope: Scope) -> str:

@@ -4,8 +4,8 @@ groups are mapped to a role and teams. Which algorithms count is configured, nev
 from __future__ import annotations
 
 import base64
-import json
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +14,15 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
+from coterie.cpi.wire.shapes import Mismatch
+from coterie.cpi.wire.strict import loads
 from coterie.director.access.caller import ROLES, Caller
 from coterie.errors import Forbidden
 
 log = logging.getLogger(__name__)
 _LEEWAY_S = 30
 _LONGEST = 16 * 1024
+_LATEST = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class Oidc:
                 why=f"none of the groups in claim {self._mapping.claim!r} is mapped to one",
                 remedy="have an admin map a group of yours: setting oidc_roles of the Director",
             )
-        return Caller(name, role, "oidc", self._mapping.teams_of(groups), _readable(claims), float(claims["exp"]))
+        expires_at = float(min(claims["exp"], _LATEST)) + _LEEWAY_S
+        return Caller(name, role, "oidc", self._mapping.teams_of(groups), _readable(claims), expires_at)
 
     def _verify(self, text: str) -> dict[str, Any] | None:
         if len(text) > _LONGEST:
@@ -81,20 +85,23 @@ class Oidc:
         try:
             token = jwt.decode(text, self._keys(_key_id(text)), algorithms=self._algorithms)
             self._claims.validate(token.claims)
+            if not str(token.claims["sub"]).isprintable() or not math.isfinite(token.claims["exp"]):
+                raise ValueError("sub or exp")
             return dict(token.claims)
-        except (JoseError, ValueError, TypeError, KeyError) as error:
+        except (JoseError, ValueError, TypeError, KeyError, OverflowError, RecursionError, Mismatch) as error:
             log.info("refused a JSON web token: %s", type(error).__name__)
             return None
 
 
 def _readable(claims: Mapping[str, Any]) -> str:
-    return str(claims.get("preferred_username") or claims.get("email") or "")[:255]
+    given = str(claims.get("preferred_username") or claims.get("email") or "")[:255]
+    return given if given.isprintable() else ""
 
 
 def _key_id(text: str) -> str:
     """The key id in the token's header; only used to look for that key."""
     head = text.partition(".")[0]
-    found = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    found = loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     kid = found.get("kid") if isinstance(found, dict) else None
     return kid if isinstance(kid, str) else ""
 

@@ -32,23 +32,29 @@ class NewToken:
 
 
 def create(tx: Tx, name: str, role: str, teams: Sequence[str] | None, by: str, days: int = DAYS) -> NewToken:
-    token_id, secret = base32(secrets.randbits(60), 12), secrets.token_urlsafe(32)
+    new_id, secret = base32(secrets.randbits(60), 12), secrets.token_urlsafe(32)
     listed = None if teams is None else sorted(set(teams))
-    tokens.add(tx, TokenRow(token_id, name, _hash(secret), role, listed), by, days * DAY_S)
-    return NewToken(token_id, f"{_PREFIX}_{token_id}_{secret}")
+    tokens.add(tx, TokenRow(new_id, name, _hash(secret), role, listed), by, days * DAY_S)
+    return NewToken(new_id, f"{_PREFIX}_{new_id}_{secret}")
 
 
 def is_token(text: str) -> bool:
     return text.startswith(f"{_PREFIX}_")
 
 
+def token_id(text: str) -> str | None:
+    """The id in an API token, valid or not; None: it is no API token."""
+    found = [*text.split("_", 2), "", ""][1] if is_token(text) else ""
+    return found if found.isascii() and found.isalnum() and len(found) <= 64 else None
+
+
 def caller_of(ledger: Ledger, text: str) -> Caller | None:
     """The caller that a token stands for; None if it is wrong, expired or revoked."""
-    _, token_id, secret = [*text.split("_", 2), "", ""][:3]
-    if not (token_id.isascii() and token_id.isalnum()):
+    offered, secret = token_id(text), [*text.split("_", 2), "", ""][2]
+    if offered is None:
         return None
     with ledger.read() as tx:
-        row = tokens.valid(tx, token_id) or _NO_TOKEN
+        row = tokens.valid(tx, offered) or _NO_TOKEN
     if not hmac.compare_digest(row.hash, _hash(secret)) or row is _NO_TOKEN:
         return None
     return Caller(row.name, row.role, "token", None if row.teams is None else frozenset(row.teams), row.id)

@@ -10,7 +10,7 @@ from coterie.director.process import sockets
 from coterie.director.process.http_server import read_tls
 from coterie.director.process.run_director import RunOptions, run_director
 from coterie.director.process.state_folder import Lock, StateFolder
-from coterie.errors import Conflict
+from coterie.errors import Conflict, UsageError
 from coterie.settings import Settings
 from coterie.telemetry import log
 
@@ -40,10 +40,19 @@ def _service(state_folder: StateFolder, settings: Settings, say: Callable[[str],
     if address is None:
         return RunOptions(state_folder, settings, database, lambda: sockets.unix(state_folder.socket))
     tls = read_tls(settings)
-    if tls is None and not sockets.loopback(address):
-        logger.warning("other machines can reach %s, and tokens travel unencrypted: set tls_certificate", address)
-    if not settings["token"]:
+    if tls is None and not sockets.is_loopback(address.rpartition(":")[0]):
+        _require_plain_http(settings, address)
+    if not settings["token"] and not settings["oidc_issuer"]:
         say(f"the first admin token of a new ledger is in {state_folder.token}")
     return RunOptions(
         state_folder, settings, database, lambda: sockets.tcp(address), token=settings["token"], guarded=True, tls=tls
     )
+
+
+def _require_plain_http(settings: Settings, address: str) -> None:
+    if not settings["plain_http"]:
+        raise UsageError(
+            f"other machines can reach {address}, and tokens would travel unencrypted",
+            remedy="set tls_certificate and tls_key; where a proxy or a sidecar adds TLS, set COTERIE_PLAIN_HTTP=true",
+        )
+    logger.warning("tokens travel unencrypted to %s: plain_http is set", address)

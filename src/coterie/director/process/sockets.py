@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 from pathlib import Path
@@ -44,10 +45,12 @@ def tcp(address: str) -> socket.socket:
     return listener
 
 
-def loopback(address: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
-    host = address.rpartition(":")[0].strip("[]")
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def answers(path: Path) -> bool:

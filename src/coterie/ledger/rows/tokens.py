@@ -36,6 +36,10 @@ def valid(tx: Tx, token_id: str) -> TokenRow | None:
     return TokenRow(*row) if row else None
 
 
+def valid_ids(tx: Tx) -> frozenset[str]:
+    return frozenset(tx.execute(sa.select(tokens.c.id).where(_VALID)).scalars())
+
+
 def admin_exists(tx: Tx) -> bool:
     return tx.execute(sa.select(tokens.c.id).where(tokens.c.role == "admin", _VALID).limit(1)).first() is not None
 
