@@ -91,8 +91,8 @@ def _measure(ledger: Ledger) -> dict[str, Any]:
         (row,) = cleanups.all_surveys(tx, number)
     return {
         "orphans": len(plan.items),
-        "calls": row["calls"],
-        "pages": row["pages"],
+        "calls": row.calls,
+        "pages": row.pages,
         "survey_s": surveyed - began,
         "sweep_s": swept - surveyed,
         "mib": (peak - before) / 1024,

@@ -125,7 +125,9 @@ def _sweep(ledger: Ledger) -> list[str]:
     wait(ledger, task)
     plan = start.read_plan(ledger, number)
     wait(ledger, start.apply(ledger, number, plan.id, "test"))
-    return [json.dumps({name: item[name] for name in ("action", "kind", "cid", "reason")}) for item in plan.items]
+    return [
+        json.dumps({name: getattr(item, name) for name in ("action", "kind", "cid", "reason")}) for item in plan.items
+    ]
 
 
 def wait(ledger: Ledger, task: int) -> None:

@@ -43,7 +43,7 @@ def bend(monkeypatch: pytest.MonkeyPatch, how: Bend) -> None:
 
 
 def reason(plan: Any, kind: str) -> str:
-    (found,) = [one["reason"] for one in plan.stopped if one["kind"] == kind]
+    (found,) = [one.reason for one in plan.stopped if one.kind == kind]
     return str(found)
 
 
@@ -104,12 +104,12 @@ def test_same_name_made_again_since_the_plan(yard: Yard) -> None:
     plan = yard.survey(kinds=["server_group"])
     (item,) = plan.items
     account = yard.operator()
-    (old,) = server_groups.list_server_groups(account, Filter(tag=(GROUP, item["cid"]))).items
+    (old,) = server_groups.list_server_groups(account, Filter(tag=(GROUP, item.cid))).items
     server_groups.delete_server_group(account, old.id)
     server_groups.create_server_group(account, name=old.name, policy="anti-affinity", tags=old.tags)
     before = yard.everything()
     yard.apply(plan)
-    assert yard.outcomes(plan) == {item["cid"]: "skipped"}
+    assert yard.outcomes(plan) == {item.cid: "skipped"}
     assert yard.everything() == before
 
 
@@ -117,7 +117,7 @@ def test_object_changed_owner_since_the_plan(yard: Yard) -> None:
     yard.leave()
     yard.clean(kinds=["vm"])
     plan = yard.survey(kinds=["disk"])
-    first, second = (item["cid"] for item in plan.items)
+    first, second = (item.cid for item in plan.items)
     set_tags(yard.operator(), first, "disk", {DIRECTOR: "0b1f2c3d-0000-4000-8000-000000000000"})
     yard.apply(plan)
     assert yard.outcomes(plan) == {first: "gone", second: "deleted"}
@@ -159,7 +159,7 @@ def test_a_copy_that_carries_our_mark_is_kept(yard: Yard) -> None:
     ours = disks.list_disks(account).items[0]
     clone = disks.create_disk(account, name="clone", size_mb=1, tags=ours.tags)
     plan = yard.clean()
-    (said,) = [row["reason"] for row in plan.rest if row["cid"] == clone.id]
+    (said,) = [row.reason for row in plan.rest if row.cid == clone.id]
     assert "was it copied?" in said
     assert yard.held() == {"disk": [clone.id]}
 
@@ -193,9 +193,7 @@ def test_clock_skew(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     shift[0] = +1e6
     future = yard.survey(older_than_s=3600)
     assert future.items == ()
-    assert {row["reason"] for row in future.rest} == {
-        "left out: made in the future, so the cloud's clock and ours differ"
-    }
+    assert {row.reason for row in future.rest} == {"left out: made in the future, so the cloud's clock and ours differ"}
 
 
 def test_ledger_restored_from_an_old_backup(yard: Yard, tmp_path: Path) -> None:
@@ -216,8 +214,8 @@ def test_ledger_restored_from_an_old_backup(yard: Yard, tmp_path: Path) -> None:
         after = Yard(old)
         plan = after.clean()
         assert plan.items == ()
-        newer = [row for row in plan.rest if "restored from an old backup" in row["reason"]]
-        assert sorted(row["kind"] for row in newer) == ["disk", "disk", "vm", "vm"]
+        newer = [row for row in plan.rest if "restored from an old backup" in row.reason]
+        assert sorted(row.kind for row in newer) == ["disk", "disk", "vm", "vm"]
         assert after.held() == held
     finally:
         old.conductor.drain()
@@ -294,7 +292,7 @@ def test_cap_exceeded(yard: Yard, caps: dict[str, Any], exceeded: bool) -> None:
     yard.leave(manifest(group("web", 6)))
     vms = yard.held()["vm"]
     plan = yard.clean(**caps)
-    assert any("more than the cap" in row["reason"] for row in plan.rest) is exceeded
+    assert any("more than the cap" in row.reason for row in plan.rest) is exceeded
     assert (yard.held().get("vm", []) == vms) is exceeded
 
 

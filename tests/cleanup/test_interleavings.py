@@ -169,7 +169,7 @@ class Interleavings(RuleBasedStateMachine):
         self.yard.clean()
         self.no_foreign_object_was_touched()
         left = self.yard.survey()
-        assert left.items == (), [(item["action"], item["kind"], item["reason"]) for item in left.items]
+        assert left.items == (), [(item.action, item.kind, item.reason) for item in left.items]
         known = self._known()
         for kind in KINDS:
             for thing in self.site.held(kind):

@@ -32,7 +32,7 @@ def age(yard: Yard, seconds: float) -> None:
 
 
 def rest(plan: Any, kind: str) -> list[str]:
-    return [row["reason"] for row in plan.rest if row["kind"] == kind]
+    return [row.reason for row in plan.rest if row.kind == kind]
 
 
 def test_an_orphan_is_marked_first_and_goes_after_the_grace_period(yard: Yard) -> None:
@@ -43,7 +43,7 @@ def test_an_orphan_is_marked_first_and_goes_after_the_grace_period(yard: Yard) -
     age(yard, DAY / 2)
     assert yard.survey(grace_s=DAY).items == ()
     age(yard, DAY / 2)
-    assert {item["kind"] for item in yard.clean(grace_s=DAY).items} >= {"vm", "disk", "server_group"}
+    assert {item.kind for item in yard.clean(grace_s=DAY).items} >= {"vm", "disk", "server_group"}
     assert yard.held() == {}
 
 
@@ -56,13 +56,13 @@ def test_a_mark_counts_only_while_it_is_never_broken(yard: Yard) -> None:
     yard.survey(grace_s=DAY)
     set_tags(yard.operator(), vm, "vm", {"coterie-keep": None})
     again = yard.survey(grace_s=DAY)
-    assert "vm" not in {item["kind"] for item in again.items}, "its time has begun anew"
+    assert "vm" not in {item.kind for item in again.items}, "its time has begun anew"
 
 
 def test_a_disk_is_kept_for_the_undo_window_and_then_goes(yard: Yard) -> None:
     yard.leave()
     plan = yard.clean(undo_s=7 * DAY)
-    assert [item["action"] for item in plan.items if item["kind"] == "disk"] == ["retire", "retire"]
+    assert [item.action for item in plan.items if item.kind == "disk"] == ["retire", "retire"]
     kept = yard.held()["disk"]
     assert {yard.row(cid).state for cid in kept} == {"kept"}
     assert rest(yard.clean(undo_s=7 * DAY), "disk") and yard.held()["disk"] == kept
@@ -125,7 +125,7 @@ def test_the_newest_unused_stemcells_stay(yard: Yard) -> None:
 def test_tags_that_say_no_are_heard_even_after_the_plan(yard: Yard, tags: dict[str, str]) -> None:
     yard.leave(manifest(group("web", 2)))
     plan = yard.survey(kinds=["vm"])
-    first, second = (item["cid"] for item in plan.items)
+    first, second = (item.cid for item in plan.items)
     set_tags(yard.operator(), first, "vm", tags)
     yard.apply(plan)
     assert yard.held()["vm"] == [first]
@@ -143,7 +143,7 @@ def test_a_keep_until_that_has_passed_keeps_nothing(yard: Yard) -> None:
 def test_filters_leave_out_and_say_so(yard: Yard) -> None:
     yard.leave(manifest(group("web", 1), group("job", 1)))
     plan = yard.clean(kinds=["vm"], names=["web/*"], azs=["z1"])
-    assert [item["name"] for item in plan.items] == ["web/0"]
+    assert [item.name for item in plan.items] == ["web/0"]
     assert rest(plan, "vm") == ["left out: its name is 'job/0'"]
     assert len(yard.held()["vm"]) == 1
 
@@ -154,7 +154,7 @@ def test_a_vm_that_came_after_its_create_timed_out_is_reclaimed(both: Yard) -> N
     node = both.site.nodes()["web/0"]
     _forget_answer(both, node.uuid)
     plan = both.survey()
-    assert [(item["action"], item["cid"]) for item in plan.items] == [("reclaim", node.vm_cid)]
+    assert [(item.action, item.cid) for item in plan.items] == [("reclaim", node.vm_cid)]
     both.apply(plan)
     _wait_for_reclaim(both)
     now = both.site.nodes()["web/0"]
@@ -172,7 +172,7 @@ def test_a_vm_that_comes_after_its_intent_was_given_up_is_an_orphan(yard: Yard) 
         writes.execute(tx, objects.record_gone(intent, tombstone=True))
         tx.execute(objects_table.update().where(objects_table.c.intent == intent).values(cid=None))
     plan = yard.clean()
-    assert {item["reason"] for item in plan.items if item["cid"] == cid} == {
+    assert {item.reason for item in plan.items if item.cid == cid} == {
         "it appeared after its creation had been given up"
     }
     assert yard.held() == {}
@@ -185,7 +185,7 @@ def test_an_intent_whose_object_never_came_is_closed_as_a_tombstone(yard: Yard) 
         writes.execute(tx, objects.intend("a" * 26, "vm", "lab", deployment="none"))
     faults.clear(yard.operator().datacenter.store)
     plan = yard.clean()
-    assert [(item["action"], item["intent"]) for item in plan.items] == [("close", "a" * 26)]
+    assert [(item.action, item.intent) for item in plan.items] == [("close", "a" * 26)]
     (row,) = [row for row in _rows(yard, "vm") if row.intent == "a" * 26]
     assert (row.state, row.tombstone) == ("gone", True)
 
@@ -199,7 +199,7 @@ def test_missing_and_drift_are_reported_and_nothing_is_done(yard: Yard) -> None:
     disks.detach_disk(account, attached.id, second)
     plan = yard.clean()
     assert plan.items == ()
-    said = {row["cid"]: row["verdict"] for row in plan.rest}
+    said = {row.cid: row.verdict for row in plan.rest}
     assert said[first] == "missing"
     assert said[attached.id] == "drift"
 
@@ -277,6 +277,6 @@ def test_a_disk_that_came_after_its_intent_was_given_up_is_an_orphan_though_its_
         writes.execute(tx, objects.give_up("b" * 26))
     late = yard.site.cpi().create_disk(64, {}, None, mark=Mark(yard.site.director.uuid, "b" * 26))
     plan = yard.survey()
-    assert [(item["cid"], item["reason"]) for item in plan.items] == [
+    assert [(item.cid, item.reason) for item in plan.items] == [
         (late, "it appeared after its creation had been given up")
     ]

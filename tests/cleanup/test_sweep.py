@@ -11,7 +11,7 @@ def test_all_that_an_abandoned_deployment_left_goes_and_nothing_else(both: Yard)
     foreign = both.foreign()
     assert both.held().keys() == {"vm", "disk", "image", "server_group", "security_group"}
     plan = both.clean()
-    assert [item["kind"] for item in plan.items] == [
+    assert [item.kind for item in plan.items] == [
         "vm",
         "vm",
         "disk",

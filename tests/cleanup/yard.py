@@ -79,7 +79,7 @@ class Yard:
     def outcomes(self, plan: CleanupPlan) -> dict[str, str | None]:
         with self.ledger.read() as tx:
             rows = cleanups.all_findings(tx, plan.cleanup)
-        return {row["cid"] or row["intent"]: row["outcome"] for row in rows}
+        return {row.cid or row.intent: row.outcome for row in rows}
 
     def why(self, plan: CleanupPlan, cid: str) -> str:
         with self.ledger.read() as tx:

@@ -10,15 +10,15 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from coterie.cleanup.options import DELETION_ORDER, Options
+from coterie.ledger.rows.cleanups import FindingRow, SurveyRow
 
 FEW = 5  # so few deletes of a kind are allowed whatever their share
-_BOUND = ("finding", "cloud", "kind", "cid", "name", "created_at", "etag", "intent", "action", "reason", "evidence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class CleanupPlan:
     director: str
     made_at: float
     expires_at: float
-    items: tuple[Row, ...]
-    rest: tuple[Row, ...]
-    stopped: tuple[Row, ...]
+    items: tuple[FindingRow, ...]
+    rest: tuple[FindingRow, ...]
+    stopped: tuple[SurveyRow, ...]
 
     @property
     def id(self) -> str:
-        bound = [[item[name] for name in _BOUND] for item in self.items]
+        bound = [list(_bound(item).values()) for item in self.items]
         text = json.dumps([self.cleanup, self.director, self.expires_at, bound], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:40]
 
@@ -46,9 +46,26 @@ class CleanupPlan:
             "director": self.director,
             "made_at": self.made_at,
             "expires_at": self.expires_at,
-            "items": [{name: item[name] for name in _BOUND} for item in self.items],
-            "stopped": list(self.stopped),
+            "items": [_bound(item) for item in self.items],
+            "stopped": [{"cloud": one.cloud, "kind": one.kind, "reason": one.reason} for one in self.stopped],
         }
+
+
+def _bound(item: FindingRow) -> dict[str, Any]:
+    """What the plan is bound to, in the order in which its id is computed."""
+    return {
+        "finding": item.id,
+        "cloud": item.cloud,
+        "kind": item.kind,
+        "cid": item.cid,
+        "name": item.name,
+        "created_at": item.created_at,
+        "etag": item.etag,
+        "intent": item.intent,
+        "action": item.action,
+        "reason": item.reason,
+        "evidence": item.evidence,
+    }
 
 
 def make_plan(
@@ -56,26 +73,24 @@ def make_plan(
     director: str,
     made_at: float,
     options: Options,
-    findings: Iterable[Row],
-    surveys: Sequence[Row],
+    findings: Iterable[FindingRow],
+    surveys: Sequence[SurveyRow],
     pinned: frozenset[tuple[str, str, str]] = frozenset(),
 ) -> CleanupPlan:
     """`made_at`: when the survey ended, by the database's clock. `pinned`: (cloud, kind, cid) that undo has saved."""
-    rows = [{**row, "finding": row["id"]} for row in findings]
-    chosen: list[Row] = []
-    rest: list[Row] = []
-    whole = {(survey["cloud"], survey["kind"]) for survey in surveys if survey["state"] == "done"}
-    for row in rows:
-        half = None if (row["cloud"], row["kind"]) in whole else "the survey of its kind stopped half-way"
+    chosen: list[FindingRow] = []
+    rest: list[FindingRow] = []
+    whole = {(survey.cloud, survey.kind) for survey in surveys if survey.state == "done"}
+    for row in findings:
+        half = None if (row.cloud, row.kind) in whole else "the survey of its kind stopped half-way"
         reason = half or _refusal(row, options, made_at, pinned)
-        (rest if reason else chosen).append({**row, **({"action": "none", "reason": reason} if reason else {})})
+        if reason:
+            rest.append(_keep(row, reason))
+        else:
+            chosen.append(row)
     draft = _Draft(options, surveys)
     draft.add(chosen)
-    stopped = tuple(
-        {name: survey[name] for name in ("cloud", "kind", "reason")}
-        for survey in surveys
-        if survey["state"] == "stopped"
-    )
+    stopped = tuple(survey for survey in surveys if survey.state == "stopped")
     expires = made_at + options.expires_s
     return CleanupPlan(cleanup, director, made_at, expires, tuple(draft.items), (*rest, *draft.rest), stopped)
 
@@ -83,49 +98,49 @@ def make_plan(
 class _Draft:
     """Kind after kind, so that what is used only by objects to be deleted can be deleted too."""
 
-    def __init__(self, options: Options, surveys: Sequence[Row]) -> None:
+    def __init__(self, options: Options, surveys: Sequence[SurveyRow]) -> None:
         self._options = options
-        self._ours = {(row["cloud"], row["kind"]): _ours(row) for row in surveys}
-        self._to_delete: set[tuple[str, str]] = set()
-        self.items: list[Row] = []
-        self.rest: list[Row] = []
+        self._ours = {(row.cloud, row.kind): _ours(row) for row in surveys}
+        self._to_delete: set[tuple[str, str | None]] = set()
+        self.items: list[FindingRow] = []
+        self.rest: list[FindingRow] = []
 
-    def add(self, rows: list[Row]) -> None:
-        self.items += [row for row in rows if row["action"] in ("reclaim", "close")]
-        by_kind: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    def add(self, rows: list[FindingRow]) -> None:
+        self.items += [row for row in rows if row.action in ("reclaim", "close")]
+        by_kind: dict[tuple[str, str], list[FindingRow]] = defaultdict(list)
         for row in rows:
-            if row["action"] == "delete":
-                by_kind[row["kind"], row["cloud"]].append(row)
+            if row.action == "delete":
+                by_kind[row.kind, row.cloud].append(row)
         for kind, cloud in sorted(by_kind, key=lambda key: (DELETION_ORDER.index(key[0]), key[1])):
             self._add_kind(cloud, kind, self._without_newest_images(by_kind[kind, cloud]))
 
-    def _add_kind(self, cloud: str, kind: str, rows: list[Row]) -> None:
+    def _add_kind(self, cloud: str, kind: str, rows: list[FindingRow]) -> None:
         free = [row for row in rows if not self._users(row)]
-        self.rest += [_kept(row, f"used by {', '.join(self._users(row))}") for row in rows if self._users(row)]
+        self.rest += [_keep(row, f"used by {', '.join(self._users(row))}") for row in rows if self._users(row)]
         too_many = self._cap(cloud, kind, len(free))
         if too_many:
-            self.rest += [_kept(row, too_many) for row in free]
+            self.rest += [_keep(row, too_many) for row in free]
             return
-        self._to_delete |= {(cloud, row["cid"]) for row in free}
+        self._to_delete |= {(cloud, row.cid) for row in free}
         self.items += [
-            {**row, "action": "retire" if begins_undo_window(row, self._options) else "delete"} for row in free
+            replace(row, action="retire" if begins_undo_window(row, self._options) else "delete") for row in free
         ]
 
-    def _users(self, row: Row) -> list[str]:
-        return [user for user in row["used_by"] or () if (row["cloud"], user) not in self._to_delete]
+    def _users(self, row: FindingRow) -> list[str]:
+        return [user for user in row.used_by or () if (row.cloud, user) not in self._to_delete]
 
-    def _without_newest_images(self, rows: list[Row]) -> list[Row]:
+    def _without_newest_images(self, rows: list[FindingRow]) -> list[FindingRow]:
         """The newest unused stemcells of each name stay: the next deployment may need one of them."""
         count: dict[str, int] = defaultdict(int)
         found = []
         for row in sorted(rows, key=_newness, reverse=True):
-            name = str(row["ref"]).rpartition("/")[0]
-            if row["kind"] == "image" and row["ledger_state"] == "live" and count[name] < self._options.keep_stemcells:
+            name = str(row.ref).rpartition("/")[0]
+            if row.kind == "image" and row.ledger_state == "live" and count[name] < self._options.keep_stemcells:
                 count[name] += 1
-                self.rest.append(_kept(row, f"one of the {self._options.keep_stemcells} newest unused of {name}"))
+                self.rest.append(_keep(row, f"one of the {self._options.keep_stemcells} newest unused of {name}"))
             else:
                 found.append(row)
-        return sorted(found, key=lambda row: row["finding"])
+        return sorted(found, key=lambda row: row.id)
 
     def _cap(self, cloud: str, kind: str, count: int) -> str | None:
         options, ours = self._options, max(self._ours.get((cloud, kind), 0), 1)
@@ -138,30 +153,30 @@ class _Draft:
         )
 
 
-def _refusal(row: Row, options: Options, now: float, pinned: frozenset[tuple[str, str, str]]) -> str | None:
-    if row["action"] == "none":
-        return str(row["reason"])
-    if (row["cloud"], row["kind"], row["cid"]) in pinned:
+def _refusal(row: FindingRow, options: Options, now: float, pinned: frozenset[tuple[str, str, str]]) -> str | None:
+    if row.action == "none":
+        return str(row.reason)
+    if (row.cloud, row.kind, row.cid) in pinned:
         return "undo has saved it; delete it by name when it may go"
     out = exclusion(row, options, now)
-    if out or row["action"] != "delete":
+    if out or row.action != "delete":
         return out
     until = waits_until(row, options, now)
-    return f"{row['reason']}; it may go after {_day(until)}" if until else None
+    return f"{row.reason}; it may go after {_day(until)}" if until else None
 
 
-def _newness(row: Row) -> tuple[list[tuple[int, str]], str]:
+def _newness(row: FindingRow) -> tuple[list[tuple[int, str]], str]:
     """By version, number by number; where the versions are the same, by when it was intended."""
-    parts = re.split(r"[^A-Za-z0-9]+", str(row["ref"]).rpartition("/")[2])
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], row["intent"]
+    parts = re.split(r"[^A-Za-z0-9]+", str(row.ref).rpartition("/")[2])
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], row.intent or ""
 
 
-def _kept(row: Row, reason: str) -> Row:
-    return {**row, "action": "none", "reason": reason}
+def _keep(row: FindingRow, reason: str) -> FindingRow:
+    return replace(row, action="none", reason=reason)
 
 
-def _ours(survey: Row) -> int:
-    counts = survey["counts"] or {}
+def _ours(survey: SurveyRow) -> int:
+    counts = survey.counts or {}
     return sum(count for verdict, count in counts.items() if verdict not in ("foreign", "missing"))
 
 
@@ -169,51 +184,50 @@ def _day(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-Row = dict[str, Any]
 _KEPT_FOR_UNDO = ("disk", "snapshot")
 
 
-def exclusion(row: Row, options: Options, now: float) -> str | None:
+def exclusion(row: FindingRow, options: Options, now: float) -> str | None:
     """Why the options leave this finding alone; None when it is meant."""
-    for what, value in (("kind", row["kind"]), ("cloud", row["cloud"]), ("az", row["az"])):
+    for what, value in (("kind", row.kind), ("cloud", row.cloud), ("az", row.az)):
         wanted, unwanted = getattr(options, f"{what}s"), getattr(options, f"not_{what}s")
         if (wanted and value not in wanted) or value in unwanted:
             return f"left out: its {what} is {value}"
-    named = _matches(row["name"], options.names)
-    if (options.names and not named) or _matches(row["name"], options.not_names):
-        return f"left out: its name is {row['name']!r}"
+    named = _matches(row.name, options.names)
+    if (options.names and not named) or _matches(row.name, options.not_names):
+        return f"left out: its name is {row.name!r}"
     return _too_young(row, options, now)
 
 
-def waits_until(row: Row, options: Options, now: float) -> float | None:
+def waits_until(row: FindingRow, options: Options, now: float) -> float | None:
     """Until when it has to wait; None when its time has come."""
-    ripe = (row["since"] or now) + _window(row, options)
+    ripe = (row.since or now) + _window(row, options)
     return ripe if ripe > now else None
 
 
-def begins_undo_window(row: Row, options: Options) -> bool:
+def begins_undo_window(row: FindingRow, options: Options) -> bool:
     """Whether a deletion only begins the undo window."""
-    return row["kind"] == "disk" and options.disks == "keep" and options.undo_s > 0 and not _in_undo_window(row)
+    return row.kind == "disk" and options.disks == "keep" and options.undo_s > 0 and not _in_undo_window(row)
 
 
 def _matches(name: str | None, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name or "", glob) for glob in globs)
 
 
-def _too_young(row: Row, options: Options, now: float) -> str | None:
+def _too_young(row: FindingRow, options: Options, now: float) -> str | None:
     if not options.older_than_s:
         return None
-    if row["created_at"] is None:
+    if row.created_at is None:
         return "left out: the cloud does not say how old it is"
-    age = now - row["created_at"]
+    age = now - row.created_at
     if age < 0:
         return "left out: made in the future, so the cloud's clock and ours differ"
     return f"left out: made {age:.0f} s ago" if age < options.older_than_s else None
 
 
-def _window(row: Row, options: Options) -> float:
-    return options.undo_s if _in_undo_window(row) and row["kind"] in _KEPT_FOR_UNDO else options.grace_s
+def _window(row: FindingRow, options: Options) -> float:
+    return options.undo_s if _in_undo_window(row) and row.kind in _KEPT_FOR_UNDO else options.grace_s
 
 
-def _in_undo_window(row: Row) -> bool:
-    return bool(row["doomed"]) or row["ledger_state"] == "kept"
+def _in_undo_window(row: FindingRow) -> bool:
+    return bool(row.doomed) or row.ledger_state == "kept"

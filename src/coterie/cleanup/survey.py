@@ -14,7 +14,7 @@ from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark, SurveyPage
 from coterie.engine.flow import Done, Flow, Move, Next, Work
 from coterie.errors import CoterieError
 from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence
-from coterie.ledger.rows.cleanups import NewFinding
+from coterie.ledger.rows.cleanups import FindingRow
 from coterie.ledger.rows.deletion_candidates import DeletionCandidate
 from coterie.ledger.rows.evidence import MarkRecord
 from coterie.ledger.rows.objects import OPEN
@@ -237,7 +237,7 @@ def _add_finding(
     intent = record.intent if record else thing.mark.intent if thing and thing.mark else None
     work.write(
         cleanups.add_finding(
-            NewFinding(
+            FindingRow(
                 cleanup=cleanup,
                 cloud=cloud,
                 kind=kind,

@@ -67,8 +67,8 @@ def findings(ledger: Ledger, cleanup: int, part: Slice, **wanted: str | None) ->
         made = start.read_plan(ledger, cleanup)
     except Conflict:
         return found
-    said = {row["finding"]: (row["action"], row["reason"]) for row in (*made.items, *made.rest)}
-    rows = [{**row, "action": said[row["id"]][0], "reason": said[row["id"]][1]} for row in found.items]
+    planned = {row.id: {"action": row.action, "reason": row.reason} for row in (*made.items, *made.rest)}
+    rows = [{**row, **planned[row["id"]]} for row in found.items]
     return Page(rows, found.next)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.cpi.contract import Kind
 from coterie.errors import Conflict, NotFound
 from coterie.ledger.store import Tx, now, time
 from coterie.ledger.tables import cleanups, directors, findings, surveys, tallies, tasks
@@ -28,12 +29,25 @@ class CleanupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class NewFinding:
-    """What a survey found out about one object, or about a row without one."""
+class SurveyRow:
+    """The survey of one kind in one cloud. `counts`: how many objects have each verdict."""
+
+    cloud: str
+    kind: str
+    state: str
+    reason: str | None
+    calls: int
+    pages: int
+    counts: dict[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """What a survey found out about one object, or about a row without one. `id` 0: not stored yet."""
 
     cleanup: int
     cloud: str
-    kind: str
+    kind: Kind
     cid: str | None
     name: str | None
     az: str | None
@@ -51,9 +65,13 @@ class NewFinding:
     used_by: list[str]
     since: float | None
     doomed: bool
+    id: int = 0
+    outcome: str | None = None
 
 
 _ROW = tuple(cleanups.c[name] for name in CleanupRow.__slots__)
+_SURVEY = tuple(surveys.c[name] for name in SurveyRow.__slots__)
+_FINDING = tuple(findings.c[name] for name in FindingRow.__slots__)
 
 
 def refuse_second(tx: Tx) -> None:
@@ -146,18 +164,18 @@ def record_sighting(cleanup: int, cloud: str, kind: str, intent: str) -> Write:
     return insert("sightings", cleanup=cleanup, cloud=cloud, kind=kind, intent=intent)
 
 
-def add_finding(new: NewFinding) -> Write:
-    return insert("findings", **{name: getattr(new, name) for name in NewFinding.__slots__})
+def add_finding(new: FindingRow) -> Write:
+    return insert("findings", **{name: getattr(new, name) for name in FindingRow.__slots__ if name != "id"})
 
 
-def all_surveys(tx: Tx, cleanup: int) -> list[dict[str, Any]]:
-    query = sa.select(surveys).where(surveys.c.cleanup == cleanup).order_by(surveys.c.cloud, surveys.c.kind)
-    return [dict(row._mapping) for row in tx.execute(query)]
+def all_surveys(tx: Tx, cleanup: int) -> list[SurveyRow]:
+    query = sa.select(*_SURVEY).where(surveys.c.cleanup == cleanup).order_by(surveys.c.cloud, surveys.c.kind)
+    return [SurveyRow(*row) for row in tx.execute(query)]
 
 
-def all_findings(tx: Tx, cleanup: int) -> list[dict[str, Any]]:
-    query = sa.select(findings).where(findings.c.cleanup == cleanup).order_by(findings.c.id)
-    return [dict(row._mapping) for row in tx.execute(query)]
+def all_findings(tx: Tx, cleanup: int) -> list[FindingRow]:
+    query = sa.select(*_FINDING).where(findings.c.cleanup == cleanup).order_by(findings.c.id)
+    return [FindingRow(*row) for row in tx.execute(query)]
 
 
 def record_outcome(finding: int, outcome: str, details: Any = None) -> Write:
