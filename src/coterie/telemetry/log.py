@@ -49,10 +49,16 @@ class _Lines(logging.Formatter):
         }
         if record.exc_info:
             line["trace"] = hide_credentials(self.formatException(record.exc_info))
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps(line)  # ASCII only: no character of a cloud's text reaches a terminal raw
 
 
 class _Words(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        words = f"{time.strftime('%H:%M:%S')} {record.levelname.lower():<7} {hide_credentials(record.getMessage())}"
-        return f"{words}\n{hide_credentials(self.formatException(record.exc_info))}" if record.exc_info else words
+        message = _escape(hide_credentials(record.getMessage()).replace("\n", "\\n"))
+        words = f"{time.strftime('%H:%M:%S')} {record.levelname.lower():<7} {message}"
+        trace = _escape(hide_credentials(self.formatException(record.exc_info))) if record.exc_info else ""
+        return f"{words}\n{trace}" if trace else words
+
+
+def _escape(text: str) -> str:
+    return "".join(one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text)

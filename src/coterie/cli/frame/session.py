@@ -14,6 +14,7 @@ import click
 
 from coterie.cli.link.api import Api
 from coterie.cli.show.paint import Paint
+from coterie.cli.show.plain import clean
 from coterie.errors import Refused
 from coterie.settings import Settings, load
 
@@ -59,15 +60,15 @@ class Session:
     def say(self, words: str) -> None:
         """Words for a person: on stderr, and not with -q."""
         if not self.quiet:
-            click.echo(words, err=True)
+            click.echo(clean(words), err=True)
 
     def note(self, words: str) -> None:
         if self.verbose:
-            click.echo(words, err=True)
+            click.echo(clean(words), err=True)
 
     def data(self, text: str) -> None:
         try:
-            click.echo(text.rstrip("\n"), color=self.paint.on or None)
+            click.echo(clean(text.rstrip("\n"), colours=self.paint.on), color=self.paint.on or None)
         except BrokenPipeError:
             # The reader closed the pipe (`| head`): that is no failure, and the flush at exit must not become one.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
+from coterie.cli.show.plain import clean
+
 _CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 _STATES = {
     "green": ("up", "live", "done", "ok", "yes", "holds", "running here"),
@@ -32,7 +34,7 @@ class Paint:
 
     def plan(self, text: str) -> str:
         """A rendered plan, each change in the colour of its sign."""
-        return "\n".join(self._plan_line(line) for line in text.splitlines())
+        return "\n".join(self._plan_line(clean(line)) for line in text.splitlines())
 
     def _plan_line(self, line: str) -> str:
         if line.endswith(":"):

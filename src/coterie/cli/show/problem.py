@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from coterie.cli.show.paint import Paint
+from coterie.cli.show.plain import clean, plain
 from coterie.errors import CoterieError
 
 
 def print_problem(error: CoterieError, *, as_json: bool) -> None:
     problem = _problem(error)
     if as_json:
-        click.echo(json.dumps(problem, ensure_ascii=False), err=True)
+        click.echo(clean(json.dumps(problem, ensure_ascii=False)), err=True)
         return
     paint = Paint("never" if os.environ.get("NO_COLOR") else "auto", sys.stderr)
     for line in _lines(problem, paint):
@@ -38,15 +39,15 @@ def _lines(problem: dict[str, Any], paint: Paint) -> list[str]:
     what = problem.get("what") or problem.get("detail") or "failed"
     if mistakes and mistakes[0].get("file"):
         what = f"{len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'} in what you gave"
-    lines = [f"{paint('error:', 'red')} {what}"]
-    lines += [f"  {words}" for words in map(_mistake, mistakes) if words != what]
+    lines = [f"{paint('error:', 'red')} {plain(what)}"]
+    lines += [f"  {plain(words)}" for words in map(_mistake, mistakes) if words != what]
     reasons = (problem.get("details") or {}).get("reasons") or []
-    lines += [f"  - {reason}" for reason in reasons]
+    lines += [f"  - {plain(reason)}" for reason in reasons]
     if problem.get("why") and not mistakes and not reasons:
-        lines.append(f"  why:    {problem['why']}")
+        lines.append(f"  why:    {plain(problem['why'])}")
     if problem.get("remedy") and not (mistakes and mistakes[0].get("remedy")):
-        lines.append(f"  remedy: {problem['remedy']}")
-    lines.append(paint(f"  code:   {problem.get('code')}{_task(problem)}", "dim"))
+        lines.append(f"  remedy: {plain(problem['remedy'])}")
+    lines.append(paint(f"  code:   {plain(problem.get('code'))}{_task(problem)}", "dim"))
     return lines
 
 

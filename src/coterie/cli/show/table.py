@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coterie.cli.show.paint import Paint
+from coterie.cli.show.plain import plain
 
 _GAP = "  "
 _STATES = ("state", "verdict", "in the cloud")
@@ -66,10 +67,10 @@ def _text(cell: Any) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, list | tuple):
-        return ", ".join(str(one) for one in cell) or "-"
+        return ", ".join(plain(one) for one in cell) or "-"
     if isinstance(cell, dict):
-        return json.dumps(cell, ensure_ascii=False)
-    return str(cell).replace("\n", " ")
+        return plain(json.dumps(cell, ensure_ascii=False))
+    return plain(cell)
 
 
 def as_json(value: Any) -> str:

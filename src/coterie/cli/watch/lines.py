@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from coterie.cli.show.plain import plain
 from coterie.cli.show.times import clock
 
 
@@ -41,4 +42,5 @@ class Lines(Silent):
 
 
 def line(event: dict[str, Any]) -> str:
-    return f"{clock(event['at'])}  {event['kind']:<16}  {event['subject']:<20}  {event['body']}".rstrip()
+    kind, subject, body = (plain(event[name]) for name in ("kind", "subject", "body"))
+    return f"{clock(event['at'])}  {kind:<16}  {subject:<20}  {body}".rstrip()

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.link.api import Api
+from coterie.cli.show.plain import plain
 from coterie.cli.show.times import clock, took
 from coterie.cli.watch.report import title
 
@@ -36,7 +37,7 @@ class Live:
     def event(self, event: dict[str, Any]) -> None:
         style = _STYLES.get(event["kind"].rpartition(".")[2], "")
         words = Text(f"{clock(event['at'])}  ", style="dim")
-        words.append(f"{event['subject']:<20}  ", style="bold").append(event["body"], style=style)
+        words.append(f"{plain(event['subject']):<20}  ", style="bold").append(plain(event["body"]), style=style)
         self._live.console.print(words)
 
     def __enter__(self) -> Self:
@@ -62,9 +63,10 @@ class Live:
     def _picture(self, task: dict[str, Any], running: list[dict[str, Any]]) -> Group:
         rows = Table.grid(padding=(0, 2))
         for step in running:
-            rows.add_row(self._spinner, step["subject"], step["flow"], step["label"], took(step["started_at"], None))
+            texts = (Text(plain(step[name])) for name in ("subject", "flow", "label"))
+            rows.add_row(self._spinner, *texts, took(step["started_at"], None))
         for reason in task["waiting"][:3]:
-            rows.add_row("…", Text(reason, style="yellow"))
+            rows.add_row("…", Text(plain(reason), style="yellow"))
         return Group(self._bar(task), rows)
 
     def _bar(self, task: dict[str, Any]) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coterie.cli.show.paint import Paint
+from coterie.cli.show.plain import plain
 from coterie.cli.show.times import took
 
 _ORDER = ("done", "failed", "skipped", "cancelled", "running", "ready", "queued")
@@ -19,7 +20,7 @@ def report(task: dict[str, Any], paint: Paint) -> str:
         lines += ["", "What is done stays done. Mend the cause, then run the same command again to go on."]
     waiting = task.get("waiting") or []
     if waiting:
-        lines += ["", paint("Waiting:", "yellow"), *[f"  {reason}" for reason in waiting]]
+        lines += ["", paint("Waiting:", "yellow"), *[f"  {plain(reason)}" for reason in waiting]]
     return "\n".join(lines)
 
 
@@ -41,6 +42,7 @@ def _so_far(task: dict[str, Any]) -> str:
 
 def _failure(one: dict[str, Any]) -> str:
     error = one.get("error") or {}
-    lines = [f"  {one['subject']}: {error.get('what', 'failed')} ({error.get('code', 'failed')})"]
-    lines += [f"    {name}: {error[name]}" for name in ("why", "remedy") if error.get(name)]
+    what, code = plain(error.get("what", "failed")), plain(error.get("code", "failed"))
+    lines = [f"  {plain(one['subject'])}: {what} ({code})"]
+    lines += [f"    {name}: {plain(error[name])}" for name in ("why", "remedy") if error.get(name)]
     return "\n".join(lines)
