@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -42,7 +43,11 @@ def add_cloud(text: str, cloud: Mapping[str, Any]) -> str:
         changed = f"{text[: at + 1]}{line}{rest}{text[at + 1 :]}"
     else:
         changed = f"{text[:at]}- {line}\n{' ' * clouds.start_mark.column}{text[at:]}"
-    wanted = [CloudConfig.model_validate({**before.model_dump(), "clouds": [cloud]}).clouds[0].model_dump()]
+    try:
+        wanted = [CloudConfig.model_validate({**before.model_dump(), "clouds": [cloud]}).clouds[0].model_dump()]
+    except ValidationError as error:
+        load_cloud_config(changed, _FILE)  # raises, with every mistake and its line
+        raise _unsafe() from error
     return _require_meant(changed, before, wanted + _clouds(before))
 
 

@@ -84,8 +84,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> str | None:
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > _LARGEST:
-            self._refuse(413 if length.isdigit() else 411, "the settings need a Content-Length of at most 1 MiB")
+        sized = length.isascii() and length.isdigit() and "Transfer-Encoding" not in self.headers
+        if not sized or int(length) > _LARGEST:
+            self._refuse(413 if sized else 411, "the settings need a Content-Length of at most 1 MiB")
             return None
         raw = self.rfile.read(int(length))
         try:

@@ -54,8 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
         if name is None:
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit():
-            self._close(411, "send a Content-Length")
+        if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            self._close(411, "send a Content-Length, and no Transfer-Encoding")
             return
         try:
             made = self.server.shelf.put(name, self.rfile, int(length), self.headers.get("X-Checksum-Sha256"))

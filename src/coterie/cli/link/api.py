@@ -89,7 +89,7 @@ class Api:
         finally:
             connection.close()
         self._note(f"{method} {path} → {response.status}")
-        if response.status >= 400:
+        if response.status >= 300:  # a Director redirects nowhere
             raise problem_of(response.status, raw)
         return Answer(response.status, dict(response.getheaders()), _decode(response, raw))
 

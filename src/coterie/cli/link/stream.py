@@ -58,7 +58,7 @@ def _read(api: Api, path: str, last: str | None, deadline: float | None) -> Iter
     try:
         connection.request("GET", api.route.prefix + path, headers=headers)
         response = connection.getresponse()
-        if response.status >= 400:
+        if response.status >= 300:
             raise problem_of(response.status, response.read())
         yield from _messages(response, connection, deadline)
     finally:

@@ -51,7 +51,12 @@ class RequestLimitsMiddleware:
                 await _internal_error(scope["path"])(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> CoterieError | None:
-        length = Headers(scope=scope).get("content-length", "0")
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "0")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy may have read the other of the two, and see other requests in this connection than we do.
+            what = "Content-Length and Transfer-Encoding exclude each other"
+            return problem.Failure(400, "bad_request", what, "send one of them", {"Connection": "close"})
         if length.isdigit() and int(length) > _limit(scope):
             return _too_large(_limit(scope))
         return None

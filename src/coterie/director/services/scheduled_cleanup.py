@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 import subprocess
 import threading
@@ -147,6 +148,7 @@ class ScheduledCleanup:
 
 _WEBHOOK_S = 10.0
 _COMMAND_S = 60.0
+_ENVIRONMENT = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ")
 
 
 def notify_hook(webhook: str | None, command: str | None, report: dict[str, Any]) -> None:
@@ -168,7 +170,7 @@ def _post(url: str, body: bytes) -> None:
         raise UsageError("cleanup_webhook is no http URL", remedy="give http://HOST/PATH or https://HOST/PATH")
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - checked above
     try:
-        with urllib.request.urlopen(request, timeout=_WEBHOOK_S):  # noqa: S310 - checked above
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=_WEBHOOK_S):
             return
     except urllib.error.HTTPError as error:
         raise _hook_failure("webhook", f"it answered {error.code}") from error
@@ -177,9 +179,20 @@ def _post(url: str, body: bytes) -> None:
         raise _hook_failure("webhook", type(error).__name__) from error
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The results go to the configured host and to no other: a redirection is an error."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
 def _run(command: str, body: bytes) -> None:
+    # Without our other variables: they hold tokens and the database's address.
+    env = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     try:
-        done = subprocess.run(shlex.split(command), input=body, capture_output=True, timeout=_COMMAND_S, check=False)
+        done = subprocess.run(
+            shlex.split(command), input=body, capture_output=True, timeout=_COMMAND_S, check=False, env=env
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise _hook_failure("command", type(error).__name__) from error
     if done.returncode:
