@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from coterie.cpi.conformance.expect import ODD_CIDS, allow_not_found, expect_error, together
+from coterie.cpi.conformance.expect import ODD_CIDS, allow_not_found, expect_error, together, wait_for
 from coterie.cpi.conformance.lab import DISK_MB, Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import CpiError, DiskNotFound, NotSupported, OutcomeUnknown
@@ -64,7 +64,7 @@ def test_a_disk_whose_answer_was_lost_is_found_by_its_mark(lab: Lab) -> None:
     mark = lab.mark()
     lab.faults.lose_answer("create_disk")
     expect_error(OutcomeUnknown, lambda: lab.cpi.create_disk(DISK_MB, {}, mark=mark))
-    found = lab.cpi.find("disk", mark)
+    found = wait_for(lambda: lab.cpi.find("disk", mark), lab.capabilities.settle_s)
     assert found is not None
     lab.undo(lab.cpi.delete_disk, found.cid)
 

@@ -40,7 +40,7 @@ def test_a_vm_whose_answer_was_lost_is_found_by_its_mark(lab: Lab) -> None:
     arguments = lab.vm_arguments()
     lab.faults.lose_answer("create_vm")
     expect_error(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
-    found = lab.cpi.find("vm", arguments["mark"])
+    found = wait_for(lambda: lab.cpi.find("vm", arguments["mark"]), lab.capabilities.settle_s)
     assert found is not None
     lab.undo(lab.cpi.delete_vm, found.cid)
     assert lab.cpi.create_vm(**arguments).cid == found.cid
