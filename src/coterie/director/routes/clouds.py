@@ -155,4 +155,4 @@ def _show(context: AppContext, name: str) -> Json:
     with context.ledger.read() as tx:
         cloud = clouds.one(tx, name)
     said = cloud["facts"].get("check", {}).get("data") or {}
-    return {**cloud, "capabilities": Capabilities.of_published(said).wire() if said else None}
+    return {**cloud, "capabilities": Capabilities.of_published(said).wire() if "capabilities" in said else None}
