@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short lint docs bench bench-openstack install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short lint docs bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -63,6 +63,12 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 
 bench-openstack: $(VENV)/.tested ## the same against the real OpenStack
 	PYTHONPATH=.:tests/cpi $(PYTHON) -m tests.peers.openstack run $(BIN)/python bench/openstack.py
+
+release: $(VENV)/.tested ## wheel, source archive, SBOM and checksums in dist/, from the committed sources
+	$(BIN)/python deploy/release/build.py
+
+constraints: $(VENV)/.tested ## choose and pin the newest versions of what a release needs
+	$(BIN)/python deploy/release/lock.py
 
 install: $(VENV)/.installed ## into .venv
 

@@ -7,6 +7,7 @@ that fails is repeated after a pause.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import resource
 import socket
@@ -31,8 +32,9 @@ def connection_limit() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
+        with contextlib.suppress(OSError, ValueError):  # forbidden here: then the limit stays as it is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
     return min(_MOST, soft // 2) if soft != resource.RLIM_INFINITY else _MOST
 
 
