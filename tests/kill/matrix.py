@@ -5,9 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable
 
+from coterie.conductor.workers import HandBackQueue
 from tests.kill.bench import Bench, Failure
-from tests.kill.points import SIDES, Point, read_trace
+from tests.kill.points import SIDES, Point, commit_of, read_trace
 
+# Comes only when this machine is too busy to claim in time, so it cannot be reached on purpose; its own tests are
+# tests/conductor/test_hand_back.py and tests/faults/test_races.py.
+_STARVED = {commit_of(HandBackQueue.hand_back_all)}
 _TRIES = 3
 _DEEPEST = 4  # deaths in one run
 
@@ -26,7 +30,7 @@ class Matrix:
         waiting = [(point,) for point in points]
         while waiting:
             deaths = waiting.pop(0)
-            fresh = {point.kind for point in self.kill(phase, *deaths)} - self.seen
+            fresh = {point.kind for point in self.kill(phase, *deaths)} - self.seen - _STARVED
             self.seen |= fresh
             if fresh and len(deaths) == _DEEPEST:
                 raise Failure(f"{phase}: after {_DEEPEST} deaths there is still something new: {sorted(fresh)}")
