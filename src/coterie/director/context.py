@@ -19,6 +19,7 @@ from coterie.settings import Settings
 if TYPE_CHECKING:
     from coterie.director.access.oidc import Oidc
 
+_LARGE, _LARGE_OF_A_CALLER = 4, 2
 _STREAMS, _STREAMS_OF_A_CALLER, _STREAM_THREADS = 200, 32, 8
 
 
@@ -50,10 +51,12 @@ class AppContext:
     oidc: Oidc | None = None
     guarded: bool = False  # callers must authenticate; False and no token: the socket's permissions decide
     local: bool = False
+    database: str = ""  # its URL, for processes of our own
     resumed: list[dict[str, Any]] = field(default_factory=list)  # tasks that continue after this start
     activity: Activity = field(default_factory=Activity)
     ending: bool = False
     streams: Slots = field(default_factory=lambda: Slots("event streams", _STREAMS_OF_A_CALLER, _STREAMS))
+    large_documents: Slots = field(default_factory=lambda: Slots("large documents", _LARGE_OF_A_CALLER, _LARGE))
     stream_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STREAM_THREADS))
     ring_moves: RingMoves = field(default_factory=RingMoves)
 

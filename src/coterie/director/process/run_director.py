@@ -77,6 +77,7 @@ def _context(options: RunOptions, ledger: Ledger) -> AppContext:
         oidc=read_issuer(options.settings) if options.guarded else None,
         guarded=options.guarded,
         local=options.local,
+        database=options.database,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,6 +26,7 @@ from coterie.director.http.reply import (
 from coterie.director.routes.noun import noun
 from coterie.director.services import cleanups, deployments
 from coterie.director.services.deployments import DeployBody
+from coterie.director.services.large_plans import slot_if_large
 from coterie.errors import NotFound
 from coterie.ledger.rows import ownerships
 from coterie.ledger.views.deployments import manifest as read_manifest
@@ -75,7 +76,7 @@ def manifest(context: Context, name: Name) -> Response:
     return PlainTextResponse(hide_secrets(text), media_type="text/yaml", headers={"ETag": tag(state)})
 
 
-@router.put("/{name}", status_code=202, response_model=Accepted)
+@router.put("/{name}", status_code=202, response_model=Accepted, dependencies=[Depends(slot_if_large)])
 def deploy(
     context: Context, request: Request, name: Name, body: DeployBody, key: Key = None, if_match: IfMatch = None
 ) -> Response:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import Query
-from fastapi.responses import PlainTextResponse, Response
+from fastapi import Depends, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from coterie.director.context import Context
+from coterie.director.context import AppContext, Context
+from coterie.director.http.problem import MEDIA_TYPE
+from coterie.director.http.redact import redact
 from coterie.director.http.reply import Json, Resource, SafeJson, tag
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
 from coterie.director.services.deployments import PlanBody
+from coterie.director.services.large_plans import is_apart, plan_apart, slot_if_large
 
 router = noun("plans", "/v1/plans")
 
@@ -29,9 +33,10 @@ class Plan(Resource):
     changes: list[Change]
 
 
-@router.post("", response_model=Plan)
-def make(
+@router.post("", response_model=Plan, dependencies=[Depends(slot_if_large)])
+async def make(
     context: Context,
+    request: Request,
     body: PlanBody,
     format: Annotated[Literal["json", "text"], Query(description="text: as the command line shows it")] = "json",
     text: Annotated[
@@ -39,11 +44,22 @@ def make(
     ] = "none",
 ) -> Response:
     """Refresh the facts, then plan. The ETag is the plan's id: a deploy that names it is refused once it is stale."""
+    detail = text == "detail"
+    if is_apart(context, body):
+        made = await plan_apart(context, request, body, detail)
+        return await run_in_threadpool(_answer, made, format, text)
+    return await run_in_threadpool(lambda: _answer(_make(context, body, detail), format, text))
+
+
+def _make(context: AppContext, body: PlanBody, detail: bool) -> Json:
     plan = deployments.plan(context, body)
-    headers = {"ETag": tag(plan.id)}
+    return {"id": plan.id, "plan": plan.to_json(), "text": deployments.render_text(plan, detail)}
+
+
+def _answer(made: Json, format: str, text: str) -> Response:
+    if "problem" in made:
+        return JSONResponse(redact(made["problem"]), made["problem"]["status"], media_type=MEDIA_TYPE)
+    headers = {"ETag": tag(made["id"])}
     if format == "text":
-        return PlainTextResponse(deployments.render_text(plan, text == "detail"), headers=headers)
-    answer: Json = plan.to_json()
-    if text != "none":
-        answer = {**answer, "text": deployments.render_text(plan, text == "detail")}
-    return SafeJson(answer, headers=headers)
+        return PlainTextResponse(made["text"], headers=headers)
+    return SafeJson(made["plan"] if text == "none" else {**made["plan"], "text": made["text"]}, headers=headers)

@@ -1,0 +1,81 @@
+"""Plans of large documents: made by a process of their own, few at once, and stopped when the client goes.
+
+Reading a manifest of megabytes takes many seconds of computing, which no other request shall wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import Request
+
+from coterie.director.access import caller
+from coterie.director.context import AppContext, Context
+from coterie.director.http import problem
+from coterie.director.services.deployments import PlanBody
+
+LARGE = 256 * 1024
+_LOOK_S = 0.3
+
+
+async def slot_if_large(context: Context, request: Request) -> AsyncIterator[None]:
+    """A dependency of routes that take documents: while a large one is worked on it holds a slot of its caller."""
+    length = request.headers.get("content-length", "")
+    is_small = length.isdigit() and int(length) <= LARGE
+    if is_small or not context.locked:
+        yield
+        return
+    holder = caller.current().identity
+    context.large_documents.take(holder)
+    try:
+        yield
+    finally:
+        context.large_documents.release(holder)
+
+
+def is_apart(context: AppContext, body: PlanBody) -> bool:
+    """Whether this plan gets a process of its own."""
+    return bool(context.database) and len(body.manifest or "") + len(body.cloud_config or "") > LARGE
+
+
+async def plan_apart(context: AppContext, request: Request, body: PlanBody, detail: bool) -> dict[str, Any]:
+    """`id`, `plan` and `text`; or `problem`. The process is killed when the client goes or the Director ends."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "coterie.director.process.plan_process", stdin=-1, stdout=-1
+    )
+    talk = asyncio.create_task(process.communicate(_order(context, request, body, detail)))
+    try:
+        while not (await asyncio.wait({talk}, timeout=_LOOK_S))[0]:
+            if context.ending or await request.is_disconnected():
+                return {"problem": problem.body_of(_stopped(), request.url.path)}
+        answer: dict[str, Any] = json.loads((await talk)[0] or b"null") or {}
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+    return answer or {"problem": problem.body_of(problem.unexpected_failure(), request.url.path)}
+
+
+def _order(context: AppContext, request: Request, body: PlanBody, detail: bool) -> bytes:
+    who = asdict(caller.current())
+    order = {
+        "database": context.database,
+        "settings": {
+            "state": str(context.state_folder.path),
+            "auto_anti_affinity": context.settings["auto_anti_affinity"],
+        },
+        "caller": {**who, "teams": None if who["teams"] is None else sorted(who["teams"])},
+        "body": body.model_dump(),
+        "detail": detail,
+        "path": request.url.path,
+    }
+    return json.dumps(order).encode()
+
+
+def _stopped() -> problem.Failure:
+    return problem.Failure(503, "unreachable", "the plan was stopped", "plan again")
