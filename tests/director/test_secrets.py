@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coterie.director.context import AppContext
-from coterie.director.http.redact import hide_secrets, looks_secret, redact, refuse_redacted
 from coterie.errors import InvalidDocument
+from coterie.redact import hide, hide_yaml, looks_secret, refuse_redacted
 from tests.director.asgi import Client
 from tests.ledger.views import rows
 
@@ -51,7 +51,7 @@ def test_keys_that_look_secret(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["name", "key", "public_key", "token_path", "secret_name", "passengers", "author", "id", "user_data_path"]
+    "key", ["name", "public_key", "token_path", "secret_name", "passengers", "author", "id", "user_data_path"]
 )
 def test_keys_that_do_not_look_secret(key: str) -> None:
     assert not looks_secret(key)
@@ -59,16 +59,16 @@ def test_keys_that_do_not_look_secret(key: str) -> None:
 
 def test_redact_hides_values_and_keeps_the_rest() -> None:
     value = {"a": [{"password": "x", "user": "me"}], "token": None, "secret": True, "credentials": {"a": "x"}}
-    assert redact(value) == {
+    assert hide(value) == {
         "a": [{"password": "<redacted>", "user": "me"}],
         "token": None,
         "secret": True,
-        "credentials": "<redacted>",
+        "credentials": {"a": "<redacted>"},
     }
 
 
 def test_a_shown_document_keeps_everything_but_the_secrets() -> None:
-    shown = hide_secrets(CONFIG.replace(f"me:{SECRET}@", ""))
+    shown = hide_yaml(CONFIG.replace(f"me:{SECRET}@", ""))
     assert SECRET not in shown
     assert "# our clouds" in shown and "# keep out" in shown and "user: me" in shown
     assert "      endpoint: https://cloud.example/api\nazs:\n- name: z1\n" in shown
@@ -76,14 +76,14 @@ def test_a_shown_document_keeps_everything_but_the_secrets() -> None:
 
 
 def test_secrets_behind_aliases_and_in_unreadable_texts_are_hidden_too() -> None:
-    assert "x1" not in hide_secrets("a: &it {password: x1}\nb: *it\n")
-    assert "x1" not in hide_secrets("password: x1\n\tbroken: [")
-    assert "x1" not in hide_secrets("password: [x1, x1]\n")
+    assert "x1" not in hide_yaml("a: &it {password: x1}\nb: *it\n")
+    assert "x1" not in hide_yaml("password: x1\n\tbroken: [")
+    assert "x1" not in hide_yaml("password: [x1, x1]\n")
 
 
 def test_a_redacted_document_is_refused() -> None:
     with pytest.raises(InvalidDocument) as caught:
-        refuse_redacted(hide_secrets("a: 1\npassword: x\n"), "my.yml")
+        refuse_redacted(hide_yaml("a: 1\npassword: x\n"), "my.yml")
     assert caught.value.details["mistakes"][0]["line"] == 2
 
 

@@ -17,9 +17,9 @@ from coterie.bosh.config import Config
 from coterie.bosh.core.service import CpiService
 from coterie.bosh.main import DEFAULT_CONFIG, default_config
 from coterie.cpi.contract import CheckItem, Json
-from coterie.cpi.wire import Redactor
 from coterie.cpi.wire.faults import sentence
 from coterie.errors import CoterieError, UsageError
+from coterie.redact import Redactor
 
 
 def run(words: Sequence[str]) -> int:

@@ -11,8 +11,9 @@ from coterie.ledger.errors import BadUrl, NotPermitted, Unavailable, reason
 from coterie.ledger.rows import keys
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as database_time
+from coterie.redact import hide_credentials
 from coterie.seal.keys import KeyFile
-from coterie.settings import Settings, hide_credentials
+from coterie.settings import Settings
 
 log = logging.getLogger(__name__)
 

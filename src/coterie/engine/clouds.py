@@ -14,6 +14,7 @@ from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger
+from coterie.redact import KNOWN, Redactor, hide_in_error
 from coterie.seal.key import Key
 from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import Purpose, address, seal, unseal
@@ -69,9 +70,14 @@ class Clouds:
     def open(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
         """A driver for these very properties, which need not be configured yet."""
         opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
-        opened = open_cloud(driver, name, opened_up, self._runtime)
+        KNOWN.learn(opened_up)
+        try:
+            opened = open_cloud(driver, name, opened_up, self._runtime)
+        except CoterieError as error:
+            hide_in_error(error, Redactor(secret=[opened_up], public=[name, driver]))
+            raise
         about = {"coterie.cloud": name, "coterie.driver": driver}
-        return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about))
+        return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about, opened_up))
 
     def reseal(self, cloud: CloudRow) -> dict[str, str]:
         """The same properties sealed to our newest key. The caller cannot choose the key."""

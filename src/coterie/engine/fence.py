@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from coterie.cpi.contract import Capabilities
+from coterie.cpi.contract import Capabilities, CheckItem
 from coterie.engine.compute_slot import SLOT, SlowCalls
-from coterie.errors import LeaseLost
+from coterie.errors import CoterieError, LeaseLost
+from coterie.redact import Redactor, hide_in_error
 from coterie.telemetry import trace
 
+_ENV = 5  # its place among the arguments of create_vm
 Observer = Callable[[str, float, BaseException | None], None]
 
 
@@ -59,15 +62,22 @@ class Lease:
 
 
 class FencedCpi:
-    """A driver behind the fence; every call is checked, timed and reported to the observer."""
+    """A driver behind the fence; every call is checked, timed and reported to the observer. What leaves as a text has
+    no value of `secrets`, the properties of the cloud, in it."""
 
     def __init__(
-        self, cpi: Any, lease: Lease, observe: Observer | None = None, about: Mapping[str, str] | None = None
+        self,
+        cpi: Any,
+        lease: Lease,
+        observe: Observer | None = None,
+        about: Mapping[str, str] | None = None,
+        secrets: Mapping[str, Any] | None = None,
     ) -> None:
         self._cpi = cpi
         self._lease = lease
         self._observe = observe
         self._about = dict(about or {})
+        self._secrets = dict(secrets or {})
         self._slow_calls = SlowCalls()
 
     @cached_property
@@ -93,7 +103,7 @@ class FencedCpi:
             problem: BaseException | None = None
             try:
                 with trace.span(f"cpi {name}", self._about):
-                    return method(*arguments, **keywords)
+                    return self._call(name, method, arguments, keywords)
             except BaseException as error:
                 problem = error
                 raise
@@ -104,3 +114,19 @@ class FencedCpi:
                     self._observe(name, took_s, problem)
 
         return call
+
+    def _call(self, name: str, method: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        try:
+            answer = method(*arguments, **keywords)
+        except CoterieError as error:
+            env = arguments[_ENV] if name == "create_vm" and len(arguments) > _ENV else keywords.get("env")
+            hide_in_error(error, self._redactor(env))
+            raise
+        return [self._hide_in_item(item) for item in answer] if name == "check" else answer
+
+    def _hide_in_item(self, item: CheckItem) -> CheckItem:
+        redactor = self._redactor(None)
+        return replace(item, detail=redactor.hide(item.detail), remedy=redactor.hide(item.remedy))
+
+    def _redactor(self, env: Any) -> Redactor:
+        return Redactor(secret=[self._secrets, env], public=self._about.values())

@@ -16,6 +16,7 @@ from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.errors import is_outage
 from coterie.ledger.rows.events import Event
 from coterie.ledger.work.steps import Claim, Outcome
+from coterie.redact import KNOWN, Redactor, hide_in_error
 from coterie.telemetry import trace
 from coterie.telemetry.process import RETRIES
 
@@ -36,7 +37,11 @@ class Runner:
 
     def run(self, claim: Claim) -> Outcome:
         """Raises LeaseLost, an outage of the database (the step then goes back to the queue), and what is wrong with
-        the flow itself."""
+        the flow itself. No outcome repeats a secret of the step."""
+        with KNOWN.hold(("step", claim.key), claim.data):
+            return self._run(claim)
+
+    def _run(self, claim: Claim) -> Outcome:
         flow, work = self._flows[claim.flow], None
         try:
             work = self._open_work(claim, flow)
@@ -75,6 +80,7 @@ class Runner:
         return outcome
 
     def _failure(self, flow: Flow[Any, Any], claim: Claim, work: Work[Any, Any] | None, error: CoterieError) -> Outcome:
+        hide_in_error(error, _redactor(claim))
         attempt = claim.attempt + 1
         delay = self._retry.delay(error, attempt, self._chance)
         if delay is not None:
@@ -122,6 +128,7 @@ def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move) -> Outcome:
         case Next(label):
             outcome = Outcome(claim, "next", label, work.data())
         case Wait(seconds, why, label):
+            why = _redactor(claim).hide(why)
             outcome = Outcome(
                 claim, "wait", label or claim.label, work.data(), delay_s=seconds, error={"code": "waiting", "why": why}
             )
@@ -130,11 +137,17 @@ def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move) -> Outcome:
         case Skip():
             outcome = Outcome(claim, "skip", claim.label, work.data())
         case Fail(error):
+            hide_in_error(error, _redactor(claim))
             flow.on_failure(work, error)
             outcome = _fail(claim, work.data(), error)
     outcome.writes = work.writes
     outcome.events = work.events + outcome.events
     return outcome
+
+
+def _redactor(claim: Claim) -> Redactor:
+    names = [name for name in (*claim.subject.split("/"), claim.cloud, claim.node) if name]
+    return Redactor(claim.data, public=names)
 
 
 def _fail(claim: Claim, data: dict[str, Any], error: CoterieError) -> Outcome:

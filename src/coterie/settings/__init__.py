@@ -5,6 +5,5 @@ Standard library only: the command line pays for this import on every call.
 
 from coterie.settings.known import Setting, all_settings
 from coterie.settings.load import Found, Settings, config_file, load
-from coterie.settings.values import REDACTED, hide_credentials
 
-__all__ = ["REDACTED", "Found", "Setting", "Settings", "all_settings", "config_file", "hide_credentials", "load"]
+__all__ = ["Found", "Setting", "Settings", "all_settings", "config_file", "load"]

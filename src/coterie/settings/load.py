@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from coterie.errors import UsageError
+from coterie.redact import REDACTED, hide_credentials
 from coterie.settings.known import Setting, all_settings, xdg
-from coterie.settings.values import REDACTED, hide_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class Found:
     def shown(self) -> Any:
         if self.setting.secret and self.value is not None:
             return REDACTED
-        return hide_credentials(str(self.value) if isinstance(self.value, Path) else self.value)
+        value = str(self.value) if isinstance(self.value, Path) else self.value
+        return hide_credentials(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _check(setting: Setting, value: Any, origin: str) -> Found:
     try:
         return Found(setting, setting.read(value), origin)
     except ValueError as error:
-        shown = "its value" if setting.secret else repr(hide_credentials(value))
+        shown = "its value" if setting.secret else hide_credentials(repr(value))
         raise UsageError(
             f"setting {setting.name} ({origin}): {shown} {error}", remedy=f"correct it there: {setting.help}"
         ) from error

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-REDACTED = "<redacted>"
 _SWITCH = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
 
 
@@ -151,10 +150,3 @@ def flag(value: Any) -> bool:
     if str(value).lower() not in _SWITCH:
         raise ValueError("must be true or false")
     return _SWITCH[str(value).lower()]
-
-
-def hide_credentials(value: Any) -> Any:
-    """A value as it may be shown: a URL without the credentials inside it."""
-    if not isinstance(value, str):
-        return value
-    return re.sub(r"(?<=password=)[^&\s]+|(?<=://)[^/@\s]+(?=@)", REDACTED, value)

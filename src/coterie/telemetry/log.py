@@ -9,7 +9,7 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from coterie.settings import hide_credentials
+from coterie.redact import KNOWN
 
 _SIZE = 10 * 2**20
 _KEEP = 3
@@ -45,18 +45,18 @@ class _Lines(logging.Formatter):
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "from": record.name,
-            "message": hide_credentials(record.getMessage()),
+            "message": KNOWN.hide(record.getMessage()),
         }
         if record.exc_info:
-            line["trace"] = hide_credentials(self.formatException(record.exc_info))
+            line["trace"] = KNOWN.hide(self.formatException(record.exc_info))
         return json.dumps(line)  # ASCII only: no character of a cloud's text reaches a terminal raw
 
 
 class _Words(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        message = _escape(hide_credentials(record.getMessage()).replace("\n", "\\n"))
+        message = _escape(KNOWN.hide(record.getMessage()).replace("\n", "\\n"))
         words = f"{time.strftime('%H:%M:%S')} {record.levelname.lower():<7} {message}"
-        trace = _escape(hide_credentials(self.formatException(record.exc_info))) if record.exc_info else ""
+        trace = _escape(KNOWN.hide(self.formatException(record.exc_info))) if record.exc_info else ""
         return f"{words}\n{trace}" if trace else words
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from coterie.cpi.contract import CpiError, VMNotFound
-from coterie.cpi.wire.redact import HIDDEN, Redactor, looks_secret
+from coterie.redact import REDACTED, Redactor, looks_secret
 
 PEM = "-----BEGIN KEY-----\nMIIBVwIBADANBgkqhkiG9w0\nBAQEFAASCAT8w\n-----END KEY-----"
 
@@ -97,7 +97,7 @@ def test_a_secret_is_hidden_wherever_it_stood_and_however_it_is_quoted(
         else server.send("create_disk", [1, document, None])
     )
     said = json.dumps(envelope, ensure_ascii=False)
-    assert HIDDEN in envelope["error"]["message"]
+    assert REDACTED in envelope["error"]["message"]
     assert "login with" in envelope["error"]["message"]
     for form in (secret, json.dumps(secret)[1:-1], quote(secret, safe="")):
         assert form not in said
@@ -107,16 +107,17 @@ def test_the_unforeseen_is_redacted_too(server: Any) -> None:
     server.raises = RuntimeError("401 for admin:hunter22")
     envelope = server.send("has_vm", ["i-1"], password="hunter22")
     assert "hunter22" not in json.dumps(envelope)
-    assert f"401 for admin:{HIDDEN}" in envelope["error"]["message"]
+    assert f"401 for admin:{REDACTED}" in envelope["error"]["message"]
 
 
 def test_lines_of_a_key_are_hidden_one_by_one() -> None:
     hidden = Redactor({"private_key": PEM}).hide("bad line MIIBVwIBADANBgkqhkiG9w0 here")
-    assert hidden == f"bad line {HIDDEN} here"
+    assert hidden == f"bad line {REDACTED} here"
 
 
 def test_a_short_secret_does_not_black_out_the_sentence() -> None:
-    assert Redactor({"password": "in"}).hide("invalid login in zone") == f"invalid login {HIDDEN} zone"
+    assert Redactor({"password": "in"}).hide("invalid login in zone") == "invalid login in zone"
+    assert Redactor({"password": "login"}).hide("logins: invalid login") == f"logins: invalid {REDACTED}"
 
 
 def test_a_secret_that_is_spelt_like_a_type_does_not_break_it(server: Any) -> None:

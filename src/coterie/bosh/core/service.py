@@ -12,11 +12,12 @@ from coterie.bosh.recording.marks import new_mark
 from coterie.bosh.recording.recording_cpi import RecordingCpi
 from coterie.cpi.contract import Cpi, Json, OutcomeUnknown, Runtime
 from coterie.cpi.load import forms_of, open_cloud
-from coterie.cpi.wire import METHODS, Method, Redactor, answer
+from coterie.cpi.wire import METHODS, Method, answer
 from coterie.cpi.wire.envelope import failure
 from coterie.cpi.wire.faults import wire_error
 from coterie.cpi.wire.shapes import Mismatch
 from coterie.cpi.wire.strict import loads
+from coterie.redact import Redactor
 
 if TYPE_CHECKING:
     from coterie.bosh.recording.local_ledger import LocalLedger

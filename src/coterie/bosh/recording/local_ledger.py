@@ -129,7 +129,7 @@ def _make_folder(folder: Any) -> None:
 
 
 def _unusable(location: str, error: Exception) -> CpiError:
-    from coterie.settings.values import hide_credentials
+    from coterie.redact import hide_credentials
 
     reason = error.strerror if isinstance(error, OSError) else str(getattr(error, "orig", "") or "it cannot be opened")
     return CpiError(

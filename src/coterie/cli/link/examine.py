@@ -16,7 +16,8 @@ from coterie.cli.link.route import Route, UnixRoute, route_to
 from coterie.cli.local import look
 from coterie.director.process.state_folder import StateFolder
 from coterie.errors import CoterieError
-from coterie.settings import Settings, hide_credentials
+from coterie.redact import hide_credentials
+from coterie.settings import Settings
 
 Finding = dict[str, Any]
 

@@ -14,6 +14,7 @@ from coterie.cpi.wire.table import INFO, METHODS
 from coterie.cpi.wire.values import read_mark
 
 T = TypeVar("T")
+_ENV = 5  # its place among the arguments of create_vm
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,14 @@ def write_request(
     if version is not None:
         request["api_version"] = version
     return _part(f"the request of {method.name}", dumps, request)
+
+
+def env_of(document: Any) -> Any:
+    """The `env` of a create_vm request, which need not be well-formed otherwise; None for any other request."""
+    arguments = document.get("arguments") if isinstance(document, dict) else None
+    if not isinstance(arguments, list) or document.get("method") != "create_vm":
+        return None
+    return arguments[_ENV] if len(arguments) > _ENV else None
 
 
 def _method(name: Any) -> Method[Any]:

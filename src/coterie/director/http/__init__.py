@@ -1,1 +1,1 @@
-"""Requests and answers: bodies, problems, pages, streams, redaction, repeated requests."""
+"""Requests and answers: bodies, problems, pages, streams, repeated requests."""

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from coterie.cpi.contract import CpiError
-from coterie.director.http.redact import redact
 from coterie.errors import CoterieError, Unreachable
 from coterie.ledger.errors import Unavailable
+from coterie.redact import hide
 
 log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -66,7 +66,7 @@ def install(app: FastAPI) -> None:
 
 
 def response(error: CoterieError, path: str | None = None) -> Response:
-    body = redact(body_of(error, path))
+    body = hide(body_of(error, path))
     headers = getattr(error, "headers", None)
     return JSONResponse(body, body["status"], media_type=MEDIA_TYPE, headers=headers)
 

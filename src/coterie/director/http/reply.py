@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.cpi.wire.strict import readable
 from coterie.director.http.problem import MEDIA_TYPE, Problem
-from coterie.director.http.redact import redact
 from coterie.director.middleware.api_version import hide_newer_fields
 from coterie.errors import StalePlan
 from coterie.ledger.views.page import Page, Slice
+from coterie.redact import hide
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -26,7 +26,7 @@ class SafeJson(JSONResponse):
     """Every answer passes here, so no route can forget to hide secrets, or fields newer than the caller's version."""
 
     def render(self, content: Any) -> bytes:
-        shown = hide_newer_fields(redact(content))
+        shown = hide_newer_fields(hide(content))
         try:
             return super().render(shown)
         except ValueError:  # an earlier release stored what JSON cannot hold; the rest of a page must stay readable

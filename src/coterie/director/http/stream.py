@@ -14,10 +14,10 @@ from anyio import to_thread
 from coterie.director.access import tokens
 from coterie.director.access.caller import Caller, current
 from coterie.director.context import AppContext
-from coterie.director.http.redact import redact
 from coterie.director.middleware.api_version import hide_newer_fields
 from coterie.ledger.store import Tx
 from coterie.ledger.views import events, tasks
+from coterie.redact import hide
 
 T = TypeVar("T")
 Source = AsyncIterator[str]
@@ -109,4 +109,4 @@ def _read_tail(context: AppContext, tail: events.Tail, credential: _Credential) 
 
 def _message(number: int | None, kind: str, data: dict[str, Any]) -> str:
     head = "" if number is None else f"id: {number}\n"
-    return f"{head}event: {kind}\ndata: {json.dumps(hide_newer_fields(redact(data)), separators=(',', ':'))}\n\n"
+    return f"{head}event: {kind}\ndata: {json.dumps(hide_newer_fields(hide(data)), separators=(',', ':'))}\n\n"

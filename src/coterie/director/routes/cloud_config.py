@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field
 
 from coterie.director.context import AppContext, Context
 from coterie.director.http.idempotency import Key, run_once
-from coterie.director.http.redact import hide_secrets, refuse_redacted
 from coterie.director.http.reply import IfMatch, Json, Resource, require_match, tag
 from coterie.director.http.request_body import Body, read_document
 from coterie.director.routes.noun import noun
 from coterie.director.services.clouds import set_cloud_config
 from coterie.errors import NotFound
 from coterie.ledger.views import clouds
+from coterie.redact import hide_yaml, refuse_redacted
 
 router = noun("cloud config", "/v1/cloud-config")
 
@@ -41,7 +41,7 @@ def show(context: Context, response: Response) -> Json:
     with context.ledger.read() as tx:
         found = clouds.config(tx)
     response.headers["ETag"] = tag(found["id"])
-    return {**found, "text": hide_secrets(found["text"])}
+    return {**found, "text": hide_yaml(found["text"])}
 
 
 @router.put("", response_model=CloudConfig, openapi_extra=Body.yaml_or(CloudConfigBody))
@@ -60,7 +60,7 @@ def _replace(
         set_cloud_config(context, body.text, body.file)
         with context.ledger.read() as tx:
             found = clouds.config(tx)
-        return 200, {**found, "text": hide_secrets(found["text"])}
+        return 200, {**found, "text": hide_yaml(found["text"])}
 
     response = run_once(context, request, key, body.model_dump(), work)
     response.headers["ETag"] = tag(_present(context))

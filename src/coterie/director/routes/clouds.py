@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from coterie.cpi.contract import Capabilities
 from coterie.director.context import AppContext, Context
 from coterie.director.http.idempotency import Key, run_once
-from coterie.director.http.redact import redact
 from coterie.director.http.reply import (
     Accepted,
     IfMatch,
@@ -31,6 +30,7 @@ from coterie.director.services import cloud_questions, deployments, sealing
 from coterie.director.services.clouds import add_cloud, move_cloud
 from coterie.ledger.rows.clouds import config as current_config
 from coterie.ledger.views import clouds
+from coterie.redact import hide
 
 router = noun("clouds", "/v1/clouds")
 
@@ -97,7 +97,7 @@ def add(context: Context, request: Request, body: NewCloud, key: Key = None) -> 
 
     def work() -> tuple[int, Json]:
         add_cloud(context, body.model_dump(exclude_defaults=True))
-        return 201, redact(_show(context, body.name))  # the reply is stored, and must hold no secret
+        return 201, hide(_show(context, body.name))  # the reply is stored, and must hold no secret
 
     return run_once(context, request, key, body.model_dump(), work)
 

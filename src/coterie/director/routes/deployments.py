@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.context import AppContext, Context
 from coterie.director.http.idempotency import Key, run_once
-from coterie.director.http.redact import hide_secrets, refuse_redacted
 from coterie.director.http.reply import (
     Accepted,
     IfMatch,
@@ -31,6 +30,7 @@ from coterie.errors import NotFound
 from coterie.ledger.rows import ownerships
 from coterie.ledger.views.deployments import manifest as read_manifest
 from coterie.ledger.views.deployments import one, page
+from coterie.redact import hide_yaml, refuse_redacted
 
 router = noun("deployments", "/v1/deployments")
 Name = Annotated[Word, Path(description="name of the deployment")]
@@ -73,7 +73,7 @@ def manifest(context: Context, name: Name) -> Response:
     """The manifest as it was given, secret values hidden."""
     with context.ledger.read() as tx:
         text, state = read_manifest(tx, name), _state(one(tx, name))
-    return PlainTextResponse(hide_secrets(text), media_type="text/yaml", headers={"ETag": tag(state)})
+    return PlainTextResponse(hide_yaml(text), media_type="text/yaml", headers={"ETag": tag(state)})
 
 
 @router.put("/{name}", status_code=202, response_model=Accepted, dependencies=[Depends(slot_if_large)])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NotImplementedHere, NotSupported
 from coterie.cpi.drivers.exec.process import Finished, Limits, run
 from coterie.cpi.drivers.exec.settings import Settings
 from coterie.cpi.kit.call_limit import CallLimit
-from coterie.cpi.wire import HIGHEST, Method, Redactor, broken_answer, read_response, write_request
+from coterie.cpi.wire import HIGHEST, Method, broken_answer, read_response, write_request
 from coterie.cpi.wire.envelope import MAX_RESPONSE
+from coterie.cpi.wire.request import env_of
 from coterie.cpi.wire.table import INFO
+from coterie.redact import Redactor, hide_in_error
 
 T = TypeVar("T")
 MAX_STDERR = 64 * 1024
@@ -57,7 +58,8 @@ class Program:
 
     def _ask(self, method: Method[T], arguments: tuple[Any, ...], version: int | None, mark: Mark | None) -> T:
         request = write_request(method, arguments, self._context, version, mark)
-        redactor = Redactor(json.loads(request))
+        sent = json.loads(request)
+        redactor = Redactor(sent, secret=[self._settings.properties, env_of(sent)], public=[self._cloud])
         finished = self._run(request)
         self._note(method, "stderr", finished.stderr.decode("utf-8", "replace"), redactor)
         try:
@@ -67,9 +69,9 @@ class Program:
                 method, finished.stdout, version or 1, lambda log: self._note(method, "log", log, redactor)
             )
         except CpiError as error:
-            told = self._told(error, redactor)
-        # Outside the handler, so that the unredacted error does not travel along as its context.
-        raise told
+            hide_in_error(error, redactor)
+            error.remedy = error.remedy or _remedy(error)  # never without one
+            raise
 
     def _run(self, request: bytes) -> Finished:
         limits = Limits(self._settings.timeout_s, MAX_RESPONSE, MAX_STDERR)
@@ -87,23 +89,8 @@ class Program:
         for line in redactor.hide(text[-MAX_STDERR:]).splitlines():
             _log.info("%s: %s %s: %s", self._cloud, method.name, source, line)
 
-    def _told(self, error: CpiError, redactor: Redactor) -> CpiError:
-        """The same error without secrets, and never without a remedy."""
-        return type(error)(
-            redactor.hide(error.what),
-            why=redactor.hide(error.why),
-            remedy=redactor.hide(error.remedy) or _remedy(error),
-            retryable=error.retryable,
-            details=_hidden(error.details, redactor),
-        )
-
 
 def _remedy(error: CpiError) -> str:
     if isinstance(error, NotImplementedHere):
         return "add the method to the property `lacks` of the cloud, so that plans do without it"
     return "look up the message in the documentation of the CPI program; its log is in ours"
-
-
-def _hidden(details: Mapping[str, Any], redactor: Redactor) -> Mapping[str, Any]:
-    hidden: Mapping[str, Any] = redactor.hide_all(details)
-    return hidden
