@@ -274,7 +274,8 @@ def _forms(value: str) -> Iterator[str]:
     yield json.dumps(value, ensure_ascii=False)[1:-1]
     yield json.dumps(once)[1:-1]  # JSON inside JSON
     yield from (quote(value, safe=""), quote(value), quote_plus(value), unquote(value), _escape_xml(value))
-    yield from _base64_forms(value.encode("utf-8", "surrogatepass"))
+    for text in {value, once}:
+        yield from _base64_forms(text.encode("utf-8", "surrogatepass"))
 
 
 def _escape_xml(text: str) -> str:
