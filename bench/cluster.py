@@ -1,13 +1,15 @@
-"""A fleet on PostgreSQL and on SQLite: steps per second and latency of questions with 1, 2 and 4 conductors, latency
-from commit to start, what 100 idle conductors cost, and how long a hand-over takes after a kill.
-Prints figures; asserts nothing.
+"""A fleet on PostgreSQL and on SQLite: steps per second and latency of questions with 1, 2 and 4 conductors, one
+deployment with 1, 4 and 8 conductors, latency from commit to start, what 100 idle conductors cost, and how long a
+hand-over takes after a kill. Prints figures; asserts nothing.
 
-The steps are looks at an empty cloud: what is measured is the engine, not a driver.
+The steps are looks at an empty cloud, or nodes in a simulated one that answers at once: what is measured is the engine,
+not a driver.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import signal
@@ -30,7 +32,7 @@ from tests.peers import postgres
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
 from coterie.ids import Ids
-from coterie.ledger.rows import clouds, identity
+from coterie.ledger.rows import clouds, identity, stemcells
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as database_time
@@ -38,6 +40,7 @@ from coterie.ledger.tables import conductors, steps
 from coterie.ledger.tables import tasks as tasks_table
 from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
+from coterie.requests import start
 from coterie.requests.ask_clouds import ask
 
 GROUP = "bench"
@@ -60,7 +63,7 @@ def queue(ledger: Ledger, count: int) -> int:
 
 def work(url: str, name: str, folder: str, ttl_s: float) -> None:
     """One conductor, until its standard input closes; then its CPU seconds on standard output."""
-    ledger = Ledger.open(url)
+    ledger = Ledger.open(url, follows_events=False)
     conductor = Conductor(ledger, name, state_folder=Path(folder), role=ConductorRole(GROUP), workers=8, ttl_s=ttl_s)
     conductor.start()
     sys.stdin.read()
@@ -118,6 +121,69 @@ def throughput(url: str, count: int, number: int) -> str:
             cpu = sum(float(one.communicate("")[0]) for one in started)
         ledger.close()
     return f"{number / wall:7.0f} steps/s, {cpu / number * 1000:5.2f} ms CPU per step in the conductors"
+
+
+def deployment(url: str, count: int, nodes: int) -> str:
+    """One deployment, as its only work: its commits must not wait for each other, nor wake every conductor."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = prepare(url)
+        with ledger.write() as tx:
+            if not stemcells.catalogue(tx):
+                stemcells.add(tx, "os", "1", None, None, {"image": "x"}, [])
+        with fleet(url, count, folder) as started:
+            joined(ledger, count)
+            request = start.PlanRequest(manifest=manifest(count, nodes), cloud_config=_CONFIG)
+            task = start.deploy(ledger, request, None, "bench")
+            before, postgres_before, begun = _cpu_of(started), _postgres_cpu(ledger), time.perf_counter()
+            ended(ledger, task)
+            wall = time.perf_counter() - begun
+            used, postgres_used = _cpu_of(started) - before, _postgres_cpu(ledger) - postgres_before
+        ledger.close()
+    conductors_ms, postgres_ms = used / nodes * 1000, postgres_used / nodes * 1000
+    return f"{nodes / wall:7.0f} nodes/s, ms CPU per node: {conductors_ms:.2f} conductors, {postgres_ms:.2f} PostgreSQL"
+
+
+def manifest(number: int, nodes: int) -> str:
+    group = f"name: n, instances: {nodes}, azs: [z], vm_type: small, stemcell: s, networks: [{{name: net}}]"
+    update = f"update: {{canaries: 1, max_in_flight: {nodes}}}"
+    stemcell = "stemcells: [{alias: s, name: os, version: '1'}]"
+    return f"name: dep{number}\n{stemcell}\ninstance_groups:\n- {{{group}, {update}}}\n"
+
+
+_ZONE = {"name": "z1", "racks": 2, "hosts_per_rack": 10, "cpu": 4096, "ram_mb": 1 << 24, "disk_mb": 1 << 28}
+_LAYOUT = {"zones": [_ZONE]}
+_CONFIG = json.dumps(
+    {
+        "clouds": [
+            {"name": "lab", "driver": "sandbox", "conductor_group": GROUP, "properties": {"layout": _LAYOUT}},
+        ],
+        "azs": [{"name": "z", "cloud": "lab", "cloud_properties": {"zone": "z1"}}],
+        "vm_types": [{"name": "small", "cloud_properties": {"cpu": 1, "ram_mb": 256, "disk_mb": 1024}}],
+        "networks": [{"name": "net", "type": "dynamic"}],
+    }
+)
+
+
+def _cpu_of(processes: list[subprocess.Popen[str]]) -> float:
+    return sum(_process_cpu(one.pid) for one in processes)
+
+
+def _postgres_cpu(ledger: Ledger) -> float:
+    """Of the server and of those of its backends that are there now and before: they serve the fleet all the time."""
+    with ledger.read() as tx:
+        backend = tx.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
+    server = int(Path(f"/proc/{backend}/stat").read_text().rpartition(")")[2].split()[1])
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    ended_children = sum(map(int, Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[13:15]))
+    return sum(_process_cpu(int(one)) for one in children) + ended_children / os.sysconf("SC_CLK_TCK")
+
+
+def _process_cpu(pid: int) -> float:
+    try:
+        used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    except FileNotFoundError:
+        return 0.0
+    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
 
 
 def latency_ms(url: str) -> str:
@@ -208,6 +274,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--nodes", type=int, default=2000, help="of the deployment")
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--idle", type=int, default=100)
     chosen = parser.parse_args()
@@ -220,6 +287,9 @@ def main() -> None:
                 print(f"{title:>10}, {count} conductors: a question is answered in {found}", flush=True)
             print(f"{title:>10}, commit to start: {latency_ms(url)}", flush=True)
             print(f"{title:>10}, hand-over after a kill: {hand_over_s(url, 6.0)}", flush=True)
+        for count in (1, 4, 8):
+            found = deployment(server.url, count, chosen.nodes)
+            print(f"PostgreSQL, {count} conductors, one deployment: {found}", flush=True)
         if chosen.idle:
             print(f"PostgreSQL, {chosen.idle} idle conductors: {idle(server.url, chosen.idle, 20.0)}")
 

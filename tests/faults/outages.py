@@ -60,7 +60,7 @@ def install(strikes: Sequence[Strike], note: Callable[[str], None], patch: Calla
     patch(workers, "_REST_S", 0.0)
     patch(Runner, "run", _named(Runner.run))
     patch(Ledger, "read", _struck(Ledger.read, [one for one in strikes if not one.after], met, note))
-    for name in ("write", "write_silently"):
+    for name in ("write", "write_outcomes", "write_silently"):
         patch(Ledger, name, _struck(getattr(Ledger, name), strikes, met, note))
 
 

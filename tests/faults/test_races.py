@@ -66,9 +66,9 @@ def test_an_outcome_waits_for_one_that_is_under_way(ledger: Ledger, monkeypatch:
     told: queue.Queue[bool] = queue.Queue()
     original, late = steps.commit, [second]
 
-    def commit(tx: Any, batch: list[Outcome]) -> set[tuple[int, int]]:
+    def commit(tx: Any, batch: list[Outcome], admitted: list[Any]) -> set[tuple[int, int]]:
         sizes.append(len(batch))
-        return original(tx, batch)
+        return original(tx, batch, admitted)
 
     def under_way() -> int:
         if not late:

@@ -32,9 +32,9 @@ def install(tracer: Tracer) -> None:
 
 
 def _around_ledger(tracer: Tracer) -> None:
-    for name in ("write", "write_silently"):
+    for name in ("write", "write_outcomes", "write_silently"):
         setattr(Ledger, name, _watched(getattr(Ledger, name), tracer))
-    steps.commit = _noting(steps.commit, lambda tx, outcomes: [_words_of(outcome) for outcome in outcomes])
+    steps.commit = _noting(steps.commit, lambda tx, outcomes, *_: [_words_of(outcome) for outcome in outcomes])
     tasks.create = _noting(tasks.create, lambda tx, new: [new.kind])
 
 

@@ -239,3 +239,27 @@ def test_an_empty_task_ends_at_once(ledger: Ledger) -> None:
     assert task_state(ledger, task) == "done"
     with ledger.read() as tx:
         assert tx.execute(sa.select(sa.func.count()).select_from(stages_table)).scalar_one() == 0
+
+
+def test_outcomes_of_one_task_are_committed_side_by_side(postgres_url: str) -> None:
+    """Steps that go on, and steps of other stages that end, do not wait for each other's transactions."""
+    ledger = Ledger.open(postgres_url)
+    try:
+        create(ledger, NewStage("a", new_steps(2, "a")), NewStage("b", new_steps(2, "b")))
+        first, second, third, _ = sorted(claim(ledger), key=lambda one: one.subject)
+        with ledger.write() as tx, ledger.write() as beside:
+            beside.execute(sa.text("SET LOCAL lock_timeout = '2s'"))
+            assert steps.commit(tx, [Outcome(first, "done", "begin", {})])
+            assert steps.commit(beside, [Outcome(second, "next", "go_on", {}), Outcome(third, "done", "begin", {})])
+    finally:
+        ledger.close()
+
+
+def test_a_commit_tells_which_steps_it_admitted(ledger: Ledger) -> None:
+    create(ledger, NewStage("s", new_steps(3), max_in_flight=1), NewStage("t", new_steps(1, "t"), [(0, "done")]))
+    for expected in (1, 1, 1, 0):
+        (one,) = claim(ledger)
+        admitted: list[Any] = []
+        with ledger.write() as tx:
+            steps.commit(tx, [Outcome(one, "done", "begin", {})], admitted)
+        assert len(admitted) == expected

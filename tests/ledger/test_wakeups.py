@@ -114,3 +114,40 @@ def test_a_connection_that_was_ended_while_it_rested_is_replaced(
         operator.execute("SELECT pg_terminate_backend(%s, 5000)", [resting])
         with one.read() as tx:
             assert tx.execute(sa.text("SELECT pg_backend_pid()")).scalar_one() != resting
+
+
+def test_outcomes_wake_followers_of_events_and_no_conductor(postgres_url: str) -> None:
+    with two(postgres_url) as (one, other):
+        seen, ready = other.written.version, other.ready.version
+        with one.write_outcomes():
+            pass
+        other.written.wait(seen, 20)
+        assert other.written.version != seen
+        assert other.ready.version == ready
+
+
+def test_steps_that_are_ready_wake_only_their_owner(postgres_url: str) -> None:
+    with two(postgres_url) as (one, other):
+        one.wake_as("a")
+        other.wake_as("b")
+        seen = other.ready.version
+        one.notify_ready(["a", "c"])
+        other.ready.wait(seen, 0.3)
+        assert other.ready.version == seen
+        one.notify_ready(["b", "c"])
+        other.ready.wait(seen, 20)
+        assert other.ready.version != seen
+
+
+def test_a_conductor_is_not_woken_by_outcomes_of_others(postgres_url: str) -> None:
+    with two(postgres_url) as (one, _):
+        quiet = Ledger.open(postgres_url, follows_events=False)
+        try:
+            until_listening(quiet)
+            seen = quiet.written.version
+            with one.write_outcomes():
+                pass
+            quiet.written.wait(seen, 0.3)
+            assert quiet.written.version == seen
+        finally:
+            quiet.close()

@@ -15,6 +15,7 @@ from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import conductors
 from coterie.ledger.work.claims import Claims
 from coterie.ledger.work.share import Share
+from coterie.ledger.work.stages import Ready
 from coterie.ring.hash import PROBED
 from coterie.telemetry.process import BEATS, RING_CHANGES
 
@@ -118,6 +119,11 @@ class RingView:
         self._owner = owner
         self._flows = tuple(flows)
         self._state: RingState | None = None
+
+    def owners(self, admitted: Iterable[Ready]) -> set[str]:
+        """The conductors of these steps, as far as the last look at the fleet shows."""
+        state = self._state
+        return set() if state is None else {name for one in admitted if (name := state.share.owner(*one)) is not None}
 
     def current(self, tx: Tx) -> RingState:
         fingerprint = conductors.fingerprint(tx)

@@ -86,7 +86,18 @@ class Conductor:
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
         self._hand_backs = HandBackQueue(ledger, self.owner)
         runner = Runner(FLOWS, self._open_work, retry or Retry())
-        self._workers = Workers(ledger, self._inbox, runner, self._hand_backs, workers, call_timeout_s)
+        self._workers = Workers(
+            ledger,
+            self._inbox,
+            runner,
+            self._hand_backs,
+            workers,
+            call_timeout_s,
+            find_owners=self._ring_view.owners,
+            on_room=self._wake_if_short_of_room,
+        )
+        self._short_of_room = False  # whether there may be steps of ours that did not fit
+        ledger.wake_as(name)
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -131,7 +142,7 @@ class Conductor:
         """Claim nothing more, let running labels end, hand the rest back, leave the fleet."""
         self._stopping.set()
         self._inbox.close()
-        self._ledger.written.notify()
+        self._ledger.ready.notify()
         self._ledger.asked.notify()
         try:
             with self._ledger.write() as tx:  # at once: the other conductors take over our share while we finish
@@ -182,7 +193,7 @@ class Conductor:
     def _claim_steps(self) -> None:
         while not self._stopping.is_set():
             began = time.monotonic()
-            seen = self._ledger.written.version
+            seen = self._ledger.ready.version
             try:
                 rest = self._claim()
             except Exception as error:
@@ -190,7 +201,7 @@ class Conductor:
                 self._hand_backs.mark_uncertain()
                 rest = _RETRY_S
             if rest > 0:
-                self._ledger.written.wait(seen, rest)
+                self._ledger.ready.wait(seen, rest)
             if rest > 0 and self.in_hand >= _MANY:
                 # Enough steps are in hand, and every outcome wakes this thread: do not query again at once.
                 time.sleep(max(0.0, began + _CLAIM_PAUSE_S - time.monotonic()))
@@ -202,15 +213,18 @@ class Conductor:
         self._hand_backs.hand_back_all(self._inbox.steps)
         longest = self._ledger.poll_s
         room, full = self._inbox.capacity()
+        self._short_of_room = True
         if not room or not self._lease.held or self._stopping.is_set():
             return min(longest, _RETRY_S)
         with self._ledger.read() as tx:
             claims = self._ring_view.current(tx).claims
             due = claims.next_due(tx, full)
             if due is None or due > 0:
+                self._short_of_room = bool(full)
                 return min(due or longest, longest)
             chosen = claims.choose(tx, room, full)
             if chosen == []:  # ready, but of other conductors' shares
+                self._short_of_room = bool(full)
                 return min(claims.next_later(tx, full) or longest, longest)
         with self._ledger.write() as tx:
             taken = claims.take(tx, room, chosen, full)
@@ -220,6 +234,10 @@ class Conductor:
         self._forget_ended_tasks()
         self._inbox.put(taken)
         return 0.0
+
+    def _wake_if_short_of_room(self) -> None:
+        if self._short_of_room:
+            self._ledger.ready.notify()
 
     def _open_work(self, claim: Claim, flow: Flow[Any, Any]) -> Work[Any, Any]:
         self._lease.require()

@@ -26,9 +26,9 @@ class ClockOff(CoterieError):
     code, exit_code = "clock_off", 4
 
 
-def connect(url: str) -> Ledger:
+def connect(url: str, *, follows_events: bool = True) -> Ledger:
     try:
-        return Ledger.open(url)
+        return Ledger.open(url, follows_events=follows_events)
     except (Unavailable, BadUrl) as error:
         raise Unreachable(
             f"cannot open the ledger {hide_credentials(url)}",

@@ -9,7 +9,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 
 from coterie.conductor.inbox import Inbox
 from coterie.engine.committer import Committer
@@ -19,6 +19,7 @@ from coterie.errors import LeaseLost
 from coterie.ledger.errors import DatabaseError, is_outage, reason
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import steps
+from coterie.ledger.work.stages import Ready
 from coterie.ledger.work.steps import Claim, Outcome
 from coterie.telemetry.process import LOSSES, STEPS
 
@@ -30,14 +31,25 @@ class Workers:
     """No thread waits for a commit: a worker that has ended a label takes the next label of any step."""
 
     def __init__(
-        self, ledger: Ledger, inbox: Inbox, runner: Runner, hand_backs: HandBackQueue, count: int, call_timeout_s: float
+        self,
+        ledger: Ledger,
+        inbox: Inbox,
+        runner: Runner,
+        hand_backs: HandBackQueue,
+        count: int,
+        call_timeout_s: float,
+        *,
+        find_owners: Callable[[Sequence[Ready]], set[str]],
+        on_room: Callable[[], None],
     ) -> None:
+        """`on_room`: called when another claim fits."""
         self._ledger = ledger
         self._inbox = inbox
         self._runner = runner
         self._hand_backs = hand_backs
         self._count = count
-        self._committer = Committer(ledger, self._on_committed, under_way=lambda: inbox.under_way)
+        self._on_room = on_room
+        self._committer = Committer(ledger, self._on_committed, lambda: inbox.under_way, find_owners)
         self._threads: set[threading.Thread] = set()
         self._at_work: dict[tuple[int, int], threading.Thread] = {}
         self.watchdog = Watchdog(ledger, call_timeout_s, self._replace)
@@ -101,6 +113,8 @@ class Workers:
             self._inbox.resume(claim)
         else:
             self._leave(claim)
+        if outcome.move == "wait":
+            self._ledger.notify_ready()  # it is due before whatever this conductor rests for
 
     def _count_loss(self, claim: Claim, why: LeaseLost) -> None:
         LOSSES.add("step")
@@ -109,10 +123,11 @@ class Workers:
     def _drop(self, claim: Claim) -> None:
         self._hand_backs.add(claim)
         self._leave(claim)
+        self._ledger.notify_ready()
 
     def _leave(self, claim: Claim) -> None:
         self._inbox.finish(claim)
-        self._ledger.written.notify()  # another claim fits now
+        self._on_room()
 
     def _replace(self, claim: Claim) -> None:
         """A call hangs: forget its thread and start another one."""

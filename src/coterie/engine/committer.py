@@ -6,11 +6,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from coterie.engine.compute_slot import SLOT
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import steps
+from coterie.ledger.work.stages import Ready
 from coterie.ledger.work.steps import Outcome
 
 log = logging.getLogger(__name__)
@@ -26,10 +27,18 @@ class Committer:
     """One thread that commits, and reports whether each outcome was applied (its claim may be lost), or what broke.
 
     `under_way` counts the steps whose outcomes may come soon: while there are none, a commit does not wait.
+    `find_owners` names the conductors of steps that became ready: they are woken, and no others.
     """
 
-    def __init__(self, ledger: Ledger, settled: Settled, under_way: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        settled: Settled,
+        under_way: Callable[[], int],
+        find_owners: Callable[[Sequence[Ready]], set[str]] = lambda admitted: set(),
+    ) -> None:
         self._ledger = ledger
+        self._find_owners = find_owners
         self._settled = settled
         self._under_way = under_way
         self._queue: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
@@ -49,9 +58,10 @@ class Committer:
             self._apply(batch)
 
     def _apply(self, batch: list[Outcome]) -> None:
+        admitted: list[Ready] = []
         try:
-            with SLOT.hold(), self._ledger.write() as tx:
-                applied = steps.commit(tx, batch)
+            with SLOT.hold(), self._ledger.write_outcomes() as tx:
+                applied = steps.commit(tx, batch, admitted)
                 SLOT.release()  # the rest waits for the disk
         except BaseException as error:  # reported, whatever it is
             if len(batch) > 1:  # one that cannot be committed must not take the others with it
@@ -62,6 +72,8 @@ class Committer:
             return
         for outcome in batch:
             self._report(outcome, outcome.claim.key in applied, None)
+        if admitted:
+            self._ledger.notify_ready(self._find_owners(admitted))
 
     def _report(self, outcome: Outcome, applied: bool, problem: BaseException | None) -> None:
         try:

@@ -11,17 +11,18 @@ import select
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 
-from coterie.ledger.store import QUESTION
+from coterie.ledger.store import EVENTS, READY, WROTE
 
 log = logging.getLogger(__name__)
 
 _CHANNEL = "coterie"
-WROTE, ASKED = "w", QUESTION  # what a wake-up carries; an older release sends it empty, which means both
+_EVENTS_CHANNEL = "coterie_events"
+_LONGEST = 7000  # characters of a payload; PostgreSQL takes 8,000 bytes
 _GAP_S = 0.002  # wake-ups that follow each other faster than this are one
 _RETRY_S = 0.5
 _LIVENESS_S = 30.0  # how long a silent connection is trusted before it is tested with a query
@@ -113,13 +114,16 @@ class OneByOne(psycopg.Cursor[Any]):
 class Wakeups:
     """One connection and one thread per process, through LISTEN and NOTIFY.
 
-    `send` wakes the other processes. `receive` is called when another process has written, with whether it may be a
-    question about a cloud.
+    `send` wakes the other processes. `receive` is called with the words of other processes; with an empty word after a
+    connection was opened or lost, since anything may have been missed.
     """
 
-    def __init__(self, url: str, receive: Callable[[bool], None]) -> None:
+    def __init__(self, url: str, receive: Callable[[set[str]], None], follows_events: bool = True) -> None:
         self._url = url
         self._receive = receive
+        self._channels = [_CHANNEL, _EVENTS_CHANNEL] if follows_events else [_CHANNEL]
+        self._words: set[str] = set()  # to be sent
+        self._lock = threading.Lock()
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
         os.set_blocking(self._read_end, False)
@@ -129,33 +133,41 @@ class Wakeups:
         self._thread.start()
 
     def send(self, word: str = WROTE) -> None:
+        with self._lock:
+            waiting = word in self._words
+            self._words.add(word)
+        if not waiting:
+            self._wake()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake()
+        self._thread.join(5.0)
+        for end in (self._read_end, self._write_end):
+            os.close(end)
+
+    def _wake(self) -> None:
         try:
-            os.write(self._write_end, word.encode())
+            os.write(self._write_end, b"x")
         except BlockingIOError:
             pass  # the pipe is full: the thread wakes up anyhow
         except OSError:
             pass  # closed: the process is ending
 
-    def close(self) -> None:
-        self._closed = True
-        self.send()
-        self._thread.join(5.0)
-        for end in (self._read_end, self._write_end):
-            os.close(end)
-
     def _run(self) -> None:
         while not self._closed:
             try:
                 with connect(self._url, autocommit=True) as connection:
-                    connection.execute(f"LISTEN {_CHANNEL}")
+                    for channel in self._channels:
+                        connection.execute(f"LISTEN {channel}")
                     self.listening = True
-                    self._receive(True)  # something may have been written before we listened
+                    self._receive({""})  # something may have been written before we listened
                     self._serve(connection)
             except psycopg.Error as error:
                 if self.listening:
                     log.warning("no wake-ups from the database, polling meanwhile: %s", type(error).__name__)
                 self.listening = False
-                self._receive(True)  # threads that relied on wake-ups must poll again
+                self._receive({""})  # threads that relied on wake-ups must poll again
                 self._rest()
 
     def _serve(self, connection: psycopg.Connection[Any]) -> None:
@@ -168,20 +180,36 @@ class Wakeups:
             if not ready:
                 with answer_within(_PROBE_S):
                     connection.execute("SELECT 1")
-            if self._read_end in ready and (sent := self._read_pipe()):
-                connection.execute(f"NOTIFY {_CHANNEL}, '{ASKED if ASKED in sent else WROTE}'")
-            payloads = {one.payload for one in connection.notifies(timeout=0) if one.pid != mine}
-            if payloads:
-                self._receive(payloads != {WROTE})
+            if self._read_end in ready:
+                self._drain_pipe()
+                self._send_words(connection)
+            words = {one.payload for one in connection.notifies(timeout=0) if one.pid != mine}
+            if words:
+                self._receive(words)
             time.sleep(_GAP_S)
 
-    def _read_pipe(self) -> str:
-        try:
-            return os.read(self._read_end, 65_536).decode()
-        except BlockingIOError:
-            return ""
+    def _send_words(self, connection: psycopg.Connection[Any]) -> None:
+        with self._lock:
+            words, self._words = self._words, set()
+        for word in _merge(words):
+            channel = _EVENTS_CHANNEL if word == EVENTS else _CHANNEL
+            connection.execute("SELECT pg_notify(%s, %s)", [channel, word])
+
+    def _drain_pipe(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._read_end, 65_536)
 
     def _rest(self) -> None:
         give_up = time.monotonic() + _RETRY_S
         while not self._closed and time.monotonic() < give_up:
             time.sleep(0.05)
+
+
+def _merge(words: set[str]) -> list[str]:
+    """One word for all the conductors that have steps to claim; none if everything is woken anyhow."""
+    rest = sorted(word for word in words if not word.startswith(READY))
+    names = sorted({name for word in words - {*rest} for name in word[1:].split("\n")})
+    if not names or WROTE in rest:
+        return rest
+    named = READY + "\n".join(names)
+    return [*rest, named if len(named.encode()) < _LONGEST else WROTE]

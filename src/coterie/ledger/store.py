@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,13 @@ _IDLE_MS = 60_000
 _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _POLL_S = 1.0
-QUESTION = "q"  # what a wake-up carries when there may be a question about a cloud
+_PINNED = "coterie_pinned_release"
+# What a wake-up between processes carries; an older release sends "w", "q" or nothing, and takes all others for both:
+#   w   something was written
+#   q   there may be a question about a cloud
+#   e   outcomes of steps: for the followers of events, in a channel of its own
+#   r…  steps are ready for the conductors whose names follow, one in a line
+WROTE, QUESTION, EVENTS, READY = "w", "q", "e", "r"
 _TRUST_S = 10.0  # a lost wake-up delays work by no more than this
 
 
@@ -56,6 +62,12 @@ def _postgresql_now(element: now, compiler: Any, **kw: Any) -> str:
 def time(tx: Tx) -> float:
     """The database's time now, in seconds since 1970."""
     return tx.execute(_NOW).scalar_one()
+
+
+def pinned_release(tx: Tx) -> str | None:
+    """What `Ledger.pin` has set."""
+    found: str | None = tx.get_execution_options().get(_PINNED)
+    return found
 
 
 def insert_or_update(tx: Tx, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -107,17 +119,22 @@ class Ledger:
         # SQLite's lock is not fair: writers of one process queue here instead of spinning there.
         self._write_lock = threading.Lock() if writer.dialect.name == "sqlite" else None
         self.written = WakeUp()  # notified by every write of this process, and of others as far as we learn of it
+        self.ready = WakeUp()  # notified when steps may have become ready for a conductor of this process
         self.asked = WakeUp()  # notified when there may be a question about a cloud
+        self._conductors: set[str] = set()  # of this process
         self._wakeups: Wakeups | None = None
 
     @staticmethod
-    def open(url: str) -> Ledger:
-        """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew)."""
+    def open(url: str, *, follows_events: bool = True) -> Ledger:
+        """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew).
+
+        `follows_events`: whether outcomes of steps in other processes wake this one, too.
+        """
         ledger = _connect(url)
         with _explain_sqlite_errors(url), ledger.answers_within(None):
             schema.upgrade(ledger._writer)
         if ledger.dialect == "postgresql":
-            ledger._listen(_plain(url))
+            ledger._listen(_plain(url), follows_events)
         return ledger
 
     @staticmethod
@@ -144,8 +161,34 @@ class Ledger:
         with self._write_lock or nullcontext(), self._writer.begin() as tx:
             yield tx
         self.written.notify()
+        self.ready.notify()
         if self._wakeups is not None:
-            self._wakeups.send()
+            self._wakeups.send(WROTE)
+
+    @contextmanager
+    def write_outcomes(self) -> Iterator[Tx]:
+        """Write what came of steps: wakes the followers of events, and no conductor. `notify_ready` wakes those."""
+        with self._write_lock or nullcontext(), self._writer.begin() as tx:
+            yield tx
+        self.written.notify()
+        if self._wakeups is not None:
+            self._wakeups.send(EVENTS)
+
+    def notify_ready(self, conductors: Iterable[str] = ()) -> None:
+        """Wake the conductors of this process, and these others, which have steps to claim."""
+        self.ready.notify()
+        others = set(conductors) - self._conductors
+        if others and self._wakeups is not None:
+            self._wakeups.send(READY + "\n".join(sorted(others)))
+
+    def pin(self, release: str | None) -> None:
+        """The release that this process behaves as during an upgrade, for whatever reads the fleet."""
+        for engine in {self._reader, self._writer}:
+            engine.update_execution_options(**{_PINNED: release})
+
+    def wake_as(self, conductor: str) -> None:
+        """This process has a conductor of this name."""
+        self._conductors.add(conductor)
 
     @contextmanager
     def answers_within(self, seconds: float | None) -> Iterator[None]:
@@ -175,15 +218,23 @@ class Ledger:
         """How long a thread may rest without a look: long where other processes send wake-ups, short where not."""
         return _TRUST_S if self._wakeups is not None and self._wakeups.listening else _POLL_S
 
-    def _listen(self, url: str) -> None:
+    def _listen(self, url: str, follows_events: bool) -> None:
         from coterie.ledger.postgresql import Wakeups  # SQLite needs no client library
 
-        self._wakeups = Wakeups(url, self._receive)
+        self._wakeups = Wakeups(url, self._receive, follows_events)
 
-    def _receive(self, asked: bool) -> None:
-        """Another process has written; most writes are no questions."""
+    def _receive(self, words: set[str]) -> None:
+        """Another process has written. A word that this release does not know may mean anything."""
+        if words == {EVENTS}:
+            self.written.notify()
+            return
+        named = {name for word in words if word.startswith(READY) for name in word[1:].split("\n")}
+        others = {word for word in words if not word.startswith(READY)} - {EVENTS}
+        if not others and not named & self._conductors:
+            return
         self.written.notify()
-        if asked:
+        self.ready.notify()
+        if others - {WROTE}:
             self.asked.notify()
 
     def close(self) -> None:

@@ -56,7 +56,12 @@ def groups_count(members: Iterable[Member]) -> bool:
 
     All conductors read the same rows, so all change over together, with the last one that is unpinned.
     """
-    return all(release(member.speaks) >= release(GROUPS_SINCE) for member in members)
+    return all(holds_groups(member.speaks) for member in members)
+
+
+def holds_groups(speaks: str) -> bool:
+    """Whether the ring keys of this release hold the group."""
+    return release(speaks) >= release(GROUPS_SINCE)
 
 
 def release(text: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from coterie.ring import hash as hashing
-from coterie.ring.members import Member, fold, groups_count
+from coterie.ring.members import Member, fold, groups_count, holds_groups
 from coterie.ring.refusals import DriverUnserved, FleetEmpty, GroupUnserved
 
 _REMEMBERED = 200_000  # owners kept per ring, before they are forgotten all at once
@@ -38,9 +38,10 @@ class Table:
 class Fleet:
     """An unchanging set of live members. A change of membership makes a new one."""
 
-    def __init__(self, members: Iterable[Member]) -> None:
+    def __init__(self, members: Iterable[Member], pinned: str | None = None) -> None:
+        """`pinned`: the release that the process behaves as which asks; a Director has no row among the members."""
         self.members = tuple(sorted(members, key=lambda member: member.name))
-        self.grouped = groups_count(self.members)
+        self.grouped = groups_count(self.members) and (pinned is None or holds_groups(pinned))
         self._serving: dict[str, list[Member]] = defaultdict(list)
         self._stand_ins: dict[str, list[Member]] = defaultdict(list)
         self._tables: dict[tuple[str, str | None, str | None], Table] = {}

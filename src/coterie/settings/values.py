@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from coterie import __version__
+
 _SWITCH = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
 
 
@@ -143,7 +145,13 @@ def release(value: Any) -> str:
     given = text(str(value))
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", given):
         raise ValueError("must be a release such as 0.9")
+    if _parts(given) > _parts(__version__):
+        raise ValueError(f"must be a release that this one, {__version__}, knows")
     return given
+
+
+def _parts(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:2])
 
 
 def flag(value: Any) -> bool:

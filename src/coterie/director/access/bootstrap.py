@@ -28,17 +28,21 @@ def read_issuer(settings: Settings) -> Oidc | None:
     return Oidc(issuer, settings["oidc_audience"], settings["oidc_algorithms"], mapping, keys)
 
 
-def ensure_first_token(ledger: Ledger, file: Path, *, has_other: bool) -> None:
-    """A new ledger has no admin who could create a token. `has_other`: another way to log in is configured."""
+def ensure_first_token(ledger: Ledger, file: Path, *, has_other: bool) -> bool:
+    """A new ledger has no admin who could create a token. `has_other`: another way to log in is configured.
+
+    True if a token was written to the file.
+    """
     with ledger.read() as tx:
         known = tokens.admin_exists(tx)
     if has_other or known:
-        return
+        return False
     if file.exists():
         log.warning("no admin token is valid, also not the one in %s; make one: coterie tokens bootstrap", file)
-        return
+        return False
     bootstrap(ledger, file)
     log.info("made the first admin token; it is in %s", file)
+    return True
 
 
 def bootstrap(ledger: Ledger, file: Path) -> str:

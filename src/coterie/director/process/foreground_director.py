@@ -42,10 +42,15 @@ def _service(state_folder: StateFolder, settings: Settings, say: Callable[[str],
     tls = read_tls(settings)
     if tls is None and not sockets.is_loopback(address.rpartition(":")[0]):
         _require_plain_http(settings, address)
-    if not settings["token"] and not settings["oidc_issuer"]:
-        say(f"the first admin token of a new ledger is in {state_folder.token}")
     return RunOptions(
-        state_folder, settings, database, lambda: sockets.tcp(address), token=settings["token"], guarded=True, tls=tls
+        state_folder,
+        settings,
+        database,
+        lambda: sockets.tcp(address),
+        token=settings["token"],
+        guarded=True,
+        tls=tls,
+        say=say,
     )
 
 

@@ -44,18 +44,21 @@ class RunOptions:
     local: bool = False
     idle_s: float | None = None
     parent: bool = False  # end when standard input is closed
+    say: Callable[[str], None] | None = None  # to the user who started it
 
 
 def run_director(options: RunOptions) -> None:
     """Returns when the Director has ended in good order."""
     ledger = connect(options.database)
+    ledger.pin(options.settings["pin_release_version"])
     try:
         trace.start(options.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
         context = _context(options, ledger)
         if options.guarded:
-            ensure_first_token(
-                ledger, options.state_folder.token, has_other=options.token is not None or context.oidc is not None
-            )
+            has_other = options.token is not None or context.oidc is not None
+            created = ensure_first_token(ledger, options.state_folder.token, has_other=has_other)
+            if created and options.say is not None:
+                options.say(f"the first admin token of this new ledger is in {options.state_folder.token}")
         server = HttpServer(context, options.idle_s, options.parent, options.tls)
         with _run_background_threads(options, ledger, server) as resumed:
             context.resumed = _read_resumed(ledger, resumed)

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.ledger.rows import facts
-from coterie.ledger.store import Tx, now
+from coterie.ledger.store import Tx, now, pinned_release
 from coterie.ledger.tables import conductors, domains
 from coterie.ledger.work import steps
 from coterie.ring.hash import PROBED
@@ -114,7 +114,7 @@ def fleet(tx: Tx) -> Fleet:
 
 def living(tx: Tx) -> Fleet:
     """Those alive at this moment: for readers that cannot rely on a conductor to strike out the dead."""
-    return Fleet(_member(row) for row in tx.execute(_MEMBERS.where(sa.not_(_IS_SILENT))))
+    return Fleet((_member(row) for row in tx.execute(_MEMBERS.where(sa.not_(_IS_SILENT)))), pinned_release(tx))
 
 
 def _member(row: Any) -> Member:

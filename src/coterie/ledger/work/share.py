@@ -24,6 +24,11 @@ class Share:
         """Whether the ring gives us this key. Not needed where `whole` says that everything in reach is ours."""
         return self._fleet.table(group, driver, flow).owner(key) is self._me
 
+    def owner(self, group: str, driver: str | None, key: str, flow: str | None = None) -> str | None:
+        """The name of the conductor that the ring gives this key to; None where no conductor can have it."""
+        found = self._fleet.table(group, driver, flow).owner(key)
+        return found.name if found is not None else None
+
     def reach(self, table: sa.Table) -> sa.ColumnElement[bool]:
         """What our group and drivers allow, of a table with the columns `conductor_group` and `driver`."""
         me = self._me

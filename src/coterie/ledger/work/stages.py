@@ -6,7 +6,7 @@ Order is kept per stage, not per step, so that ten thousand nodes cost ten thous
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -40,11 +40,24 @@ _ADMIT = (
         ),
     )
     .values(state="ready")
+    .returning(steps.c.conductor_group, steps.c.driver, sa.func.coalesce(steps.c.node, steps.c.cloud, ""), steps.c.flow)
 )
 
 
-def advance(tx: Tx, task: int, ended: Mapping[int, tuple[int, int]]) -> bool:
-    """Account for steps that ended ({stage: (ended, failed)}), admit others; True when every stage has ended."""
+class Ready(NamedTuple):
+    """A step that was admitted: what its owner follows from."""
+
+    conductor_group: str
+    driver: str | None
+    key: str
+    flow: str
+
+
+def count(tx: Tx, task: int, ended: Mapping[int, tuple[int, int]], admitted: list[Ready]) -> bool:
+    """Account for steps that ended ({stage: (ended, failed)}) and admit others; True if a stage closed.
+
+    Locks the rows of these stages until the end of the transaction, so it comes late in it. After a close, `settle`.
+    """
     closed = False
     for n, (count, failed) in sorted(ended.items()):
         counted = {"b_task": task, "b_n": n, "b_ended": count, "b_failed": failed}
@@ -52,25 +65,34 @@ def advance(tx: Tx, task: int, ended: Mapping[int, tuple[int, int]]) -> bool:
         if stage.failed and stage.stop_on_failure:
             stage = _stop(tx, stage)
         if stage.ended < stage.total:
-            _admit(tx, stage)
+            admitted += _admit(tx, stage)
             continue
         _close(tx, stage)
         closed = True
-    return closed and settle(tx, task)
+    return closed
 
 
-def settle(tx: Tx, task: int) -> bool:
-    """Open or skip the stages whose needs have ended, until nothing moves; True when every stage has ended."""
+def lock(tx: Tx, task: int) -> None:
+    """Lock all stages of a task, for a transaction that changes the task itself: stages first, then the task."""
+    tx.execute(sa.select(stages.c.n).where(stages.c.task == task).order_by(stages.c.n).with_for_update())
+
+
+def settle(tx: Tx, task: int, admitted: list[Ready]) -> bool:
+    """Open or skip the stages whose needs have ended, until nothing moves; True when every stage has ended.
+
+    The task is locked: two commits that close different stages must see each other, or a stage that waits for both
+    would never open.
+    """
     while True:
         rows = tx.execute(sa.select(stages).where(stages.c.task == task).order_by(stages.c.n)).all()
         states = {row.n: row.state for row in rows}
         blocked = [row for row in rows if row.state == "blocked"]
-        moved = [row for row in blocked if _unblock(tx, row, states)]
+        moved = [row for row in blocked if _unblock(tx, row, states, admitted)]
         if not moved:
             return all(state in ENDED for state in states.values())
 
 
-def _unblock(tx: Tx, stage: Any, states: Mapping[int, str]) -> bool:
+def _unblock(tx: Tx, stage: Any, states: Mapping[int, str], admitted: list[Ready]) -> bool:
     needs: list[list[Any]] = stage.needs
     if any(states[n] in ("failed", "skipped") and how == "done" for n, how in needs):
         _skip(tx, stage, "skipped")
@@ -81,16 +103,17 @@ def _unblock(tx: Tx, stage: Any, states: Mapping[int, str]) -> bool:
         _set(tx, stage, state="done")
         return True
     _set(tx, stage, state="open")
-    _admit(tx, stage)
+    admitted += _admit(tx, stage)
     return True
 
 
-def _admit(tx: Tx, stage: Any) -> None:
+def _admit(tx: Tx, stage: Any) -> list[Ready]:
     room = stage.max_in_flight - (stage.admitted - stage.ended)
     if room <= 0 or stage.admitted >= stage.total:
-        return
-    admitted = tx.execute(_ADMIT, {"b_task": stage.task, "b_n": stage.n, "b_room": room}).rowcount
-    tx.execute(_ADMITTED, {"b_task": stage.task, "b_n": stage.n, "b_admitted": stage.admitted + admitted})
+        return []
+    admitted = [Ready(*row) for row in tx.execute(_ADMIT, {"b_task": stage.task, "b_n": stage.n, "b_room": room})]
+    tx.execute(_ADMITTED, {"b_task": stage.task, "b_n": stage.n, "b_admitted": stage.admitted + len(admitted)})
+    return admitted
 
 
 def _stop(tx: Tx, stage: Any) -> Any:

@@ -18,7 +18,9 @@ from coterie.ledger.rows import events, objects
 from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Tx, now, time
 from coterie.ledger.tables import conductors, nodes, steps
+from coterie.ledger.tables import tasks as tasks_table
 from coterie.ledger.work import stages, tasks
+from coterie.ledger.work.stages import Ready
 from coterie.ledger.writes import NOW, After, Write
 
 
@@ -81,26 +83,32 @@ CLAIMED = (  # what a claim is made of
 
 
 _HELD = (
-    sa.select(steps.c.id, steps.c.owner, steps.c.epoch)
+    sa.select(steps.c.id, steps.c.owner, steps.c.epoch, tasks_table.c.state, now().label("at"))
+    .join(tasks_table, tasks_table.c.id == steps.c.task)
     .where(steps.c.id.in_(sa.bindparam("b_ids", expanding=True)), steps.c.state == "running")
     .order_by(steps.c.id)
-    .with_for_update()
+    .with_for_update(of=steps)
 )
 
 
-def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
+def commit(tx: Tx, outcomes: Sequence[Outcome], admitted: list[Ready] | None = None) -> set[tuple[int, int]]:
     """Apply the outcomes whose claims still hold; the keys of those. Of the others only arrivals are noted.
 
     Two outcomes of one step may be here: a late one, and one of the claim that took the step over. The second counts.
+    `admitted` gets the steps that may be claimed from now on.
+
+    All commits of a task meet at its stages and at its own row, so these are locked last: first stages, then the task.
+    A cancel that comes at the same moment may be missed by an outcome that rests: the step then runs one more label.
     """
-    stopping = tasks.hold(tx, {outcome.claim.task for outcome in outcomes})
-    held = _held(tx, outcomes)
+    rows = tx.execute(_HELD, {"b_ids": sorted({outcome.claim.id for outcome in outcomes})}).all()
+    held = {(row.id, row.epoch, row.owner): row for row in rows}
     valid = [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) in held]
     if len(valid) < len(outcomes):
         note_arrivals(tx, [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) not in held])
     if not valid:
         return set()
-    at = time(tx)
+    at = max(row.at for row in rows)
+    stopping = {one.claim.task for one in valid if held[(*one.claim.key, one.claim.owner)].state == "cancelling"}
     changed: list[Write] = []
     happened: list[Event] = []
     for outcome in valid:
@@ -108,8 +116,7 @@ def commit(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int]]:
         happened += outcome.events
         changed.append(_step_write(outcome, stopping))
     writes.apply(tx, changed, at)
-    events.append(tx, happened, at)
-    _advance(tx, valid, stopping)
+    _advance(tx, valid, stopping, happened, at, [] if admitted is None else admitted)
     return {outcome.claim.key for outcome in valid}
 
 
@@ -131,12 +138,6 @@ def note_arrivals(tx: Tx, refused: Sequence[Outcome]) -> None:
 
 
 LATE_REMEDY = "it goes when its node or server group is deleted, or by `coterie cleanup`"
-
-
-def _held(tx: Tx, outcomes: Sequence[Outcome]) -> set[tuple[int, int, str]]:
-    """Who holds the steps of these outcomes now: id, epoch, owner."""
-    rows = tx.execute(_HELD, {"b_ids": sorted({outcome.claim.id for outcome in outcomes})})
-    return {(row.id, row.epoch, row.owner) for row in rows}
 
 
 def _step_write(outcome: Outcome, stopping: set[int]) -> Write:
@@ -161,7 +162,9 @@ def _step_write(outcome: Outcome, stopping: set[int]) -> Write:
     )
 
 
-def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
+def _advance(
+    tx: Tx, valid: Sequence[Outcome], stopping: set[int], happened: list[Event], at: float, admitted: list[Ready]
+) -> None:
     ended: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
     for outcome in valid:
         task, stage = outcome.claim.task, outcome.claim.stage
@@ -169,8 +172,11 @@ def _advance(tx: Tx, valid: Sequence[Outcome], stopping: set[int]) -> None:
             continue
         count, failed = ended[task].get(stage, (0, 0))
         ended[task][stage] = (count + 1, failed + (outcome.move == "fail"))
-    for task in sorted(ended):
-        if stages.advance(tx, task, ended[task]):
+    closing = [task for task in sorted(ended) if stages.count(tx, task, ended[task], admitted)]
+    events.append(tx, happened, at)
+    for task in closing:
+        tasks.lock(tx, task)
+        if stages.settle(tx, task, admitted):
             tasks.end(tx, task)
 
 

@@ -63,7 +63,7 @@ def create(tx: Tx, new: NewTask) -> int:
     for n, stage in enumerate(new.stages):
         _create_stage(tx, task, n, stage, at)
     events.append(tx, [Event(task, "task.started", new.deployment or new.kind, new.opening, new.details)], at)
-    if stages.settle(tx, task):
+    if stages.settle(tx, task, []):
         end(tx, task)
     return task
 
@@ -103,25 +103,14 @@ def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None
     tx.execute(steps.insert(), rows)
 
 
-_HOLD = (
-    sa.select(tasks.c.id, tasks.c.state)
-    .where(tasks.c.id.in_(sa.bindparam("b_ids", expanding=True)))
-    .order_by(tasks.c.id)
-    .with_for_update()
-)
-
-
-def hold(tx: Tx, ids: set[int]) -> set[int]:
-    """Hold these tasks for the transaction; those that are being cancelled.
-
-    A commit that ends steps holds the task first: two commits that close different stages must see each other, or
-    a stage that waits for both would never open.
-    """
-    return {row.id for row in tx.execute(_HOLD, {"b_ids": sorted(ids)}) if row.state == "cancelling"}
+def lock(tx: Tx, task: int) -> None:
+    """Lock the row of the task; the transaction that locks any of its stages has locked those before."""
+    tx.execute(sa.select(tasks.c.id).where(tasks.c.id == task).with_for_update())
 
 
 def cancel(tx: Tx, task: int) -> bool:
     """No step of the task starts any more; what runs ends at its next rest. False if it had ended already."""
+    stages.lock(tx, task)
     flagged = tasks.update().where(tasks.c.id == task, tasks.c.state == "running").values(state="cancelling")
     if tx.execute(flagged).rowcount == 0:
         return False
@@ -137,7 +126,7 @@ def cancel(tx: Tx, task: int) -> bool:
     )
     for stage in tx.execute(stopped).scalars():
         ended[stage] = (ended.get(stage, (0, 0))[0] + 1, 0)
-    if stages.advance(tx, task, ended):
+    if stages.count(tx, task, ended, []) and stages.settle(tx, task, []):
         end(tx, task)
     return True
 
