@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from coterie.director.context import AppContext
+from coterie.director.http import idempotency
 from coterie.errors import Refused
+from coterie.ledger.rows import replies
 from tests.director.asgi import Client
 from tests.director.test_stemcells import GZIP, IMAGE, manifest, tarball
 from tests.ledger.views import rows
@@ -170,3 +173,30 @@ def test_a_repeated_request_for_a_token_creates_no_second_one_and_shows_no_secre
     with context.ledger.read() as tx:
         assert first.json["text"] not in str(tx.exec_driver_sql("SELECT * FROM replies").all())
     assert client.send("POST", "/v1/tokens", {"name": "ann"}).status == 201, "without a key every request counts"
+
+
+def test_a_key_is_renewed_while_its_request_runs_and_free_soon_after_its_director_died(
+    client: Client, context: AppContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "_BUSY_S", 0.6)
+    monkeypatch.setattr(idempotency, "_RENEW_S", 0.1)
+    runs: list[int] = []
+
+    def deploy(context: AppContext, name: str, body: Any) -> int:
+        runs.append(1)
+        time.sleep(1.2 if len(runs) == 1 else 0.0)
+        return len(runs)
+
+    monkeypatch.setattr("coterie.director.routes.deployments.deployments.deploy", deploy)
+    slow = threading.Thread(target=lambda: put(client, headers=KEY))
+    slow.start()
+    time.sleep(0.9)
+    assert put(client, headers=KEY).status == 409
+    slow.join(20)
+    assert put(client, headers=KEY).json == {"task_id": 1}
+
+    dead = {"Idempotency-Key": "k2"}
+    with context.ledger.write() as tx:  # what a Director leaves that is killed in the work
+        replies.reserve(tx, "k2", "whatever it was")
+    time.sleep(0.8)
+    assert put(client, headers=dead).json == {"task_id": 2}

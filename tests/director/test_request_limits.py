@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from coterie.director.context import AppContext
@@ -64,3 +67,25 @@ def test_a_request_counts_as_activity_until_it_is_answered(client: Client, conte
         context.ending = True
         assert list(blocks) == []
     assert context.activity.open == 0
+
+
+def test_a_request_that_outlasts_the_director_is_answered_with_a_problem(context: AppContext) -> None:
+    """The server cancels what is not answered when its grace period is over."""
+    sent: list[Any] = []
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        raise asyncio.CancelledError
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {"type": "http", "method": "PUT", "path": "/v1/deployments/x", "headers": []}
+    answering = request_limits.RequestLimitsMiddleware(endless, context)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(answering(scope, receive, send))
+    assert sent[0]["status"] == 503
+    assert dict(sent[0]["headers"])[b"content-type"] == b"application/problem+json"
+    assert b"Idempotency-Key" in sent[1]["body"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import Header, Request
@@ -14,15 +17,18 @@ from coterie.director.access import caller
 from coterie.director.context import AppContext
 from coterie.director.http.reply import SafeJson
 from coterie.errors import Conflict, UsageError
-from coterie.ledger.errors import KeyTaken
+from coterie.ledger.errors import DatabaseError, KeyTaken, reason
 from coterie.ledger.rows import replies
 from coterie.ledger.store import Tx
 
+log = logging.getLogger(__name__)
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[!-~]+$")]
 _WITH_CREDENTIALS = ("/v1/cloud-config", "/v1/clouds")
 _KEEP_S = 24 * 3600.0
-# A reservation of a process that died is taken over after this; repeated work is refused or changes nothing.
-_BUSY_S = 120.0
+# A reservation is renewed while its request is being worked on. That of a process that died is taken over after this;
+# repeated work is refused or changes nothing.
+_BUSY_S = 10.0
+_RENEW_S = 2.0
 
 
 def run_once(
@@ -35,7 +41,8 @@ def run_once(
     if earlier is not None:
         return _response(earlier.status, earlier.body, replayed=True)
     try:
-        status, answer = work()
+        with _renew_reservation(context, key):
+            status, answer = work()
     except BaseException:
         # Errors are not stored: the caller may remove the cause and repeat with the same key.
         with context.ledger.write() as tx:
@@ -44,6 +51,27 @@ def run_once(
     with context.ledger.write() as tx:
         replies.record(tx, key, status, answer)
     return _response(status, answer)
+
+
+@contextmanager
+def _renew_reservation(context: AppContext, key: str) -> Iterator[None]:
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(_RENEW_S):
+            try:
+                with context.ledger.write_silently() as tx:
+                    replies.renew(tx, key)
+            except DatabaseError as error:
+                log.warning("the reservation of an Idempotency-Key is not renewed: %s", reason(error))
+
+    renewing = threading.Thread(target=renew, name="renew-key", daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        renewing.join()
 
 
 def reserve_key(tx: Tx, request: Request, key: str | None, body: Any) -> None:

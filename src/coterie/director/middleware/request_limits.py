@@ -45,6 +45,11 @@ class RequestLimitsMiddleware:
             return
         try:
             await self._app(scope, _limit_body(receive, _limit(scope), _is_upload(scope)), send)
+        except asyncio.CancelledError:
+            log.warning("%s %s was under way when the Director ended", scope["method"], scope["path"])
+            if not send.started:
+                await problem.response(_ending(), scope["path"])(scope, receive, send)
+            raise
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             if not send.started:
@@ -60,6 +65,16 @@ class RequestLimitsMiddleware:
         if length.isdigit() and int(length) > _limit(scope):
             return _too_large(_limit(scope))
         return None
+
+
+def _ending() -> CoterieError:
+    return problem.Failure(
+        503,
+        "unavailable",
+        "this Director ends before it could answer",
+        "repeat the request, with the same Idempotency-Key if it had one",
+        {"Retry-After": "5"},
+    )
 
 
 class _Sender:

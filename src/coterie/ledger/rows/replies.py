@@ -27,6 +27,11 @@ def reserve(tx: Tx, key: str, request: str) -> None:
     tx.execute(replies.insert().values(key=key, request=request, status=0, created_at=now()))
 
 
+def renew(tx: Tx, key: str) -> None:
+    """The first request is still being worked on."""
+    tx.execute(replies.update().where(replies.c.key == key, replies.c.status == 0).values(created_at=now()))
+
+
 def record(tx: Tx, key: str, status: int, body: dict[str, Any]) -> None:
     """What a repetition will get."""
     tx.execute(replies.update().where(replies.c.key == key).values(status=status, body=body))
