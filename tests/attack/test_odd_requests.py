@@ -70,7 +70,9 @@ def test_a_cloud_with_a_bad_name_is_refused_with_its_mistake(client: Client, con
 
 def test_two_ways_to_give_a_length_are_refused(client: Client) -> None:
     both = {"content-length": "2", "transfer-encoding": "chunked", "content-type": "application/json"}
-    assert client.send("POST", "/v1/plans", b"{}", both).status == 400
+    refused = client.send("POST", "/v1/plans", b"{}", both)
+    assert (refused.status, refused.json["code"]) == (400, "bad_request")
+    assert refused.headers["connection"] == "close"
 
 
 def test_a_webhook_is_not_led_elsewhere(redirecting: Redirecting) -> None:

@@ -16,6 +16,7 @@ from coterie.director.app import build
 from coterie.director.context import AppContext
 from coterie.director.process import connections, http_server
 from coterie.director.process.http_server import HttpServer
+from coterie.telemetry import page
 
 LIMIT = 40
 
@@ -128,3 +129,25 @@ def test_without_descriptors_it_pauses_logs_once_and_goes_on(served: Served, cap
         "cannot accept connections: Too many open files"
     ]
     assert b"200 OK" in served.get("/livez")
+
+
+def test_the_page_of_a_conductor_survives_slow_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_CONNECTIONS", 4)
+    monkeypatch.setattr(page, "_CONNECTION_S", 1.0)
+    served = page.Page("127.0.0.1:0", None, lambda: None, lambda: "")
+    served.start()
+    with contextlib.ExitStack() as held:
+        slow = [held.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=10)) for _ in range(8)]
+        until = time.monotonic() + 8
+        while slow and time.monotonic() < until:  # a byte now and then, from each that is still open
+            for one in list(slow):
+                try:
+                    one.sendall(b"G")
+                except OSError:
+                    slow.remove(one)
+            time.sleep(0.1)
+        assert slow == []
+        client = held.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=10))
+        client.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert b"200" in client.recv(100)
+    served.stop()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 import logging
+import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from coterie.errors import UsageError
 
 log = logging.getLogger(__name__)
+_CONNECTIONS = 64
+_CONNECTION_S = 15.0
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -30,7 +35,7 @@ class Page:
                 remedy="listen on 127.0.0.1, or set COTERIE_METRICS_TOKEN",
             )
         try:
-            self._server = ThreadingHTTPServer((host, int(port)), _handler(token, ready, metrics))
+            self._server = _Server((host, int(port)), _handler(token, ready, metrics))
         except OSError as error:
             raise UsageError(
                 f"cannot listen on {address}",
@@ -51,6 +56,38 @@ class Page:
     def stop(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    """Few connections at once, none for long: a client needs no token to open one."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self._slots = threading.BoundedSemaphore(_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._slots.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        end = threading.Timer(_CONNECTION_S, _cut_off, (request,))
+        end.daemon = True
+        end.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            end.cancel()
+            self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log nothing: a client that goes, or is cut off, must not fill the log."""
+
+
+def _cut_off(request: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
 
 
 def _is_local(host: str) -> bool:
