@@ -10,6 +10,7 @@ from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
 from coterie.cli.link.api import part
+from coterie.cli.variables import Variables, takes_variables
 from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
 
@@ -23,6 +24,7 @@ from coterie.errors import UsageError
 @click.option("--team", metavar="NAME", help="Team that a new deployment belongs to.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.option("--detail", is_flag=True, help="Show every change of the plan.")
+@takes_variables
 def deploy(
     session: Session,
     manifest: str | None,
@@ -30,6 +32,7 @@ def deploy(
     plan_file: str | None,
     recreate: bool,
     nodes: tuple[str, ...],
+    variables: Variables,
     team: str | None,
     dry_run: bool,
     detail: bool,
@@ -39,7 +42,7 @@ def deploy(
     Shows the plan and asks for confirmation. Without a terminal a plan that destroys nothing starts at once; any other
     needs --yes. Ctrl-C leaves the task running: follow it again with `coterie tasks watch`.
     """
-    request, plan = _request_plan(session, manifest, cloud_config, plan_file, recreate, nodes, detail)
+    request, plan = _request_plan(session, manifest, cloud_config, plan_file, recreate, nodes, variables, detail)
     if dry_run or not (session.json or session.quiet):
         plan_request.show(session, plan)
     if dry_run:
@@ -57,6 +60,7 @@ def _request_plan(
     plan_file: str | None,
     recreate: bool,
     nodes: tuple[str, ...],
+    variables: Variables,
     detail: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     if plan_file and (manifest or cloud_config or recreate or nodes):
@@ -64,8 +68,9 @@ def _request_plan(
             "a saved plan takes no other options", remedy="give either MANIFEST and its options, or --plan FILE"
         )
     if plan_file:
-        return plan_request.load(plan_file)
+        saved, plan = plan_request.load(plan_file)
+        return variables.resolve(saved), plan
     if manifest is None:
         raise UsageError("which manifest?", remedy="coterie deploy MANIFEST, or coterie deploy --plan FILE")
-    request = plan_request.deploy_request(session, manifest, cloud_config, recreate, nodes)
+    request = variables.resolve(plan_request.deploy_request(session, manifest, cloud_config, recreate, nodes))
     return request, plan_request.request_plan(session, request, detail=detail)

@@ -7,6 +7,7 @@ import click
 from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
+from coterie.cli.variables import Variables, takes_variables
 
 CHANGES_PENDING = 3
 
@@ -19,19 +20,21 @@ CHANGES_PENDING = 3
 @click.option("--exit-code", is_flag=True, help="Exit with 3 when there are changes.")
 @click.option("--save", metavar="FILE", help="Keep it for `coterie deploy --plan FILE`, clouds' properties sealed.")
 @click.option("--detail", is_flag=True, help="Show every change.")
+@takes_variables
 def plan(
     session: Session,
     manifest: str,
     cloud_config: str | None,
     recreate: bool,
     nodes: tuple[str, ...],
+    variables: Variables,
     exit_code: bool,
     save: str | None,
     detail: bool,
 ) -> int:
     """Show what `coterie deploy MANIFEST` would do, and why."""
     request = plan_request.deploy_request(session, manifest, cloud_config, recreate, nodes)
-    made = plan_request.request_plan(session, request, detail=detail, kept=save is not None)
+    made = plan_request.request_plan(session, variables.resolve(request), detail=detail, kept=save is not None)
     plan_request.show(session, made)
     if save:
         plan_request.save(save, plan_request.seal_request(session, request), made)

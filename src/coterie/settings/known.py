@@ -31,6 +31,7 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("token", values.text, None, "bearer token for a Director on TCP", secret=True),
         Setting("token_file", values.path, None, "file with that token, for its owner's eyes only"),
         Setting("ca", values.path, None, "file with the certificates that a Director's is checked against"),
+        Setting("vars_store", values.text, None, "store of variables for manifests: directory:FOLDER, or a package's"),
         Setting("output", values.choice("table", "json"), "table", "form of the data on stdout"),
         Setting("color", values.choice("auto", "always", "never"), "auto", "colours; NO_COLOR turns them off too"),
         Setting("database", values.database, None, "ledger of the Director; unset: SQLite in the state folder"),
