@@ -11,6 +11,7 @@ from coterie.engine.stored import in_form
 from coterie.errors import CoterieError, NotFound
 from coterie.flows.late_arrivals import delete_late_arrivals
 from coterie.group.audit import remedy
+from coterie.group.rules import with_rule_drift
 from coterie.ledger.rows import groups, nodes, objects
 from coterie.ledger.rows.groups import GroupRow
 
@@ -83,8 +84,10 @@ def _update(work: Work[UpdateGroup, NoProgress]) -> Move:
 def _repair(work: Work[RepairGroup, NoProgress]) -> Move:
     row = _row(work, work.params.intent)
     cid = _cid(work, row)
-    work.cpi.update_server_group(cid, GroupMetadata.of_wire(row.metadata))
-    view = work.cpi.inspect_server_group(cid)
+    with work.ledger.read() as tx:
+        metadata = groups.own_metadata(row, groups.security_group_holders(tx))
+    work.cpi.update_server_group(cid, metadata)
+    view = with_rule_drift(metadata, work.cpi.inspect_server_group(cid))
     if view.state in ("missing", "drifted"):
         raise GroupMissing(
             f"server group {cid} is still {view.state}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from coterie.cpi.contract import CloudObject, GroupView
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 from coterie.group.audit import remedy
+from coterie.group.rules import with_rule_drift
 from coterie.ledger.rows import groups, nodes, objects
 from coterie.ledger.rows.groups import GroupRow
 from coterie.ledger.rows.nodes import NodeRow
@@ -97,9 +98,10 @@ def _look_at_groups(work: LookWork) -> None:
     if "inspect_server_group" in work.cpi.capabilities().unsupported:
         return
     with work.ledger.read() as tx:
-        rows = groups.of_cloud(tx, work.cloud)
+        rows, holders = groups.of_cloud(tx, work.cloud), groups.security_group_holders(tx)
     for row in rows:
-        _judge_group(work, row, work.cpi.inspect_server_group(row.cid or ""))
+        metadata = groups.own_metadata(row, holders)
+        _judge_group(work, row, with_rule_drift(metadata, work.cpi.inspect_server_group(row.cid or "")))
 
 
 def _judge_group(work: LookWork, row: GroupRow, view: GroupView) -> None:

@@ -38,6 +38,12 @@ def is_limited() -> bool:
     return _VISIBILITY.get() is not None
 
 
+def visible_teams() -> frozenset[str] | None:
+    """The teams that the caller is limited to; None: not limited."""
+    visibility = _VISIBILITY.get()
+    return visibility.teams if visibility else None
+
+
 def visible(deployment: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """For a column with the name of a deployment: whether the caller's teams own it."""
     visibility = _VISIBILITY.get()

@@ -57,7 +57,10 @@ def _rules(deployment: Deployment) -> dict[str, SecurityGroup]:
     def plain(rule: Any) -> dict[str, Any]:
         return {key: value for key, value in rule.model_dump().items() if value is not None}
 
-    return {spec.name: SecurityGroup(spec.name, tuple(map(plain, spec.rules))) for spec in deployment.security_groups}
+    return {
+        spec.name: SecurityGroup(spec.name, None if spec.rules is None else tuple(map(plain, spec.rules)), spec.adopt)
+        for spec in deployment.security_groups
+    }
 
 
 def _azs(group: InstanceGroup, catalogue: Catalogue) -> tuple[AzSpec, ...]:

@@ -12,6 +12,7 @@ from coterie.group.policy import PROMISES
 from coterie.manifest import InstanceGroupSpec, ServerGroupSpec
 from coterie.plan.model import Action, Change, GroupChange, GroupNow, GroupRemoval, ServerGroupRef, Snapshot
 from coterie.plan.present import Choice, choose, members
+from coterie.plan.security_groups import SecurityGroupPlan, assign, with_rules
 
 Key = tuple[str, str]  # logical name, cloud
 
@@ -25,6 +26,7 @@ class GroupPlan:
     moves: dict[Key, str] = field(default_factory=dict)
     obsolete: list[tuple[GroupNow, str]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def ref(self, key: Key) -> ServerGroupRef:
         return ServerGroupRef(intent=self.stays[key]) if key in self.stays else ServerGroupRef(new=subject(key))
@@ -41,8 +43,10 @@ def plan_groups(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> Group
         if group.state != "deleting":
             present[group.name, group.cloud].append(group)
     held = members(snapshot)
-    for key, (metadata, may_replace) in _server_groups(snapshot, specs).items():
+    security_groups = SecurityGroupPlan(plan.refusals, plan.notes)
+    for key, (metadata, may_replace) in _server_groups(snapshot, specs, security_groups).items():
         _plan_one(plan, snapshot, key, choose(snapshot, present[key], held, metadata), metadata, may_replace)
+    plan.changes = with_rules(snapshot, plan.changes)
     kept = set(plan.stays.values())
     doomed = {group.intent for group, _ in plan.obsolete}
     for group in snapshot.groups:
@@ -121,9 +125,11 @@ def _replace(plan: GroupPlan, key: Key, now: GroupNow, metadata: GroupMetadata, 
     plan.obsolete.append((now, f"replaced: {reason}"))
 
 
-def _server_groups(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> dict[Key, tuple[GroupMetadata, bool]]:
+def _server_groups(
+    snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], plan: SecurityGroupPlan
+) -> dict[Key, tuple[GroupMetadata, bool]]:
     return {
-        key: (_metadata(snapshot, key, users), all(_may_replace(user) for user in users))
+        key: (_metadata(snapshot, key, users, plan), all(_may_replace(user) for user in users))
         for key, users in instance_groups_by_server_group(specs).items()
     }
 
@@ -152,7 +158,9 @@ def _may_replace(spec: InstanceGroupSpec) -> bool:
     return spec.server_group is not None and spec.server_group.recreate_on_policy_change
 
 
-def _metadata(snapshot: Snapshot, key: Key, users: Sequence[InstanceGroupSpec]) -> GroupMetadata:
+def _metadata(
+    snapshot: Snapshot, key: Key, users: Sequence[InstanceGroupSpec], plan: SecurityGroupPlan
+) -> GroupMetadata:
     group = users[0].server_group
     if group is None:
         raise ValueError(f"{users[0].name} has no server group")
@@ -161,13 +169,13 @@ def _metadata(snapshot: Snapshot, key: Key, users: Sequence[InstanceGroupSpec]) 
         deployment=snapshot.deployment,
         instance_group=group.name,
         azs=tuple(dict.fromkeys(az.name for user in users for az in user.azs if az.cloud == key[1])),
-        security_groups=_security_groups(users),
+        security_groups=assign(plan, snapshot, key[1], security_groups_of(users)),
         policy=group.policy,
         options=driver_options(group),
     )
 
 
-def _security_groups(users: Iterable[InstanceGroupSpec]) -> tuple[SecurityGroup, ...]:
+def security_groups_of(users: Iterable[InstanceGroupSpec]) -> tuple[SecurityGroup, ...]:
     return tuple({group.name: group for user in users for group in user.security_groups}.values())
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from coterie.cpi.contract import Capabilities, GroupMetadata
+from coterie.cpi.contract import Capabilities, GroupMetadata, SecurityRule
 from coterie.plan.spec import NodeSpec
 
 Action = Literal["create", "adopt", "recreate", "update", "delete", "leave"]  # an operator's group is adopted and left
@@ -81,6 +81,9 @@ class CloudNow:
     missing_groups: frozenset[str] = frozenset()  # CIDs that the cloud says are gone
     mendable_groups: frozenset[str] = frozenset()  # those of them that an update makes again, with their members
     group_policies: Mapping[str, str | None] = field(default_factory=dict)  # what those that are there promise, by CID
+    # CID → name → rules of each security group that we created
+    group_rules: Mapping[str, Mapping[str, tuple[SecurityRule, ...]]] = field(default_factory=dict)
+    operators_security_groups: frozenset[str] = frozenset()  # names of those that our server groups have
 
     def fact(self, what: str, name: str) -> Any:
         """What `check` read on the way: e.g. fact("hosts", "hosts"). None: unknown."""
@@ -88,6 +91,24 @@ class CloudNow:
             if item["what"] == what and item.get("facts"):
                 return item["facts"].get(name)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityGroupOwners:
+    """`holders`: (cloud, name) → the deployment that a security group belongs to. `teams`: of these deployments.
+    `limits`: the teams of the planned deployment; None: it belongs to none, and may adopt any. `shared`: (cloud, name)
+    of those that every team may adopt."""
+
+    holders: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    teams: Mapping[str, str] = field(default_factory=dict)
+    limits: frozenset[str] | None = None
+    shared: frozenset[tuple[str, str]] = frozenset()
+
+    def may_adopt(self, cloud: str, name: str, holder: str | None) -> bool:
+        """`holder` None: an operator's."""
+        if self.limits is None or (cloud, name) in self.shared:
+            return True
+        return holder is not None and self.teams.get(holder) in self.limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +135,7 @@ class Snapshot:
     images_used_elsewhere: frozenset[tuple[str, str]]  # by nodes of other deployments
     taken: Mapping[str, frozenset[str]]  # network → addresses of other deployments
     kept: tuple[KeptDisk, ...] = ()
+    security_groups: SecurityGroupOwners = field(default_factory=SecurityGroupOwners)
 
 
 # -- what shall be done --
@@ -174,15 +196,19 @@ class NodeRemoval:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A server group to create, adopt or update. `intent` None: it has no row yet."""
+    """A server group to create, adopt or update. `intent` None: it has no row yet. `rules`: a line for each rule of its
+    security groups that comes or goes."""
 
     name: str
     metadata: GroupMetadata
     intent: str | None = None
     cid: str | None = None
+    rules: tuple[str, ...] = ()
 
     def wire(self) -> Json:
         shown: Json = {"name": self.name, "metadata": self.metadata.wire()}
+        if self.rules:
+            shown["rules"] = list(self.rules)
         return shown if self.intent is None else {**shown, "intent": self.intent, "cid": self.cid}
 
 

@@ -36,7 +36,7 @@ def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: O
         tuple(changes),
         tuple(nodes.rollouts),
         tuple(group_plans.users(groups, specs)),
-        (*_notes(snapshot, changes), *kept.left_aside(snapshot, changes)),
+        (*_notes(snapshot, changes), *dict.fromkeys(groups.notes), *kept.left_aside(snapshot, changes)),
     )
 
 

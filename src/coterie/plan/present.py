@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from coterie.cpi.contract import GroupMetadata
 from coterie.group.change import Fate, fate
 from coterie.plan.model import GroupNow, Snapshot
+from coterie.plan.security_groups import differing
 
 _LOST = "the group was deleted behind our back"
 
@@ -52,6 +53,9 @@ def _judge(snapshot: Snapshot, now: GroupNow, metadata: GroupMetadata) -> tuple[
     made, seen = now.metadata.policy, cloud.group_policies.get(now.cid or "", now.metadata.policy)
     if what != "replace" and seen != made:
         return "replace", f"its policy was changed behind our back, {made or 'none'} → {seen or 'none'}"
+    changed = differing(snapshot, now.cloud, now.cid, metadata) if what == "keep" else []
+    if changed:
+        return "update", f"rules of security group {', '.join(changed)} were changed behind our back"
     if mendable and what != "replace":
         return "update", f"{_LOST}; it is made again"
     return what, reason

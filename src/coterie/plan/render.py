@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coterie.plan.model import Change, Plan
+from coterie.plan.model import Change, GroupChange, Plan
 
 _SIGNS = {"create": "+", "adopt": "+", "recreate": "±", "update": "~", "delete": "-", "leave": "-"}
 _SHOWN = 12
@@ -38,6 +38,8 @@ def _rows(changes: list[Change], limit: int) -> Iterable[str]:
         what = f"{change.kind} {change.subject}"
         place = f"{change.cloud}/{change.az}" if change.az else change.cloud
         yield f"  {_SIGNS[change.action]} {change.action:<8} {what:<{width}}  {place:<12} {change.reason}".rstrip()
+        if isinstance(change.details, GroupChange):
+            yield from (f"      {line}" for line in change.details.rules)
     left = changes[limit:]
     if left:
         yield f"    … and {len(left)} more ({_tally(left)}); --detail shows them"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.cpi.contract import Capabilities
+from coterie.cpi.contract import Capabilities, GroupView
 from coterie.group.audit import Host, Member, Room, audit, remedy
+from coterie.group.rules import with_rule_drift
 from coterie.ledger.rows import clouds, deployments, groups, identity, nodes
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.groups import GroupRow
@@ -22,11 +23,16 @@ def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
         names = [deployment] if deployment else deployments.names(tx)
         found = [node for name in names for node in nodes.of_deployment(tx, name)]
         rows = [group for name in names for group in groups.of_deployment(tx, name)]
+        holders = groups.security_group_holders(tx)
         configured = clouds.all_clouds(tx)
     used = [
         configured[name] for name in sorted({n.cloud for n in found} | {g.cloud for g in rows}) if name in configured
     ]
     world = _ask_clouds(ledger, used, rows, director)
+    requested = {group.cid or "": groups.own_metadata(group, holders) for group in rows}
+    world.views = {
+        cid: with_rule_drift(requested[cid], GroupView.of_wire(view)).wire() for cid, view in world.views.items()
+    }
     return {
         "nodes": [_node(node, world) for node in found],
         "groups": [_group(group, found, world) for group in rows],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from coterie.cpi.contract import Mark
+from coterie.cpi.contract import Mark, SecurityRule, read_rules
 from coterie.ledger.rows.groups import GroupRow
 from coterie.manifest import InstanceGroupSpec
-from coterie.plan.groups import driver_options, instance_groups_by_server_group
+from coterie.plan.groups import driver_options, instance_groups_by_server_group, security_groups_of
 
 Known = Mapping[tuple[str, str], str]  # logical name and cloud of a server group → its CID
 
@@ -50,6 +50,22 @@ def groups_seen(
     return missing, mendable, {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
 
 
+def security_groups_seen(
+    seen: Mapping[str, Mapping[str, Any]],
+) -> tuple[dict[str, dict[str, tuple[SecurityRule, ...]]], frozenset[str]]:
+    """Of our server groups, by CID: the rules of each security group that we created. And names of operators' ones."""
+    found = {
+        cid: [one for one in view["resources"] if one["kind"] == "security_group" and one.get("name")]
+        for cid, view in seen.items()
+    }
+    rules = {
+        cid: {one["name"]: read_rules(one["rules"]) for one in resources if one["rules"] is not None}
+        for cid, resources in found.items()
+    }
+    names = (one["name"] for resources in found.values() for one in resources if not one["created_by_us"])
+    return rules, frozenset(names)
+
+
 def _group_needs(specs: Sequence[InstanceGroupSpec], cloud: str) -> list[dict[str, Any]]:
     """The server groups that the driver will be asked for, with the azs that their nodes go to."""
     found = []
@@ -57,14 +73,13 @@ def _group_needs(specs: Sequence[InstanceGroupSpec], cloud: str) -> list[dict[st
         group = users[-1].server_group
         if where == cloud and group is not None:
             azs = {az.name for user in users for az in user.azs if az.cloud == cloud}
-            security_groups = {one.name for user in users for one in user.security_groups}
             found.append(
                 {
                     "name": name,
                     "policy": group.policy,
                     "options": driver_options(group),
                     "azs": sorted(azs),
-                    "security_groups": sorted(security_groups),
+                    "security_groups": [one.wire() for one in security_groups_of(users)],
                 }
             )
     return found

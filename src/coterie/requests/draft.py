@@ -16,9 +16,10 @@ from coterie.manifest import InstanceGroupSpec
 from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refusal_error
+from coterie.plan.security_groups import names_to_own
 from coterie.requests.accept import PlanRows
 from coterie.requests.ask_clouds import ask
-from coterie.requests.cloud_requirements import groups_seen, known_groups, needs
+from coterie.requests.cloud_requirements import groups_seen, known_groups, needs, security_groups_seen
 from coterie.requests.regroup import move_clouds
 from coterie.requests.request import CheckedRequest, PlanRequest, read
 
@@ -44,7 +45,7 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
     checked.check({name: cloud.capabilities for name, cloud in facts.items()})
     with ledger.read() as tx:
         fingerprint = snapshot.fingerprint(tx, checked.name)
-        seen = snapshot.read(tx, checked.name, facts)
+        seen = snapshot.read(tx, checked.name, facts, checked.shared_security_groups())
     if checked.deployment is None:
         plan = plan_removal(seen, request.delete_disks)
     else:
@@ -62,10 +63,30 @@ def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit
             permit(tx)
         if snapshot.fingerprint(tx, name) != draft.fingerprint:
             raise StalePlan(f"deployment {name} changed while it was planned", remedy="plan and confirm again")
+        _require_security_groups(tx, draft)
         director = identity.director(tx)
         _save(tx, draft, _set_config(tx, draft))
         rows = PlanRows(tx, draft.plan, Ids(), director.name)
         return rows.write("delete" if draft.request.delete else kind, by)
+
+
+def _require_security_groups(tx: Tx, draft: Draft) -> None:
+    """Of two deployments that plan to create a security group of one name, the second is refused."""
+    wanted = names_to_own(draft.plan.changes)
+    if not wanted:
+        return
+    groups.lock_security_groups(tx)
+    holders = groups.security_group_holders(tx)
+    taken = [
+        f"{name} of cloud {cloud}"
+        for cloud, name in wanted
+        if holders.get((cloud, name), draft.checked.name) != draft.checked.name
+    ]
+    if taken:
+        raise StalePlan(
+            f"another deployment took the security group {', '.join(taken)} while this one was planned",
+            remedy="plan again; use another name, or adopt it",
+        )
 
 
 def _ask_clouds(ledger: Ledger, checked: CheckedRequest, wanted: Sequence[InstanceGroupSpec]) -> dict[str, CloudNow]:
@@ -98,6 +119,7 @@ def _ask_clouds(ledger: Ledger, checked: CheckedRequest, wanted: Sequence[Instan
             Capabilities.of_published(check),
             tuple(check["items"]),
             *groups_seen(check["capabilities"], seen),
+            *security_groups_seen(seen),
         )
         for row, check, seen in zip(rows, answers[: len(rows)], answers[len(rows) :], strict=True)
     }

@@ -56,6 +56,12 @@ class CheckedRequest:
     def clouds(self) -> dict[str, CloudRow]:
         return cloud_rows(self.config.value)
 
+    def shared_security_groups(self) -> frozenset[tuple[str, str]]:
+        """(cloud, name) of those that every team may adopt."""
+        return frozenset(
+            (cloud.name, name) for cloud in self.config.value.clouds for name in cloud.shared_security_groups
+        )
+
     def groups(self) -> list[InstanceGroupSpec]:
         if self.deployment is None:
             return []

@@ -53,6 +53,18 @@ def create_security_group(
     return records.fetch(tx, SHAPE, made)
 
 
+@api("set_security_group_rules")
+def set_security_group_rules(
+    tx: Tx, wanted: str, rules: Sequence[Mapping[str, Any]], *, revision: int | None = None
+) -> None:
+    """Replace all rules at once."""
+    found = records.fetch(tx, SHAPE, wanted)
+    records.require_revision(found, revision)
+    text = json.dumps([dict(rule) for rule in rules])
+    tx.db.execute("UPDATE security_groups SET rules = ? WHERE object = ?", (text, found.seq))
+    records.revise(tx, found.seq)
+
+
 @api("get_security_group", writes=False)
 def get_security_group(tx: Tx, wanted: str) -> SecurityGroup:
     return records.fetch(tx, SHAPE, wanted)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from coterie.cpi.contract import CpiError, GroupMember, GroupMetadata, InvalidCall, Mark, SecurityGroup
+from coterie.cpi.contract import CpiError, GroupMember, GroupMetadata, InvalidCall, Mark, SecurityRule
 from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
-from coterie.cpi.kit.security_groups import ExistingSecurityGroup, SecurityGroups
+from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule, SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
 
 DIRECTOR = "7c9a0f52-3a1d-4c54-9d5e-0a5c1b2d3e4f"
@@ -39,7 +39,9 @@ class MemoryRecords:
 class MemorySecurityGroups:
     def __init__(self) -> None:
         self.named: dict[str, ExistingSecurityGroup] = {}
-        self.rules: dict[str, list[str]] = {}
+        self.rules: dict[str, list[ListedRule]] = {}  # by id of the security group
+        self.calls: list[str] = []
+        self.egress_needs_rules = False
         self.used: set[str] = set()
         self.create_fails: dict[str, CpiError] = {}
         self.delete_fails: CpiError | None = None
@@ -54,20 +56,28 @@ class MemorySecurityGroups:
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
         return [one for one in self.named.values() if one.mark == mark]
 
-    def require_rules(self, request: SecurityGroup) -> None:
-        if any("wrong" in rule for rule in request.rules):
+    def require_rules(self, rules: Sequence[SecurityRule]) -> None:
+        if any(rule.protocol == "wrong" for rule in rules):
             raise InvalidCall("a wrong rule")
 
     def create(self, name: str, mark: Mark | None) -> tuple[ExistingSecurityGroup, bool]:
         if name in self.create_fails:
             raise self.create_fails[name]
-        self.named[name] = ExistingSecurityGroup(f"sg-{next(self._ids)}", mark)
+        self.named[name] = ExistingSecurityGroup(f"sg-{next(self._ids)}", mark, name=name)
         return self.named[name], True
 
-    def add_missing_rules(self, found: ExistingSecurityGroup, request: SecurityGroup, ids: Mapping[str, str]) -> None:
-        if any("fails" in rule for rule in request.rules):
+    def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
+        return list(self.rules.get(found.id, ()))
+
+    def add_rule(self, cid: str, rule: SecurityRule) -> None:
+        if rule.protocol == "fails":
             raise CpiError("the rule was refused")
-        self.rules[request.name] = [ids[rule["group"]] if "group" in rule else rule["ports"] for rule in request.rules]
+        self.calls.append(f"+ {rule}")
+        self.rules.setdefault(cid, []).append(ListedRule(f"rule-{len(self.calls)}", rule))
+
+    def remove_rule(self, cid: str, listed: ListedRule) -> None:
+        self.calls.append(f"- {listed.rule}")
+        self.rules[cid].remove(listed)
 
     def delete(self, cid: str) -> None:
         if cid in self.used:

@@ -29,6 +29,7 @@ from coterie.cpi.contract.errors import (
 from coterie.cpi.contract.forms import Form, Forms, Place, Reader, Slip
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime, always_held
+from coterie.cpi.contract.rules import RuleChanges, SecurityRule, compare_rules, read_rules
 from coterie.cpi.contract.types import (
     KINDS,
     POLICIES,
@@ -97,8 +98,10 @@ __all__ = [
     "QuotaExceeded",
     "Reader",
     "Reason",
+    "RuleChanges",
     "Runtime",
     "SecurityGroup",
+    "SecurityRule",
     "Slip",
     "StemcellNotFound",
     "SurveyPage",
@@ -108,8 +111,10 @@ __all__ = [
     "VMNotFound",
     "VmCreated",
     "always_held",
+    "compare_rules",
     "is_adopted",
     "read_group_cid",
     "read_name",
+    "read_rules",
     "revive",
 ]

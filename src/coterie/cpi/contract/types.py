@@ -52,19 +52,27 @@ class NetworkCreated:
 
 @dataclass(frozen=True, slots=True)
 class SecurityGroup:
-    """A security group by name; the rules are used only if it has to be created."""
+    """A security group by name. `rules`: all that it shall have; None: they are left as they are. `adopt`: the group of
+    this name that an operator or another deployment has; it is used, and never changed."""
 
     name: str
-    rules: tuple[Json, ...] = ()
+    rules: tuple[Json, ...] | None = None
+    adopt: bool = False
 
     @staticmethod
     def of_wire(value: str | Mapping[str, Any]) -> SecurityGroup:
+        """An empty list leaves the rules as they are, as in release 0.1.0; beside `adopt: false` it means none."""
         if isinstance(value, str):
             return SecurityGroup(value)
-        return SecurityGroup(str(value["name"]), tuple(value.get("rules") or ()))
+        rules = None if value.get("rules") is None else tuple(value["rules"])
+        if not rules and value.get("adopt") is not False:
+            rules = None
+        return SecurityGroup(str(value["name"]), rules, bool(value.get("adopt")))
 
     def wire(self) -> Json:
-        return {"name": self.name, "rules": list(self.rules)}
+        """`adopt` only where it is needed: programs of release 0.1.0 do not know it."""
+        shown: Json = {"name": self.name, "rules": list(self.rules or ())}
+        return {**shown, "adopt": self.adopt} if self.adopt or self.rules == () else shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +117,19 @@ class GroupMetadata:
 
 @dataclass(frozen=True, slots=True)
 class GroupResource:
+    """`name` and `rules`: of a security group that we created. None: not told."""
+
     kind: str
     cid: str
     az: str | None
     created_by_us: bool
+    name: str | None = None
+    rules: tuple[Json, ...] | None = None
+
+    @staticmethod
+    def of_wire(value: Mapping[str, Any]) -> GroupResource:
+        rules = value.get("rules")
+        return GroupResource(**{**value, "rules": None if rules is None else tuple(rules)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +159,7 @@ class GroupView:
         return GroupView(
             state=value["state"],
             policy=value["policy"],
-            resources=tuple(GroupResource(**r) for r in value["resources"]),
+            resources=tuple(GroupResource.of_wire(r) for r in value["resources"]),
             members=tuple(GroupMember(**m) for m in value["members"]),
             notes=tuple(value["notes"]),
             hosts=tuple(value["hosts"]) if value.get("hosts") is not None else None,

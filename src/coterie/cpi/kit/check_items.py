@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from coterie.cpi.contract.errors import CpiError, GroupMissing, InvalidCall, NameTaken, NotSupported
@@ -76,6 +77,20 @@ def group_items(
             if error.retryable:
                 raise
             yield CheckItem(f"server group {name}", False, f"{_field(error)}: {error}", error.remedy)
+
+
+def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetadata], object]) -> Iterator[CheckItem]:
+    """Security groups by a name that is taken, refused beforehand as `create_server_group` would. `require`: raises
+    then; it gets the CID of the server group, if there is one, and what the server group shall be."""
+    for group in needs.groups:
+        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": group["name"], **group})
+        for one in metadata.security_groups:
+            try:
+                require(group.get("cid"), replace(metadata, security_groups=(one,)))
+            except _FINDINGS as error:
+                if error.retryable:
+                    raise
+                yield CheckItem(f"security group {one.name}", False, f"{_field(error)}: {error}", error.remedy)
 
 
 def _matches(view: GroupView, metadata: GroupMetadata) -> bool:

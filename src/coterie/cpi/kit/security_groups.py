@@ -1,18 +1,33 @@
-"""Security groups of server groups: used if they exist, created if not, and deleted only if we created them and no
-server group and no VM uses them.
+"""Security groups of server groups: created with their rules, changed in place where the rules differ, and deleted only
+if we created them and no server group and no VM uses them. One that is not ours is used only where it is adopted.
 
 A driver fills `SecurityGroupCloud`, how its cloud holds them. Which server group has which: `group_records`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from coterie.cpi.contract import CpiError, GroupInUse, InvalidCall, Mark, OutcomeUnknown, SecurityGroup
+from coterie.cpi.contract import (
+    CpiError,
+    GroupInUse,
+    GroupMissing,
+    Mark,
+    NameTaken,
+    OutcomeUnknown,
+    RuleChanges,
+    SecurityGroup,
+    SecurityRule,
+    compare_rules,
+    read_rules,
+)
+from coterie.cpi.contract.rules import EVERYTHING_OUT
 from coterie.cpi.kit.group_records import GroupRecords
+
+_TRIES = 5  # looks at the rules of a security group that other calls change at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +38,23 @@ class ExistingSecurityGroup:
     id: str
     mark: Mark | None
     row: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRule:
+    """A rule as the cloud holds it; `rule.group` is the id of a security group."""
+
+    id: str
+    rule: SecurityRule
 
 
 class SecurityGroupCloud(Protocol):
     """How a cloud holds security groups. Its methods raise `CpiError`s only; a driver's refusal is one too."""
+
+    @property
+    def egress_needs_rules(self) -> bool:
+        """Whether a security group without egress rules lets nothing out."""
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By name; raises where several could be meant."""
@@ -35,14 +63,20 @@ class SecurityGroupCloud(Protocol):
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]: ...
 
-    def require_rules(self, request: SecurityGroup) -> None:
+    def require_rules(self, rules: Sequence[SecurityRule]) -> None:
         """Refuse rules that this cloud cannot have."""
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         """Without rules. False where another call created one of this name meanwhile: then that one is answered."""
 
-    def add_missing_rules(self, found: ExistingSecurityGroup, request: SecurityGroup, ids: Mapping[str, str]) -> None:
-        """`ids`: of the security groups that rules name as their other end, by name."""
+    def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
+        """From the cloud's answer, without another request; the same rule may be there twice after a race."""
+
+    def add_rule(self, cid: str, rule: SecurityRule) -> None:
+        """There already is fine."""
+
+    def remove_rule(self, cid: str, listed: ListedRule) -> None:
+        """Gone already is fine."""
 
     def delete(self, cid: str) -> None:
         """Gone already is fine; raises while a VM uses it."""
@@ -56,18 +90,18 @@ class SecurityGroups:
         self._cloud = cloud
         self._records = records
 
-    def ensure(self, requests: Sequence[SecurityGroup], mark: Mark) -> tuple[str, ...]:
-        """Ids of security groups with these names; what is missing is created, with its rules. All of them are created
-        before the first rule, since rules may name them."""
+    def ensure(self, requests: Sequence[SecurityGroup], mark: Mark, held: Collection[str] = ()) -> tuple[str, ...]:
+        """Ids of security groups with these names, each with its rules; what is missing is created. All of them are
+        created before the first rule, since rules may name them. `held`: ids of those that the server group has."""
         for request in requests:
-            self._cloud.require_rules(request)
+            self._cloud.require_rules(read_rules(request.rules or ()))
         created: list[str] = []
         try:
-            found = {request.name: self._find_or_create(request.name, mark, created) for request in requests}
-            ids = self._ids_for_rules(requests, {name: one.id for name, one in found.items()})
-            for request in requests:
-                if found[request.name].id in created or self._is_unfinished(found[request.name], mark):
-                    self._cloud.add_missing_rules(found[request.name], request, ids)
+            found = {request.name: self._find_or_create(request, mark, held, created) for request in requests}
+            managed = [one for one in requests if one.rules is not None and not one.adopt and found[one.name].mark]
+            ids = self._ids_for_rules(managed, {name: one.id for name, one in found.items()})
+            for request in managed:
+                self._change_rules(found[request.name], [rule.with_group(ids) for rule in _requested(request)])
         except OutcomeUnknown:
             raise  # something may have been created, and nothing that it needs may go
         except CpiError:
@@ -75,6 +109,11 @@ class SecurityGroups:
                 self.release(created)
             raise
         return tuple(sorted(one.id for one in found.values()))
+
+    def require_usable(self, requests: Iterable[SecurityGroup], held: Collection[str] = ()) -> None:
+        """Refuse what `ensure` would refuse because of the security groups that are there."""
+        for request in requests:
+            self._find_usable(request, held)
 
     def require_existing(self, names: Iterable[str]) -> list[str]:
         """Ids of security groups that must be there already."""
@@ -106,6 +145,15 @@ class SecurityGroups:
             )
         self._cloud.delete(cid)
 
+    def list_rules(self, found: Sequence[ExistingSecurityGroup]) -> dict[str, tuple[SecurityRule, ...]]:
+        """Of security groups that were read, by id; the other end of a rule by its name, as far as it is there."""
+        listed = {one.id: [each.rule for each in self._cloud.rules_of(one)] for one in found}
+        names = {one.id: one.name for one in found}
+        for other in {rule.group for rules in listed.values() for rule in rules if rule.group} - names.keys():
+            end = self._cloud.read(other)
+            names.update({end.id: end.name} if end else {})
+        return {cid: tuple(rule.with_group(names) for rule in rules) for cid, rules in listed.items()}
+
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         return self._cloud.read(cid)
 
@@ -118,18 +166,57 @@ class SecurityGroups:
         left."""
         return {one.id for one in self._cloud.list_marked(mark)}
 
-    def _find_or_create(self, name: str, mark: Mark, created: list[str]) -> ExistingSecurityGroup:
-        found = self._cloud.find_named(name)
+    def _find_or_create(
+        self, request: SecurityGroup, mark: Mark, held: Collection[str], created: list[str]
+    ) -> ExistingSecurityGroup:
+        found = self._find_usable(request, held)
         if found:
             return found
-        found, is_new = self._cloud.create(name, mark)
+        found, is_new = self._cloud.create(request.name, mark)
         if is_new:
             created.append(found.id)
+        else:
+            require_usable(request, is_there=True, is_ours=found.mark is not None)
         return found
 
+    def _find_usable(self, request: SecurityGroup, held: Collection[str]) -> ExistingSecurityGroup | None:
+        found = self._cloud.find_named(request.name)
+        is_ours = found is not None and (found.mark is not None or found.id in held)
+        require_usable(request, is_there=found is not None, is_ours=is_ours)
+        return found
+
+    def _change_rules(self, found: ExistingSecurityGroup, requested: Sequence[SecurityRule]) -> None:
+        """Rules come before others go. Of a rule that two calls added at once, the one with the lowest id stays."""
+        seen: ExistingSecurityGroup | None = found
+        for _ in range(_TRIES):
+            if seen is None:
+                break
+            listed = sorted(self._cloud.rules_of(seen), key=lambda one: one.id)
+            changes = self._compare([one.rule for one in listed], requested)
+            going = [one for n, one in enumerate(listed) if one.rule in changes.go or _is_double(listed, n)]
+            if not changes.come and not going:
+                return
+            for rule in changes.come:
+                self._cloud.add_rule(found.id, rule)
+            for one in going:
+                self._cloud.remove_rule(found.id, one)
+            seen = self._cloud.read(found.id)
+        raise CpiError(
+            f"security group {found.name or found.id} is changed or deleted by others at the same time",
+            remedy="find out what changes it, then repeat",
+            retryable=True,
+        )
+
+    def _compare(self, present: Sequence[SecurityRule], requested: Sequence[SecurityRule]) -> RuleChanges:
+        changes = compare_rules(present, requested)
+        left = [rule for rule in (*present, *requested) if rule.direction == "egress" and rule not in changes.go]
+        if left or not self._cloud.egress_needs_rules or not any(rule.direction == "egress" for rule in changes.go):
+            return changes
+        return RuleChanges((*changes.come, *EVERYTHING_OUT), changes.go)  # as in a new group of this cloud
+
     def _ids_for_rules(self, requests: Sequence[SecurityGroup], known: Mapping[str, str]) -> dict[str, str]:
-        named = [str(rule["group"]) for request in requests for rule in request.rules if rule.get("group")]
-        return {**known, **{name: self._other_end(name) for name in named if name not in known}}
+        named = {rule.group for request in requests for rule in _requested(request) if rule.group}
+        return {**known, **{name: self._other_end(name) for name in sorted(named - known.keys())}}
 
     def _other_end(self, name: str) -> str:
         found = self._cloud.find_named(name)
@@ -141,16 +228,27 @@ class SecurityGroups:
             retryable=True,
         )
 
-    def _is_unfinished(self, found: ExistingSecurityGroup, mark: Mark) -> bool:
-        """Whether a call may have ended before the last rule: an earlier one under this very mark, or one of ours that
-        did not get as far as its record. Any other security group keeps the rules that it has."""
-        return found.mark is not None and (found.mark == mark or not self._records.holders(found.id))
+
+def require_usable(request: SecurityGroup, *, is_there: bool, is_ours: bool) -> None:
+    """Refuse a name that is taken, or that there is nothing to adopt of."""
+    if request.adopt and not is_there:
+        raise GroupMissing(
+            f"there is no security group {request.name!r} to adopt",
+            remedy="have the operator create it, or leave adopt out to make one of our own",
+            details={"field": "security_groups"},
+        )
+    if is_there and not is_ours and not request.adopt:
+        raise NameTaken(
+            f"security group {request.name!r} exists and is not ours",
+            remedy="use another name, or say adopt: true under security_groups to use the operator's group",
+            details={"field": "security_groups"},
+        )
 
 
-def read_ports(rule: Mapping[str, Any]) -> tuple[int, int]:
-    """The first and last port of a rule, written like 80 or 8000-8080; all of them where the rule names none."""
-    text = str(rule.get("ports") or "1-65535")
-    low, _, high = text.partition("-")
-    if not low.strip().isdecimal() or (high and not high.strip().isdecimal()):
-        raise InvalidCall(f"a security rule has ports {text!r}", remedy="write them like 80 or 8000-8080")
-    return int(low), int(high or low)
+def _requested(request: SecurityGroup) -> tuple[SecurityRule, ...]:
+    return read_rules(request.rules or ())
+
+
+def _is_double(listed: Sequence[ListedRule], n: int) -> bool:
+    """Whether the same rule stands before it under another id."""
+    return any(one.rule == listed[n].rule and one.id != listed[n].id for one in listed[:n])

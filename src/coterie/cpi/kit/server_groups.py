@@ -163,6 +163,12 @@ class ServerGroups:
             )
         return None
 
+    def require_security_groups(self, cid: str | None, metadata: GroupMetadata) -> None:
+        """Refuse what `create` or, of the server group `cid`, `update` would refuse because of security groups that are
+        there."""
+        held = _security_groups(self._records.list_of(cid)) if cid and metadata.security_groups else ()
+        self._security_groups.require_usable(metadata.security_groups, held)
+
     def update(self, cid: str, metadata: GroupMetadata) -> None:
         require_group_spec(metadata, self._policies, OPTIONS)
         if is_adopted(cid):
@@ -177,8 +183,8 @@ class ServerGroups:
             )
         if metadata.security_groups:
             self._records.require_room(cid, len(metadata.security_groups))
-        new = self._security_groups.ensure(metadata.security_groups, mark)
         old = _security_groups(records)
+        new = self._security_groups.ensure(metadata.security_groups, mark, old)
         if len(records) > 1 or set(new) != old:
             self._cloud.require_exchange(cid, group)
             self._records.write(cid, metadata.policy, new)
@@ -265,7 +271,8 @@ class ServerGroups:
     def _create(self, metadata: GroupMetadata, mark: Mark, created: list[ExistingGroup]) -> None:
         """`created` lists what this call itself created, also when it ends in an error."""
         cid = mark.group_cid
-        security_groups = self._security_groups.ensure(metadata.security_groups, mark)
+        held = _security_groups(self._records.list_of(cid)) if metadata.security_groups else ()
+        security_groups = self._security_groups.ensure(metadata.security_groups, mark, held)
         if metadata.policy:
             self._create_group(metadata, mark, created)
         if security_groups or not metadata.policy:
@@ -334,13 +341,15 @@ class ServerGroups:
     ) -> tuple[list[GroupResource], list[str]]:
         ours = not is_adopted(cid)
         resources = [GroupResource("server_group", group.id, None, ours and group.is_ours)] if group else []
-        notes = []
-        for one in record.security_groups if record else ():
-            found = self._security_groups.read(one)
-            if found:
-                resources.append(GroupResource("security_group", one, None, found.mark is not None))
-            else:
-                notes.append(f"security group {one} was deleted behind our back")
+        read = {one: self._security_groups.read(one) for one in (record.security_groups if record else ())}
+        rules = self._security_groups.list_rules([found for found in read.values() if found and found.mark])
+        for one, found in read.items():
+            if found and found.mark:
+                listed = tuple(rule.wire() for rule in rules[one])
+                resources.append(GroupResource("security_group", one, None, True, found.name, listed))
+            elif found:
+                resources.append(GroupResource("security_group", one, None, False, found.name))
+        notes = [f"security group {one} was deleted behind our back" for one, found in read.items() if not found]
         return resources, notes
 
     def _record(self, cid: str) -> GroupRecord | None:

@@ -73,8 +73,10 @@ def read_metadata(value: Any) -> GroupMetadata:
 def _security_group(value: Any) -> None:
     if isinstance(value, str) and value:
         return
-    fields = read_fields(value, required=("name",), optional=("rules",))
+    fields = read_fields(value, required=("name",), optional=("rules", "adopt"))
     read_text(fields["name"])
+    if not isinstance(fields.get("adopt", False), bool):
+        raise Mismatch("must have an `adopt` that is true or false")
     for rule in read_array(fields.get("rules") or []):
         read_object(rule)
 

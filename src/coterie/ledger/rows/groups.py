@@ -8,7 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.cpi.contract import GroupMetadata
 from coterie.group.change import require_move
+from coterie.group.rules import adopt_foreign
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import instance_groups, server_group_users, server_groups
 from coterie.ledger.writes import NOW, Write, update
@@ -28,6 +30,7 @@ class GroupRow:
     drift: list[str] | None
 
 
+_LOCK = 0x7365_6367  # of the security groups of all deployments
 _ROW = tuple(server_groups.c[name] for name in GroupRow.__slots__)
 
 
@@ -49,6 +52,31 @@ def of_deployment(tx: Tx, deployment: str) -> list[GroupRow]:
 def of_cloud(tx: Tx, cloud: str) -> list[GroupRow]:
     query = sa.select(*_ROW).where(server_groups.c.cloud == cloud, server_groups.c.state.in_(("live", "missing")))
     return [GroupRow(*row) for row in tx.execute(query)]
+
+
+def security_group_holders(tx: Tx) -> dict[tuple[str, str], str]:
+    """(cloud, name) → the deployment that a security group belongs to: the first of those that have it without adopting
+    it. Since release 0.1.0 let several have it, the others count as if they had adopted it."""
+    columns = (server_groups.c.deployment, server_groups.c.cloud, server_groups.c.metadata)
+    query = sa.select(*columns).where(server_groups.c.state != "gone")
+    found: dict[tuple[str, str], str] = {}
+    for deployment, cloud, metadata in tx.execute(query.order_by(server_groups.c.created_at, server_groups.c.intent)):
+        for one in metadata.get("security_groups") or ():
+            if not one.get("adopt"):
+                found.setdefault((cloud, one["name"]), deployment)
+    return found
+
+
+def own_metadata(row: GroupRow, holders: Mapping[tuple[str, str], str]) -> GroupMetadata:
+    """What a server group was requested to be; security groups of other deployments count as adopted."""
+    own = {name for (cloud, name), deployment in holders.items() if (cloud, deployment) == (row.cloud, row.deployment)}
+    return adopt_foreign(GroupMetadata.of_wire(row.metadata), own)
+
+
+def lock_security_groups(tx: Tx) -> None:
+    """Until the transaction ends, no other one adds server groups with security groups."""
+    if tx.dialect.name == "postgresql":
+        tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
 
 def add(tx: Tx, intent: str, metadata: dict[str, Any], *, name: str, cloud: str) -> None:

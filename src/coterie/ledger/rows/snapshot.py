@@ -8,17 +8,30 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from coterie.cpi.contract import GroupMetadata
-from coterie.ledger.rows import groups, identity, nodes, objects, stemcells
+from coterie.ledger.rows import groups, identity, nodes, objects, ownerships, stemcells
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import addresses, cloud_configs, deployments
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
-from coterie.plan.model import CloudNow, DiskNow, GroupNow, KeptDisk, NodeNow, Snapshot, StemcellNow
+from coterie.ledger.visibility import visible_teams
+from coterie.plan.model import (
+    CloudNow,
+    DiskNow,
+    GroupNow,
+    KeptDisk,
+    NodeNow,
+    SecurityGroupOwners,
+    Snapshot,
+    StemcellNow,
+)
 from coterie.plan.spec import NodeSpec
 
 
-def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
-    """`clouds`: what conductors answered for each."""
+def read(
+    tx: Tx, deployment: str, clouds: Mapping[str, CloudNow], shared: frozenset[tuple[str, str]] = frozenset()
+) -> Snapshot:
+    """`clouds`: what conductors answered for each. `shared`: (cloud, name) of security groups that every team may
+    adopt."""
     director = identity.director(tx)
     disks = _disks(tx, deployment)
     return Snapshot(
@@ -47,7 +60,16 @@ def read(tx: Tx, deployment: str, clouds: Mapping[str, CloudNow]) -> Snapshot:
             KeptDisk(row.intent, row.cid or "", row.ref or row.intent, row.cloud, row.az, row.size_mb)
             for row in objects.kept_disks(tx, deployment)
         ),
+        security_groups=_security_group_owners(tx, deployment, shared),
     )
+
+
+def _security_group_owners(tx: Tx, deployment: str, shared: frozenset[tuple[str, str]]) -> SecurityGroupOwners:
+    """A new deployment gets one of the caller's teams, where the caller is limited to teams."""
+    holders = groups.security_group_holders(tx)
+    team = ownerships.team_of(tx, deployment)
+    limits = visible_teams() if team is None else frozenset({team})
+    return SecurityGroupOwners(holders, ownerships.teams_of(tx, sorted(set(holders.values()))), limits, shared)
 
 
 def _node(row: nodes.NodeRow, disk: DiskNow | None) -> NodeNow:

@@ -19,7 +19,10 @@ def check_security(report: Report[Deployment]) -> None:
         loc: Loc = ("instance_groups", i, "security_groups")
         report.unique((((*loc, n), name) for n, name in enumerate(group.security_groups)), "security group")
     for i, spec in enumerate(wanted.security_groups):
-        for n, rule in enumerate(spec.rules):
+        if spec.adopt and spec.rules is not None:
+            what = f"the security group '{spec.name}' is adopted, and has rules here"
+            report.add(("security_groups", i, "rules"), what, "remove the rules: an adopted group keeps its own")
+        for n, rule in enumerate(spec.rules or ()):
             _check_rule(report, rule, ("security_groups", i, "rules", n), known)
 
 

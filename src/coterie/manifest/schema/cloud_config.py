@@ -8,7 +8,7 @@ from pydantic import Field
 
 from coterie.manifest.schema.network import Network
 from coterie.manifest.schema.part import Part
-from coterie.manifest.schema.words import ConductorGroup, DiskSize, Name, Properties, Some
+from coterie.manifest.schema.words import CloudName, ConductorGroup, DiskSize, Name, Properties, Some
 
 SEALED = "sealed"  # the one key of properties that only conductors can read
 
@@ -33,6 +33,12 @@ class Cloud(Part):
         description="The conductors that work on this cloud: those with the same group, ignoring case. "
         "Empty: those without a group. At most 255 letters, digits, `_`, `.`, `-`.",
         examples=["site-a"],
+    )
+    shared_security_groups: tuple[CloudName, ...] = Field(
+        (),
+        description="Security groups of this cloud that deployments of every team may adopt. Deployments of no team "
+        "may adopt any.",
+        examples=[["monitoring"]],
     )
 
 

@@ -50,7 +50,7 @@ class Deployment(Part):
         description="The groups of nodes, in the order of their updates."
     )
     security_groups: tuple[SecurityGroupSpec, ...] = Field(
-        (), description="Rules for the security groups that Coterie has to create."
+        (), description="Rules of the deployment's security groups, and those of others that it adopts."
     )
     update: Update = Field(default_factory=Update, description="How changes are rolled out.")
     features: Features = Field(default_factory=Features, description="Switches for the whole deployment.")

@@ -87,8 +87,9 @@ class InstanceGroup(Part):
     )
     security_groups: tuple[CloudName, ...] = Field(
         (),
-        description="Security groups of the nodes. One that exists in the cloud is used; one that does not is created, "
-        "with the rules under the manifest's `security_groups`, and deleted when nothing uses it any more.",
+        description="Security groups of the nodes. They belong to the deployment: created with the rules under the "
+        "manifest's `security_groups`, changed when these change, deleted when nothing uses them any more. A name that "
+        "an operator or another deployment has is an error, unless it is adopted there.",
         examples=[["kafka"]],
     )
     update: Update | None = Field(None, description="What this group does differently from the deployment's `update`.")

@@ -1,4 +1,4 @@
-"""Security groups that Coterie creates where the cloud has none of that name."""
+"""Security groups: those of the deployment with their rules, and those of others that it adopts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, PlainValidator, Strict
 
 from coterie.manifest.addresses import parse_cidr
 from coterie.manifest.schema.part import Part
-from coterie.manifest.schema.words import CloudName, TypeWords, refuse
+from coterie.manifest.schema.words import CloudName, Flag, TypeWords, refuse
 
 _PORTS = re.compile(r"(\d{1,5})(?:\s*-\s*(\d{1,5}))?", re.ASCII)
 
@@ -51,10 +51,19 @@ class SecurityRule(Part):
 
 
 class SecurityGroupSpec(Part):
-    """A security group with the rules it gets if Coterie has to create it; an existing one is used as it is."""
+    """A security group of the deployment with its rules, or one of an operator or another deployment to adopt."""
 
     name: CloudName = Field(description="The name of the security group in the cloud.", examples=["kafka"])
-    rules: tuple[SecurityRule, ...] = Field(
-        (),
-        description="What the group lets through, if Coterie creates it. Empty: only what the cloud's own defaults do.",
+    adopt: Flag = Field(
+        False,
+        description="Use the security group of this name that an operator or another deployment made. It is joined and "
+        "left, never changed or deleted. Without it, a name that is taken is an error. A deployment of a team may "
+        "adopt those of the same team, and those in `shared_security_groups` of the cloud config.",
+        examples=[True],
+    )
+    rules: tuple[SecurityRule, ...] | None = Field(
+        None,
+        description="All that the group lets through; a deploy adds and removes rules until the cloud has just these. "
+        "Empty: nothing comes in. Without any egress rule, everything goes out. Left out: the rules in the cloud are "
+        "left as they are.",
     )

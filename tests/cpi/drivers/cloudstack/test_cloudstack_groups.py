@@ -122,9 +122,9 @@ def test_a_security_group_that_another_server_group_holds_is_in_use_without_any_
     assert lab.cpi.find("security_group", found.mark).in_use_by == (vm, holder)  # type: ignore[union-attr] # it is there
 
 
-def test_rules_of_a_security_group_that_another_made_stay_as_they_are(bed: CloudstackBed, lab: Lab) -> None:
+def test_rules_of_an_adopted_security_group_stay_as_they_are(bed: CloudstackBed, lab: Lab) -> None:
     lab.group(security_groups=[WEB])
-    lab.group(security_groups=[SecurityGroup("web", ({"ports": "443"},))])
+    lab.group(security_groups=[SecurityGroup("web", ({"ports": "443"},), adopt=True)])
     (found,) = bed.client().listSecurityGroups(securitygroupname="web")["securitygroup"]
     assert [rule["startport"] for rule in found["ingressrule"]] == [80]
 

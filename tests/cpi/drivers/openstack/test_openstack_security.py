@@ -1,7 +1,8 @@
-"""Security groups as Neutron has them: used if there is one, refused if there are two, made with rules if none."""
+"""Security groups as Neutron has them: made with rules, changed in place, refused where two have the name."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -60,8 +61,37 @@ def test_one_whose_creator_died_before_its_rules_gets_them_from_the_next_user(be
     assert rules(bed, "kafka") == {("egress", None, None, None, None)}  # Neutron's own
     lab.group(security_groups=[SecurityGroup("kafka", RULES)])
     assert ("ingress", "tcp", 9092, 9094, "10.0.0.0/8") in rules(bed, "kafka")
-    lab.group(security_groups=[SecurityGroup("kafka", ({"ports": "22"},))])
-    assert not any(rule[2] == 22 for rule in rules(bed, "kafka"))
+
+
+def test_changed_rules_are_changed_in_place_and_neutrons_own_are_kept(bed: OpenstackBed, lab: Lab) -> None:
+    cid = lab.group(security_groups=[SecurityGroup("kafka", ({"protocol": "any", "cidr": "0.0.0.0/0"},))])
+    lab.vm(group=cid)
+    (before,) = bed.operator.listed("security_group")
+    ssh = {"protocol": "tcp", "ports": "22", "cidr": "10.1.2.3/8"}
+    lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SecurityGroup("kafka", (ssh,))]))
+    out = ("egress", None, None, None, None)
+    assert rules(bed, "kafka") == {("ingress", "tcp", 22, 22, "10.0.0.0/8"), out}
+    lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SecurityGroup("kafka", (ssh, RULES[2]))]))
+    assert rules(bed, "kafka") == {
+        ("ingress", "tcp", 22, 22, "10.0.0.0/8"),
+        ("egress", "udp", 53, 53, "0.0.0.0/0"),
+    }
+    lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SecurityGroup("kafka", ())]))
+    left = rules(bed, "kafka")
+    assert {rule[:4] for rule in left} == {out[:4]} and len(left) in (1, 2)  # with or without prefixes
+    (after,) = bed.operator.listed("security_group")
+    assert after["id"] == before["id"]
+
+
+def test_a_rule_that_is_there_twice_is_removed_once(bed: OpenstackBed, lab: Lab) -> None:
+    """Two server groups that are made at once ask for the same rules, and Neutron does not always refuse the second."""
+    wanted = [SecurityGroup("kafka", ({"protocol": "tcp", "ports": "9094", "group": "kafka"}, *RULES))]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: lab.group(security_groups=wanted), range(4)))
+    (found,) = bed.operator.listed("security_group")
+    fields = ("direction", "ethertype", "protocol", "port_range_min", "remote_ip_prefix", "remote_group_id")
+    listed = [tuple(rule[field] for field in fields) for rule in found["security_group_rules"]]
+    assert len(listed) == len(set(listed)) == 5
 
 
 def test_one_of_ours_that_another_port_uses_is_kept(bed: OpenstackBed, lab: Lab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from coterie.cpi.contract import (
     NotSupported,
     OutcomeUnknown,
     QuotaExceeded,
+    SecurityGroup,
 )
 from coterie.sandbox import server_groups, vms
 from coterie.sandbox.fit import Demand
@@ -259,9 +261,11 @@ def test_a_policy_that_was_changed_in_the_cloud_is_drift(lab: Lab) -> None:
     assert "asked was anti-affinity" in view.notes[0]
 
 
-def test_security_groups_are_used_made_shared_and_removed_last(lab: Lab) -> None:
+def test_security_groups_are_adopted_made_shared_and_removed_last(lab: Lab) -> None:
     theirs = create_security_group(lab.operator, name="theirs").id
-    first, second = lab.group(security_group_names=["theirs", "web"]), lab.group(security_group_names=["web"])
+    wanted = replace(lab.metadata(), security_groups=(SecurityGroup("theirs", adopt=True), SecurityGroup("web")))
+    first = lab.cpi.create_server_group(wanted, mark=lab.mark())
+    second = lab.group(security_group_names=["web"])
     assert sorted(guard_names(lab)) == ["theirs", "web"]
     owned = {one.cid: one.created_by_us for one in lab.cpi.inspect_server_group(first).resources[1:]}
     assert owned.pop(theirs) is False

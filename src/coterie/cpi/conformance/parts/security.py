@@ -1,16 +1,33 @@
-"""Security groups of a server group: used if they exist, created if not, shared, and deleted only if created here."""
+"""Security groups of a server group: created with their rules, changed in place, shared, adopted only where that is
+requested, and deleted only if created here."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
-from coterie.cpi.contract import GroupResource, NotSupported, SecurityGroup
+from coterie.cpi.contract import (
+    GroupMissing,
+    GroupResource,
+    NameTaken,
+    Needs,
+    NotSupported,
+    SecurityGroup,
+    compare_rules,
+    read_rules,
+)
 
 WEB = SecurityGroup("kit-web", ({"protocol": "tcp", "ports": "80", "cidr": "0.0.0.0/0", "direction": "ingress"},))
 SSH = SecurityGroup("kit-ssh")
+WIDE = SecurityGroup("kit-wide", ({"protocol": "any", "cidr": "0.0.0.0/0"},))
+NARROW = (
+    {"protocol": "tcp", "ports": "443", "cidr": "10.0.0.0/8"},
+    {"protocol": "udp", "ports": "1-65535", "cidr": "10.1.2.3/16"},
+    {"protocol": "icmp", "cidr": "10.0.0.0/8"},
+)
 
 
 def security_groups_of(lab: Lab, cid: str) -> list[GroupResource]:
@@ -30,13 +47,27 @@ def test_a_security_group_that_is_missing_is_made_and_goes_with_the_group(lab: L
     assert [one for one in lab.inventory() - before if one[0] == "security_group"] == []
 
 
-@proves("create_server_group", "delete_server_group")
-def test_an_operators_security_group_is_used_and_kept(lab: Lab) -> None:
+@proves("create_server_group", "check")
+def test_an_operators_security_group_is_not_joined_by_its_name(lab: Lab) -> None:
     lab.needs("create_server_group")
     lab.needs_security_groups()
     theirs = lab.operator.create_security_group(WEB.name)
     lab.undo(lab.operator.delete, "security_group", theirs)
-    cid = lab.group(security_groups=[WEB])
+    before = lab.inventory()
+    expect_error(NameTaken, lambda: lab.group(security_groups=[SSH, WEB]))
+    assert lab.inventory() == before
+    asked = Needs(groups=({"name": "broker", "policy": lab.policy, "security_groups": [WEB.wire()]},))
+    assert [one for one in lab.cpi.check(asked) if not one.ok and WEB.name in one.detail]
+
+
+@proves("create_server_group", "delete_server_group")
+def test_an_adopted_security_group_is_used_and_kept(lab: Lab) -> None:
+    lab.needs("create_server_group")
+    lab.needs_security_groups()
+    expect_error(GroupMissing, lambda: lab.group(security_groups=[replace(SSH, adopt=True)]))
+    theirs = lab.operator.create_security_group(WEB.name)
+    lab.undo(lab.operator.delete, "security_group", theirs)
+    cid = lab.group(security_groups=[replace(WEB, adopt=True)])
     lab.cpi.delete_vm(lab.vm(group=cid))
     assert [(one.cid, one.created_by_us) for one in security_groups_of(lab, cid)] == [(theirs, False)]
     lab.cpi.delete_server_group(cid)
@@ -70,6 +101,36 @@ def test_security_groups_can_be_exchanged(lab: Lab) -> None:
     assert ("security_group", old.cid) not in lab.inventory()
     lab.cpi.update_server_group(cid, lab.metadata())
     assert security_groups_of(lab, cid) == []
+
+
+@proves("update_server_group", "inspect_server_group")
+def test_changed_rules_reach_the_security_group_in_place(lab: Lab) -> None:
+    lab.needs("update_server_group")
+    lab.needs_security_groups()
+    cid = lab.group(security_groups=[WIDE])
+    lab.vm(group=cid)
+    (before,) = security_groups_of(lab, cid)
+    assert not compare_rules(read_rules(before.rules or ()), read_rules(WIDE.rules or ()))
+    for rules in (NARROW, (), NARROW):
+        lab.cpi.update_server_group(cid, lab.metadata(security_groups=[replace(WIDE, rules=rules)]))
+        (after,) = security_groups_of(lab, cid)
+        assert (after.cid, after.name) == (before.cid, WIDE.name)
+        assert not compare_rules(read_rules(after.rules or ()), read_rules(rules)), after.rules
+    lab.cpi.update_server_group(cid, lab.metadata(security_groups=[replace(WIDE, rules=None)]))
+    assert security_groups_of(lab, cid) == [after]
+
+
+@proves("create_server_group", "update_server_group")
+def test_two_groups_made_at_once_give_their_security_group_each_rule_once(lab: Lab) -> None:
+    lab.needs("update_server_group")
+    lab.needs_security_groups()
+    wanted = replace(WIDE, rules=NARROW)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: lab.group(security_groups=[wanted]), range(2))
+    (one,), (other,) = security_groups_of(lab, first), security_groups_of(lab, second)
+    assert one == other
+    requested = [rule for rule in read_rules(one.rules or ()) if rule.direction == "ingress"]
+    assert sorted(map(str, requested)) == sorted(str(rule) for rule in read_rules(NARROW))
 
 
 @proves("inspect_server_group")

@@ -10,7 +10,14 @@ from coterie.cpi.contract import CheckItem, InvalidCall, Needs
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import Client, Row
 from coterie.cpi.drivers.cloudstack.server_groups import POLICIES
-from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, run_check
+from coterie.cpi.kit.check_items import (
+    group_items,
+    kind_items,
+    policy_items,
+    quota_item,
+    run_check,
+    security_group_items,
+)
 from coterie.cpi.kit.key_pairs import read_public_half
 from coterie.cpi.kit.publishing import Publisher
 from coterie.cpi.kit.quotas import az_item, host, host_items, quota
@@ -51,6 +58,7 @@ class Checks:
             *self._private_key(),
             *self._policies(needs),
             *group_items(needs, self.server_groups.inspect, self.server_groups.find_adopted),
+            *security_group_items(needs, self.server_groups.require_security_groups),
             *kind_items(needs, self.kinds),
             *self._hosts(needs),
         ]

@@ -3,19 +3,21 @@ account's default security group."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityGroup
+from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule
+from coterie.cpi.contract.rules import WITH_PORTS, make_rule
 from coterie.cpi.drivers.cloudstack.client import IN_USE, PARAMETER, Client, Refusal, Row
 from coterie.cpi.drivers.cloudstack.marks import security_group_mark_of
 from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord
-from coterie.cpi.kit.security_groups import ExistingSecurityGroup, read_ports
+from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 
 _KIND = "SecurityGroup"
-_COMMANDS = {"ingress": "authorizeSecurityGroupIngress", "egress": "authorizeSecurityGroupEgress"}
-_LISTED = {"authorizeSecurityGroupIngress": "ingressrule", "authorizeSecurityGroupEgress": "egressrule"}
+_ADD = {"ingress": "authorizeSecurityGroupIngress", "egress": "authorizeSecurityGroupEgress"}
+_REMOVE = {"ingress": "revokeSecurityGroupIngress", "egress": "revokeSecurityGroupEgress"}
+_LISTED = {"ingress": "ingressrule", "egress": "egressrule"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class CloudSecurityGroups:
     """Fills the kit's `SecurityGroupCloud`. Names are unique in an account."""
 
     client: Client
+    egress_needs_rules: ClassVar[bool] = False
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         rows, _ = self.client.page("listSecurityGroups", securitygroupname=name)
@@ -36,9 +39,14 @@ class CloudSecurityGroups:
         rows = map(self._existing, self.client.list_all("listSecurityGroups"))
         return [one for one in rows if one.mark == mark]
 
-    def require_rules(self, request: SecurityGroup) -> None:
-        for rule in request.rules:
-            _rule_call("", rule)
+    def require_rules(self, rules: Sequence[SecurityRule]) -> None:
+        for rule in rules:
+            if rule.group:
+                raise InvalidCall(
+                    f"a security rule names the group {rule.group!r} at its other end",
+                    why="this driver makes rules of addresses only",
+                    remedy="give the addresses as cidr, or make the security group yourself and adopt it",
+                )
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         description = f"{mark.name()} {mark.director}"
@@ -51,18 +59,25 @@ class CloudSecurityGroups:
             return found, False
         return self._existing(row), True
 
-    def add_missing_rules(self, found: ExistingSecurityGroup, request: SecurityGroup, ids: Mapping[str, str]) -> None:
-        for rule in request.rules:
-            command, parameters = _rule_call(found.id, rule)
-            if _has_rule(found.row, command, parameters):
-                continue
-            try:
-                self.client.run(command, **parameters)
-            except Refusal:
-                # an earlier call's job may have added it meanwhile, and CloudStack takes no rule twice
-                again = self.find_named(request.name)
-                if again is None or not _has_rule(again.row, command, parameters):
-                    raise
+    def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
+        return [_read_rule(side, rule) for side, key in _LISTED.items() for rule in found.row.get(key) or ()]
+
+    def add_rule(self, cid: str, rule: SecurityRule) -> None:
+        try:
+            self.client.run(_ADD[rule.direction], **_rule_parameters(cid, rule))
+        except Refusal:
+            # an earlier call's job may have added it meanwhile, and CloudStack takes no rule twice
+            again = self.read(cid)
+            if again is None or rule not in [one.rule for one in self.rules_of(again)]:
+                raise
+
+    def remove_rule(self, cid: str, listed: ListedRule) -> None:
+        try:
+            self.client.run(_REMOVE[listed.rule.direction], id=listed.id)
+        except Refusal:
+            again = self.read(cid)
+            if again and listed in self.rules_of(again):
+                raise
 
     def delete(self, cid: str) -> None:
         try:
@@ -89,7 +104,8 @@ class CloudSecurityGroups:
         )
 
     def _existing(self, row: Row) -> ExistingSecurityGroup:
-        return ExistingSecurityGroup(str(row["id"]), security_group_mark_of(row, self.client.director_uuid), row)
+        mark = security_group_mark_of(row, self.client.director_uuid)
+        return ExistingSecurityGroup(str(row["id"]), mark, row, str(row["name"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,37 +151,23 @@ def _read_record(key: str, value: str) -> GroupRecord | None:
     return GroupRecord(cid, int(number), None if policy == NO_POLICY else policy, security_groups)
 
 
-def _rule_call(security_group: str, rule: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The command that adds a rule, and its parameters."""
-    direction = str(rule.get("direction", "ingress"))
-    if direction not in _COMMANDS:
-        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use ingress or egress")
-    if rule.get("group"):
-        raise InvalidCall(
-            f"a security rule names the group {rule['group']!r} at its other end",
-            why="this driver makes rules of addresses only",
-            remedy="give the addresses as cidr, or make the security group yourself: one that exists is used as it is",
-        )
-    protocol = str(rule.get("protocol") or "tcp").lower().replace("any", "all")
+def _rule_parameters(security_group: str, rule: SecurityRule) -> dict[str, Any]:
     parameters: dict[str, Any] = {
         "securitygroupid": security_group,
-        "protocol": protocol,
-        "cidrlist": [str(rule.get("cidr") or "0.0.0.0/0")],
+        "protocol": "all" if rule.protocol == "any" else rule.protocol,
+        "cidrlist": [rule.cidr],
     }
-    if protocol in ("tcp", "udp"):
-        parameters["startport"], parameters["endport"] = read_ports(rule)
-    return _COMMANDS[direction], parameters
+    if rule.protocol in WITH_PORTS:
+        parameters["startport"], parameters["endport"] = rule.ports or (1, 65535)
+    if rule.protocol == "icmp":
+        parameters["icmptype"], parameters["icmpcode"] = rule.ports or (-1, -1)
+    return parameters
 
 
-def _has_rule(row: Mapping[str, Any], command: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether a listed security group has what this call would add."""
-    (cidr,) = parameters["cidrlist"]
-    wanted = (parameters["protocol"], cidr, parameters.get("startport"), parameters.get("endport"))
-    return any(wanted == _listed_rule(rule) for rule in row.get(_LISTED[command]) or ())
-
-
-def _listed_rule(rule: Row) -> tuple[str, str | None, int | None, int | None]:
+def _read_rule(direction: str, row: Row) -> ListedRule:
     """Some releases list ports of protocols that have none; they mean nothing."""
-    protocol = str(rule.get("protocol")).lower()
-    ports = (rule.get("startport"), rule.get("endport")) if protocol in ("tcp", "udp") else (None, None)
-    return protocol, rule.get("cidr"), *ports
+    protocol = str(row.get("protocol")).lower()
+    names = ("icmptype", "icmpcode") if protocol in ("icmp", "1") else ("startport", "endport")
+    ports = (row.get(names[0]), row.get(names[1]))
+    group = None if row.get("cidr") else row.get("securitygroupname")
+    return ListedRule(str(row["ruleid"]), make_rule(direction, protocol, ports, row.get("cidr"), group))

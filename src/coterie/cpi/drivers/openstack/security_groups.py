@@ -3,20 +3,16 @@ creates those of a name; a name that two have is refused."""
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, SecurityGroup
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, SecurityRule
+from coterie.cpi.contract.rules import make_rule
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.rows import Rows, age, description, ids, is_uuid, mark_of_description
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
-from coterie.cpi.kit.security_groups import ExistingSecurityGroup, read_ports
-
-_DIRECTIONS = {"in": "ingress", "out": "egress", "ingress": "ingress", "egress": "egress"}
-_EVERY = ("any", "all")
-_EVERYWHERE = ("0.0.0.0/0", "::/0", None)
+from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +22,7 @@ class NeutronSecurityGroups:
     client: Client
     rows: Rows
     writer: SingleWriter[Refusal]
+    egress_needs_rules: ClassVar[bool] = True
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By name or id, in this project."""
@@ -47,9 +44,8 @@ class NeutronSecurityGroups:
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
         return [self._existing(row) for row in self.rows.list_marked("security_group", mark)]
 
-    def require_rules(self, request: SecurityGroup) -> None:
-        for rule in request.rules:
-            rule_bodies(rule, {str(rule.get("group")): ""})
+    def require_rules(self, rules: Sequence[SecurityRule]) -> None:
+        """Neutron takes them all."""
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         body = {"name": name, "description": description(mark)}
@@ -60,8 +56,8 @@ class NeutronSecurityGroups:
         except CpiError:
             if not created.new:
                 raise
-            found = None  # its row only spares requests for rules that it has
-        return found or ExistingSecurityGroup(created.cid, mark), created.new
+            found = None  # its rules are read again before it is done
+        return found or ExistingSecurityGroup(created.cid, mark, name=name), created.new
 
     def create_once(self, change: Json, hold: Hold) -> Created:
         """Applies a change of `create` as the only writer of its name: a security group is one by its name, not by its
@@ -77,11 +73,19 @@ class NeutronSecurityGroups:
             hold,
         )
 
-    def add_missing_rules(self, found: ExistingSecurityGroup, request: SecurityGroup, ids: Mapping[str, str]) -> None:
-        for rule in request.rules:
-            for body in rule_bodies(rule, ids):
-                if not has_rule(found.row, body):
-                    self._add_rule({**body, "security_group_id": found.id})
+    def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
+        return [read_rule(row) for row in found.row.get("security_group_rules") or ()]
+
+    def add_rule(self, cid: str, rule: SecurityRule) -> None:
+        body = {"security_group_rule": {**rule_body(rule), "security_group_id": cid}}
+        try:
+            self.client.send("POST", "add a rule", "network", "/security-group-rules", body)
+        except Refusal as error:
+            if error.status != CONFLICT or error.is_quota:  # it has the rule already
+                raise
+
+    def remove_rule(self, cid: str, listed: ListedRule) -> None:
+        self.client.delete(f"remove a rule of {cid}", "network", f"/security-group-rules/{listed.id}", (MISSING,))
 
     def delete(self, cid: str) -> None:
         self.rows.delete("security_group", cid)
@@ -95,56 +99,27 @@ class NeutronSecurityGroups:
     def _existing(self, row: Row) -> ExistingSecurityGroup:
         mark = mark_of_description(row.get("description"))
         ours = mark if mark and mark.director == self.client.director_uuid else None
-        return ExistingSecurityGroup(str(row["id"]), ours, row)
-
-    def _add_rule(self, body: Row) -> None:
-        try:
-            self.client.send("POST", "add a rule", "network", "/security-group-rules", {"security_group_rule": body})
-        except Refusal as error:
-            if error.status != CONFLICT or error.is_quota:  # it has the rule already
-                raise
+        return ExistingSecurityGroup(str(row["id"]), ours, row, str(row["name"]))
 
 
-def rule_bodies(rule: Mapping[str, Any], groups: Mapping[str, str]) -> list[Row]:
-    """A rule as Neutron takes it; `groups`: ids of the security groups that rules name, by name. Traffic with a group
-    is of both families."""
-    name = rule.get("group")
-    if name:
-        return [_body(rule, family, None, groups[str(name)]) for family in ("IPv4", "IPv6")]
-    cidr = _cidr(str(rule.get("cidr") or "0.0.0.0/0"))
-    return [_body(rule, f"IPv{cidr.version}", str(cidr), None)]
-
-
-def has_rule(group: Mapping[str, Any], body: Row) -> bool:
-    """Whether a listed group has what this rule would add."""
-    return any(_is_same(one, body) for one in group.get("security_group_rules") or ())
-
-
-def _body(rule: Mapping[str, Any], family: str, cidr: str | None, group: str | None) -> Row:
-    direction, protocol = str(rule.get("direction", "in")), str(rule.get("protocol") or "tcp").lower()
-    if direction not in _DIRECTIONS:
-        raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use ingress or egress")
-    low, high = read_ports(rule) if protocol in ("tcp", "udp") else (None, None)
+def rule_body(rule: SecurityRule) -> Row:
+    """A rule as Neutron takes it."""
+    low, high = rule.ports or (None, None)
     return {
-        "direction": _DIRECTIONS[direction],
-        "protocol": None if protocol in _EVERY else protocol,
-        "ethertype": family,
+        "direction": rule.direction,
+        "protocol": None if rule.protocol == "any" else rule.protocol,
+        "ethertype": rule.family,
         "port_range_min": low,
         "port_range_max": high,
-        "remote_ip_prefix": cidr,
-        "remote_group_id": group,
+        "remote_ip_prefix": rule.cidr,
+        "remote_group_id": rule.group,
     }
 
 
-def _is_same(listed: Row, body: Row) -> bool:
-    """Some Neutrons write `everywhere` as nothing at all."""
-    has, wanted = listed.get("remote_ip_prefix"), body["remote_ip_prefix"]
-    same_range = has == wanted or (has in _EVERYWHERE and wanted in _EVERYWHERE)
-    return same_range and all(listed.get(key) == body[key] for key in body if key != "remote_ip_prefix")
-
-
-def _cidr(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise InvalidCall(f"a security rule has cidr {text!r}", remedy="write it like 10.0.0.0/8") from None
+def read_rule(row: Row) -> ListedRule:
+    """A rule as Neutron lists it; some Neutrons write `everywhere` as nothing at all."""
+    ports = (row.get("port_range_min"), row.get("port_range_max"))
+    cidr, group = row.get("remote_ip_prefix"), row.get("remote_group_id")
+    return ListedRule(
+        str(row["id"]), make_rule(row["direction"], row.get("protocol"), ports, cidr, group, row.get("ethertype"))
+    )

@@ -15,7 +15,7 @@ from coterie.cpi.drivers.sandbox.account import CloudAccount
 from coterie.cpi.drivers.sandbox.errors import translate
 from coterie.cpi.drivers.sandbox.properties import Settings
 from coterie.cpi.drivers.sandbox.server_groups import ServerGroups
-from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item
+from coterie.cpi.kit.check_items import group_items, kind_items, policy_items, quota_item, security_group_items
 from coterie.sandbox.errors import SandboxError
 from coterie.sandbox.hosts import HostView, list_hosts
 from coterie.sandbox.quotas import Quota, get_quotas
@@ -56,6 +56,7 @@ class Checks:
             *policy_items(needs, self._settings.policies),
             *kind_items(needs, self._kinds),
             *group_items(needs, self._groups.inspect, self._groups.require_creatable),
+            *security_group_items(needs, self._groups.require_security_groups),
             *_strict(needs, hosts),
             *self._layout(),
         ]

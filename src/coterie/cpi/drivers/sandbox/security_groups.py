@@ -1,4 +1,5 @@
-"""Security groups of our server groups: used where they exist, created where not, deleted with their last user.
+"""Security groups of our server groups: created with their rules, changed where these differ, deleted with their last
+user. One that is not ours is used only where it is adopted.
 
 Each server group leaves a tag on the security groups that the driver created. A deletion that races with a new user is
 refused, because the new user's tag changes the revision.
@@ -6,11 +7,12 @@ refused, because the new user's tag changes the revision.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from coterie.cpi.contract import CpiError, Mark, NameTaken, SecurityGroup
+from coterie.cpi.contract import CpiError, Mark, NameTaken, SecurityGroup, compare_rules, read_rules
 from coterie.cpi.drivers.sandbox.account import CloudAccount
 from coterie.cpi.kit.marking import mark_tags
+from coterie.cpi.kit.security_groups import require_usable
 from coterie.sandbox import security_groups as datacenter
 from coterie.sandbox.errors import InUse, NoSuch, RevisionDiffers
 from coterie.sandbox.pages import Filter
@@ -24,12 +26,21 @@ class SecurityGroups:
     def __init__(self, cloud: CloudAccount) -> None:
         self._cloud = cloud
 
-    def ensure(self, wanted: Iterable[SecurityGroup], cid: str, mark: Mark) -> tuple[str, ...]:
-        """Ids of security groups of these names, each used by this server group from now on."""
-        groups = list(wanted)
+    def ensure(
+        self, requests: Iterable[SecurityGroup], cid: str, mark: Mark, held: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """Ids of security groups of these names, each with its rules, and used by this server group from now on.
+        `held`: ids of those that the server group has."""
+        groups = list(requests)
         for group in groups:
-            self._find(group.name)  # an ambiguous name is refused before anything is created
-        return tuple(dict.fromkeys(self._use_or_create(group, cid, mark) for group in groups))
+            read_rules(group.rules or ())
+        self.require_usable(groups, held)  # before anything is created
+        return tuple(dict.fromkeys(self._use_or_create(group, cid, mark, held) for group in groups))
+
+    def require_usable(self, requests: Iterable[SecurityGroup], held: Collection[str] = ()) -> None:
+        """Refuse what `ensure` would refuse because of the security groups that are there."""
+        for request in requests:
+            self._find_usable(request, held)
 
     def require_all(self, names: Iterable[str]) -> tuple[str, ...]:
         """Ids of security groups that must exist already."""
@@ -58,27 +69,47 @@ class SecurityGroups:
             raise CpiError(f"there is no security group {name!r}", remedy="create it, or name one that exists")
         return found.id
 
-    def _use_or_create(self, wanted: SecurityGroup, cid: str, mark: Mark) -> str:
+    def _find_usable(self, request: SecurityGroup, held: Collection[str]) -> datacenter.SecurityGroup | None:
+        found = self._find(request.name)
+        is_ours = found is not None and (self._cloud.owns(found.tags) or found.id in held)
+        require_usable(request, is_there=found is not None, is_ours=is_ours)
+        return found
+
+    def _use_or_create(self, request: SecurityGroup, cid: str, mark: Mark, held: Collection[str]) -> str:
         for _ in range(_TRIES):
-            found = self._find(wanted.name) or self._create(wanted, cid, mark)
-            if not self._cloud.owns(found.tags) or f"{USER}{cid}" in found.tags:
+            found = self._find_usable(request, held) or self._create(request, cid, mark)
+            if not self._cloud.owns(found.tags):
                 return found.id
             try:
-                set_tags(self._cloud.account, found.id, "security_group", {f"{USER}{cid}": "yes"})
+                if f"{USER}{cid}" not in found.tags:
+                    set_tags(self._cloud.account, found.id, "security_group", {f"{USER}{cid}": "yes"})
+                self._change_rules(found.id, request)
                 return found.id
-            except NoSuch:
-                continue  # deleted with its last user since we looked: create it again
+            except (NoSuch, RevisionDiffers):
+                continue  # deleted with its last user, or changed, since we looked: look again
         raise CpiError(
-            f"security group {wanted.name!r} is deleted again and again",
-            remedy="find out what deletes it, then repeat",
+            f"security group {request.name!r} is changed or deleted again and again",
+            remedy="find out what does that, then repeat",
             retryable=True,
         )
+
+    def _change_rules(self, group: str, request: SecurityGroup) -> None:
+        if request.adopt or request.rules is None:
+            return
+        found = datacenter.get_security_group(self._cloud.account, group)
+        present = list(dict.fromkeys(read_rules(found.rules)))
+        changes = compare_rules(present, read_rules(request.rules))
+        if changes:
+            rules = [*(rule for rule in present if rule not in changes.go), *changes.come]
+            datacenter.set_security_group_rules(
+                self._cloud.account, group, [rule.wire() for rule in rules], revision=found.revision
+            )
 
     def _create(self, wanted: SecurityGroup, cid: str, mark: Mark) -> datacenter.SecurityGroup:
         return datacenter.create_security_group(
             self._cloud.account,
             name=wanted.name,
-            rules=wanted.rules,
+            rules=wanted.rules or (),
             tags={**mark_tags(mark), f"{USER}{cid}": "yes"},
             # one token for all groups of a Director: of two creates at once, the second answers the first's
             client_token=f"{mark.director}/{wanted.name}",

@@ -22,6 +22,7 @@ from coterie.cpi.contract import (
     NotSupported,
     OutcomeUnknown,
     is_adopted,
+    read_rules,
 )
 from coterie.cpi.drivers.sandbox.account import CloudAccount, of_group
 from coterie.cpi.drivers.sandbox.errors import translate
@@ -63,7 +64,8 @@ class ServerGroups:
             return adopted
         cid = mark.group_cid
         try:
-            security_groups = self._security_groups.ensure(spec.security_groups, cid, mark)
+            held = self._held(cid) if spec.security_groups else ()
+            security_groups = self._security_groups.ensure(spec.security_groups, cid, mark, held)
             record = self._records.create(spec, security_groups, mark)
         except SandboxError as error:
             self._undo(cid, translate(error))
@@ -76,6 +78,12 @@ class ServerGroups:
     def require_creatable(self, metadata: GroupMetadata) -> None:
         """Refuse what `create` would refuse because of groups that are there."""
         self._require_name(read_group_spec(metadata, self._settings.policies))
+
+    def require_security_groups(self, cid: str | None, metadata: GroupMetadata) -> None:
+        """Refuse what `create` or, of the server group `cid`, `update` would refuse because of security groups that are
+        there."""
+        held = self._held(cid) if cid and metadata.security_groups else ()
+        self._security_groups.require_usable(metadata.security_groups, held)
 
     def update(self, cid: str, metadata: GroupMetadata) -> None:
         spec = read_group_spec(metadata, self._settings.policies)
@@ -90,7 +98,8 @@ class ServerGroups:
         mark = read_mark_tags(record.holder.tags)
         if mark is None:
             raise GroupMissing(f"server group {cid} has lost its mark", remedy="recreate the group")
-        new, old = self._security_groups.ensure(spec.security_groups, cid, mark), record.security_groups_before
+        old = record.security_groups_before
+        new = self._security_groups.ensure(spec.security_groups, cid, mark, old)
         self._records.update(record, spec.changing_tags(new, old.difference(new)))
         self._replace_security_groups_of_members(cid, old, new)
         self._security_groups.release(cid, keep=new)
@@ -131,6 +140,10 @@ class ServerGroups:
             notes=tuple(notes),
             hosts=_allowed_hosts(groups) if state != "missing" else None,
         )
+
+    def _held(self, cid: str) -> set[str]:
+        record = None if is_adopted(cid) else self._records.find(cid)
+        return record.security_groups_before if record else set()
 
     def _require_name(self, spec: GroupSpec) -> str | None:
         """The CID of the operator's group that is to be adopted; None where one of our own is to be created."""
@@ -210,8 +223,10 @@ class ServerGroups:
         resources, notes = [], []
         for group in record.security_groups if record else ():
             try:
-                tags = get_security_group(self._cloud.account, group).tags
-                resources.append(GroupResource("security_group", group, None, self._cloud.owns(tags)))
+                found = get_security_group(self._cloud.account, group)
+                ours = self._cloud.owns(found.tags)
+                rules = tuple(rule.wire() for rule in read_rules(found.rules)) if ours else None
+                resources.append(GroupResource("security_group", group, None, ours, found.name, rules))
             except NoSuch:
                 notes.append(f"security group {group} was deleted behind our back")
         return resources, notes

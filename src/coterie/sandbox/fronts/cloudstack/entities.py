@@ -37,6 +37,8 @@ PREFIXES = {
     "securitygroup": "sec",
 }
 
+RULES = ("ingress", "egress")  # where the document of a security group has its rules
+
 
 def inner_id(kind: str, wanted: str) -> str:
     """The datacenter's id of a thing with this uuid."""
@@ -88,6 +90,9 @@ def _means(tx: Tx, entity: str, wanted: str) -> bool:
         return any(places.id_of("pool", name) == wanted for name in (*places.zones(tx), *places.hosts(tx)))
     if entity == "AsyncJobResponse":
         return True  # asking after a job is answered by the job's own command
+    if entity == "SecurityGroupRuleResponse":
+        groups = [thing.doc for thing in shelf.every(tx.db, "securitygroup")]
+        return any(rule["ruleid"] == wanted for doc in groups for side in RULES for rule in doc.get(side) or ())
     if entity == "DomainResponse":
         return wanted == places.id_of("domain", "ROOT")
     if entity == "GuestOSResponse":

@@ -97,7 +97,7 @@ def test_what_this_call_created_is_known_though_it_cannot_be_read(monkeypatch: p
     if new:
         group, is_new = groups.nova.create(metadata, MARK)
         assert (group.id, group.name, group.policy, is_new) == ("x", MARK.group_cid, "anti-affinity", True)
-        assert groups.neutron.create("web", MARK) == (ExistingSecurityGroup("x", MARK), True)
+        assert groups.neutron.create("web", MARK) == (ExistingSecurityGroup("x", MARK, name="web"), True)
     else:  # it may be anything
         with pytest.raises(Unavailable):
             groups.nova.create(metadata, MARK)

@@ -73,6 +73,29 @@ def _authorize(call: Call, wanted: str, side: str) -> Row:
     return _row(call.tx, _fetch(call.tx, wanted))
 
 
+@job("revokeSecurityGroupIngress", begin=lambda call: _find_by_rule(call, "ingress"))
+def revoke_ingress(call: Call, wanted: str) -> None:
+    _revoke(call, wanted, "ingress")
+
+
+@job("revokeSecurityGroupEgress", begin=lambda call: _find_by_rule(call, "egress"))
+def revoke_egress(call: Call, wanted: str) -> None:
+    _revoke(call, wanted, "egress")
+
+
+def _find_by_rule(call: Call, side: str) -> str:
+    """The security group that has the rule `id`."""
+    for thing in shelf.every(call.tx.db, "securitygroup", call.tx.account):
+        if any(rule["ruleid"] == call.params["id"] for rule in thing.doc.get(side) or ()):
+            return thing.id
+    raise refuse(f"Unable to find security rule with id {call.params['id']}")
+
+
+def _revoke(call: Call, wanted: str, side: str) -> None:
+    rules = shelf.doc_of(call.tx.db, wanted).get(side) or ()
+    shelf.note(call.tx, wanted, **{side: [rule for rule in rules if rule["ruleid"] != call.params["id"]]})
+
+
 def _row(tx: Tx, group: SecurityGroup) -> Row:
     wanted = outer_id(group.id)
     doc = shelf.doc_of(tx.db, wanted)
