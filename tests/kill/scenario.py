@@ -115,6 +115,7 @@ def _first() -> Json:
         group("web", 1, persistent_disk=1024, placement=dict(shared)),
         group("job", 1, placement=dict(shared)),
         tags={"team": "red"},
+        security_groups=[{"name": OPERATORS_GUARD, "adopt": True}],
     )
 
 
