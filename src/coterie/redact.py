@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from coterie.errors import CoterieError, InvalidDocument
@@ -92,6 +93,7 @@ def refuse_redacted(text: str, file: str) -> None:
     )
 
 
+@lru_cache(4096)
 def looks_secret(key: str) -> bool:
     plain = _CAMEL.sub("_", key).replace("-", "_").lower()
     return bool(_SECRET_KEY.search(plain)) and not _HARMLESS_KEY.search(plain)
@@ -102,12 +104,11 @@ class Redactor:
     as a whole. `public`: names that are shown anyway; a value that equals one of them is not replaced."""
 
     def __init__(self, *documents: Any, secret: Iterable[Any] = (), public: Iterable[str] = ()) -> None:
-        values = {value for document in documents for value in _values(document, False)}
-        values.update(value for document in secret for value in _values(document, True))
+        parts = [part for document in documents for part in _secret_parts(document)]
+        parts += [(True, document) for document in secret if document]
         shown = set(public)
-        forms = {form for value in values if value not in shown for form in _forms(value)}
-        # The longest first: a secret may hold another one.
-        self._forms = sorted(filter(_counts, forms - shown), key=lambda form: (-len(form), form))
+        found = _all_forms(json.dumps(parts, default=str)) if parts else ()
+        self._forms = [form for form in found if form not in shown]
 
     def __bool__(self) -> bool:
         return bool(self._forms)
@@ -197,6 +198,29 @@ def _places_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _places_in(one)
+
+
+def _secret_parts(document: Any) -> Iterator[tuple[bool, Any]]:
+    """What of a document is secret (True), or may hold a secret inside a text (False)."""
+    if isinstance(document, Mapping):
+        for key, value in document.items():
+            if key in _PLACES or looks_secret(str(key)):
+                yield True, value
+            else:
+                yield from _secret_parts(value)
+    elif isinstance(document, list | tuple):
+        for value in document:
+            yield from _secret_parts(value)
+    elif isinstance(document, str) and ("://" in document or "=" in document or document.lstrip()[:1] in ("{", "[")):
+        yield False, document
+
+
+@lru_cache(64)  # the nodes of an instance group share their secrets
+def _all_forms(parts: str) -> tuple[str, ...]:
+    values = {value for secret, document in json.loads(parts) for value in _values(document, secret)}
+    forms = {form for value in values for form in _forms(value)}
+    # The longest first: a secret may hold another one.
+    return tuple(sorted(filter(_counts, forms), key=lambda form: (-len(form), form)))
 
 
 def _values(document: Any, secret: bool) -> Iterator[str]:
