@@ -57,3 +57,17 @@ def test_a_state_that_there_is_not_is_refused_with_those_that_there_are(
     given = client.get(f"/v1/{path}?state=bogus")
     assert (given.status, given.json["code"]) == (422, "invalid_request")
     assert possible in given.json["mistakes"][0]["what"]
+
+
+def test_nodes_are_filtered_by_the_group_that_their_work_runs_in(client: Client, ledger: Ledger) -> None:
+    rows.put(ledger, "clouds", name="lab", driver="sandbox", properties={}, conductor_group="rack1")
+    rows.node(ledger, "web", 0)
+    own = rows.node(ledger, "web", 1, conductor_group="rack2")
+    found = {name: client.get(f"/v1/nodes?conductor_group={name}").json["items"] for name in ("Rack1", "rack2", "")}
+    assert {name: [one["name"] for one in nodes] for name, nodes in found.items()} == {
+        "Rack1": ["web/0"],
+        "rack2": ["web/1"],
+        "": [],
+    }
+    assert [one["uuid"] for one in found["rack2"]] == [own]
+    assert client.get("/v1/nodes?conductor_group=a:b").status == 400

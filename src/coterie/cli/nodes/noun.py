@@ -22,6 +22,7 @@ from coterie.errors import UsageError
 @click.option("--state", type=click.Choice(get_args(NodeState)))
 @click.option("--cloud", metavar="NAME")
 @click.option("--enrolled", is_flag=True, default=None, help="Only enrolled machines.")
+@click.option("--conductor-group", metavar="NAME", help="Only nodes whose work runs in this group.")
 def nodes(session: Session, **wanted: Any) -> None:
     """List nodes; `show` one, `set` its conductor group; `create` and `delete` enroll and forget existing machines;
     `settle` sets the outcome of an object that its cloud cannot show."""

@@ -32,6 +32,7 @@ from coterie.director.services.states import NodeState
 from coterie.ledger.store import Tx
 from coterie.ledger.views import nodes
 from coterie.requests.enroll import Enrollment
+from coterie.ring.members import group_name
 
 router = noun("nodes", "/v1/nodes")
 Which = Annotated[
@@ -93,11 +94,14 @@ def index(
     state: NodeState | None = None,
     cloud: Word | None = None,
     enrolled: bool | None = None,
+    conductor_group: Annotated[str, Query(max_length=255)] | None = None,
 ) -> Json:
+    """`conductor_group`: the group that the work of a node runs in, its own or its cloud's; an empty one is blank."""
     with context.ledger.read() as tx:
         found = nodes.page(
             tx,
             part,
+            conductor_group=None if conductor_group is None else group_name(conductor_group),
             deployment=deployment,
             instance_group=instance_group,
             az=az,

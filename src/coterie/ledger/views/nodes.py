@@ -19,9 +19,10 @@ _KEYS = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
 _SLOT = re.compile(r"(?:([^/]+)/)?([^/]+)/(\d{1,9})")
 
 
-def page(tx: Tx, part: Slice, **wanted: str | bool | None) -> Page:
-    """Filters: deployment, instance_group, az, state, cloud, enrolled."""
-    found = fetch(tx, matching(_brief(), {nodes.c[name]: value for name, value in wanted.items()}), _KEYS, part)
+def page(tx: Tx, part: Slice, *, conductor_group: str | None = None, **wanted: str | bool | None) -> Page:
+    """Filters: deployment, instance_group, az, state, cloud, enrolled; conductor_group: where its work runs."""
+    query = matching(_brief(), {nodes.c[name]: value for name, value in wanted.items()})
+    found = fetch(tx, matching(query, {GROUP: conductor_group}), _KEYS, part)
     return Page([_view(row) for row in found.items], found.next)
 
 
