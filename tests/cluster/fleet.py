@@ -125,9 +125,12 @@ class Cluster:
     def get(self, path: str, director: int = 0) -> Any:
         return self.send("GET", path, director=director)
 
-    def send(self, method: str, path: str, body: Any = None, director: int = 0) -> Any:
+    def send(
+        self, method: str, path: str, body: Any = None, director: int = 0, more: dict[str, str] | None = None
+    ) -> Any:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **VERSION_HEADER}
+        headers.update(more or {})
         url = f"http://127.0.0.1:{self._ports[director]}{path}"
         with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=90) as answer:
             return json.loads(answer.read())
@@ -216,7 +219,7 @@ class Cluster:
         net = {"name": "net", "subnets": subnets}
         return json.dumps({"clouds": clouds, "azs": azs, "vm_types": [small], "networks": [net]})
 
-    def manifest(self, nodes: int) -> str:
+    def manifest(self, nodes: int, policy: str = "soft-anti-affinity") -> str:
         group = {
             "name": "n",
             "instances": nodes,
@@ -224,7 +227,7 @@ class Cluster:
             "vm_type": "small",
             "stemcell": "s",
             "networks": [{"name": "net"}],
-            "placement": {"policy": "soft-anti-affinity"},
+            "placement": {"policy": policy},
             "update": {"canaries": 1, "max_in_flight": 40},
         }
         stemcell = {"alias": "s", "name": "os", "version": "1"}
@@ -248,9 +251,15 @@ LAYOUT = {
 
 @contextmanager
 def cluster(
-    folder: Path, server: Server, groups: tuple[str, ...], per_group: int, directors: int = 1, **env: str
+    folder: Path,
+    server: Server,
+    groups: tuple[str, ...],
+    per_group: int,
+    directors: int = 1,
+    database: str = "",
+    **env: str,
 ) -> Iterator[Cluster]:
-    made = Cluster(folder, server, groups, env=env)
+    made = Cluster(folder, server, groups, env=env, database=database)
     try:
         for _ in range(directors):
             made.add_director()
