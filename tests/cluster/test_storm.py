@@ -155,7 +155,8 @@ def storm(folder: Path, server: Server, seed: int, nodes: int, patience_s: float
         user.act("PUT", spread)  # what came late is deleted with the groups, so a last delete leaves nothing
         user.act("DELETE")
         print(f"seed {seed}: {dict(striker.strikes)}")
-        left = {group: here.held(group, group, director, kind) for group in GROUPS for kind in ("vm", "server_group")}
+        kinds = ("vm", "server_group")
+        left = {(group, kind): here.held(group, group, director, kind) for group in GROUPS for kind in kinds}
         assert not any(left.values()), left
         assert striker.strikes
 
