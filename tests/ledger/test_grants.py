@@ -77,7 +77,7 @@ def survey(ledger: Ledger) -> None:
     number, task = cleanup.survey(ledger, options, None)
     assert finished(ledger, task) == "done"
     plan = cleanup.read_plan(ledger, number)
-    assert [item["kind"] for item in plan.items] == ["disk", "disk"], plan.rest
+    assert [item.kind for item in plan.items] == ["disk", "disk"], plan.rest
     assert finished(ledger, cleanup.apply(ledger, number, plan.id, None)) == "done"
 
 

@@ -230,8 +230,8 @@ def test_cleanup_and_deployments_leave_it_alone_whatever_it_carries(local: Site)
     (ours,) = yard.held()["vm"]
     tags = {key: value for key, value in yard.everything()["vm", ours][1].items() if key.startswith("coterie")}
     plan = yard.survey()
-    assert ours in {item["cid"] for item in plan.items}
-    assert cid not in {item["cid"] for item in plan.items}
+    assert ours in {item.cid for item in plan.items}
+    assert cid not in {item.cid for item in plan.items}
     vms.delete_vm(account(local.folder), ours)
     with local.ledger.write() as tx:  # the record of the orphan would fit: its CID was never written down
         tx.execute(sa.text("UPDATE objects SET cid = NULL WHERE kind = 'vm'"))
