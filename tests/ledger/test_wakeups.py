@@ -151,3 +151,11 @@ def test_a_conductor_is_not_woken_by_outcomes_of_others(postgres_url: str) -> No
             assert quiet.written.version == seen
         finally:
             quiet.close()
+
+
+def test_outcomes_wake_followers_also_when_steps_became_ready_elsewhere(postgres_url: str) -> None:
+    with two(postgres_url) as (_, other):
+        seen, ready = other.written.version, other.ready.version
+        other._receive({store.EVENTS, f"{store.READY}somewhere-else"})
+        assert other.written.version != seen
+        assert other.ready.version == ready

@@ -225,9 +225,8 @@ class Ledger:
 
     def _receive(self, words: set[str]) -> None:
         """Another process has written. A word that this release does not know may mean anything."""
-        if words == {EVENTS}:
+        if EVENTS in words:
             self.written.notify()
-            return
         named = {name for word in words if word.startswith(READY) for name in word[1:].split("\n")}
         others = {word for word in words if not word.startswith(READY)} - {EVENTS}
         if not others and not named & self._conductors:
