@@ -44,12 +44,13 @@ _deadlines = threading.local()
 @contextmanager
 def answer_within(seconds: float | None) -> Iterator[None]:
     """Another time limit for each answer of the server to this thread. None: no limit, for an upgrade of the schema."""
-    before = getattr(_deadlines, "seconds", _ANSWER_S)
+    outer = vars(_deadlines).copy()
     _deadlines.seconds = seconds
     try:
         yield
     finally:
-        _deadlines.seconds = before
+        vars(_deadlines).clear()
+        vars(_deadlines).update(outer)
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
