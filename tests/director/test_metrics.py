@@ -94,7 +94,7 @@ def test_calls_errors_and_retries_are_counted(client: Client, context: AppContex
 def test_lost_leases_are_counted(context: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read(process.metrics_text())
     with site(context.ledger, context.state_folder.path) as here:
-        monkeypatch.setattr(steps, "commit", lambda tx, outcomes: set())  # another has them by now
+        monkeypatch.setattr(steps, "commit", lambda tx, outcomes, admitted: set())  # another has them by now
         start.deploy(context.ledger, here.request(manifest(group("a", 1))), None, None)
         step, whole = (f'coterie_lease_losses_total{{what="{what}"}}' for what in ("step", "conductor"))
         until(lambda: read(process.metrics_text()).get(step, 0) > before.get(step, 0), "no lost claim is counted", 30)
