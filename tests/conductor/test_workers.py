@@ -29,7 +29,16 @@ class WorkersUnderTest:
         self.inbox = Inbox(workers=2, per_cloud=2)
         self.handed_back: list[int] = []
         runner, hand_backs = cast(Runner, Script(label)), cast(HandBackQueue, RecordingQueue(self.handed_back))
-        self.workers = Workers(ledger, self.inbox, runner, hand_backs, 2, call_timeout_s=0.0)
+        self.workers = Workers(
+            ledger,
+            self.inbox,
+            runner,
+            hand_backs,
+            2,
+            call_timeout_s=0.0,
+            find_owners=lambda admitted: set(),
+            on_room=lambda: None,
+        )
 
     @property
     def next_step(self) -> int:
@@ -108,7 +117,7 @@ def test_a_label_that_raises_ends_no_worker_and_its_step_goes_back(ledger: Ledge
 def test_after_a_refused_or_a_failed_commit_the_step_goes_back(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[Any] = [set(), OSError("no database")]
 
-    def commit(tx: Any, outcomes: Any) -> set[tuple[int, int]]:
+    def commit(tx: Any, outcomes: Any, admitted: Any) -> set[tuple[int, int]]:
         answer = answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer
@@ -133,7 +142,7 @@ def test_the_outcome_of_a_label_that_was_given_up_is_not_committed(
         go_on.wait(10)
         return done(claim)
 
-    monkeypatch.setattr(steps, "commit", lambda tx, outcomes: committed.append(outcomes))
+    monkeypatch.setattr(steps, "commit", lambda tx, outcomes, admitted: committed.append(outcomes))
     with working(ledger, label) as place:
         (claim,) = place.give(1)
         assert hanging.wait(10)

@@ -237,7 +237,7 @@ def test_cleanup_and_deployments_leave_it_alone_whatever_it_carries(local: Site)
         tx.execute(sa.text("UPDATE objects SET cid = NULL WHERE kind = 'vm'"))
     set_tags(account(local.folder), cid, "vm", tags)
     found = yard.clean()
-    assert cid not in {item["cid"] for item in found.items}
+    assert cid not in {item.cid for item in found.items}
     assert exists(local.folder, cid)
     kept = row(local, uuid)
     assert kept is not None and kept.state == "up"

@@ -78,7 +78,12 @@ def group(ledger: Ledger, intent: str, **more: Any) -> None:
         "cloud": "lab",
         "cid": f"cg-{intent}",
         "policy": "anti-affinity",
-        "metadata": {},
+        "metadata": {
+            "director": {"name": "lab", "uuid": "u"},
+            "deployment": "kafka",
+            "instance_group": "broker",
+            "policy": "anti-affinity",
+        },
         "state": "live",
         "created_at": 1000.0,
     }
