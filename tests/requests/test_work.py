@@ -397,5 +397,5 @@ def test_old_looks_are_forgotten_with_all_that_belongs_to_them(local: Site) -> N
 
 def test_a_failing_cloud_is_named_by_the_plan(local: Site) -> None:
     local.config = local.config.replace("settle_s: 0.1", "settle_s: 0.1, state: /dev/null/x")
-    with pytest.raises(Refused, match=r"cloud lab: credentials: .*<redacted>: .*File exists"):
+    with pytest.raises(Refused, match=r"cloud lab: credentials: .*/dev/null/x: .*File exists"):
         local.plan(manifest(group("a", 1)))

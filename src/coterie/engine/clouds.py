@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from coterie.cpi.contract import Coordinator, Cpi, Runtime
-from coterie.cpi.load import open_cloud
+from coterie.cpi.load import driver_class, driver_names, open_cloud
 from coterie.engine.fence import FencedCpi, Lease, Observer
 from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
 from coterie.ledger.rows import clouds
@@ -70,14 +70,15 @@ class Clouds:
     def open(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
         """A driver for these very properties, which need not be configured yet."""
         opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
-        KNOWN.learn(opened_up)
+        hidden = _hidden_part(driver, opened_up)
+        KNOWN.learn(hidden)
         try:
             opened = open_cloud(driver, name, opened_up, self._runtime)
         except CoterieError as error:
-            hide_in_error(error, Redactor(secret=[opened_up], public=[name, driver]))
+            hide_in_error(error, Redactor(opened_up, secret=[hidden], public=[name, driver]))
             raise
         about = {"coterie.cloud": name, "coterie.driver": driver}
-        return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about, opened_up))
+        return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about, hidden))
 
     def reseal(self, cloud: CloudRow) -> dict[str, str]:
         """The same properties sealed to our newest key. The caller cannot choose the key."""
@@ -102,6 +103,12 @@ class Clouds:
                 "coterie clouds set FILE",
             )
         return found
+
+
+def _hidden_part(driver: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Everything, unless the driver's form says which properties may be shown."""
+    form = driver_class(driver).forms.get("cloud") if driver in driver_names() else None
+    return form.hidden_part(properties) if form else properties
 
 
 def _cannot_open(cloud: str) -> str:

@@ -29,12 +29,18 @@ def _nothing(values: Mapping[str, Any]) -> Iterable[Slip]:
 @dataclass(frozen=True, slots=True)
 class Form:
     """`needed`: keys that must be there, each with its remedy. `between`: rules between the keys, asked for values that
-    are each right by themselves. `secret`: no value is ever repeated, since it may be a secret in the wrong place."""
+    are each right by themselves. `secret`: no value is ever repeated, since it may be a secret in the wrong place.
+    `public`: keys whose values are names and addresses in the cloud, so that texts about it may show them."""
 
     readers: Mapping[str, Reader]
     needed: Mapping[str, str] = field(default_factory=dict)
     between: Callable[[Mapping[str, Any]], Iterable[Slip]] = _nothing
     secret: bool = False
+    public: frozenset[str] = frozenset()
+
+    def hidden_part(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What no text may show."""
+        return {key: value for key, value in given.items() if key not in self.public}
 
     def slips(self, given: Mapping[str, Any]) -> list[Slip]:
         """All mistakes."""

@@ -161,6 +161,23 @@ CLOUD = Form(
     },
     between=_check_proxy,
     secret=True,
+    public=frozenset(
+        {
+            "endpoint",
+            "default_zone",
+            "default_network",
+            "default_disk_offering",
+            "default_key_name",
+            "network_offering",
+            "hypervisor",
+            "stemcell_format",
+            "stemcell_os_type",
+            "policies",
+            "publish_url",
+            "metadata_url",
+            "proxy_host",
+        }
+    ),
 )
 VM = Form(
     readers_of(VmSpec, disk=readers.size, root_disk_size=readers.size, cpu=readers.size, ram_mb=readers.size),

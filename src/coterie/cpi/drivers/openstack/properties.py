@@ -147,6 +147,23 @@ CLOUD = Form(
     ),
     between=_check_cloud,
     secret=True,
+    public=frozenset(
+        {
+            "auth_url",
+            "region",
+            "endpoints",
+            "interface",
+            "project_name",
+            "default_availability_zone",
+            "default_key_name",
+            "default_network",
+            "default_security_groups",
+            "default_volume_type",
+            "external_network",
+            "policies",
+            "metadata_url",
+        }
+    ),
 )
 VM = Form(
     readers_of(VmSpec, root_disk=_read_volume, ephemeral_disk=_read_volume),

@@ -103,7 +103,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "boots_per_soft_group": None,
     "max_parallel_calls": 32,
 }
-CLOUD = Form(_READERS, secret=True)
+CLOUD = Form(_READERS, secret=True, public=frozenset({"state", "layout", "groups", "policies"}))
 
 TYPES: dict[str, dict[str, int]] = {
     "s": {"cpu": 1, "ram_mb": 2048, "disk_mb": 10_240},

@@ -157,7 +157,8 @@ _REQUIRED = {
     "password": "give the user's password",
     "datacenter": "name the datacenter",
 }
-CLOUD = Form(_READERS, needed=_REQUIRED, secret=True)
+_NAMES = frozenset({"url", "datacenter", "datastores", "folder", "network", "persistent_datastores", "zones"})
+CLOUD = Form(_READERS, needed=_REQUIRED, secret=True, public=_NAMES)
 VM = Form({"cpu": size, "ram": size, "disk": whole(0), "zone": text, "datastores": _patterns, "vmx": _vmx})
 DISK = Form({"type": one_of("thin", "thick", "eagerZeroedThick"), "zone": text, "datastores": _patterns})
 NETWORK = Form({"name": text})
