@@ -6,16 +6,19 @@ python deploy/release/lock.py; then run the tests, and commit the result. The ve
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 
+from pip._internal.models.index import PyPI
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 EXTRAS = "openstack,otel,vsphere"
-INDEX = "https://pypi.org/simple"
+INDEX = os.environ.get("PIP_INDEX_URL", PyPI.simple_url).rstrip("/")  # the one that pip itself asks
 _HEAD = """\
 # Made by deploy/release/lock.py: what a release is built and installed with.
 # pip install --require-hashes -r constraints.txt, then pip install --no-deps coterie-VERSION.whl
@@ -23,21 +26,21 @@ _HEAD = """\
 
 
 def main() -> None:
-    lines = [_pinned(name, version) for name, version in sorted(_chosen().items())]
+    lines = [_pin(name, version) for name, version in sorted(_resolve().items())]
     (HERE / "constraints.txt").write_text(_HEAD + "".join(lines))
     print(f"{len(lines)} packages")
 
 
-def _chosen() -> dict[str, str]:
-    """What pip would install into an empty environment, and hatchling, which builds the package."""
+def _resolve() -> dict[str, str]:
+    """The versions that pip would install into an empty environment, and hatchling, which builds the package."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-"]
     answer = subprocess.run([*pip, f"{ROOT}[{EXTRAS}]", "hatchling"], check=True, capture_output=True, text=True)
     found = (one["metadata"] for one in json.loads(answer.stdout)["install"])
-    return {_normal(one["name"]): one["version"] for one in found if one["name"] != "coterie"}
+    return {_normalize(one["name"]): one["version"] for one in found if one["name"] != "coterie"}
 
 
-def _pinned(name: str, version: str) -> str:
-    with urllib.request.urlopen(f"{INDEX}/{name}/") as page:  # noqa: S310 - https, see INDEX
+def _pin(name: str, version: str) -> str:
+    with urllib.request.urlopen(f"{INDEX}/{name}/") as page:  # noqa: S310 - the index that pip uses
         links = re.findall(r'href="[^"]*/([^"/#]+)#sha256=([0-9a-f]{64})"', page.read().decode())
     hashes = sorted(digest for file, digest in links if _version(file, name) == version)
     if not hashes:
@@ -50,12 +53,12 @@ def _version(file: str, name: str) -> str | None:
     stem = file.removesuffix(".tar.gz").removesuffix(".zip")
     if file.endswith(".whl"):
         parts = file.split("-")
-        return parts[1] if _normal(parts[0]) == name else None
+        return parts[1] if _normalize(parts[0]) == name else None
     package, _, version = stem.rpartition("-")
-    return version if _normal(package) == name else None
+    return version if _normalize(package) == name else None
 
 
-def _normal(name: str) -> str:
+def _normalize(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -133,7 +133,7 @@ def _delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
         # Clouds count a deleted VM for a while; a foreign member never goes, so the number of tries is bounded.
         if work.progress.busy % _LATE_EVERY == 0:
             with work.ledger.read() as tx:
-                given_up = objects.given_up_vms(tx, row.cloud, row.deployment)
+                given_up = objects.list_given_up_vms(tx, row.cloud, row.deployment)
             delete_late_arrivals(work, given_up)
         work.progress.busy += 1
         if work.progress.busy >= _IN_USE_TRIES:

@@ -62,7 +62,7 @@ def _survey(work: LookWork) -> dict[str, CloudObject] | None:
 def _note_arrivals(work: LookWork, seen: dict[str, CloudObject]) -> None:
     """VMs whose creation was given up: a conductor that was paused, or the cloud, has created them late."""
     with work.ledger.read() as tx:
-        given_up = {row.intent: row for row in objects.given_up_vms(tx, work.cloud) if row.cid is None}
+        given_up = {row.intent: row for row in objects.list_given_up_vms(tx, work.cloud) if row.cid is None}
     for found in seen.values():
         row = given_up.get(found.mark.intent) if found.mark else None
         if row is not None:

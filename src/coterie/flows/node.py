@@ -241,7 +241,7 @@ def _remove_vm(work: Work[Any, NodeProgress]) -> Move | None:
     """Remove one VM of this node and come back; None when there is none left. One that may be there is found first."""
     with work.ledger.read() as tx:
         rows = [row for row in objects.of_node(tx, work.node) if row.kind == "vm"]
-        given_up = [] if rows else objects.given_up_of_node(tx, work.node)
+        given_up = [] if rows else objects.list_given_up_of_node(tx, work.node)
     if not rows:
         delete_late_arrivals(work, given_up)
         return None

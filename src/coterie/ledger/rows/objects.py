@@ -58,12 +58,12 @@ _GIVEN_UP = sa.and_(objects.c.state == "gone", objects.c.tombstone.is_(sa.true()
 """Nothing was found under the mark when its creation was given up; an object that carries it came late."""
 
 
-def given_up_of_node(tx: Tx, node: str) -> list[ObjectRow]:
+def list_given_up_of_node(tx: Tx, node: str) -> list[ObjectRow]:
     query = sa.select(*_ROW).where(objects.c.node == node, _GIVEN_UP).order_by(objects.c.intent)
     return [ObjectRow(*row) for row in tx.execute(query)]
 
 
-def given_up_vms(tx: Tx, cloud: str, deployment: str | None = None) -> list[ObjectRow]:
+def list_given_up_vms(tx: Tx, cloud: str, deployment: str | None = None) -> list[ObjectRow]:
     """Of this deployment, or of all of them."""
     query = sa.select(*_ROW).where(objects.c.cloud == cloud, objects.c.kind == "vm", _GIVEN_UP)
     if deployment is not None:
