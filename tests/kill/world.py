@@ -29,7 +29,8 @@ class World:
     def url(self) -> str:
         if self.server is None:
             return f"sqlite:///{self.folder / 'ledger.db'}"
-        return self.server.rpartition("/")[0] + f"/{self.database}"
+        # A worker process competes with many others for two cores: a connection may take long.
+        return self.server.rpartition("/")[0] + f"/{self.database}?connect_timeout=60"
 
     @contextmanager
     def ledger(self) -> Iterator[Ledger]:

@@ -68,3 +68,14 @@ def test_wake_ups_come_again_after_their_connection_was_half_open(ledger: Ledger
     assert way.mute()
     until(lambda: ledger.poll_s == 1, "nothing notices that no wake-ups can come", 30)
     until(lambda: ledger.poll_s > 1, "no new connection listens", 30)
+
+
+def test_the_url_sets_how_long_a_new_connection_may_take(
+    postgres_url: str, way: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "_CONNECT_S", 60)
+    way.latency_s = 60.0
+    began = time.monotonic()
+    with pytest.raises(sa.exc.OperationalError, match="timeout"):
+        Ledger.open(f"{way.url(postgres_url)}?connect_timeout=2")
+    assert time.monotonic() - began < 30

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from coterie.ledger.store import EVENTS, READY, WROTE
 
@@ -71,7 +72,9 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
 
 def connect(url: str, **more: Any) -> DeadlineConnection:
-    return DeadlineConnection.connect(url, connect_timeout=_CONNECT_S, **_KEEPALIVE, **more)
+    """What the URL says (`?connect_timeout=60`) counts before the defaults of this module."""
+    settings = {"connect_timeout": _CONNECT_S, **_KEEPALIVE, **conninfo_to_dict(url), **more}
+    return DeadlineConnection.connect(**settings)
 
 
 def ping(connection: DeadlineConnection, dialect: Any) -> None:
