@@ -84,9 +84,18 @@ def log_file(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def conductor(context: AppContext) -> Iterator[Conductor]:
-    keys = KeyFile(context.state_folder.path / "conductor.key")
-    made = Conductor(context.ledger, "test", state_folder=context.state_folder.path, workers=2, keys=keys)
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "cpi"
+    path.write_text(PROGRAM)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def conductor(context: AppContext, program: Path) -> Iterator[Conductor]:
+    folder = context.state_folder.path
+    keys = KeyFile(folder / "conductor.key")
+    made = Conductor(context.ledger, "test", state_folder=folder, workers=2, keys=keys, exec_paths=[str(program)])
     made.start()
     yield made
     made.drain(10)
@@ -200,16 +209,13 @@ PAGES = (
 
 
 def test_no_canary_is_found_again(
-    tmp_path: Path,
+    program: Path,
     canaries: Canaries,
     log_file: Path,
     person: Make,
     conductor: Conductor,
     context: AppContext,
 ) -> None:
-    program = tmp_path / "cpi"
-    program.write_text(PROGRAM)
-    program.chmod(0o755)
     admin = person("admin")
     config, manifest = _cloud_config(program, canaries.new), _manifest(canaries.new)
     stemcell = {"name": "debian-12", "version": "1.1", "cloud_properties": {"image": "x", "password": canaries.new()}}

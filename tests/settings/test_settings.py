@@ -72,6 +72,7 @@ def test_no_color_turns_colours_off_but_a_flag_wins(tmp_path: Path) -> None:
         ("COTERIE_LOOK_INTERVAL", "nan", "not negative"),
         ("COTERIE_AUTO_ANTI_AFFINITY", "perhaps", "true or false"),
         ("COTERIE_NAME", "  ", "not empty"),
+        ("COTERIE_EXEC_PATHS", "/usr/bin/cpi,cpi", "full paths"),
     ],
 )
 def test_a_bad_value_names_the_variable_and_what_it_must_be(

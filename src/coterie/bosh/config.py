@@ -15,7 +15,10 @@ from coterie.cpi.contract import POLICIES, InvalidCall
 S = TypeVar("S")
 LEDGER = "/var/vcap/store/coterie_cpi/ledger.db"
 SOCKET = "/var/vcap/sys/run/coterie_cpi/cpi.sock"
-OWN = ("driver", "cloud", "ledger", "socket", "stemcell_formats", "lease_s", "groups", "publish_server", "registry")
+OWN = (
+    *("driver", "cloud", "ledger", "socket", "stemcell_formats", "lease_s", "groups", "publish_server", "registry"),
+    "exec_paths",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`properties` go to the driver as they are; what else a driver needs, it reads from there."""
+    """`properties` go to the driver as they are; what else a driver needs, it reads from there. `exec_paths`: programs
+    that the driver exec may run; a request can name no others."""
 
     path: str
     driver: str
@@ -80,6 +84,7 @@ class Config:
     groups: Groups = field(default_factory=Groups)
     publish_server: Publish | None = None
     registry: Registry | None = None
+    exec_paths: list[str] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)
 
 
@@ -133,6 +138,7 @@ def _read_own(path: str, own: dict[str, Any]) -> dict[str, Any]:
         raise mistake(path, "driver", "is missing", "name the cloud's driver, for example `driver: cloudstack`")
     own.setdefault("cloud", own["driver"])
     _check_formats(path, own.get("stemcell_formats"))
+    _check_exec_paths(path, own.get("exec_paths"))
     lease = own.get("lease_s", 30.0)
     if isinstance(lease, bool) or not isinstance(lease, int | float) or not 0.2 <= lease <= 3600:
         raise mistake(path, "lease_s", "must be a number of seconds from 0.2 to 3600", "leave it out for 30")
@@ -140,6 +146,12 @@ def _read_own(path: str, own: dict[str, Any]) -> dict[str, Any]:
         if key in own:
             own[key] = read_section(path, key, section, own[key])
     return own
+
+
+def _check_exec_paths(path: str, programs: Any) -> None:
+    full = isinstance(programs, list) and all(isinstance(one, str) and one.startswith("/") for one in programs)
+    if programs is not None and not full:
+        raise mistake(path, "exec_paths", "must be a list of full paths", "leave it out to run no program")
 
 
 def _check_formats(path: str, formats: Any) -> None:

@@ -17,6 +17,7 @@ from coterie.settings import load
 @click.option("--database", metavar="URL", help="postgresql://… or sqlite:///PATH; default: in the state folder.")
 @click.option("--name", metavar="NAME", help="Its name, given at the first start.")
 @click.option("--no-conductor", is_flag=True, help="Only plan and answer; conductors elsewhere run the work.")
+@click.option("--exec-paths", metavar="PATH,…", help="Programs that the driver exec may run; default: none.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
 def director(session: Session, no_conductor: bool, **options: Any) -> None:
     """Serve the API and run the work until a signal ends it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,6 +59,7 @@ class Conductor:
         per_cloud: int = 0,
         ttl_s: float = 10.0,
         call_timeout_s: float = 600.0,
+        exec_paths: Sequence[str] = (),
         retry: Retry | None = None,
         ids: Ids | None = None,
         observe: Observer | None = None,
@@ -80,7 +81,14 @@ class Conductor:
             self._director = identity.director(tx).uuid
         coordinator = LedgerCoordinator(ledger, self.owner)
         self._clouds = Clouds(
-            ledger, self._director, coordinator, self._lease, state_folder=state_folder, keys=keys, observe=observe
+            ledger,
+            self._director,
+            coordinator,
+            self._lease,
+            state_folder=state_folder,
+            keys=keys,
+            exec_paths=exec_paths,
+            observe=observe,
         )
         self._store = str(state_folder / "stemcells")
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))

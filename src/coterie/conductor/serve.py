@@ -68,6 +68,7 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, say: Callable
         per_cloud=settings["workers_per_cloud"],
         ttl_s=settings["lease"],
         call_timeout_s=settings["call_timeout"],
+        exec_paths=settings["exec_paths"],
         on_lost=on_lost,
     )
     for number in (signal.SIGTERM, signal.SIGINT):

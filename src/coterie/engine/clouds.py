@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,11 +33,12 @@ class Clouds:
         *,
         state_folder: Path,
         keys: KeyFile | None = None,
+        exec_paths: Sequence[str] = (),
         observe: Observer | None = None,
     ) -> None:
         self._keys = keys
         self._ledger = ledger
-        self._runtime = Runtime(director_uuid, coordinator, state_folder, lease.require)
+        self._runtime = Runtime(director_uuid, coordinator, state_folder, lease.require, exec_paths)
         self._lease = lease
         self._observe = observe
         self._open: dict[str, tuple[CloudRow, Cpi]] = {}

@@ -43,6 +43,7 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("conductor_name", values.text, None, "name of a conductor; unset: its host's name and its group"),
         Setting("conductor_group", values.group, "", "site or rack that a conductor works for; empty: none"),
         Setting("drivers", values.names, None, "drivers that a conductor offers; unset: all that are installed"),
+        Setting("exec_paths", values.paths, (), "programs that the driver exec may run, as full paths; unset: none"),
         Setting("weight", values.between(0.1, 100.0), 1.0, "share of the work that a conductor takes, beside others"),
         Setting(
             "ring",

@@ -25,6 +25,15 @@ def path(value: Any) -> Path:
     return Path(os.path.abspath(Path(text(str(value))).expanduser()))  # noqa: PTH100 - resolve() would follow it
 
 
+def paths(value: Any) -> tuple[str, ...]:
+    """A list, or full paths with commas between them. As given: real paths are compared when one is used."""
+    found = value if isinstance(value, list | tuple) else str(value).split(",")
+    given = tuple(dict.fromkeys(str(Path(text(str(one))).expanduser()) for one in found))
+    if not all(Path(one).is_absolute() for one in given):
+        raise ValueError("must be full paths with commas between them")
+    return given
+
+
 def url(value: Any) -> str:
     given = text(value).rstrip("/")
     if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?|unix:/\S+", given):

@@ -63,4 +63,5 @@ class SmallBed(TestBed):
 
 
 def exec_cpi(director_uuid: str, properties: dict[str, Any]) -> ExecCpi:
-    return ExecCpi("abroad", properties, Runtime(director_uuid, None))  # type: ignore[arg-type] # it submits nothing
+    runtime = Runtime(director_uuid, None, exec_paths=[properties["path"]])  # type: ignore[arg-type] # it submits nothing
+    return ExecCpi("abroad", properties, runtime)

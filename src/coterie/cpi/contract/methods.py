@@ -58,12 +58,14 @@ class Runtime:
 
     `require_lease` raises LeaseLost once this process may no longer change a cloud. To be called right before each
     request that changes something: earlier requests of the same call may have taken long, or the process was paused.
+    `exec_paths`: the programs of this machine that a driver may run; properties of a cloud may name no others.
     """
 
     director_uuid: str
     coordinator: Coordinator
     state_folder: Path | None = None
     require_lease: Callable[[], None] = always_held
+    exec_paths: Sequence[str] = ()
 
 
 class Cpi(ABC):

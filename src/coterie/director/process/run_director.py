@@ -118,6 +118,7 @@ def _conductor(options: RunOptions, ledger: Ledger, server: HttpServer) -> Condu
         per_cloud=settings["workers_per_cloud"],
         ttl_s=lease_s,
         call_timeout_s=settings["call_timeout"],
+        exec_paths=settings["exec_paths"],
         on_lost=server.end,
     )
 

@@ -51,13 +51,14 @@ def program(tmp_path: Path) -> WriteProgram:
 @pytest.fixture
 def foreign(program: WriteProgram) -> OpenProgram:
     def open_it(body: str, **properties: Any) -> ExecCpi:
-        return ExecCpi("abroad", {"path": str(program(body)), **properties}, runtime())
+        path = program(body)
+        return ExecCpi("abroad", {"path": str(path), **properties}, runtime(path))
 
     return open_it
 
 
-def runtime() -> Runtime:
-    return Runtime(DIRECTOR, None)  # type: ignore[arg-type] # the exec driver submits no changes
+def runtime(*allowed: Path) -> Runtime:
+    return Runtime(DIRECTOR, None, exec_paths=[str(path) for path in allowed])  # type: ignore[arg-type] # the exec driver submits no changes
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ def test_a_vm_with_a_disk_comes_and_goes(version: int, tmp_path: Path) -> None:
     program.chmod(0o755)
     image = tmp_path / "image"
     image.write_bytes(b"image")
-    cpi = ExecCpi("abroad", {"path": str(program)}, Runtime(DIRECTOR, None))  # type: ignore[arg-type] # submits nothing
+    runtime = Runtime(DIRECTOR, None, exec_paths=[str(program)])  # type: ignore[arg-type] # it submits nothing
+    cpi = ExecCpi("abroad", {"path": str(program)}, runtime)
 
     assert cpi.info()["api_version"] == version
     stemcell = cpi.create_stemcell(str(image), {}, {"tags": {"a": "b"}}, mark=_mark())

@@ -44,7 +44,7 @@ class ExecCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         self._settings = read_settings(properties)
         limit = call_limit(cloud, self._settings.max_parallel_calls, runtime.director_uuid)
-        self._program = Program(cloud, self._settings, runtime.director_uuid, limit)
+        self._program = Program(cloud, self._settings, runtime.director_uuid, limit, runtime.exec_paths)
         self._unsupported = {**UNSUPPORTED, **{name: lacking(cloud) for name in self._settings.lacks}}
 
     def capabilities(self) -> Capabilities:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NotImplementedHere, NotSupported
@@ -22,8 +24,11 @@ _log = logging.getLogger(__name__)
 
 
 class Program:
-    def __init__(self, cloud: str, settings: Settings, director_uuid: str, limit: CallLimit) -> None:
+    def __init__(
+        self, cloud: str, settings: Settings, director_uuid: str, limit: CallLimit, exec_paths: Sequence[str]
+    ) -> None:
         self._cloud = cloud
+        self._exec_paths = exec_paths
         self._limit = limit
         self._settings = settings
         self._context = settings.context(director_uuid)
@@ -74,16 +79,30 @@ class Program:
             raise
 
     def _run(self, request: bytes) -> Finished:
+        path = self._allowed_path()
         limits = Limits(self._settings.timeout_s, MAX_RESPONSE, MAX_STDERR)
         try:
             with self._limit:
-                return run(self._settings.path, request, self._settings.environment(), limits)
+                return run(path, request, self._settings.environment(), limits)
         except OSError as error:
             raise InvalidCall(
                 f"the CPI program of cloud {self._cloud!r} cannot be started",
                 why=f"{self._settings.path}: {error.strerror}",
                 remedy="correct the property `path`, or make the file executable",
             ) from None
+
+    def _allowed_path(self) -> str:
+        """As the settings of this machine have it. Looked up for each call: links on the way may have changed."""
+        wanted = self._settings.path
+        for path in self._exec_paths:
+            if os.path.realpath(path) == os.path.realpath(wanted):
+                return path
+        raise NotSupported(
+            f"the CPI program of cloud {self._cloud!r} may not be run here",
+            why=f"{wanted} is not in `exec_paths`, a setting of this machine that no cloud config can change",
+            remedy=f"to allow it, add {wanted} to exec_paths of the conductor (COTERIE_EXEC_PATHS), or to exec_paths "
+            "in the configuration of coterie-cpi, and start that again",
+        )
 
     def _note(self, method: Method[Any], source: str, text: str, redactor: Redactor) -> None:
         for line in redactor.hide(text[-MAX_STDERR:]).splitlines():
