@@ -17,7 +17,10 @@ from coterie.cli.show.table import as_json, fields
 @verb("explain")
 @click.argument("path", metavar="PATH")
 def explain(session: Session, path: str) -> None:
-    """Document a field, e.g. `coterie explain instance_groups.placement.policy`."""
+    """Document a field, e.g. `coterie explain instance_groups.placement.policy`.
+
+    What a driver takes: `coterie explain clouds.properties@openstack`, and `...@openstack.auth_url` for one of them.
+    """
     found = session.api.get(f"/v1/explain/{part(path)}")
     if session.json:
         session.data(as_json(found))

@@ -9,6 +9,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from coterie.errors import NotFound
+from coterie.manifest.properties import PLACES, describe
+from coterie.manifest.rules import FormsOf
 from coterie.manifest.schema import CloudConfig, Deployment, Part
 from coterie.manifest.schema.fields import FieldView, fields_of, sample
 
@@ -30,9 +32,14 @@ class Explanation:
     children: tuple[str, ...]
 
 
-def explain(path: str) -> Explanation:
-    """The field at `instance_groups.placement.policy`; those of the cloud config also with `cloud_config.` before."""
+def explain(path: str, forms_of: FormsOf | None = None) -> Explanation:
+    """The field at `instance_groups.placement.policy`; those of the cloud config also with `cloud_config.` before.
+
+    `clouds.properties@openstack` and `clouds.properties@openstack.auth_url`: what a driver takes there.
+    """
     wanted = _ITEM.sub("", path).strip(" .").lower()
+    if "@" in wanted and forms_of is not None:
+        return _property(wanted, forms_of)
     for root in ROOTS:
         if wanted == root:
             return _document(root)
@@ -46,6 +53,32 @@ def explain(path: str) -> Explanation:
 def paths(root: str) -> Iterator[str]:
     """Every path of a document, in the schema's order."""
     return _below(ROOTS[root], "cloud_config." if root == "cloud_config" else "")
+
+
+def _property(wanted: str, forms_of: FormsOf) -> Explanation:
+    field, _, rest = wanted.removeprefix("cloud_config.").partition("@")
+    driver, _, key = rest.partition(".")
+    if field not in PLACES:
+        raise NotFound(f"{field[:100]!r} has no properties of drivers", remedy=f"use one of: {', '.join(PLACES)}")
+    form = forms_of(driver).get(PLACES[field])
+    if form is None:
+        raise NotFound(
+            f"driver {driver[:100]!r} has no properties here, or is not installed",
+            remedy="`coterie explain clouds.driver` names the drivers",
+        )
+    if not key:
+        words = f"What driver {driver} takes in {field}."
+        return Explanation(
+            wanted, "mapping", bool(form.needed), None, words, (), dict(form.example), tuple(form.readers)
+        )
+    if key not in form.readers:
+        close = get_close_matches(key, form.readers, n=5, cutoff=0.5) or sorted(form.readers)
+        raise NotFound(
+            f"driver {driver} has no property {key[:100]!r} in {field}",
+            remedy=f"did you mean {' or '.join(close[:5])}?",
+            details={"close": close[:5]},
+        )
+    return Explanation(wanted, "property", key in form.needed, None, describe(form, key), (), form.example.get(key), ())
 
 
 def _find(part: type[Part], steps: list[str]) -> FieldView | None:

@@ -26,17 +26,30 @@ def _nothing(values: Mapping[str, Any]) -> Iterable[Slip]:
     return ()
 
 
+_NEVER_RIGHT = object()  # no value of JSON or YAML
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """`needed`: keys that must be there, each with its remedy. `between`: rules between the keys, asked for values that
     are each right by themselves. `secret`: no value is ever repeated, since it may be a secret in the wrong place.
-    `public`: keys whose values are names and addresses in the cloud, so that texts about it may show them."""
+    `public`: keys whose values are names and addresses in the cloud, so that texts about it may show them.
+    `example`: a small set of values without a mistake, for users who begin."""
 
     readers: Mapping[str, Reader]
     needed: Mapping[str, str] = field(default_factory=dict)
     between: Callable[[Mapping[str, Any]], Iterable[Slip]] = _nothing
     secret: bool = False
     public: frozenset[str] = frozenset()
+    example: Mapping[str, Any] = field(default_factory=dict)
+
+    def how_to_write(self, key: str) -> str:
+        """The words of the key's reader for a value that cannot be right."""
+        try:
+            self.readers[key](_NEVER_RIGHT)
+        except ValueError as error:
+            return str(error)
+        return ""
 
     def hidden_part(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What no text may show."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import Path
 
+from coterie.cpi.load import forms_of
 from coterie.director.http.reply import Json, Resource
 from coterie.director.routes.noun import noun
 from coterie.manifest.explain import explain
@@ -22,4 +23,4 @@ class Explanation(Resource):
 
 @router.get("/{path:path}", response_model=Explanation)
 def show(path: Annotated[str, Path(max_length=500, examples=["instance_groups.placement.policy"])]) -> Json:
-    return asdict(explain(path))
+    return asdict(explain(path, forms_of))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, PlainValidator, Strict
+from pydantic import AfterValidator, Field, PlainValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 T = TypeVar("T")
@@ -81,7 +81,12 @@ def _in_flight(value: Any) -> int | str:
 # Not `min_length`: pydantic counts only the valid entries, and would call a list with one bad entry too short.
 Some = AfterValidator(_some)
 Text = Annotated[str, Strict()]
-Name = Annotated[str, Strict(), AfterValidator(_name)]
+Name = Annotated[
+    str,
+    Strict(),
+    AfterValidator(_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "maxLength": NAME_LIMIT}),
+]
 CloudName = Annotated[str, Strict(), AfterValidator(_cloud_name)]
 ConductorGroup = Annotated[str, Strict(), AfterValidator(_conductor_group)]
 Version = Annotated[str, Strict(), AfterValidator(_version)]
@@ -90,7 +95,14 @@ Flag = Annotated[bool, Strict()]
 Seconds = Annotated[float, Strict(), Field(gt=0, le=86_400)]
 Mebibytes = Annotated[int, Strict(), Field(ge=0, le=_LARGEST_DISK)]
 DiskSize = Annotated[int, Strict(), Field(ge=1, le=_LARGEST_DISK)]
-InFlight = Annotated[int | str, PlainValidator(_in_flight), TypeWords("whole number or percentage")]
+InFlight = Annotated[
+    int | str,
+    PlainValidator(_in_flight),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{_PERCENT.pattern}$"}]}
+    ),
+    TypeWords("whole number or percentage"),
+]
 TagKey = Annotated[str, Strict(), Field(min_length=1, max_length=128)]
 TagValue = Annotated[str, Strict(), Field(max_length=256)]
 Policy = Literal["soft-anti-affinity", "anti-affinity", "affinity", "soft-affinity", "host-affinity"]

@@ -178,11 +178,18 @@ CLOUD = Form(
             "proxy_host",
         }
     ),
+    example={
+        "endpoint": "https://cloud.example.org/client/api",
+        "api_key": "KEY",
+        "secret_access_key": "SECRET",
+        "default_zone": "zone1",
+    },
 )
 VM = Form(
     readers_of(VmSpec, disk=readers.size, root_disk_size=readers.size, cpu=readers.size, ram_mb=readers.size),
     needed={"compute_offering": "name a compute offering"},
     between=_check_disk,
+    example={"compute_offering": "Small Instance"},
 )
 DISK = Form(readers_of(DiskSpec))
-NETWORK = Form({"name": readers.text, "id": readers.text})
+NETWORK = Form({"name": readers.text, "id": readers.text}, example={"name": "private"})

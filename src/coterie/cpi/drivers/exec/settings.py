@@ -100,4 +100,5 @@ CLOUD = Form(
     needed={"path": "name the CPI program, for example /var/vcap/jobs/x_cpi/bin/cpi"},
     secret=True,
     public=frozenset({"path", "env", "timeout_s", "stemcell_api_version", "lacks", "max_parallel_calls"}),
+    example={"path": "/var/vcap/jobs/x_cpi/bin/cpi", "properties": {}},
 )

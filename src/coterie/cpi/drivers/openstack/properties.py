@@ -164,11 +164,19 @@ CLOUD = Form(
             "metadata_url",
         }
     ),
+    example={
+        "auth_url": "https://cloud.example.org:5000/v3",
+        "application_credential_id": "ID",
+        "application_credential_secret": "SECRET",
+    },
 )
 VM = Form(
     readers_of(VmSpec, root_disk=_read_volume, ephemeral_disk=_read_volume),
     needed={"instance_type": "name a flavor"},
     between=_check_vm,
+    example={"instance_type": "m1.small"},
 )
 DISK = Form(readers_of(DiskSpec))
-NETWORK = Form({"net_id": readers.text, "name": readers.text, "security_groups": readers.texts})
+NETWORK = Form(
+    {"net_id": readers.text, "name": readers.text, "security_groups": readers.texts}, example={"name": "private"}
+)

@@ -103,7 +103,18 @@ _DEFAULTS: Mapping[str, Any] = {
     "boots_per_soft_group": None,
     "max_parallel_calls": 32,
 }
-CLOUD = Form(_READERS, secret=True, public=frozenset({"state", "layout", "groups", "policies"}))
+CLOUD = Form(
+    _READERS,
+    secret=True,
+    public=frozenset({"state", "layout", "groups", "policies"}),
+    example={
+        "layout": {
+            "zones": [
+                {"name": "z1", "racks": 2, "hosts_per_rack": 3, "cpu": 32, "ram_mb": 131_072, "disk_mb": 4_194_304}
+            ]
+        }
+    },
+)
 
 TYPES: dict[str, dict[str, int]] = {
     "s": {"cpu": 1, "ram_mb": 2048, "disk_mb": 10_240},
@@ -123,7 +134,8 @@ VM = Form(
         "instance_type": one_of(*TYPES),
         "zone": text,
         "security_groups": texts,
-    }
+    },
+    example={"instance_type": "s"},
 )
 DISK = Form({"type": text, "zone": text, "name": text})
 NETWORK = Form({"name": text})

@@ -158,7 +158,22 @@ _REQUIRED = {
     "datacenter": "name the datacenter",
 }
 _NAMES = frozenset({"url", "datacenter", "datastores", "folder", "network", "persistent_datastores", "zones"})
-CLOUD = Form(_READERS, needed=_REQUIRED, secret=True, public=_NAMES)
-VM = Form({"cpu": size, "ram": size, "disk": whole(0), "zone": text, "datastores": _patterns, "vmx": _vmx})
+CLOUD = Form(
+    _READERS,
+    needed=_REQUIRED,
+    secret=True,
+    public=_NAMES,
+    example={
+        "url": "https://vcenter.example.com",
+        "user": "coterie@vsphere.local",
+        "password": "PASSWORD",
+        "datacenter": "dc1",
+        "zones": {"z1": {"cluster": "cluster1"}},
+    },
+)
+VM = Form(
+    {"cpu": size, "ram": size, "disk": whole(0), "zone": text, "datastores": _patterns, "vmx": _vmx},
+    example={"cpu": 2, "ram": 4096, "disk": 10240},
+)
 DISK = Form({"type": one_of("thin", "thick", "eagerZeroedThick"), "zone": text, "datastores": _patterns})
-NETWORK = Form({"name": text})
+NETWORK = Form({"name": text}, example={"name": "VM Network"})
