@@ -34,6 +34,7 @@ def test_proof_makes_an_orphan() -> None:
         ({"created_at": 4900.0}, "young"),
         ({"created_at": 9000.0}, "young"),
         ({"kind": "network"}, "keep"),
+        ({"tags": {"coterie-keep": "yes"}}, "keep"),
     ],
 )
 def test_missing_or_conflicting_evidence_saves_it(change: dict[str, Any], expected: str) -> None:

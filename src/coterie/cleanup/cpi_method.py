@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from coterie.cleanup.options import DELETION_ORDER
-from coterie.cpi.contract import CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind
+from coterie.cpi.contract import CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind, opt_out_reason
 
 # in_use  the ledger knows it
 # orphan  our mark, unknown to the ledger, unused, old enough: it may go
@@ -178,6 +178,9 @@ def judge(
         return Finding(found, "in_use", "the ledger knows it")
     if found.kind in NEVER_DELETED:
         return Finding(found, "keep", f"a {found.kind} is listed, never deleted")
+    opt_out = opt_out_reason(found.tags, now)
+    if opt_out:
+        return Finding(found, "keep", opt_out)
     if found.in_use_by is None:
         return Finding(found, "keep", "the cloud does not say whether anything uses it")
     if found.in_use_by:

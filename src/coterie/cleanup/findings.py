@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
 from typing import Literal
 
-from coterie.cpi.contract import CloudObject
+from coterie.cpi.contract import CloudObject, opt_out_reason
 from coterie.ledger.rows.evidence import MarkRecord
 
 # in_use           the ledger says what needs it
@@ -24,10 +22,6 @@ Action = Literal["none", "delete", "reclaim", "close"]
 # What the creation of one thing may leave beside it, under the same mark.
 _PARTS = {"server_group": {"security_group"}, "vm": {"port", "ip", "keypair", "folder"}}
 _UNSETTLED = ("intended", "unknown")
-# Tags by which people keep any object from being deleted.
-KEEP = "coterie-keep"
-KEEP_UNTIL = "coterie-keep-until"
-_NO = {"", "false", "no", "0", "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,28 +129,3 @@ def _row(record: MarkRecord) -> tuple[str, ...]:
         f"the ledger has it as {record.state}{tomb}{of if of != ' of' else ''}",
         f"needed by {record.user or 'nothing'}",
     )
-
-
-def opt_out_reason(tags: Mapping[str, str] | None, now: float) -> str | None:
-    """Why the object is to be kept, in words; None when its tags do not say so."""
-    words = {key.lower(): value.strip() for key, value in (tags or {}).items()}
-    if words.get(KEEP, "").lower() not in _NO:
-        return f"its tag {KEEP} says so"
-    value = words.get(KEEP_UNTIL)
-    if not value:
-        return None
-    until = _moment(value)
-    if until is None:
-        return f"its tag {KEEP_UNTIL} is {value!r}, which is no date: it is kept until that is mended"
-    return f"its tag {KEEP_UNTIL} says {value}" if now < until else None
-
-
-def _moment(value: str) -> float | None:
-    """A day counts to its end."""
-    try:
-        if len(value) == len("2026-01-31"):
-            return datetime.combine(date.fromisoformat(value), time.max, UTC).timestamp()
-        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

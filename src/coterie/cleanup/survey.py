@@ -107,7 +107,7 @@ def _flaw(work: SurveyWork, page: SurveyPage, cursor: str | None) -> str | None:
     if page.next is not None and page.next == cursor:
         return "the cloud's list goes in circles"
     marking = work.cpi.capabilities().kinds.get(work.params.kind)
-    unreadable = [found.cid for found in page.objects if found.mark is None and found.tags is None]
+    unreadable = [found.cid for found in page.objects if not found.is_readable]
     if unreadable and marking in ("atomic", "later"):
         return f"the tags of {len(unreadable)} could not be read, {unreadable[0]} among them"
     return None

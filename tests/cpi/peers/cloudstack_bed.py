@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.peers.cloudstack_witness import Witness
 import requests
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Operator
-from coterie.cpi.contract import Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
+from coterie.cpi.contract import KEEP, Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
 from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
 from coterie.sandbox import images
 from coterie.sandbox.accounts import open_account
@@ -64,7 +65,6 @@ class CloudstackBed(SmallBed):
         self.set("coterie.security.groups", "true")
         self._keys = {keys.account: keys for keys in self.server.front.keys}
         self._numbers = itertools.count(10)
-        self.more: dict[str, Any] = {}
         self.faults = EmulatorFaults(self.datacenter.store, "createAffinityGroup")
         self.operator = CloudstackOperator(self.client(), open_account(self.datacenter, self.account, operator=True))
 
@@ -177,6 +177,7 @@ class CloudstackOperator(Operator):
 
     def __init__(self, client: CloudStack, account: Account) -> None:
         self._client = client
+        self._account = account
         self._template = _image(account)
 
     def create_vm(self, name: str, az: str) -> str:
@@ -187,6 +188,36 @@ class CloudstackOperator(Operator):
 
     def create_security_group(self, name: str) -> str:
         return str(self._client.createSecurityGroup(name=name)["securitygroup"]["id"])
+
+    def create(self, kind: Kind, az: str) -> str | None:
+        client, name = self._client, f"{kind}-of-somebody"
+        match kind:
+            case "vm":
+                return self.create_vm(name, az)
+            case "disk":
+                offerings = client.listDiskOfferings()["diskoffering"]
+                fixed = next(one["id"] for one in offerings if not one["iscustomized"])
+                made = client.createVolume(name=name, zoneid=self._zone(az), diskofferingid=fixed)
+                return str(made["volume"]["id"])
+            case "image":
+                return _image(self._account, name)
+            case "security_group":
+                return self.create_security_group(name)
+            case "server_group":
+                return self.create_group(name, "soft-anti-affinity", az)
+            case "keypair":
+                return str(client.createSSHKeyPair(name=name)["keypair"]["name"])
+            case "ip":
+                network = client.listNetworks(zoneid=self._zone(az))["network"][0]["id"]
+                return str(client.associateIpAddress(networkid=network)["ipaddress"]["id"])
+        return None  # a snapshot keeps its disk
+
+    def keep(self, kind: Kind, cid: str) -> bool:
+        types = {"vm": "UserVm", "disk": "Volume", "snapshot": "Snapshot", "image": "Template", "network": "Network"}
+        if kind not in types:
+            return False
+        self._client.createTags(resourcetype=types[kind], resourceids=cid, tags=[{"key": KEEP, "value": "yes"}])
+        return True
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         self._client.stopVirtualMachine(id=vm_cid)
@@ -199,40 +230,53 @@ class CloudstackOperator(Operator):
             return
         if kind == "vm":
             self._client.destroyVirtualMachine(id=cid, expunge=True)
-        elif kind == "server_group":
-            self._client.deleteAffinityGroup(id=cid)
+        elif kind == "keypair":
+            self._client.deleteSSHKeyPair(name=cid)
         else:
-            self._client.deleteSecurityGroup(id=cid)
+            delete = {
+                "server_group": self._client.deleteAffinityGroup,
+                "security_group": self._client.deleteSecurityGroup,
+                "disk": self._client.deleteVolume,
+                "image": self._client.deleteTemplate,
+                "ip": self._client.disassociateIpAddress,
+            }[kind]
+            delete(id=cid)
 
     def exists(self, kind: Kind, cid: str) -> bool:
         listing = {
             "vm": self._client.listVirtualMachines,
             "server_group": self._client.listAffinityGroups,
             "security_group": self._client.listSecurityGroups,
+            "disk": self._client.listVolumes,
+            "image": partial(self._client.listTemplates, templatefilter="self"),
+            "ip": self._client.listPublicIpAddresses,
+            "keypair": self._client.listSSHKeyPairs,
         }[kind]
         try:
-            return bool(listing(id=cid))
+            return bool(listing(**{"name" if kind == "keypair" else "id": cid}))
         except CloudStackApiException:
             return False
 
     def _boot(self, name: str, az: str, group: str | None) -> str:
-        zone = self._client.listZones(name=az)["zone"][0]["id"]
         made = self._client.deployVirtualMachine(
             name=name,
-            zoneid=zone,
+            zoneid=self._zone(az),
             templateid=self._template,
             serviceofferingid=self._client.listServiceOfferings(name="tiny")["serviceoffering"][0]["id"],
             **({"affinitygroupids": group} if group else {}),
         )
         return str(made["virtualmachine"]["id"])
 
+    def _zone(self, az: str) -> str:
+        return str(self._client.listZones(name=az)["zone"][0]["id"])
 
-def _image(account: Account) -> str:
+
+def _image(account: Account, name: str = "operators-image") -> str:
     """Made past the API, so that no test pays for an upload."""
-    made = outer_id(images.create_image(account, name="operators-image").id)
+    made = outer_id(images.create_image(account, name=name).id)
     zones = {zone: {"status": "Download Complete", "ready": True, "settled": True} for zone in ("z1", "z2", "z3")}
     doc = {"format": "QCOW2", "hypervisor": "KVM", "displaytext": "", "public": False, "zones": zones}
     with account.datacenter.store.writing() as db:
         tx = Tx(db, account.name, account.datacenter.clock(), account.datacenter.ids)
-        shelf.put(tx, "template", "operators-image", doc, made)
+        shelf.put(tx, "template", name, doc, made)
     return made

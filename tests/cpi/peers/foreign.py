@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.cpi.conformance.bed import TestBed
-from coterie.cpi.contract import Json, Networks, Reason, Runtime
+from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.exec.driver import ExecCpi
 
 HERE = Path(__file__).parent
@@ -35,10 +35,15 @@ class SmallBed(TestBed):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.more: dict[str, Any] = {}  # properties of the cloud besides those that it needs
         self._image = folder / "image"
         self._image.write_bytes(b"image")
         # Loopback, so that even a mistaken connection would stay on this machine.
         self._addresses = (f"127.20.{number // 250}.{number % 250 + 1}" for number in itertools.count())
+
+    def open_keeping(self, cid: str) -> Cpi:
+        self.more["keep"] = [cid]
+        return self.open()
 
     def image(self) -> tuple[str, Json]:
         return str(self._image), {}

@@ -62,7 +62,6 @@ class OpenstackBed(SmallBed):
         super().__init__(folder)
         self.tenant = _tenant()
         self.front = Front(plane().url)
-        self.more: dict[str, Any] = {}
         self.faults = OpenstackFaults(self.front)
         self.operator = OpenstackOperator(self.tenant)
         self._coordinator = LedgerCoordinator(_ledger(), "kit", lease_s=_LEASE_S)

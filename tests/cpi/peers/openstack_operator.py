@@ -11,7 +11,7 @@ from tests.peers.openstack.plane import Tenant, admin
 from tests.peers.openstack.rest import Refused
 
 from coterie.cpi.conformance.hands import Operator
-from coterie.cpi.contract import GroupResource, Kind
+from coterie.cpi.contract import KEEP, GroupResource, Kind
 
 PATHS = {
     "vm": ("nova", "/servers"),
@@ -23,6 +23,7 @@ PATHS = {
     "disk": ("cinder", "/volumes"),
     "snapshot": ("cinder", "/snapshots"),
     "image": ("glance", "/images"),
+    "network": ("neutron", "/networks"),
 }
 _LISTS = {
     "vm": ("nova", "/servers", "servers"),
@@ -35,6 +36,7 @@ _LISTS = {
     "network": ("neutron", "/networks", "networks"),
 }
 _WAIT_S = 60
+_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDuRarZnRJUz5VFrCszxlkowqY/VWhemiuRpNjD+8mdO"
 
 
 class OpenstackOperator(Operator):
@@ -71,6 +73,47 @@ class OpenstackOperator(Operator):
     def create_security_group(self, name: str) -> str:
         order = {"security_group": {"name": name, "description": "the operator's"}}
         return str(self.tenant.call("POST", "neutron", "/security-groups", order)["security_group"]["id"])
+
+    def create(self, kind: Kind, az: str) -> str | None:
+        name, call = f"{kind} of somebody", self.tenant.call
+        match kind:
+            case "vm":
+                return self.create_vm(name, az)
+            case "disk":
+                made = str(call("POST", "cinder", "/volumes", {"volume": {"name": name, "size": 1}})["volume"]["id"])
+                until(lambda: self.tenant.get("cinder", f"/volumes/{made}")["volume"]["status"] == "available")
+                return made
+            case "image":
+                body = {"name": name, "disk_format": "raw", "container_format": "bare"}
+                return str(call("POST", "glance", "/images", body)["id"])
+            case "network":
+                return str(call("POST", "neutron", "/networks", {"network": {"name": name}})["network"]["id"])
+            case "security_group":
+                body = {"security_group": {"name": name}}
+                return str(call("POST", "neutron", "/security-groups", body)["security_group"]["id"])
+            case "port":
+                body = {"port": {"network_id": self.tenant.network}}
+                return str(call("POST", "neutron", "/ports", body)["port"]["id"])
+            case "ip":
+                body = {"floatingip": {"floating_network_id": self.tenant.outer_network}}
+                return str(call("POST", "neutron", "/floatingips", body)["floatingip"]["id"])
+            case "keypair":
+                body = {"keypair": {"name": "somebody", "type": "ssh", "public_key": _KEY}}
+                return str(call("POST", "nova", "/os-keypairs", body)["keypair"]["name"])
+            case "server_group":
+                return self.create_group(name, "soft-anti-affinity")
+        return None  # a snapshot keeps its disk
+
+    def keep(self, kind: Kind, cid: str) -> bool:
+        """Nova's, Neutron's and Glance's tags, Cinder's metadata."""
+        if kind in ("server_group", "keypair"):
+            return False
+        service, path = PATHS[kind]
+        if service == "cinder":
+            self.tenant.call("POST", service, f"{path}/{cid}/metadata", {"metadata": {KEEP: "yes"}})
+        else:
+            self.tenant.call("PUT", service, f"{path}/{cid}/tags/{KEEP}", {} if service == "neutron" else None)
+        return True
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """Nova takes no VM into a group after its boot, so another VM is created in it."""

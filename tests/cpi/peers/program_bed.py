@@ -91,7 +91,7 @@ class ProgramBed(SandboxBed):
     }
 
     def open(self, director_uuid: str | None = None) -> Cpi:
-        place = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups}
+        place = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups, **self.more}
         return _wired(director_uuid or self.director_uuid, place)
 
     def inside(self, vm_cid: str) -> AbstractContextManager[bool]:

@@ -68,7 +68,7 @@ class SandboxBed(SmallBed):
         self.faults = SandboxFaults(self._datacenter.store, "create_label" if single else "create_server_group")
 
     def open(self, director_uuid: str | None = None) -> Cpi:
-        properties: dict[str, Any] = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups}
+        properties: dict[str, Any] = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups, **self.more}
         return SandboxCpi("lab", properties, Runtime(director_uuid or self.director_uuid, self._coordinator))
 
     @contextmanager

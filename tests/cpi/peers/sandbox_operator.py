@@ -5,17 +5,35 @@ from __future__ import annotations
 from contextlib import suppress
 
 from coterie.cpi.conformance.hands import Faults, Operator
-from coterie.cpi.contract import GroupResource, Kind
-from coterie.sandbox import faults, images, security_groups, server_groups, vm_shape, vms
+from coterie.cpi.contract import KEEP, GroupResource, Kind
+from coterie.cpi.kit.marking import GROUP
+from coterie.sandbox import (
+    disks,
+    faults,
+    images,
+    labels,
+    networks,
+    security_groups,
+    server_groups,
+    snapshots,
+    vm_shape,
+    vms,
+)
 from coterie.sandbox.datacenter import Account
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.fit import Demand
+from coterie.sandbox.pages import Filter
 from coterie.sandbox.store import Store
+from coterie.sandbox.tags import set_tags
 
 DELETES = {
     "vm": vms.delete_vm,
     "server_group": server_groups.delete_server_group,
     "security_group": security_groups.delete_security_group,
+    "disk": disks.delete_disk,
+    "snapshot": snapshots.delete_snapshot,
+    "image": images.delete_image,
+    "network": networks.delete_network,
 }
 GETS = {
     "vm": vm_shape.get_vm,
@@ -46,6 +64,37 @@ class SandboxOperator(Operator):
 
     def create_security_group(self, name: str) -> str:
         return security_groups.create_security_group(self._account, name=name).id
+
+    def create(self, kind: Kind, az: str) -> str | None:
+        account, name = self._account, f"{kind} of somebody"
+        match kind:
+            case "vm":
+                return self.create_vm(name, az)
+            case "disk":
+                return disks.create_disk(account, name=name, size_mb=1).id
+            case "snapshot":
+                disk = disks.create_disk(account, name=name, size_mb=1).id
+                made = snapshots.create_snapshot(account, disk, name=name).id
+                disks.delete_disk(account, disk)
+                return made
+            case "image":
+                return images.create_image(account, name=name).id
+            case "network":
+                return networks.create_network(account, name=name, range="10.77.0.0/24").id
+            case "security_group":
+                return self.create_security_group(name)
+            case "server_group":
+                return self.create_group(name, "soft-anti-affinity", az)
+        return None
+
+    def keep(self, kind: Kind, cid: str) -> bool:
+        where, which = kind, cid
+        if kind == "server_group":
+            where = "label" if self._single_writer else kind
+            listing = labels.list_labels if self._single_writer else server_groups.list_server_groups
+            which = listing(self._account, Filter(tag=(GROUP, cid))).items[0].id
+        set_tags(self._account, which, where, {KEEP: "yes"})
+        return True
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """A direct group is joined by booting, so there the operator boots another VM."""

@@ -55,7 +55,6 @@ class VsphereBed(SmallBed):
     def __init__(self, folder: Path, server: Vcenter | None = None) -> None:
         super().__init__(folder)
         self.server = server or shared()
-        self.more: dict[str, Any] = {}
         self._image = write_image(folder / "image")
         self._coordinator = LedgerCoordinator(_ledger(), "kit")
         self._numbers = itertools.count()

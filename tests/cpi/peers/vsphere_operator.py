@@ -13,7 +13,7 @@ from pyVmomi import SoapStubAdapter, vim, vmodl
 from tests.peers.vcenter import Vcenter
 
 from coterie.cpi.conformance.hands import Operator
-from coterie.cpi.contract import GroupResource, Kind
+from coterie.cpi.contract import KEEP, GroupResource, Kind
 
 QUERY = vmodl.query.PropertyCollector
 RULES = {"anti-affinity": vim.cluster.AntiAffinityRuleSpec, "affinity": vim.cluster.AffinityRuleSpec}
@@ -61,6 +61,19 @@ class VsphereOperator(Operator):
 
     def create_security_group(self, name: str) -> str:
         raise AssertionError("a vCenter has none")
+
+    def create(self, kind: Kind, az: str) -> str | None:
+        """Disks, snapshots and images of others are no objects of theirs, but files and VMs."""
+        if kind == "vm":
+            return self.create_vm("somebody", az)
+        return self.create_group("somebody", "anti-affinity", az) if kind == "server_group" else None
+
+    def keep(self, kind: Kind, cid: str) -> bool:
+        """In the notes of a VM or a template."""
+        if kind not in ("vm", "image"):
+            return False
+        self.run(self.machine(cid).ReconfigVM_Task(vim.vm.ConfigSpec(annotation=f"ask ops first; {KEEP}")))
+        return True
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         self.rejoin(resource.cid, add=[self.machine(vm_cid)])

@@ -33,6 +33,11 @@ class TestBed(ABC):
     def open(self, director_uuid: str | None = None) -> Cpi:
         """A new driver object, as another process would have one; for another Director if one is named."""
 
+    def open_keeping(self, cid: str) -> Cpi:
+        """The same, with a cloud that is configured to keep this object. Needed where people can write nothing on some
+        kind."""
+        raise NotImplementedError
+
     @abstractmethod
     def image(self) -> tuple[str, Json]:
         """The path of a small image file, and the cloud_properties that go with it."""

@@ -23,6 +23,14 @@ class Operator(ABC):
     def create_security_group(self, name: str) -> str: ...
 
     @abstractmethod
+    def create(self, kind: Kind, az: str) -> str | None:
+        """An object of this kind, with nothing written on it; None where this cloud has no such kind."""
+
+    @abstractmethod
+    def keep(self, kind: Kind, cid: str) -> bool:
+        """Writes `coterie-keep` on an object of ours, in any way that the cloud gives people; False: it gives none."""
+
+    @abstractmethod
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """Puts a VM of the operator's into a group resource of ours: `vm_cid`, or the one that it had to make."""
 

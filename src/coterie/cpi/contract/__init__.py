@@ -27,6 +27,7 @@ from coterie.cpi.contract.errors import (
     revive,
 )
 from coterie.cpi.contract.forms import Form, Forms, Place, Reader, Slip
+from coterie.cpi.contract.keep import KEEP, KEEP_UNTIL, opt_out_reason, read_keep_words
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime, always_held
 from coterie.cpi.contract.rules import RuleChanges, SecurityRule, compare_rules, read_rules
@@ -54,6 +55,8 @@ from coterie.cpi.contract.types import (
 
 __all__ = [
     "ADOPTED_PREFIX",
+    "KEEP",
+    "KEEP_UNTIL",
     "KINDS",
     "POLICIES",
     "AuthenticationFailed",
@@ -113,7 +116,9 @@ __all__ = [
     "always_held",
     "compare_rules",
     "is_adopted",
+    "opt_out_reason",
     "read_group_cid",
+    "read_keep_words",
     "read_name",
     "read_rules",
     "revive",

@@ -168,7 +168,8 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class CloudObject:
-    """One thing in the cloud. Unknown is None, never a guess."""
+    """One thing in the cloud. Unknown is None, never a guess. `tags`: all that people may write on it, a bare tag or a
+    word of a description as `read_keep_words` gives it; empty where the cloud lets them write nothing."""
 
     kind: Kind
     cid: str
@@ -181,6 +182,11 @@ class CloudObject:
     state: str | None = None  # for a vm: running, stopped, error, building
     host: str | None = None
     tags: Mapping[str, str] | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it is known if the object bears a mark: without a mark, its tags must have been read."""
+        return self.mark is not None or self.tags is not None
 
     def wire(self) -> Json:
         value = asdict(self)

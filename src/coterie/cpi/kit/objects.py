@@ -13,11 +13,13 @@ as its row, with `describe=described`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from coterie.cpi.contract import (
+    KEEP,
     Changed,
     CloudObject,
     Expected,
@@ -27,6 +29,7 @@ from coterie.cpi.contract import (
     NotSupported,
     SurveyPage,
     VMNotFound,
+    opt_out_reason,
 )
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.checks import require_kind, require_same
@@ -58,7 +61,8 @@ class ObjectKind(Generic[R]):
 
     `search`: rows that may carry the mark; the table compares marks. `page`: one page of what may be a Director's,
     after a cursor. `read`: the row behind a CID of this Director's, or None.
-    `describe`: the row as an object, with the mark that this Director has on it, its users and its creation time.
+    `describe`: the row as an object, with the mark that this Director has on it, its users, its creation time, and all
+    that people may write on it as `tags`.
     `delete`: by CID and row, after everything was compared; gone meanwhile is fine. None: never deleted.
     `owner`: whose mark is on the row, for VMs. `is_gone`: the row shows something on its way out.
     `marking` and `filtered` are declared in the capabilities.
@@ -76,14 +80,20 @@ class ObjectKind(Generic[R]):
 
 
 class ObjectTable:
-    """`limit`: counts the calls of a survey; without it a page counts as one."""
+    """`limit`: counts the calls of a survey; without it a page counts as one. `keep`: ids and names of objects that the
+    cloud's configuration keeps from deletion, for kinds that people can write nothing on."""
 
     def __init__(
-        self, director_uuid: str, kinds: Mapping[Kind, ObjectKind[Any]], limit: CallLimit | None = None
+        self,
+        director_uuid: str,
+        kinds: Mapping[Kind, ObjectKind[Any]],
+        limit: CallLimit | None = None,
+        keep: Collection[str] = (),
     ) -> None:
         self._director = director_uuid
         self._kinds = kinds
         self._limit = limit
+        self._keep = frozenset(keep)
 
     @property
     def markings(self) -> dict[str, Marking]:
@@ -101,7 +111,7 @@ class ObjectTable:
         if calls is None:
             return None
         for row in calls.search(mark):
-            if not calls.is_gone(row) and (found := calls.describe(row, mark.director)).mark == mark:
+            if not calls.is_gone(row) and (found := self._describe(calls, row, mark.director)).mark == mark:
                 return found
         return None
 
@@ -112,7 +122,7 @@ class ObjectTable:
             return SurveyPage((), None, complete=True, calls=0)
         before = self._count()
         page = calls.page(director_uuid, cursor)
-        objects = tuple(calls.describe(row, director_uuid) for row in page.rows if not calls.is_gone(row))
+        objects = tuple(self._describe(calls, row, director_uuid) for row in page.rows if not calls.is_gone(row))
         return SurveyPage(objects, page.next, page.complete, calls=max(1, self._count() - before))
 
     def read(self, kind: Kind, cid: str, director_uuid: str | None = None) -> CloudObject | None:
@@ -122,7 +132,7 @@ class ObjectTable:
             return None
         owner = director_uuid or self._director
         row = calls.read(cid, owner)
-        return None if row is None or calls.is_gone(row) else calls.describe(row, owner)
+        return None if row is None or calls.is_gone(row) else self._describe(calls, row, owner)
 
     def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
         """Delete it if it is still the expected one, and of this Director: another Director's is never deleted."""
@@ -137,7 +147,11 @@ class ObjectTable:
         row = calls.read(cid, self._director)
         if row is None or calls.is_gone(row):
             return
-        require_same(calls.describe(row, self._director), expected)
+        found = self._describe(calls, row, self._director)
+        require_same(found, expected)
+        kept = opt_out_reason(found.tags, time.time())
+        if kept:
+            raise Changed(f"{kind} {cid[:80]} is kept", why=kept, remedy="remove that, then repeat")
         calls.delete(cid, row)
 
     def vm_owner(self, vm_cid: str) -> str | None:
@@ -147,6 +161,12 @@ class ObjectTable:
         if row is None or calls.is_gone(row):
             raise VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")
         return calls.owner(row) if calls.owner else None
+
+    def _describe(self, calls: ObjectKind[R], row: R, director_uuid: str) -> CloudObject:
+        found = calls.describe(row, director_uuid)
+        if not self._keep.intersection((found.cid, found.name)):
+            return found
+        return replace(found, tags={**(found.tags or {}), KEEP: "by the cloud's configuration"})
 
     def _calls_of(self, kind: Kind) -> ObjectKind[Any] | None:
         require_kind(kind)

@@ -19,6 +19,7 @@ from tests.cpi.drivers.openstack.place import (
 )
 from tests.requests.site import group, manifest
 
+from coterie.cpi.contract import KINDS
 from coterie.requests import start
 from coterie.requests.operations import abandon
 
@@ -52,11 +53,18 @@ def test_what_was_given_up_is_swept(bed: OpenstackBed, place: Place) -> None:
     before = bed.inventory()
     placement = f"{SPREAD}, security_groups: [web]"
     place.deploy(manifest(group("a", 2, placement, azs="z1")))
-    made = {kind for kind, _ in bed.inventory() - before}
+    ours = bed.inventory() - before
+    made = {kind for kind, _ in ours}
     assert made >= {"vm", "disk", "image", "server_group", "security_group", "port"}
     abandon(place.ledger, "dep")
-    Yard(place).clean()
-    assert bed.inventory() == before
+    theirs = [(kind, bed.operator.create(kind, "z1")) for kind in KINDS]
+    foreign = bed.inventory() - before - ours
+    plan = Yard(place).clean()
+    assert plan.stopped == (), "every project has a security group `default` without our mark"
+    assert bed.inventory() == before | foreign
+    for kind, cid in theirs:
+        if cid:
+            bed.operator.delete(kind, cid)
 
 
 def test_a_group_deleted_behind_our_back_is_noticed_and_the_deployment_can_go(bed: OpenstackBed, place: Place) -> None:

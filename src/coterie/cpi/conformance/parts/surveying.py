@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import DISK_MB, Lab
-from coterie.cpi.conformance.parts.finding import MAKERS, kinds
+from coterie.cpi.conformance.parts.finding import MAKERS, kinds, make_object
 from coterie.cpi.conformance.proof import proves
-from coterie.cpi.contract import KINDS, CloudObject, Kind, Mark, SurveyPage
+from coterie.cpi.contract import (
+    KINDS,
+    Changed,
+    CloudObject,
+    Cpi,
+    CpiError,
+    Expected,
+    Kind,
+    Mark,
+    SurveyPage,
+    opt_out_reason,
+)
 
 
 def pages(lab: Lab, kind: Kind, director_uuid: str | None = None) -> list[SurveyPage]:
     found = [lab.cpi.survey(kind, director_uuid or lab.bed.director_uuid)]
     while found[-1].next is not None:
         found.append(lab.cpi.survey(kind, director_uuid or lab.bed.director_uuid, found[-1].next))
+    return found
+
+
+def survey_all(cpi: Cpi, kind: Kind, director_uuid: str) -> list[CloudObject]:
+    page = cpi.survey(kind, director_uuid)
+    found = [*page.objects]
+    while page.next is not None:
+        page = cpi.survey(kind, director_uuid, page.next)
+        found += page.objects
     return found
 
 
@@ -80,6 +102,38 @@ def test_an_operators_objects_are_not_claimed(lab: Lab) -> None:
     theirs = lab.operator.create_vm("cot-looks-like-ours", lab.az)
     lab.undo(lab.operator.delete, "vm", theirs)
     assert all(one.mark is None for one in list_objects(lab, "vm") if one.cid == theirs)
+
+
+@proves("survey")
+def test_a_cloud_full_of_strangers_objects_without_tags_is_listed_completely(lab: Lab) -> None:
+    """One object that cannot be read would stop the survey of its kind for ever."""
+    lab.needs("survey")
+    for kind in KINDS:
+        theirs = lab.operator.create(kind, lab.az)
+        if theirs is not None:
+            lab.undo(lab.operator.delete, kind, theirs)
+    for kind in KINDS:
+        for page in pages(lab, kind):
+            assert page.complete is True, kind
+            assert [one for one in page.objects if not one.is_readable] == [], kind
+
+
+@proves("survey", "find", "delete_object")
+def test_people_keep_an_object_of_any_kind(lab: Lab) -> None:
+    """By a word on it, or in the configuration of the cloud where nothing can be written on it."""
+    lab.needs("survey", "find", "delete_object")
+    for kind in kinds(lab):
+        found = make_object(lab, kind)
+        assert found.mark
+        assert opt_out_reason(found.tags, 0.0) is None, kind
+        cpi = lab.cpi if lab.operator.keep(kind, found.cid) else lab.bed.open_keeping(found.cid)
+        kept = cpi.find(kind, found.mark)
+        assert kept and opt_out_reason(kept.tags, 0.0), kind
+        listed = [one for one in survey_all(cpi, kind, lab.bed.director_uuid) if one.mark == found.mark]
+        assert [bool(opt_out_reason(one.tags, 0.0)) for one in listed] == [True], kind
+        expected = Expected(kept.mark, kept.created_at, kept.etag)
+        expect_error(CpiError if kind == "network" else Changed, partial(cpi.delete_object, kind, kept.cid, expected))
+        assert lab.cpi.find(kind, found.mark), kind
 
 
 @proves("survey", "find")

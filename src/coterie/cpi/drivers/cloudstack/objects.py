@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from coterie.cpi.contract import CloudObject, Kind, Mark
+from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words
 from coterie.cpi.drivers.cloudstack import marks
 from coterie.cpi.drivers.cloudstack.client import Client, Row, read_tags
 from coterie.cpi.drivers.cloudstack.disks import Disks, attached_vms
@@ -87,7 +87,7 @@ def object_table(
     ]
     kinds = {listing.kind: listing.object_kind() for listing in listings}
     kinds["server_group"] = _server_groups(client, groups)
-    return ObjectTable(client.director_uuid, kinds, client.limit)
+    return ObjectTable(client.director_uuid, kinds, client.limit, client.settings.keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Listing:
             az=row.get("zonename"),
             state=_STATES.get(str(row.get("state"))) if self.kind == "vm" else row.get("state") or row.get("status"),
             host=row.get("hostname") if self.kind == "vm" else None,
-            tags=read_tags(row) if self.kind != "server_group" else None,
+            tags={**read_keep_words(str(row.get("displaytext") or "").split()), **read_tags(row)},
         )
 
     def _cid(self, row: Row) -> str:

@@ -58,6 +58,7 @@ class Settings:
     security_group_change: str = "refuse"
     policies: frozenset[str] = frozenset(GROUP_TYPES)
     max_parallel_calls: int = 16
+    keep: tuple[str, ...] = ()
     userdata_limit: int = 32768
     metadata_url: str = "http://data-server./latest/vm-id"
     agent: Mapping[str, Any] = field(default_factory=dict)
@@ -170,6 +171,7 @@ CLOUD = Form(
             "default_key_name",
             "network_offering",
             "hypervisor",
+            "keep",
             "stemcell_format",
             "stemcell_os_type",
             "policies",

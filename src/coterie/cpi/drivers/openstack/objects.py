@@ -20,6 +20,7 @@ from coterie.cpi.drivers.openstack.rows import (
     ids,
     is_gone,
     owner_of,
+    written_on,
 )
 from coterie.cpi.drivers.openstack.server_groups import Groups
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
@@ -43,7 +44,7 @@ class Objects:
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in LISTINGS}
-        return ObjectTable(self.client.director_uuid, kinds, self.client.limit)
+        return ObjectTable(self.client.director_uuid, kinds, self.client.limit, self.client.settings.keep)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
         return ObjectKind(
@@ -100,7 +101,7 @@ class Objects:
             az=row.get("OS-EXT-AZ:availability_zone") or row.get("availability_zone"),
             state=_STATES.get(str(row.get("status"))) if kind == "vm" else row.get("status"),
             host=host_of(row) if kind == "vm" else None,
-            tags=row.get("metadata") if kind in ("vm", "disk", "snapshot") else None,
+            tags=written_on(kind, row),
         )
 
     def _users(self, kind: Kind, row: Row, mark: Mark | None) -> tuple[str, ...] | None:

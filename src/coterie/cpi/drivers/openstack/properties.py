@@ -61,6 +61,7 @@ class Settings:
     policies: frozenset[str] = frozenset(GROUP_POLICIES)
     soft_spread: str = "host"
     max_parallel_calls: int = 16
+    keep: tuple[str, ...] = ()
     metadata_url: str = "http://169.254.169.254/openstack/latest/meta_data.json"
     agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -160,6 +161,7 @@ CLOUD = Form(
             "default_security_groups",
             "default_volume_type",
             "external_network",
+            "keep",
             "policies",
             "metadata_url",
         }

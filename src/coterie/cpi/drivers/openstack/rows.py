@@ -4,12 +4,12 @@ share. Marks are tags of servers and images, metadata of volumes and snapshots, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from coterie.cpi.contract import Json, Kind, Mark, read_name
+from coterie.cpi.contract import KEEP, Json, Kind, Mark, read_keep_words, read_name
 from coterie.cpi.drivers.openstack.client import BROKEN, MISSING, Client, Page, Refusal, Row
 from coterie.cpi.kit.create_once import Created, Hold, create_if_absent
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, INTENT, mark_tags, metadata_tags, read_mark_name, read_mark_tags
@@ -56,12 +56,36 @@ def description(mark: Mark) -> str:
 
 
 def mark_of_description(text: str | None) -> Mark | None:
-    words = (text or "").split()
+    """The whole of it, but for words that people write behind it to keep the object."""
+    words = [word for word in (text or "").split() if not word.lower().startswith(KEEP)]
     return read_mark_name(words[0], words[1]) if len(words) == 2 and read_name(words[0]) else None
 
 
 def user_metadata(given: Any) -> dict[str, str]:
     return metadata_tags(given, longest_key=_VALUE_LIMIT, longest_value=_VALUE_LIMIT)
+
+
+# where the mark is; a row that lacks it says nothing about its owner
+_MARKED_BY: Mapping[Kind, str] = {
+    "vm": "tags",
+    "image": "tags",
+    "disk": "metadata",
+    "snapshot": "metadata",
+    "port": "description",
+    "network": "description",
+    "ip": "description",
+    "security_group": "description",
+}
+
+
+def written_on(kind: Kind, row: Row) -> dict[str, str] | None:
+    """What people may write on an object: metadata; an image's properties, which are keys of its row; tags; words of
+    the description. Nothing can be written on server groups and key pairs."""
+    if _MARKED_BY.get(kind, "name") not in row:
+        return None
+    properties = {key: str(value) for key, value in row.items() if kind == "image" and key.lower().startswith(KEEP)}
+    words = [*(row.get("tags") or ()), *str(row.get("description") or "").split()]
+    return {**(row.get("metadata") or {}), **properties, **read_keep_words(words)}
 
 
 def _tag_values(found: Iterable[str], key: str) -> list[str]:

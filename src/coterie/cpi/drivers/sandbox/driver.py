@@ -80,6 +80,7 @@ class SandboxCpi(Cpi):
             single_writer=settings.single_writer,
             with_snapshots=settings.snapshots,
             limit=limit,
+            keep=settings.keep,
         )
         self._profile = Profile(FORMATS, _capabilities(settings, self._objects))
         self._checks = Checks(account, self._groups, settings, self._objects.markings)

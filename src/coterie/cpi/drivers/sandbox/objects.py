@@ -6,7 +6,7 @@ deletion is not deleted either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from coterie.cpi.contract import CloudObject, Kind, Mark
@@ -36,6 +36,7 @@ def object_table(
     single_writer: bool,
     with_snapshots: bool,
     limit: CallLimit,
+    keep: Collection[str],
 ) -> ObjectTable:
     groups = _Groups(cloud, records, delete_group, single_writer=single_writer)
 
@@ -78,7 +79,7 @@ def object_table(
     }
     if not with_snapshots:
         del kinds["snapshot"]
-    return ObjectTable(director_uuid, kinds, limit)
+    return ObjectTable(director_uuid, kinds, limit, keep)
 
 
 def _kind(

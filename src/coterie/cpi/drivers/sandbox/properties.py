@@ -35,6 +35,7 @@ class Settings:
     soft_lag_ms: int
     boots_per_soft_group: int | None
     max_parallel_calls: int
+    keep: tuple[str, ...]
 
     @property
     def single_writer(self) -> bool:
@@ -90,6 +91,7 @@ _READERS: Mapping[str, Reader] = {
     "soft_lag_ms": whole(0),
     "boots_per_soft_group": whole(1),
     "max_parallel_calls": whole(1),
+    "keep": texts,
 }
 _DEFAULTS: Mapping[str, Any] = {
     "layout": None,
@@ -102,11 +104,12 @@ _DEFAULTS: Mapping[str, Any] = {
     "soft_lag_ms": 0,
     "boots_per_soft_group": None,
     "max_parallel_calls": 32,
+    "keep": (),
 }
 CLOUD = Form(
     _READERS,
     secret=True,
-    public=frozenset({"state", "layout", "groups", "policies"}),
+    public=frozenset({"state", "layout", "groups", "policies", "keep"}),
     example={
         "layout": {
             "zones": [

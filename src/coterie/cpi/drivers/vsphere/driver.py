@@ -96,7 +96,7 @@ class VsphereCpi(Cpi):
             director,
         )
         kinds = _object_kinds(inventory, self._machines, self._stemcells, self._disks, self._groups)
-        self._objects = ObjectTable(director, kinds, limit)
+        self._objects = ObjectTable(director, kinds, limit, settings.keep)
         self._profile = Profile(_FORMATS, _capabilities(settings, self._objects))
         self._rights = Rights(client, inventory, placement, cloud, settings.user)
         group_checks = GroupChecks(placement, clusters, records, self._groups)

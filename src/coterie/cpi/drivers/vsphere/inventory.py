@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from coterie.cpi.contract import CpiError, Mark, VMNotFound, read_group_cid, read_name
+from coterie.cpi.contract import CpiError, Mark, VMNotFound, read_group_cid, read_keep_words, read_name
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
@@ -31,6 +31,7 @@ OBJECT = (  # properties of a VM or template that its description needs
     "runtime.host",
     "resourcePool",
     "customValue",
+    "config.annotation",
 )
 Subfolder = Literal["vms", "stemcells", "groups"]
 _NAMESPACE = uuid.UUID("6f6a5c4c-7b0f-5c58-9b0a-3c5f7f8a2d11")
@@ -238,6 +239,11 @@ class Attributes:
             self._read_keys()
         names = {key: name for name, key in self._keys.items()}
         return {names[key]: value for key, value in found.items() if key in names}
+
+    def written_on(self, row: Row) -> dict[str, str]:
+        """What people may write on a VM or template: custom attributes, and words of its notes."""
+        notes = str(row.get("config.annotation") or "").split()
+        return {**read_keep_words(notes), **self.by_name(row.get("customValue"))}
 
     def _key(self, name: str) -> int:
         if name not in self._keys:

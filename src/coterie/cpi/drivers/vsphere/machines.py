@@ -303,7 +303,7 @@ class Machines:
             az=zones.get(row.get("resourcePool")),
             state=_STATES.get(str(row.get(_POWER))),
             host=hosts.get(row.get("runtime.host")),
-            tags=self.attributes.by_name(row.get("customValue")),
+            tags=self.attributes.written_on(row),
         )
 
 

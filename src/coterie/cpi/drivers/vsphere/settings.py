@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from coterie.cpi.contract import Form, Reader
-from coterie.cpi.kit.readers import flag, mapping, one_of, pairs, seconds, size, text, url_parts, whole
+from coterie.cpi.kit.readers import flag, mapping, one_of, pairs, seconds, size, text, texts, url_parts, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Settings:
     settle_s: float = 30.0
     task_timeout: float = 1800.0
     max_parallel_calls: int = 16
+    keep: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Settings(url={self.url!r}, user={self.user!r}, datacenter={self.datacenter!r})"
@@ -150,6 +151,7 @@ _READERS: Mapping[str, Reader] = {
     "settle_s": seconds,
     "task_timeout": seconds,
     "max_parallel_calls": size,
+    "keep": texts,
 }
 _REQUIRED = {
     "url": "name the vCenter: https://vcenter.example.com",
@@ -157,7 +159,7 @@ _REQUIRED = {
     "password": "give the user's password",
     "datacenter": "name the datacenter",
 }
-_NAMES = frozenset({"url", "datacenter", "datastores", "folder", "network", "persistent_datastores", "zones"})
+_NAMES = frozenset({"url", "datacenter", "datastores", "folder", "keep", "network", "persistent_datastores", "zones"})
 CLOUD = Form(
     _READERS,
     needed=_REQUIRED,

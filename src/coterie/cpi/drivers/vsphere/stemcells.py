@@ -255,7 +255,7 @@ class Stemcells:
             mark=mark,
             in_use_by=(),
             state="live" if row.get("config.template") else "building",
-            tags=self.attributes.by_name(row.get("customValue")),
+            tags=self.attributes.written_on(row),
         )
 
     def _first_cluster(self) -> ZoneCluster:

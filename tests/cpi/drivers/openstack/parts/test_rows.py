@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.cpi.contract import InvalidCall, Mark
+from coterie.cpi.contract import InvalidCall, Kind, Mark, opt_out_reason
+from coterie.cpi.drivers.openstack.client import Row
 from coterie.cpi.drivers.openstack.rows import (
     LISTINGS,
     description,
@@ -14,6 +15,7 @@ from coterie.cpi.drivers.openstack.rows import (
     owner_of,
     tags,
     user_metadata,
+    written_on,
 )
 from coterie.cpi.kit.marking import mark_tags, read_mark_name, read_mark_tags
 from coterie.ids import Ids
@@ -40,6 +42,36 @@ def test_half_a_mark_or_two_are_none(found: list[str]) -> None:
 @pytest.mark.parametrize("text", [None, "", MARK.name(), f"{MARK.name()} {OTHER}", f"{description(MARK)} more"])
 def test_a_description_that_is_not_wholly_ours_is_none(text: str | None) -> None:
     assert mark_of_description(text) is None
+
+
+def test_people_write_behind_a_description_that_the_object_is_kept() -> None:
+    assert mark_of_description(f"{description(MARK)} coterie-keep") == MARK
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        ("vm", {"tags": ["coterie-keep"], "metadata": {}}),
+        ("vm", {"tags": [], "metadata": {"coterie-keep": "yes"}}),
+        ("vm", {"tags": [], "metadata": {}, "description": "ask ops: coterie-keep"}),
+        ("disk", {"metadata": {"coterie-keep": "1"}}),
+        ("snapshot", {"metadata": {}, "description": "coterie-keep-until=2999-01-31"}),
+        ("image", {"tags": ["Coterie-Keep"]}),
+        ("image", {"tags": [], "coterie-keep": "true"}),
+        ("port", {"description": "", "tags": ["coterie-keep"]}),
+        ("ip", {"description": f"{description(MARK)} coterie-keep", "tags": []}),
+        ("security_group", {"description": "", "tags": ["coterie-keep-untill=2999-01-31"]}),
+    ],
+)
+def test_whatever_people_can_write_on_an_object_keeps_it(kind: Kind, row: Row) -> None:
+    assert opt_out_reason(written_on(kind, row), now=0.0)
+
+
+@pytest.mark.parametrize(("kind", "where"), [("vm", "tags"), ("disk", "metadata"), ("security_group", "description")])
+def test_only_a_row_without_the_place_of_marks_is_unreadable(kind: Kind, where: str) -> None:
+    assert written_on(kind, {"id": "x"}) is None
+    assert written_on(kind, {"id": "x", where: None}) == {}
+    assert written_on("server_group", {"id": "x", "name": "theirs"}) == {}
 
 
 def test_our_metadata_cannot_be_forged() -> None:
