@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from coterie.ids import Ids
 from coterie.ledger.rows import objects
+from coterie.ledger.tables import suspects
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
 from coterie.sandbox import disks, faults
@@ -116,21 +118,79 @@ def test_a_tombstone_makes_a_late_arrival_an_orphan(shop: Shop) -> None:
 
 def test_the_young_are_spared(shop: Shop) -> None:
     shop.stemcell()
-    cid = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
-    assert verdicts(shop.cleanup({"disk": []}, grace_s=3600), "disk") == {cid: "young"}
+    kept, lost = _disks(shop, 2)
+    assert verdicts(shop.cleanup({"disk": [kept]}, grace_s=3600), "disk") == {lost: "young"}
+
+
+def test_what_one_run_finds_unknown_goes_in_a_run_after_the_grace_period(shop: Shop) -> None:
+    kept, lost = _disks(shop, 2)
+    _make_old(shop)
+    first = shop.cleanup({"disk": [kept]}, grace_s=3600)
+    assert verdicts(first, "disk") == {lost: "young"}
+    assert "finds the same" in first["disk"]["found"][0]["reason"]
+    _move_candidates_back(shop, 1800)
+    assert shop.cleanup({"disk": [kept]}, grace_s=3600)["disk"]["deleted"] == []
+    _move_candidates_back(shop, 1800)
+    assert shop.cleanup({"disk": [kept]}, grace_s=3600)["disk"]["deleted"] == [lost]
+
+
+def test_an_object_that_a_run_knows_again_begins_anew(shop: Shop) -> None:
+    kept, lost = _disks(shop, 2)
+    _make_old(shop)
+    shop.cleanup({"disk": [kept]}, grace_s=3600)
+    _move_candidates_back(shop, 7200)
+    assert shop.cleanup({"disk": [kept, lost]}, grace_s=3600)["disk"]["found"] == []
+    assert verdicts(shop.cleanup({"disk": [kept]}, grace_s=3600), "disk") == {lost: "young"}
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_a_list_that_lacks_much_of_what_lives_is_not_believed(shop: Shop, known: int) -> None:
+    """As from a `bosh vms` that failed: the list is empty or short."""
+    disks = _disks(shop, 4)
+    for _ in range(2):
+        report = shop.cleanup({"disk": disks[:known]}, cap_percent=100 if known == 0 else 25)
+        assert f"lacks {4 - known} of the 4" in report["disk"]["stopped"]
+        assert (report["disk"]["found"], report["disk"]["deleted"]) == ([], [])
+    wrong = shop.cleanup({"disk": disks[:known]}, left_out={"disk": 3 - known})
+    assert wrong["disk"]["deleted"] == []
+    right = shop.cleanup({"disk": disks[:known]}, left_out={"disk": 4 - known})
+    assert sorted(right["disk"]["deleted"]) == sorted(disks[known:])
+
+
+def test_a_large_share_of_a_kind_is_not_deleted(shop: Shop) -> None:
+    disks = _disks(shop, 12)
+    known = {"disk": disks[:6]}
+    report = shop.cleanup(known, left_out={"disk": 6})
+    assert "6 of 12 exceed the cap of 25 %" in report["disk"]["stopped"]
+    assert report["disk"]["deleted"] == []
+    assert len(shop.cleanup(known, left_out={"disk": 6}, cap_percent=50)["disk"]["deleted"]) == 6
+
+
+def _disks(shop: Shop, count: int) -> list[str]:
+    return [shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1) for _ in range(count)]
+
+
+def _make_old(shop: Shop) -> None:
+    with shop.account.datacenter.store.writing() as db:
+        db.execute("UPDATE objects SET created_at = created_at - 100000")
+
+
+def _move_candidates_back(shop: Shop, seconds: float) -> None:
+    with shop.ledger() as ledger, ledger.write() as tx:
+        tx.execute(sa.update(suspects).values(since=suspects.c.since - seconds))
 
 
 def test_a_dry_run_changes_nothing_and_is_the_default(shop: Shop) -> None:
-    cid = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1)
-    report = shop.call("cleanup", DIRECTOR, {"disk": []}, {"grace_s": 0})
-    assert verdicts(report, "disk") == {cid: "orphan"}
-    assert shop.inventory()["disk"] == [cid]
+    kept, lost = _disks(shop, 2)
+    report = shop.call("cleanup", DIRECTOR, {"disk": [kept]}, {"grace_s": 0})
+    assert verdicts(report, "disk") == {lost: "orphan"}
+    assert sorted(shop.inventory()["disk"]) == sorted([kept, lost])
 
 
 def test_others_are_never_touched(shop: Shop) -> None:
     shop.stemcell()
     foreign = shop.call("create_disk", 1024, {"zone": "z1"}, None, version=1, director_uuid="another")
-    shop.cleanup({"vm": [], "disk": [], "image": []})
+    shop.cleanup({"vm": [], "disk": [], "image": []}, left_out={"image": 1})
     assert shop.inventory() == {"disk": [foreign]}
 
 

@@ -31,6 +31,9 @@ def test_the_verb_lists_first_and_deletes_with_apply(shop: Shop) -> None:
     known.write_text(json.dumps({"disk": []}))
     words = ("cleanup", "--director-uuid", DIRECTOR, "--known", str(known), "--grace", "0")
     shown = verb(shop, *words)
+    assert (shown.returncode, "lacks 1 of the 1" in shown.stdout) == (1, True)
+    words = (*words, "--left-out", "disk=1")
+    shown = verb(shop, *words)
     assert (shown.returncode, cid in shown.stdout, "1 would be deleted with --apply" in shown.stdout) == (0, True, True)
     assert shop.inventory() == {"disk": [cid]}
     assert verb(shop, *words, "--apply").returncode == 0

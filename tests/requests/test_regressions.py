@@ -20,7 +20,10 @@ from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 from coterie.requests import start
 from coterie.requests.draft import accept_draft, draft_plan
 from coterie.requests.resurrection import resurrect
-from coterie.sandbox import faults, reshape
+from coterie.sandbox import faults, reshape, vms
+from coterie.sandbox.accounts import open_account
+from coterie.sandbox.datacenter import open_datacenter
+from coterie.sandbox.fit import Demand
 from tests.ledger import alone
 from tests.requests.site import Site, group, manifest
 from tests.requests.test_groups import SOFT, _delete_behind_our_back, group_cid
@@ -134,6 +137,19 @@ def test_an_image_that_came_into_use_stays(local: Site) -> None:
     local.wait(accept_draft(local.ledger, removal, "delete", None))
     assert len(local.held("image")) == 1
     assert local.nodes("other")["b/0"].state == "up"
+
+
+def test_an_image_that_others_use_stays_with_the_last_deployment(local: Site) -> None:
+    local.deploy(manifest(group("a", 1)))
+    (image,) = local.held("image")
+    account = open_account(open_datacenter(local.folder / "sandbox.db", create=False), "lab", operator=True)
+    theirs = vms.create_vm(account, name="theirs", size=Demand(1, 1, 0, "z1"), image=image.cid, start=False).id
+    local.delete()
+    assert [one.cid for one in local.held("image")] == [image.cid]
+    vms.delete_vm(account, theirs)
+    local.deploy(manifest(group("a", 1)))
+    local.delete()
+    assert local.held("image") == []
 
 
 def test_an_address_is_free_only_when_its_vm_is_gone(local: Site) -> None:

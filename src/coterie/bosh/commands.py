@@ -85,8 +85,22 @@ def _options(name: str, verb: argparse.ArgumentParser) -> None:
         verb.add_argument("--director-uuid", required=True, help="whose objects: `bosh env` prints the uuid")
         verb.add_argument("--known", metavar="FILE", help='JSON of what BOSH knows: {"vm": [cid, …], "disk": […], …}')
         verb.add_argument("--apply", action="store_true", help="delete; without it nothing is changed")
-        verb.add_argument("--grace", type=float, default=86400.0, metavar="SECONDS", help="spare what is younger")
+        verb.add_argument(
+            "--grace",
+            type=float,
+            default=86400.0,
+            metavar="SECONDS",
+            help="spare what is younger, and what no run found so long ago",
+        )
         verb.add_argument("--cap", type=int, default=20, help="delete no more than this many of a kind")
+        verb.add_argument("--cap-percent", type=float, default=25.0, help="delete no larger share of a kind")
+        verb.add_argument(
+            "--left-out",
+            action="append",
+            metavar="KIND=COUNT",
+            default=[],
+            help="believe a list of known objects that lacks so many living ones; may be repeated",
+        )
         verb.add_argument("--kind", action="append", help="only this kind; may be repeated")
 
 
@@ -162,7 +176,14 @@ def _line(item: CheckItem) -> str:
 
 def cleanup(given: argparse.Namespace) -> int:
     """0 when nothing is left to do, 1 when a deletion failed or a kind was stopped."""
-    options = {"dry_run": not given.apply, "grace_s": given.grace, "cap": given.cap, "kinds": given.kind}
+    options = {
+        "dry_run": not given.apply,
+        "grace_s": given.grace,
+        "cap": given.cap,
+        "cap_percent": given.cap_percent,
+        "left_out": _read_left_out(given.left_out),
+        "kinds": given.kind,
+    }
     request = {
         "method": "cleanup",
         "arguments": [given.director_uuid, _read_known(given.known), options],
@@ -190,6 +211,13 @@ def _read_known(file: str | None) -> Any:
         raise UsageError(
             f"--known {file} cannot be read", why=str(error), remedy='write JSON such as {"vm": ["cid"], "disk": []}'
         ) from error
+
+
+def _read_left_out(words: Sequence[str]) -> dict[str, int]:
+    pairs = [word.partition("=") for word in words]
+    if any(not count.isdigit() for _, _, count in pairs):
+        raise UsageError("--left-out is not like vm=10", remedy="count what the list lacks, and write it so")
+    return {kind: int(count) for kind, _, count in pairs}
 
 
 def _table(report: Json, applied: bool) -> str:

@@ -1,21 +1,23 @@
 """The CPI method `cleanup`, for callers without our Director: list, judge, and delete what is proven to be unused.
 
-The evidence is an object's mark and the CIDs that the caller knows. `findings` judges by the Director's own evidence.
+The evidence is an object's mark, the CIDs that the caller knows, and since when each object has been unknown.
+`findings` judges by the Director's own evidence.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from coterie.cleanup.options import DELETION_ORDER
+from coterie.cleanup.plan import FEW
 from coterie.cpi.contract import CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind, opt_out_reason
 
 # in_use  the ledger knows it
 # orphan  our mark, unknown to the ledger, unused, old enough: it may go
-# young   would be an orphan, but the grace period has not passed: its creator may still be writing it down
+# young   would be an orphan, but the grace period has not passed since it was made or first found to be unknown
 # foreign not our mark: never touched
 # keep    the evidence is missing or contradicts itself
 Verdict = Literal["in_use", "orphan", "young", "foreign", "keep"]
@@ -38,6 +40,13 @@ class CallerRecords(Protocol):
     def correct(self, finding: Finding) -> Finding:
         """The finding, or a milder one: records never turn an object into an orphan."""
 
+    def refusal(self, kind: Kind) -> str | None:
+        """Why nothing of this kind is deleted, in words; None where the caller's list is plausible."""
+
+    def unknown_for(self, kind: Kind, unknown: Sequence[CloudObject]) -> Mapping[str, float]:
+        """For how many seconds runs have found these unknown without a break, this run included, by CID. All others
+        of the kind begin anew when they are found next time."""
+
 
 class NoRecords:
     """For callers that know nothing but CIDs."""
@@ -48,6 +57,12 @@ class NoRecords:
     def correct(self, finding: Finding) -> Finding:
         return finding
 
+    def refusal(self, kind: Kind) -> str | None:
+        return None
+
+    def unknown_for(self, kind: Kind, unknown: Sequence[CloudObject]) -> Mapping[str, float]:
+        return {}
+
 
 @dataclass(frozen=True, slots=True)
 class CleanupArgs:
@@ -55,14 +70,18 @@ class CleanupArgs:
     grace_s: float = 86_400.0
     kinds: tuple[Kind, ...] = DELETION_ORDER
     cap: int = 20  # deletes per kind; more orphans than that are probably a mistake
+    cap_percent: float = 25.0  # the same as a share of what is ours there; counts above a few deletes
+    left_out: Mapping[str, int] = field(
+        default_factory=dict
+    )  # living objects that the list lacks, as the caller counts
 
     @staticmethod
     def of_wire(value: Mapping[str, Any] | None) -> CleanupArgs:
         # An option that is null was not given: it must never switch the dry run off.
         given = {name: option for name, option in (value or {}).items() if option is not None}
-        unknown = sorted(given.keys() - {"dry_run", "grace_s", "kinds", "cap"})
+        unknown = sorted(given.keys() - set(_OPTIONS))
         if unknown:
-            raise InvalidCall(f"cleanup has no option {', '.join(unknown)}", remedy="use dry_run, grace_s, kinds, cap")
+            raise InvalidCall(f"cleanup has no option {', '.join(unknown)}", remedy=f"use {', '.join(_OPTIONS)}")
         kinds = tuple(given.get("kinds") or DELETION_ORDER)
         strange = sorted(set(kinds) - set(DELETION_ORDER))
         if strange:
@@ -74,7 +93,12 @@ class CleanupArgs:
             float(given.get("grace_s", 86_400.0)),
             tuple(kind for kind in DELETION_ORDER if kind in kinds),
             int(given.get("cap", 20)),
+            float(given.get("cap_percent", 25.0)),
+            dict(given.get("left_out") or {}),
         )
+
+
+_OPTIONS = ("dry_run", "grace_s", "kinds", "cap", "cap_percent", "left_out")
 
 
 def cleanup(
@@ -88,8 +112,8 @@ def cleanup(
 
     Without `known` it lists and explains, and deletes nothing.
     """
-    judge_one = _judge_with(director_uuid, options.grace_s, records or NoRecords())
-    return {kind: _clean_kind(cpi, kind, director_uuid, known, options, judge_one) for kind in options.kinds}
+    own = records or NoRecords()
+    return {kind: _clean_kind(cpi, kind, director_uuid, known, options, own) for kind in options.kinds}
 
 
 Judge = Callable[[CloudObject, Collection[str] | None], Finding]
@@ -110,7 +134,7 @@ def _clean_kind(
     director_uuid: str,
     known: Mapping[str, Collection[str]] | None,
     options: CleanupArgs,
-    judge_one: Judge,
+    records: CallerRecords,
 ) -> dict[str, Any]:
     report: dict[str, Any] = {"found": [], "deleted": [], "failed": [], "stopped": None, "calls": 0}
     if "survey" in cpi.capabilities().unsupported:
@@ -118,10 +142,12 @@ def _clean_kind(
         return report
     # A kind that the caller does not name has no evidence: that does not mean that nothing of it is in use.
     evidence = frozenset(known[kind]) if known is not None and kind in known else None
-    findings = _survey(cpi, kind, director_uuid, lambda found: judge_one(found, evidence), report)
+    judge_one = _judge_with(director_uuid, options.grace_s, records)
+    ours, findings = _survey(cpi, kind, director_uuid, lambda found: judge_one(found, evidence), report)
+    findings = _spare_new_unknowns(kind, findings, options.grace_s, records) if not report["stopped"] else findings
+    report["found"] = [_wire(finding) for finding in findings]
     orphans = [finding for finding in findings if finding.verdict == "orphan"]
-    if len(orphans) > options.cap:
-        report["stopped"] = f"{len(orphans)} orphans exceed the cap of {options.cap}; look at them, then raise the cap"
+    report["stopped"] = report["stopped"] or records.refusal(kind) or _excess(len(orphans), ours, options)
     if report["stopped"] or options.dry_run:
         return report
     for finding in orphans:
@@ -129,23 +155,51 @@ def _clean_kind(
     return report
 
 
+def _excess(count: int, ours: int, options: CleanupArgs) -> str | None:
+    """Why so many deletes are probably a mistake."""
+    if count > options.cap:
+        return f"{count} orphans exceed the cap of {options.cap}; look at them, then raise the cap"
+    if count > FEW and 100.0 * count > options.cap_percent * ours:
+        return f"{count} of {ours} exceed the cap of {options.cap_percent:g} %; look at them, then raise cap_percent"
+    return None
+
+
+def _spare_new_unknowns(
+    kind: Kind, findings: Sequence[Finding], grace_s: float, records: CallerRecords
+) -> list[Finding]:
+    """One run is no proof: a list may have been incomplete. What an earlier run found, too, may go."""
+    unknown = [finding.object for finding in findings if finding.verdict in ("orphan", "young")]
+    seconds = records.unknown_for(kind, unknown)
+
+    def spare(finding: Finding) -> Finding:
+        since = seconds.get(finding.object.cid, 0.0)
+        if finding.verdict != "orphan" or since >= grace_s:
+            return finding
+        why = f"{finding.reason}; it goes when a run after {grace_s - since:.0f} s finds the same"
+        return Finding(finding.object, "young", why)
+
+    return [spare(finding) for finding in findings]
+
+
 def _survey(
     cpi: Cpi, kind: Kind, director_uuid: str, judge_one: Callable[[CloudObject], Finding], report: dict[str, Any]
-) -> Sequence[Finding]:
+) -> tuple[int, Sequence[Finding]]:
+    """How many of the objects are ours, and what is to be said about some of them."""
     findings: list[Finding] = []
+    ours = 0
     cursor: str | None = None
     while True:
         page = cpi.survey(kind, director_uuid, cursor)
         report["calls"] += page.calls
         if not page.complete:
             report["stopped"] = "the cloud's list is incomplete, so nothing is concluded from it"
-            return []
+            return ours, []
+        ours += sum(one.mark is not None and one.mark.director == director_uuid for one in page.objects)
         notable = [one for one in map(judge_one, page.objects) if one.verdict not in ("in_use", "foreign")]
         findings += notable
-        report["found"] += map(_wire, notable)
         cursor = page.next
         if cursor is None:
-            return findings
+            return ours, findings
 
 
 def _delete(cpi: Cpi, finding: Finding, report: dict[str, Any]) -> None:

@@ -15,10 +15,13 @@ from coterie.engine.create_once import (
     find_created,
     note_uncalled,
 )
-from coterie.engine.flow import Done, Flow, Move, Next, Work
-from coterie.engine.stored import as_key
+from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.engine.stored import OMIT_NONE, as_key
 from coterie.errors import CoterieError, NotFound
 from coterie.ledger.rows import objects, stemcells
+from coterie.ledger.rows.objects import ObjectRow
+
+_LOOKS_AT_USERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,10 @@ class DeleteStemcell:
 
 @dataclass(slots=True)
 class DeleteProgress:
+    """`used`: how often the cloud named a user of the image."""
+
     cid: str | None = None
+    used: int | None = field(default=None, metadata=OMIT_NONE)
 
 
 def _begin_upload(work: Work[UploadStemcell, UploadProgress]) -> Move:
@@ -106,9 +112,26 @@ def _begin_delete(work: Work[DeleteStemcell, DeleteProgress]) -> Move:
     if row.cid is None:
         found = find_created(work, "image", row.intent)
         return Next("begin") if isinstance(found, Created | NotCreated) else found
+    used = _wait_for_users(work, row)
+    if used is not None:
+        return used
     work.progress.cid = row.cid
     work.write(objects.begin_delete(row.intent, row.cid))
     return Next("delete")
+
+
+def _wait_for_users(work: Work[DeleteStemcell, DeleteProgress], row: ObjectRow) -> Move | None:
+    """Others than nodes may use an image: VMs of people, and projects that it is shared with. Clouds name a VM for a
+    while after its deletion, so they are asked several times."""
+    found = work.cpi.find("image", Mark(work.director_uuid, row.intent)) if work.cpi.capabilities().finds else None
+    if found is None or not found.in_use_by:
+        return None
+    users = ", ".join(found.in_use_by[:5])
+    work.progress.used = (work.progress.used or 0) + 1
+    if work.progress.used < _LOOKS_AT_USERS:
+        return Wait(0.1 * work.progress.used, f"used by {users}")
+    work.say("stemcell.kept", f"{row.ref} stays in {row.cloud} as {found.cid}: used by {users}", cid=found.cid)
+    return Done()
 
 
 def _delete(work: Work[DeleteStemcell, DeleteProgress]) -> Move:

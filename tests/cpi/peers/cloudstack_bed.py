@@ -219,6 +219,10 @@ class CloudstackOperator(Operator):
         self._client.createTags(resourcetype=types[kind], resourceids=cid, tags=[{"key": KEEP, "value": "yes"}])
         return True
 
+    def share(self, image_cid: str) -> bool:
+        self._client.updateTemplatePermissions(id=image_cid, accounts="another", op="add")
+        return True
+
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         self._client.stopVirtualMachine(id=vm_cid)
         self._client.updateVMAffinityGroup(id=vm_cid, affinitygroupids=resource.cid)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.peers.openstack import rest
 from tests.peers.openstack.plane import Tenant, admin
 from tests.peers.openstack.rest import Refused
 
@@ -113,6 +114,13 @@ class OpenstackOperator(Operator):
             self.tenant.call("POST", service, f"{path}/{cid}/metadata", {"metadata": {KEEP: "yes"}})
         else:
             self.tenant.call("PUT", service, f"{path}/{cid}/tags/{KEEP}", {} if service == "neutron" else None)
+        return True
+
+    def share(self, image_cid: str) -> bool:
+        change = [{"op": "replace", "path": "/visibility", "value": "shared"}]
+        form = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+        rest.call("PATCH", f"{self.tenant.url('glance')}/images/{image_cid}", change, self.tenant.token, headers=form)
+        self.tenant.call("POST", "glance", f"/images/{image_cid}/members", {"member": admin().project_id})
         return True
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:

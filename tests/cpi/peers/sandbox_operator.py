@@ -96,6 +96,9 @@ class SandboxOperator(Operator):
         set_tags(self._account, which, where, {KEEP: "yes"})
         return True
 
+    def share(self, image_cid: str) -> bool:
+        return False
+
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """A direct group is joined by booting, so there the operator boots another VM."""
         if self._single_writer:

@@ -75,6 +75,9 @@ class VsphereOperator(Operator):
         self.run(self.machine(cid).ReconfigVM_Task(vim.vm.ConfigSpec(annotation=f"ask ops first; {KEEP}")))
         return True
 
+    def share(self, image_cid: str) -> bool:
+        return False
+
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         self.rejoin(resource.cid, add=[self.machine(vm_cid)])
         return vm_cid

@@ -115,6 +115,9 @@ def test_a_broken_mark_is_refused_before_anything_is_done(mark: Any, server: Any
         ("cleanup", ["d", {}, {"grace_s": "soon"}], "options"),
         ("cleanup", ["d", {}, {"grace_s": -1}], "options"),
         ("cleanup", ["d", {}, {"cap": True}], "options"),
+        ("cleanup", ["d", {}, {"cap_percent": 101}], "options"),
+        ("cleanup", ["d", {}, {"left_out": {"ghost": 1}}], "options"),
+        ("cleanup", ["d", {}, {"left_out": {"vm": "all"}}], "options"),
     ],
 )
 def test_an_argument_of_the_wrong_shape_is_named(method: str, arguments: list[Any], named: str, server: Any) -> None:

@@ -32,7 +32,7 @@ def ask(
     raw = isinstance(body, bytes)
     sent = {"Accept": "application/json", **(headers or {})}
     if body is not None:
-        sent["Content-Type"] = "application/octet-stream" if raw else "application/json"
+        sent.setdefault("Content-Type", "application/octet-stream" if raw else "application/json")
     if token:
         sent["X-Auth-Token"] = token
     data = body if raw or body is None else json.dumps(body).encode()

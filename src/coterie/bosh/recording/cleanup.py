@@ -5,16 +5,17 @@ The caller's list of what it knows counts per kind; without one, the ledger's ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
 from coterie.bosh.recording.ledger_records import LedgerRecords
 from coterie.cleanup import cpi_method
 from coterie.cleanup.cpi_method import CleanupArgs
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Kind
+from coterie.cpi.contract import CloudObject, CpiError, InvalidCall, Json, Kind
 from coterie.ledger import store
-from coterie.ledger.rows import bosh_groups, objects
+from coterie.ledger.rows import bosh_groups, deletion_candidates, objects
 from coterie.ledger.rows.bosh_groups import BoshGroup
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
@@ -36,10 +37,14 @@ def cleanup(context: CallContext, director_uuid: str, known: Mapping[str, list[s
     if not wanted.dry_run:
         _forget_missing_groups(context)
     closing = _close_empty_groups(context, dry_run=wanted.dry_run)
-    needed = _needed(rows, known or {}, {group.intent for group in closing})
-    records = LedgerRecords(rows, under_way, {row.intent for row in needed})
+    refusals = _implausible(rows, known or {}, wanted)
+    plausible = {kind: cids for kind, cids in (known or {}).items() if kind not in refusals}
+    needed = _needed(rows, plausible, {group.intent for group in closing})
+    records = LedgerRecords(
+        rows, under_way, {row.intent for row in needed}, refusals, partial(_count_unknown, context, rows)
+    )
     try:
-        evidence = _evidence(wanted.kinds, needed, known or {})
+        evidence = _evidence(wanted.kinds, needed, plausible)
         report = cpi_method.cleanup(context.driver, context.director, evidence, wanted, records)
         if not wanted.dry_run:
             _record_deleted(context, rows, report)
@@ -73,6 +78,41 @@ def _list_only(context: CallContext, wanted: CleanupArgs, error: CpiError) -> Js
         if part["found"] and not part["stopped"]:
             part["stopped"] = f"{error.what}: {error.why}; {error.remedy}"
     return report
+
+
+def _implausible(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], wanted: CleanupArgs) -> dict[str, str]:
+    """Why the list of a kind is not believed. Deletions of a Director go through the ledger, so the list of a healthy
+    one lacks next to nothing of what the ledger has as living; one that comes from a command that failed lacks all."""
+    refusals = {}
+    living = [row for row in rows if row.state in _LIVING and row.cid]
+    for kind, cids in known.items():
+        present = [row.cid for row in living if row.kind == kind]
+        lacking = len(set(present) - set(cids))
+        few = cids and (lacking <= 1 or 100.0 * lacking <= wanted.cap_percent * len(present))
+        if lacking and not few and wanted.left_out.get(kind) != lacking:
+            refusals[kind] = (
+                f"the list lacks {lacking} of the {len(present)} that the ledger has as living, so it is not believed; "
+                f'check it, and if it is right, add the option left_out: {{"{kind}": {lacking}}}'
+            )
+    return refusals
+
+
+def _count_unknown(
+    context: CallContext, rows: Iterable[ObjectRow], kind: Kind, unknown: Sequence[CloudObject]
+) -> dict[str, float]:
+    """Since when each has been unknown is noted in the ledger, by the ledger's clock."""
+    cloud, ours = context.cloud, {row.intent for row in rows}
+    marks = {one.cid: (one.mark.intent, one.created_at) for one in unknown if one.mark}
+    with context.ledger.write() as tx:
+        now = store.time(tx)
+        before = [one for one in deletion_candidates.list_of_kind(tx, cloud, kind) if one.intent in ours]
+        same = {one.cid: now - one.since for one in before if marks.get(one.cid) == (one.intent, one.created_at)}
+        for cid in {one.cid for one in before} - same.keys():
+            execute(tx, deletion_candidates.remove(cloud, kind, cid))
+        for cid in marks.keys() - same.keys():
+            intent, created_at = marks[cid]
+            execute(tx, deletion_candidates.add(cloud, kind, cid, intent=intent, created_at=created_at, cleanup=0))
+    return same
 
 
 def _needed(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], closing: set[str]) -> list[ObjectRow]:

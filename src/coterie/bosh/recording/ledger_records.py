@@ -3,11 +3,11 @@ cloud says."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coterie.cleanup.cpi_method import Finding
-from coterie.cpi.contract import CloudObject
+from coterie.cpi.contract import CloudObject, Kind
 from coterie.ledger.rows.objects import ObjectRow
 
 _UNKNOWN = "this ledger has no row of it: was the ledger lost, or restored from an old backup?"
@@ -16,11 +16,14 @@ _WITHOUT_USERS = ("vm", "snapshot", "keypair")  # but for their caller
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecords:
-    """`under_way`: intents that a living call works on. `needed`: intents of what the ledger says is in use."""
+    """`under_way`: intents that a living call works on. `needed`: intents of what the ledger says is in use.
+    `refusals`: why nothing of a kind is deleted. `count_unknown`: what `unknown_for` answers."""
 
     rows: Sequence[ObjectRow]
     under_way: Collection[str]
     needed: Collection[str]
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    count_unknown: Callable[[Kind, Sequence[CloudObject]], Mapping[str, float]] = lambda _kind, _unknown: {}
     _by_intent: dict[str, ObjectRow] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,6 +48,12 @@ class LedgerRecords:
         if row.intent in self.under_way:
             return Finding(found, "keep", "a call is working on it now")
         return Finding(found, "orphan", _why(found, row)) if finding.verdict == "orphan" else finding
+
+    def refusal(self, kind: Kind) -> str | None:
+        return self.refusals.get(kind)
+
+    def unknown_for(self, kind: Kind, unknown: Sequence[CloudObject]) -> Mapping[str, float]:
+        return self.count_unknown(kind, unknown)
 
     def _row(self, found: CloudObject) -> ObjectRow | None:
         return self._by_intent.get(found.mark.intent) if found.mark else None

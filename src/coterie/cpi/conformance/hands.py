@@ -31,6 +31,10 @@ class Operator(ABC):
         """Writes `coterie-keep` on an object of ours, in any way that the cloud gives people; False: it gives none."""
 
     @abstractmethod
+    def share(self, image_cid: str) -> bool:
+        """Lets another project, account or tenant of the cloud use our image; False: the cloud has no such thing."""
+
+    @abstractmethod
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """Puts a VM of the operator's into a group resource of ours: `vm_cid`, or the one that it had to make."""
 

@@ -70,6 +70,19 @@ def _read_grace(value: Any) -> None:
         raise Mismatch("must have a `grace_s` that is a number of seconds")
 
 
+def _read_percent(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
+        raise Mismatch("must have a `cap_percent` from 0 to 100")
+
+
+def _read_left_out(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise Mismatch("must have a `left_out` like {kind: count}")
+    for kind, count in value.items():
+        read_kind(kind)
+        read_whole(count)
+
+
 def _read_kinds(value: Any) -> None:
     for kind in read_texts(value):
         read_kind(kind)
@@ -80,6 +93,8 @@ _OPTIONS: dict[str, Callable[[Any], object]] = {
     "grace_s": _read_grace,
     "kinds": _read_kinds,
     "cap": read_whole,
+    "cap_percent": _read_percent,
+    "left_out": _read_left_out,
 }
 EXPECTED: Shape[Expected] = Shape(read_expected, write_expected)
 NEEDS_OR_NULL = nullable(Shape(read_needs, write_needs))

@@ -22,6 +22,7 @@ class DeletionCandidate:
     since: float
     doomed: bool
     pinned: bool
+    intent: str | None = None
 
 
 _ROW = tuple(suspects.c[name] for name in DeletionCandidate.__slots__)
@@ -30,6 +31,11 @@ _ROW = tuple(suspects.c[name] for name in DeletionCandidate.__slots__)
 def of_page(tx: Tx, cloud: str, kind: str, cids: Sequence[str]) -> dict[str, DeletionCandidate]:
     query = sa.select(*_ROW).where(suspects.c.cloud == cloud, suspects.c.kind == kind, suspects.c.cid.in_(cids))
     return {row.cid: DeletionCandidate(*row) for row in tx.execute(query)}
+
+
+def list_of_kind(tx: Tx, cloud: str, kind: str) -> list[DeletionCandidate]:
+    query = sa.select(*_ROW).where(suspects.c.cloud == cloud, suspects.c.kind == kind)
+    return [DeletionCandidate(*row) for row in tx.execute(query)]
 
 
 def get(tx: Tx, cloud: str, kind: str, cid: str) -> DeletionCandidate | None:

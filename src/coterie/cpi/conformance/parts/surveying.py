@@ -118,6 +118,18 @@ def test_a_cloud_full_of_strangers_objects_without_tags_is_listed_completely(lab
             assert [one for one in page.objects if not one.is_readable] == [], kind
 
 
+@proves("survey", "find")
+def test_an_image_that_others_may_use_is_in_use(lab: Lab) -> None:
+    lab.needs("survey", "find")
+    found = make_object(lab, "image")
+    assert found.mark
+    assert found.in_use_by in ((), None)
+    if lab.operator.share(found.cid):
+        shared = lab.cpi.find("image", found.mark)
+        assert shared and shared.in_use_by
+        assert [bool(one.in_use_by) for one in list_objects(lab, "image") if one.mark == found.mark] == [True]
+
+
 @proves("survey", "find", "delete_object")
 def test_people_keep_an_object_of_any_kind(lab: Lab) -> None:
     """By a word on it, or in the configuration of the cloud where nothing can be written on it."""

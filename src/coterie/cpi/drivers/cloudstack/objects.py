@@ -51,7 +51,7 @@ def object_table(
             lambda cid, _: templates.delete(cid),
             _unknown,
             {"templatefilter": "self"},
-            users_of_ours=lambda row: list_vms(templateid=row["id"]),
+            users_of_ours=lambda row: (*list_vms(templateid=row["id"]), *_sharers(client, row)),
         ),
         Listing("network", client, "listNetworks", None, _unknown, by_name="keyword"),
         Listing(
@@ -214,6 +214,15 @@ def _none(row: Row) -> tuple[str, ...]:
 
 def _unknown(row: Row) -> None:
     """CloudStack does not show it."""
+
+
+def _sharers(client: Client, row: Row) -> tuple[str, ...]:
+    """Other accounts that may use a template; their VMs are not shown."""
+    if row.get("ispublic") or row.get("isfeatured"):
+        return ("other accounts, since it is public",)
+    allowed = client.call("listTemplatePermissions", id=row["id"]).get("templatepermission") or {}
+    accounts = (f"account {one}" for one in allowed.get("account") or ())
+    return (*accounts, *(f"project {one}" for one in allowed.get("projectids") or ()))
 
 
 def _vms_of_security_group(row: Row) -> tuple[str, ...]:

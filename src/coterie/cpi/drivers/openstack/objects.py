@@ -114,7 +114,7 @@ class Objects:
             "ip": lambda: (str(row["port_id"]),) if row.get("port_id") else (),
         }
         looked_up: Mapping[str, Callable[[], tuple[str, ...]]] = {
-            "image": lambda: tuple(ids(one for one in self.rows.list_all("vm", image=row["id"]) if not is_gone(one))),
+            "image": lambda: self._image_users(row),
             "keypair": lambda: self.nova_keys.list_users(str(row["name"])),
             "security_group": lambda: (
                 *ids(self.rows.list_all("port", security_groups=row["id"])),
@@ -125,6 +125,28 @@ class Objects:
         }
         look = shown.get(kind) or (looked_up.get(kind) if mark else None)
         return look() if look else None
+
+    def _image_users(self, row: Row) -> tuple[str, ...]:
+        """Servers of this project, also those that boot from a volume with the image in it; and other projects, whose
+        servers are not shown: all of them where it is public, those that are its members where it is shared."""
+        booted = ids(one for one in self.rows.list_all("vm", image=row["id"]) if not is_gone(one))
+        volumes = [
+            user
+            for volume in self.rows.list_all("disk", bootable="true")
+            if (volume.get("volume_image_metadata") or {}).get("image_id") == row["id"]
+            for user in disk_users(volume)
+        ]
+        return (*booted, *dict.fromkeys(volumes), *self._sharers(row))
+
+    def _sharers(self, row: Row) -> tuple[str, ...]:
+        visibility = row.get("visibility")
+        if visibility in ("public", "community"):
+            return (f"other projects, since it is {visibility}",)
+        if visibility != "shared":
+            return ()
+        what, path = f"list the members of image {row['id']}", f"/images/{row['id']}/members"
+        members = (self.client.look(what, "image", path) or {}).get("members") or ()
+        return tuple(f"project {one['member_id']}" for one in members)
 
     def _delete(self, kind: Kind, cid: str, row: Row) -> None:
         """A port or an address that is in use is not taken from under its user."""

@@ -17,6 +17,7 @@ KINDS = {
     "VolumeResponse": "volume",
     "SnapshotResponse": "snapshot",
     "TemplateResponse": "template",
+    "TemplatePermissionsResponse": "template",
     "NetworkResponse": "network",
     "AffinityGroupResponse": "affinitygroup",
     "SecurityGroupResponse": "securitygroup",

@@ -27,6 +27,32 @@ def register(call: Call) -> list[Row]:
     return list(template_rows(call.tx, made))
 
 
+@answers("updateTemplatePermissions", writes=True)
+def update_permissions(call: Call) -> None:
+    """Which other accounts may use it: `op` is add, remove or reset."""
+    wanted = str(call.params["id"])
+    doc = shelf.doc_of(call.tx.db, wanted)
+    if not doc:
+        raise refuse(f"Unable to find template with id {wanted}")
+    accounts, known = list(call.get("accounts") or ()), list(doc.get("accounts") or ())
+    match call.get("op"):
+        case "add":
+            known = sorted({*known, *accounts})
+        case "remove":
+            known = [one for one in known if one not in accounts]
+        case "reset":
+            known = []
+    shelf.note(call.tx, wanted, accounts=known, public=bool(call.get("ispublic", doc["public"])))
+
+
+@answers("listTemplatePermissions")
+def list_permissions(call: Call) -> Row:
+    doc = shelf.doc_of(call.tx.db, str(call.params["id"]))
+    if not doc:
+        raise refuse(f"Unable to find template with id {call.params['id']}")
+    return {"id": call.params["id"], "ispublic": doc["public"], "account": doc.get("accounts") or []}
+
+
 @job("deleteTemplate")
 def delete(call: Call, wanted: str) -> None:
     zones = dict(shelf.doc_of(call.tx.db, wanted).get("zones") or {})
