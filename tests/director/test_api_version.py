@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from coterie.director.app import build
 from coterie.director.context import AppContext
 from coterie.director.middleware.api_version import HEADER, NEWEST, OLDEST
 from coterie.ledger.store import Ledger
+from coterie.settings import load
 from tests.director.asgi import Client, Reply
 from tests.ledger.views import rows
 
@@ -41,7 +43,7 @@ def test_every_answer_names_its_api_version_and_the_supported_range(
     assert signature(client.get(path)) == (spoken, MINIMUM, MAXIMUM, HEADER)
 
 
-@pytest.mark.parametrize("asked", ["0.9", "1.2", "2.0", "1", "", "x", "1.1.1", "-1.0", "99999.0", "\xff"])
+@pytest.mark.parametrize("asked", ["0.9", "1.3", "2.0", "1", "", "x", "1.1.1", "-1.0", "99999.0", "\xff"])
 def test_an_unsupported_api_version_is_refused_with_a_remedy(client: Client, asked: str) -> None:
     client.speaks = asked
     reply = client.get("/v1/nodes")
@@ -108,6 +110,22 @@ def test_older_api_versions_cannot_set_it(furnished: Client, method: str, path: 
     reply = furnished.send(method, path, body)
     assert (reply.status, reply.json["code"]) == (406, "version_too_old")
     assert "1.1" in reply.json["remedy"]
+
+
+@pytest.mark.parametrize(("pin", "newest"), [("0.0", "1.0"), ("0.1", MAXIMUM), (None, MAXIMUM)])
+def test_a_director_pinned_to_a_release_before_groups_offers_no_version_with_them(
+    context: AppContext, pin: str | None, newest: str
+) -> None:
+    folder = str(context.state_folder.path)
+    settings = load({"state": folder, **({"pin_release_version": pin} if pin else {})}, {"HOME": folder})
+    client = Client(build(replace(context, settings=settings)))
+    try:
+        client.speaks = "latest"
+        assert signature(client.get("/v1/nodes"))[:3] == (newest, MINIMUM, newest)
+        client.speaks = "1.1"
+        assert client.get("/v1/nodes").status == (406 if newest == "1.0" else 200)
+    finally:
+        client.close()
 
 
 def test_the_command_line_sends_a_supported_api_version(client: Client) -> None:

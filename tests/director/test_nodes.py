@@ -79,6 +79,8 @@ def test_only_destroy_ends_the_machine_and_once(working: Client, context: AppCon
 
 
 def test_an_empty_group_is_refused_and_left(working: Client, context: AppContext) -> None:
+    shared = CLOUD.replace("driver: sandbox", "driver: sandbox\n  other_conductor_groups: [rack9]")
+    assert working.send("PUT", "/v1/cloud-config", {"text": shared}).status == 200
     cid = stranger(context.state_folder.path)
     refused = working.send("POST", "/v1/nodes", {"cloud": "lab", "cid": cid, "conductor_group": "rack9"})
     assert (refused.status, refused.json["code"]) == (409, "no_conductor_in_group")

@@ -19,7 +19,7 @@ from coterie.ledger.rows import clouds, keys
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.seal.keys import KeyFile
-from coterie.seal.sealed import address
+from coterie.seal.sealed import boxes
 from tests.director.asgi import Client
 from tests.director.conftest import publish_key
 from tests.ledger.views import rows
@@ -139,15 +139,14 @@ def test_rotation(client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile)
         assert client.send("POST", "/v1/keys", published).status == 204
         kept = client.send("POST", f"/v1/keys/{old.public.id}/retire", {"conductor_group": "east"})
         assert (kept.status, kept.json["code"]) == (409, "refused")
-        assert client.send("POST", "/v1/clouds/lab/reseal").json == {"name": "lab", "key": new.public.id}
+        assert client.send("POST", "/v1/clouds/lab/reseal").json["key"] == new.public.id
         assert client.send("POST", f"/v1/keys/{old.public.id}/retire", {"conductor_group": "east"}).status == 204
         assert checked(client)["error"] is None
     with ledger.read() as tx:
         row, text = clouds.get(tx, "lab"), clouds.config(tx)
         assert [key.id for key in keys.own(tx, "east")] == [new.public.id]
     assert row is not None and text is not None
-    where = address(row.properties)
-    assert where is not None and where.key_id == new.public.id
+    assert [where.key_id for where in boxes(row.properties)] == [new.public.id]
     assert row.properties["sealed"] in text.body and text.body.startswith("# ours\n")
     assert SECRET not in everything(ledger)
 
@@ -163,8 +162,9 @@ def test_conductors_reseal_only_to_keys_that_they_hold(
     with ledger.read() as tx:
         row = clouds.get(tx, "lab")
     assert row is not None
-    where, mine = address(row.properties), east.newest()
-    assert where is not None and mine is not None and where.key_id == mine.public.id != thief.public.id
+    mine = east.newest()
+    assert mine is not None and [where.key_id for where in boxes(row.properties)] == [mine.public.id]
+    assert mine.public.id != thief.public.id
 
 
 def test_moving_a_cloud_to_another_group_needs_its_credentials_again(
@@ -230,4 +230,82 @@ def test_a_node_goes_only_to_a_group_that_can_open_its_cloud(
     with conducting(ledger, tmp_path / "west", "west", west):
         moved = client.send("PATCH", f"/v1/nodes/{uuid}", {"conductor_group": "west"}, LATEST)
     assert (moved.status, moved.json["code"]) == (409, "refused")
-    assert "could not open" in moved.json["what"]
+    assert moved.json["what"] == "cloud lab is not sealed to conductor group 'west'"
+    assert "other_conductor_groups of cloud lab" in moved.json["remedy"] and "clouds set FILE" in moved.json["remedy"]
+
+
+SHARED = "east\n  other_conductor_groups: [West]"
+
+
+def test_every_group_of_a_cloud_opens_it_and_a_node_may_go_there(
+    client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile
+) -> None:
+    west, north = (publish_key(ledger, tmp_path / name, name) for name in ("west", "north"))
+    assert client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path, SHARED)}).status == 200
+    assert SECRET not in everything(ledger)
+    for key_file in (east, west):
+        assert opener(ledger, tmp_path, key_file).get("lab") is not None
+    with pytest.raises(Refused, match="cannot open the properties of cloud lab"):
+        opener(ledger, tmp_path, north).get("lab")
+    uuid = rows.node(ledger, "broker", 0)
+    with conducting(ledger, tmp_path / "west", "west", west):
+        moved = client.send("PATCH", f"/v1/nodes/{uuid}", {"conductor_group": "WEST"}, LATEST)
+    assert (moved.status, moved.json["runs_in_group"]) == (200, "west")
+    shown = client.get("/v1/clouds/lab", **LATEST).json
+    assert (shown["conductor_group"], shown["other_conductor_groups"]) == ("east", ["west"])
+    assert "other_conductor_groups" not in client.get("/v1/clouds/lab", **{"Coterie-API-Version": "1.1"}).json
+    left = client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path)})
+    assert (left.status, left.json["code"]) == (409, "refused"), "a node is still in group west"
+    assert "broker/0 has that group" in left.json["why"]
+
+
+def test_a_group_that_is_added_needs_the_credentials_again_and_one_without_a_key_is_named(
+    client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile
+) -> None:
+    first = client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path)})
+    publish_key(ledger, tmp_path / "west", "west")
+    more = first.json["text"].replace("conductor_group: east", f"conductor_group: {SHARED}")
+    added = client.send("PUT", "/v1/cloud-config", {"text": more})
+    assert (added.status, added.json["code"]) == (409, "refused")
+    assert "group 'west' could not open" in added.json["what"] and "in plain" in added.json["remedy"]
+    with ledger.write() as tx:
+        keys_table = metadata.tables["conductor_keys"]
+        tx.execute(keys_table.delete().where(keys_table.c.conductor_group != "east"))
+    keyless = client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path, SHARED)})
+    assert (keyless.status, keyless.json["why"]) == (409, "conductor group 'west' has no key yet")
+    assert "coterie conductors keys publish" in keyless.json["remedy"]
+
+
+def test_a_cloud_moves_to_one_of_its_other_groups_without_its_credentials(
+    client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile
+) -> None:
+    west = publish_key(ledger, tmp_path / "west", "west")
+    client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path, SHARED)})
+    moved = client.send("PATCH", "/v1/clouds/lab", {"conductor_group": "west"}, LATEST)
+    assert moved.status == 200, moved.text
+    assert (moved.json["conductor_group"], moved.json["other_conductor_groups"]) == ("west", ["east"])
+    for key_file in (east, west):
+        assert opener(ledger, tmp_path, key_file).get("lab") is not None
+    text = client.get("/v1/cloud-config").json["text"].replace('  other_conductor_groups: ["east"]', "")
+    assert client.send("PUT", "/v1/cloud-config", {"text": text}).status == 200, "leaving a group needs no credentials"
+    with pytest.raises(Refused, match="cannot open the properties of cloud lab"):
+        opener(ledger, tmp_path, east).get("lab")
+
+
+def test_each_group_seals_its_own_box_again(client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile) -> None:
+    west = publish_key(ledger, tmp_path / "west", "west")
+    client.send("PUT", "/v1/cloud-config", {"text": config(tmp_path, SHARED)})
+    old, kept = west.newest(), east.newest()
+    assert old is not None and kept is not None
+    with conducting(ledger, tmp_path / "east", "east", east), conducting(ledger, tmp_path / "west", "west", west):
+        new = west.add()
+        client.send("POST", "/v1/keys", {"conductor_group": "west", "public": new.public.text})
+        held = client.send("POST", f"/v1/keys/{old.public.id}/retire", {"conductor_group": "west"})
+        assert held.status == 409, "a box is sealed to it"
+        again = client.send("POST", "/v1/clouds/lab/reseal", None, LATEST)
+        assert again.json["sealed_to"] == {"east": kept.public.id, "west": new.public.id}, again.text
+        assert client.send("POST", f"/v1/keys/{old.public.id}/retire", {"conductor_group": "west"}).status == 204
+        assert checked(client)["error"] is None
+    assert opener(ledger, tmp_path, west).get("lab") is not None
+    gone = client.send("POST", "/v1/clouds/lab/reseal")
+    assert gone.json["code"] in ("no_conductors", "no_conductor_in_group")

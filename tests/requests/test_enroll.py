@@ -185,6 +185,8 @@ def test_what_was_marked_since_it_was_enrolled_is_forgotten_but_not_destroyed(lo
 
 
 def test_a_group_without_conductors_is_refused_and_nothing_is_written(here: Site, cid: str) -> None:
+    shared = CONFIG.replace("driver: sandbox", "driver: sandbox, other_conductor_groups: [rack9]")
+    start.set_cloud_config(here.ledger, shared, "x")
     with here.ledger.write() as tx:  # the conductor stands in for groups without one of their own; so they get theirs
         tx.execute(sa.text("UPDATE conductors SET every_group = :no"), {"no": False})
     before = here.rows()
@@ -253,11 +255,17 @@ def test_unused_stemcells_can_go_although_machines_are_enrolled(local: Site) -> 
     assert "image" not in yard.held()
 
 
+RACK = "other_conductor_groups: [racka]"
+
+
 def test_moves_are_told_in_events(local: Site) -> None:
     cid = prepared(local)
     uuid = enrolled(local, cid)
+    start.set_cloud_config(local.ledger, CONFIG.replace("driver: sandbox", f"driver: sandbox, {RACK}"), "x")
     regroup.move_node(local.ledger, uuid, "RackA")
-    start.set_cloud_config(local.ledger, CONFIG.replace("driver: sandbox", "driver: sandbox, conductor_group: R2"), "x")
+    start.set_cloud_config(
+        local.ledger, CONFIG.replace("driver: sandbox", f"driver: sandbox, conductor_group: R2, {RACK}"), "x"
+    )
     assert kinds(local) == ["node.enrolled", "node.moved", "cloud.moved"]
 
 

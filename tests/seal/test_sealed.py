@@ -10,7 +10,7 @@ import pytest
 from coterie.errors import Refused
 from coterie.seal.key import Key
 from coterie.seal.keys import KeyFile
-from coterie.seal.sealed import Address, Purpose, address, seal, unseal
+from coterie.seal.sealed import Address, Purpose, boxes, join, seal, unseal
 
 PROPERTIES = {"url": "https://cloud.example", "secret_key": "hunter2-the-secret", "nested": {"n": [1, None, "é"]}}
 LAB = Purpose("lab", "sandbox", "east")
@@ -61,12 +61,33 @@ def test_the_length_tells_little(tmp_path: Path) -> None:
     assert len({len(seal(mine.public, LAB, {"p": "x" * n})["sealed"]) for n in range(1, 60)}) == 1
 
 
-@pytest.mark.parametrize("plain", [{}, {"sealed": "yes"}, {"sealed": 1}, {"a": 1, "sealed": "coterie-sealed-1:a:b:c"}])
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {},
+        {"sealed": "yes"},
+        {"sealed": 1},
+        {"sealed": ["coterie-sealed-1:a:b:c", 1]},
+        {"a": 1, "sealed": "coterie-sealed-1:a:b:c"},
+    ],
+)
 def test_properties_in_plain_stay_what_they_are(tmp_path: Path, plain: dict[str, Any]) -> None:
-    assert address(plain) is None
+    assert boxes(plain) == {}
     assert unseal(key(tmp_path), "lab", "sandbox", plain) == plain
 
 
 def test_the_outside_says_to_whom(tmp_path: Path) -> None:
     mine = key(tmp_path)
-    assert address(seal(mine.public, LAB, PROPERTIES)) == Address("east", mine.public.id)
+    assert list(boxes(seal(mine.public, LAB, PROPERTIES))) == [Address("east", mine.public.id)]
+
+
+def test_each_of_several_groups_opens_its_own_box(tmp_path: Path) -> None:
+    mine, other, thief = key(tmp_path), key(tmp_path, "other"), key(tmp_path, "thief")
+    west = Purpose("lab", "sandbox", "west")
+    sealed = join([seal(mine.public, LAB, PROPERTIES), seal(other.public, west, PROPERTIES)])
+    assert list(boxes(sealed)) == [Address("east", mine.public.id), Address("west", other.public.id)]
+    assert [unseal(one, "lab", "sandbox", sealed) for one in (mine, other)] == [PROPERTIES, PROPERTIES]
+    with pytest.raises(Refused, match="cannot be opened"):
+        unseal(thief, "lab", "sandbox", sealed)
+    with pytest.raises(Refused, match="not meant for it"):
+        unseal(other, "far", "sandbox", sealed)

@@ -22,8 +22,14 @@ def clouds(session: Session) -> None:
     if session.json:
         session.data(as_json(found))
         return
-    rows = [[one[name] for name in ("name", "driver", "conductor_group", "nodes")] for one in found["items"]]
-    session.data(table(("CLOUD", "DRIVER", "CONDUCTOR GROUP", "NODES"), rows, session.paint))
+    rows = [
+        (one["name"], one["driver"], one.get("conductor_group"), _others(one), one["nodes"]) for one in found["items"]
+    ]
+    session.data(table(("CLOUD", "DRIVER", "CONDUCTOR GROUP", "OTHER GROUPS", "NODES"), rows, session.paint))
+
+
+def _others(cloud: dict[str, Any]) -> list[str]:
+    return [group or "(none)" for group in cloud.get("other_conductor_groups", ())]
 
 
 @clouds.verb("set")
@@ -43,7 +49,11 @@ def set_config(session: Session, file: str) -> None:
 @click.argument("name")
 @click.argument("group", metavar="CONDUCTOR_GROUP")
 def move(session: Session, name: str, group: str) -> None:
-    """Move a cloud to another conductor group ("": the one without a name), with the steps that wait for it."""
+    """Move a cloud to another conductor group ("": the one without a name), with its unfinished steps.
+
+    One of its other groups changes places with it. Any other group cannot open its credentials: set the cloud config
+    with the new group and the credentials in plain.
+    """
     moved = session.api.send("PATCH", f"/v1/clouds/{part(name)}", body={"conductor_group": group}).body
     if session.json:
         session.data(as_json(moved))
@@ -98,16 +108,21 @@ def reseal(session: Session, names: tuple[str, ...]) -> None:
     if session.json:
         session.data(as_json({"items": done, "next": None}))
     else:
-        rows = [(one["name"], one["key"]) for one in done]
-        session.data(table(("CLOUD", "KEY"), rows, session.paint))
+        rows = [
+            (one["name"], group or "(none)", key)
+            for one in done
+            for group, key in one.get("sealed_to", {"": one["key"]}).items()
+        ]
+        session.data(table(("CLOUD", "GROUP", "KEY"), rows, session.paint))
 
 
 def _properties(cloud: dict[str, Any]) -> list[tuple[str, Any]]:
     sealed = cloud["properties"].get("sealed")
-    if not isinstance(sealed, str):
+    texts = sealed if isinstance(sealed, list) else [sealed]
+    if not all(isinstance(text, str) for text in texts):
         return [(f"property {key}", value) for key, value in cloud["properties"].items()]
-    _, group, key, *_ = [*sealed.split(":"), "", ""]
-    return [("properties", f"sealed to key {key} of group {group or '(none)'}")]
+    boxes = [[*text.split(":"), "", ""] for text in texts]
+    return [("properties", [f"sealed to key {key} of group {group or '(none)'}" for _, group, key, *_ in boxes])]
 
 
 @clouds.verb("grant")
@@ -125,8 +140,8 @@ def _show_cloud(session: Session, cloud: dict[str, Any]) -> None:
         session.data(as_json(cloud))
         return
     can = cloud["capabilities"] or {}
-    pairs = [(name, cloud[name]) for name in ("name", "driver", "conductor_group", "nodes")]
-    pairs += _properties(cloud)
+    pairs = [("name", cloud["name"]), ("driver", cloud["driver"]), ("conductor_group", cloud.get("conductor_group"))]
+    pairs += [("other groups", _others(cloud)), ("nodes", cloud["nodes"]), *_properties(cloud)]
     pairs += [("policies", can["policies"]), ("kinds", list(can["kinds"]))] if can else []
     pairs.append(("checked", ago(cloud["facts"].get("check", {}).get("at"))))
     session.data(fields(pairs, session.paint))

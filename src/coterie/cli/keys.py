@@ -23,7 +23,7 @@ def keys(session: Session) -> None:
         session.data(as_json(found))
         return
     rows = [
-        (one["conductor_group"] or "(none)", one["id"], one["published_by"], ago(one["created_at"]))
+        (one.get("conductor_group") or "(none)", one["id"], one["published_by"], ago(one["created_at"]))
         for one in found["items"]
     ]
     session.data(table(("GROUP", "KEY", "PUBLISHED BY", "WHEN"), rows, session.paint))

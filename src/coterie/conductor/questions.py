@@ -113,7 +113,9 @@ class Questions:
 
     def _answer_question(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
         if question.what.partition(":")[0] == "reseal":
-            return self._clouds.reseal(self._read_cloud(question.cloud)), None
+            cloud = self._read_cloud(question.cloud)
+            group = (question.question or {}).get("group", cloud.conductor_group)
+            return self._clouds.reseal(cloud, group), None
         return answer(self._cloud_of(question), question.what, question.question)
 
     def _read_cloud(self, name: str) -> CloudRow:

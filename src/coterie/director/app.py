@@ -32,5 +32,6 @@ def build(context: AppContext) -> FastAPI:
     app.add_middleware(AccessMiddleware, context=context)
     app.add_middleware(RequestLimitsMiddleware, context=context)
     app.add_middleware(TracingMiddleware)
-    app.add_middleware(ApiVersionMiddleware)  # outermost: every answer gets its headers, refusals too
+    # Outermost: every answer gets its headers, refusals too.
+    app.add_middleware(ApiVersionMiddleware, pinned=context.settings["pin_release_version"])
     return app

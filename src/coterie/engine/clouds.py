@@ -17,7 +17,7 @@ from coterie.ledger.store import Ledger
 from coterie.redact import KNOWN, Redactor, hide_in_error
 from coterie.seal.key import Key
 from coterie.seal.keys import KeyFile
-from coterie.seal.sealed import Purpose, address, seal, unseal
+from coterie.seal.sealed import Purpose, boxes, seal, unseal
 from coterie.telemetry.process import CPI_ERRORS, CPI_SECONDS
 
 
@@ -70,7 +70,7 @@ class Clouds:
 
     def open(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
         """A driver for these very properties, which need not be configured yet."""
-        opened_up = unseal(self._key(name, properties), name, driver, properties) if address(properties) else properties
+        opened_up = unseal(self._key(name, properties), name, driver, properties) if boxes(properties) else properties
         hidden = _hidden_part(driver, opened_up)
         KNOWN.learn(hidden)
         try:
@@ -81,25 +81,26 @@ class Clouds:
         about = {"coterie.cloud": name, "coterie.driver": driver}
         return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about, hidden))
 
-    def reseal(self, cloud: CloudRow) -> dict[str, str]:
-        """The same properties sealed to our newest key. The caller cannot choose the key."""
+    def reseal(self, cloud: CloudRow, group: str) -> dict[str, str]:
+        """The same properties in a box for a group of the cloud, sealed to our newest key. The caller cannot choose the
+        key."""
         newest = self._keys.newest() if self._keys else None
-        if newest is None or address(cloud.properties) is None:
+        if newest is None or not boxes(cloud.properties):
             raise UsageError(f"cloud {cloud.name} has no sealed properties", remedy="there is nothing to seal anew")
         plain = unseal(self._key(cloud.name, cloud.properties), cloud.name, cloud.driver, cloud.properties)
-        return seal(newest.public, Purpose(cloud.name, cloud.driver, cloud.conductor_group), plain)
+        return seal(newest.public, Purpose(cloud.name, cloud.driver, group), plain)
 
     def _key(self, name: str, properties: Mapping[str, Any]) -> Key:
-        where = address(properties)
+        ids = [where.key_id for where in boxes(properties)]
         try:
-            found = self._keys.find(where.key_id) if self._keys and where else None
+            found = next((key for one in ids if (key := self._keys.find(one))), None) if self._keys else None
         except CoterieError as unreadable:  # a file that can be mended is as good as one that can be copied
             raise KeyMissing(_cannot_open(name), why=str(unreadable), remedy=unreadable.remedy) from unreadable
         if found is None:
             raise KeyMissing(
                 _cannot_open(name),
-                why=f"they are sealed to key {where.key_id if where else '-'} of another group, or of a key file that "
-                "was not copied here",
+                why=f"they are sealed to key {' or '.join(ids)} of another group, or of a key file that was not copied "
+                "here",
                 remedy="copy the key file from a conductor of its group, or set its properties in plain again: "
                 "coterie clouds set FILE",
             )

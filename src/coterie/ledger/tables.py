@@ -56,7 +56,14 @@ cloud_configs = _table(  # the newest is in force; a new id means that another w
     _time("created_at", null=False),
 )
 
-clouds = _table("clouds", _key(), _text("driver"), _json("properties"), _text("conductor_group", default=""))
+clouds = _table(
+    "clouds",
+    _key(),
+    _text("driver"),
+    _json("properties"),
+    _text("conductor_group", default=""),  # its work that is of no node runs here
+    _json("other_groups"),  # conductor groups that its azs, instance groups and nodes may have, too; null: none
+)
 
 conductor_keys = _table(  # public halves; credentials of a group's clouds are sealed to the newest
     "conductor_keys",
@@ -114,6 +121,7 @@ instance_groups = _table(
     sa.Column("id", _BigId, primary_key=True, autoincrement=True),
     _text("deployment"),
     _text("name"),
+    _text("conductor_group", null=True),  # null: that of each node's az
     sa.UniqueConstraint("deployment", "name"),
 )
 
@@ -162,7 +170,8 @@ nodes = _table(
     _number("index"),
     _text("az"),
     _text("cloud"),
-    _text("conductor_group", null=True),  # null: its cloud's
+    _text("conductor_group", null=True),  # its own; null: inherited
+    _text("inherited_group", null=True),  # conductor group of its instance group, else of its az; null: its cloud's
     _text("state"),
     _json("spec"),  # as its VM was made; null before the first one
     _text("vm_intent", null=True),

@@ -21,13 +21,21 @@ _FILE = "cloud-config"
 
 
 def set_conductor_group(text: str, cloud: str, group: str) -> str:
-    """The same config with another conductor group for one cloud."""
+    """The same config with another conductor group for one cloud. One of its other groups changes places with it."""
     before = load_cloud_config(text, _FILE).value
-    wanted = [{**one, "conductor_group": group} if one["name"] == cloud else one for one in _clouds(before)]
-    if cloud not in {one["name"] for one in wanted}:
+    present = next((one for one in before.clouds if one.name == cloud), None)
+    if present is None:
         raise NotFound(f"no cloud {cloud!r} in the cloud config", remedy="list them with `coterie clouds`")
-    entry = next(one for one in _entries(text) if _scalar(_value(one, "name")) == cloud)
-    return _require_meant(_set_group(text, entry, group), before, wanted)
+    changed: dict[str, Any] = {"conductor_group": group}
+    others = present.conductor_groups[1:]
+    if group.lower() in others:
+        others = tuple(present.conductor_groups[0] if one == group.lower() else one for one in others)
+        changed["other_conductor_groups"] = others
+    wanted = [{**one, **changed} if one["name"] == cloud else one for one in _clouds(before)]
+    for field, value in changed.items():
+        entry = next(one for one in _entries(text) if _scalar(_value(one, "name")) == cloud)
+        text = _write_field(text, entry, field, json.dumps(value))
+    return _require_meant(text, before, wanted)
 
 
 def add_cloud(text: str, cloud: Mapping[str, Any]) -> str:
@@ -51,16 +59,15 @@ def add_cloud(text: str, cloud: Mapping[str, Any]) -> str:
     return _require_meant(changed, before, wanted + _clouds(before))
 
 
-def _set_group(text: str, entry: MappingNode, group: str) -> str:
-    value = json.dumps(group)
-    present = _value(entry, "conductor_group")
+def _write_field(text: str, entry: MappingNode, field: str, value: str) -> str:
+    present = _value(entry, field)
     if present is not None:
         return text[: present.start_mark.index] + value + text[present.end_mark.index :]
     name = _value(entry, "name")
     if name is None:
         raise _unsafe()
     glue = ", " if entry.flow_style else "\n" + " " * entry.value[0][0].start_mark.column
-    return f'{text[: name.end_mark.index]}{glue}"conductor_group": {value}{text[name.end_mark.index :]}'
+    return f'{text[: name.end_mark.index]}{glue}"{field}": {value}{text[name.end_mark.index :]}'
 
 
 def _require_meant(text: str, before: CloudConfig, wanted: list[dict[str, Any]]) -> str:

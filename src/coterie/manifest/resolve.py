@@ -48,6 +48,7 @@ def resolve(
             security_groups=tuple(rules.get(name) or SecurityGroup(name) for name in group.security_groups),
             server_group=groups.get(group.name),
             update=_update(deployment.update, group),
+            conductor_group=_fold(group.conductor_group),
         )
         for group in deployment.instance_groups
     ]
@@ -66,7 +67,20 @@ def _rules(deployment: Deployment) -> dict[str, SecurityGroup]:
 def _azs(group: InstanceGroup, catalogue: Catalogue) -> tuple[AzSpec, ...]:
     size = catalogue.vm_type(group.vm_type).cloud_properties
     azs = [catalogue.az(name) for name in group.azs]
-    return tuple(AzSpec(az.name, az.cloud, az.cloud_properties, {**az.cloud_properties, **size}) for az in azs)
+    return tuple(
+        AzSpec(
+            az.name,
+            az.cloud,
+            az.cloud_properties,
+            {**az.cloud_properties, **size},
+            _fold(az.conductor_group if group.conductor_group is None else group.conductor_group),
+        )
+        for az in azs
+    )
+
+
+def _fold(group: str | None) -> str | None:
+    return None if group is None else group.lower()
 
 
 def _disk(group: InstanceGroup, catalogue: Catalogue) -> PersistentDiskSpec | None:

@@ -19,12 +19,16 @@ Properties = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AzSpec:
-    """`vm_properties`: the az's own cloud_properties with the vm type's on top."""
+    """`vm_properties`: the az's own cloud_properties with the vm type's on top.
+
+    `conductor_group`: of the instance group, else of the az; None: the cloud's.
+    """
 
     name: str
     cloud: str
     cloud_properties: Properties
     vm_properties: Properties
+    conductor_group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +120,4 @@ class InstanceGroupSpec:
     security_groups: tuple[SecurityGroup, ...]
     server_group: ServerGroupSpec | None
     update: UpdateSpec
+    conductor_group: str | None = None  # its own

@@ -13,7 +13,7 @@ from coterie.flows.node_params import CreateNode, DeleteNode, NodeProgress, Node
 from coterie.flows.stemcell import DELETE_STEMCELL, UPLOAD_STEMCELL, DeleteStemcell, UploadProgress, UploadStemcell
 from coterie.ids import Ids
 from coterie.ledger import writes
-from coterie.ledger.rows import clouds, deployments, groups, nodes, objects
+from coterie.ledger.rows import clouds, conductor_groups, deployments, groups, objects
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.deployments import NewNode
 from coterie.ledger.store import Tx
@@ -32,6 +32,7 @@ from coterie.plan.model import (
     StemcellUpload,
 )
 from coterie.plan.stages import Stage, stages
+from coterie.requests.regroup import Inheritance
 
 Details = TypeVar("Details")
 
@@ -39,13 +40,14 @@ Details = TypeVar("Details")
 class PlanRows:
     """Writes the rows of one plan, inside the transaction that accepts it."""
 
-    def __init__(self, tx: Tx, plan: Plan, ids: Ids, director: str) -> None:
+    def __init__(self, tx: Tx, plan: Plan, ids: Ids, director: str, inheritance: Inheritance) -> None:
         self._tx = tx
         self._plan = plan
         self._ids = ids
         self._director = director
+        self._inheritance = inheritance
         self._clouds: Mapping[str, CloudRow] = {}
-        self._own_groups: Mapping[str, str] = {}  # node → conductor group
+        self._conductor_groups: Mapping[str, str] = {}  # of each node
         self._new_groups: dict[str, str] = {}  # subject → intent
         self._new_nodes: dict[str, str] = {}  # subject → uuid
         self._new_images: dict[str, str] = {}  # subject → intent
@@ -53,12 +55,12 @@ class PlanRows:
     def write(self, kind: str, requested_by: str | None) -> int:
         """The task, with all that its steps need."""
         self._clouds = clouds.all_clouds(self._tx)
-        self._own_groups = nodes.own_groups(self._tx, self._plan.deployment)
         self._add_groups()
         if self._plan.users is not None:
             users = [(name, self._group_intent(ref) or "") for name, ref in self._plan.users]
             groups.set_users(self._tx, self._plan.deployment, users)
         self._add_nodes()
+        self._conductor_groups = conductor_groups.of_nodes(self._tx, self._plan.deployment)
         self._add_images()
         self._mark_disks()
         summary = {"counts": self._plan.counts(), "plan": self._plan.id}
@@ -94,10 +96,12 @@ class PlanRows:
                 uuid = self._ids.uuid()
                 self._new_nodes[change.subject] = uuid
                 addresses = dict(node.addresses)
-                new.append(NewNode(uuid, node.instance_group, node.index, node.spec.az, change.cloud, addresses))
+                place = (node.instance_group, node.index, node.spec.az, change.cloud)
+                new.append(NewNode(uuid, *place, addresses, self._inheritance.of_new(node)))
             elif node.leaves or node.gains:
                 # The old address stays taken until the old VM is gone.
                 moved.append((node.node, dict(node.gains)))
+        conductor_groups.inherit(self._tx, self._inheritance.changed(self._tx, self._plan.deployment, self._plan))
         deployments.reserve(self._tx, self._plan.deployment, moved)
         deployments.add_nodes(self._tx, self._plan.deployment, new)
 
@@ -151,7 +155,7 @@ class PlanRows:
                 return self._node_step(change, node)
             case NodeRemoval(node=uuid, delete_disks=delete_disks):
                 params = DeleteNode(change.reason, delete_disks)
-                return DELETE_NODE.step(params, subject, cloud, node=uuid, group=self._own_groups.get(uuid))
+                return DELETE_NODE.step(params, subject, cloud, node=uuid, group=self._conductor_groups[uuid])
             case GroupChange() as group if change.action == "update":
                 update = UpdateGroup(group.intent or "", group.cid or "", change.reason, group.metadata)
                 return UPDATE_GROUP.step(update, subject, cloud)
@@ -172,7 +176,7 @@ class PlanRows:
     def _node_step(self, change: Change, node: NodeChange) -> NewStep:
         subject, cloud = change.subject, self._clouds[change.cloud]
         uuid = node.node or self._new_nodes[subject]
-        group = self._own_groups.get(uuid)
+        group = self._conductor_groups[uuid]
         made = NodeToMake(
             director=self._director,
             deployment=self._plan.deployment,

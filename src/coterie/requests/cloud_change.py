@@ -15,7 +15,10 @@ from coterie.ring.members import group_name
 
 
 def move_cloud(ledger: Ledger, name: str, group: str) -> ConfigRow:
-    """The text with another conductor group for this cloud, and the id of the config that it was made from."""
+    """The text with another conductor group for this cloud, and the id of the config that it was made from.
+
+    One of its other groups changes places with the present one: no credentials are needed, as it can open them.
+    """
     wanted = group_name(group)
     present = _present(ledger)
     return ConfigRow(present.id, set_conductor_group(present.body, name, wanted))
@@ -23,7 +26,8 @@ def move_cloud(ledger: Ledger, name: str, group: str) -> ConfigRow:
 
 def add_cloud_to_config(ledger: Ledger, cloud: Mapping[str, Any]) -> ConfigRow:
     """The same with one more cloud."""
-    group_name(cloud.get("conductor_group", ""))
+    for group in (cloud.get("conductor_group", ""), *cloud.get("other_conductor_groups", ())):
+        group_name(group)
     with ledger.read() as tx:
         if clouds.get(tx, cloud["name"]) is not None:
             raise Conflict(f"there is a cloud {cloud['name']} already", remedy="change it: coterie clouds set FILE")

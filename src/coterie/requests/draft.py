@@ -20,8 +20,8 @@ from coterie.plan.security_groups import names_to_own
 from coterie.requests.accept import PlanRows
 from coterie.requests.ask_clouds import ask
 from coterie.requests.cloud_requirements import groups_seen, known_groups, needs, security_groups_seen
-from coterie.requests.regroup import move_clouds
-from coterie.requests.request import CheckedRequest, PlanRequest, read
+from coterie.requests.regroup import Inheritance, move_clouds, require_conductors
+from coterie.requests.request import CheckedRequest, PlanRequest, az_groups, read
 
 Permit = Callable[[Tx], None]
 
@@ -51,6 +51,8 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
     else:
         options = Options(request.recreate, frozenset(request.nodes), request.delete_disks)
         plan = make_plan(seen, wanted, options)
+    with ledger.read() as tx:
+        plan = require_conductors(tx, checked.name, checked.clouds, wanted, plan)
     return Draft(request, checked, wanted, fingerprint, plan)
 
 
@@ -66,7 +68,7 @@ def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit
         _require_security_groups(tx, draft)
         director = identity.director(tx)
         _save(tx, draft, _set_config(tx, draft))
-        rows = PlanRows(tx, draft.plan, Ids(), director.name)
+        rows = PlanRows(tx, draft.plan, Ids(), director.name, Inheritance.of(draft.groups))
         return rows.write("delete" if draft.request.delete else kind, by)
 
 
@@ -130,7 +132,8 @@ def _set_config(tx: Tx, draft: Draft) -> int:
     if draft.request.cloud_config is None:
         present = clouds.config(tx)
         return present.id if present else 0
-    return store_config(tx, draft.checked.config_text, draft.checked.clouds)
+    checked = draft.checked
+    return store_config(tx, checked.config_text, checked.clouds, az_groups(checked.config.value))
 
 
 def _save(tx: Tx, draft: Draft, config_id: int) -> None:
@@ -140,13 +143,13 @@ def _save(tx: Tx, draft: Draft, config_id: int) -> None:
         return
     resurrection = checked.deployment.value.resurrection
     deployments.save(tx, checked.name, manifest=checked.manifest, config_id=config_id, resurrection=resurrection)
-    groups.set_instance_groups(tx, checked.name, [group.name for group in draft.groups])
+    groups.set_instance_groups(tx, checked.name, {group.name: group.conductor_group for group in draft.groups})
 
 
-def store_config(tx: Tx, text: str, wanted: Mapping[str, CloudRow]) -> int:
-    """The only way of a cloud config into the ledger."""
+def store_config(tx: Tx, text: str, wanted: Mapping[str, CloudRow], azs: Mapping[str, str | None]) -> int:
+    """The only way of a cloud config into the ledger. `azs`: the conductor group of each az; None: its cloud's."""
     _refuse_lost_clouds(tx, set(wanted))
-    move_clouds(tx, wanted)
+    move_clouds(tx, wanted, azs)
     return clouds.set_config(tx, text, wanted.values())
 
 

@@ -12,8 +12,8 @@ from coterie.ledger.rows import clouds, enrolled, events, identity
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Ledger, Tx, time
-from coterie.ledger.work import conductors
 from coterie.requests.ask_clouds import ask
+from coterie.requests.regroup import require_group
 from coterie.ring.members import group_name
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
@@ -69,9 +69,9 @@ def _admit(tx: Tx, request: Enrollment, name: str, own_group: str | None) -> Clo
     cloud = clouds.get(tx, request.cloud)
     if cloud is None:
         raise unknown_cloud(request.cloud)
-    if own_group is not None:
-        cloud = replace(cloud, conductor_group=own_group)
-    conductors.living(tx).require(cloud.conductor_group, cloud.driver)
+    group = cloud.conductor_group if own_group is None else own_group
+    require_group(tx, cloud, group)
+    cloud = replace(cloud, conductor_group=group)
     user = enrolled.user_of(tx, request.cloud, request.cid)
     if user is not None:
         raise Conflict(f"VM {request.cid} of cloud {request.cloud} is {user} already", remedy="see `coterie nodes`")

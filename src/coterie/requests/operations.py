@@ -8,7 +8,7 @@ from coterie.flows.enrolled import DESTROY_NODE, DestroyNode
 from coterie.flows.grant import GRANT, Grant
 from coterie.flows.group import REPAIR_GROUP, RepairGroup
 from coterie.ledger import writes
-from coterie.ledger.rows import clouds, deployments, enrolled, events, groups, nodes
+from coterie.ledger.rows import clouds, conductor_groups, deployments, enrolled, events, groups, nodes
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.events import Event
 from coterie.ledger.rows.nodes import NodeRow
@@ -69,7 +69,7 @@ def destroy(ledger: Ledger, uuid: str, by: str | None) -> int:
         cloud = clouds.get(tx, node.cloud)
         if cloud is None:
             raise unknown_cloud(node.cloud)
-        group = cloud.conductor_group if node.conductor_group is None else node.conductor_group
+        group = conductor_groups.of_node(tx, uuid) or ""
         conductors.living(tx).require(group, cloud.driver)
         writes.execute(tx, nodes.set_state(uuid, "deleting"))
         step = DESTROY_NODE.step(DestroyNode(node.vm_cid or ""), node.name, cloud, node=uuid, group=group)

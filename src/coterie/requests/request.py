@@ -109,9 +109,20 @@ def _missing_config_error(request: PlanRequest) -> CoterieError:
 
 def cloud_rows(config: CloudConfig) -> dict[str, CloudRow]:
     return {
-        cloud.name: CloudRow(cloud.name, cloud.driver, dict(cloud.properties), cloud.conductor_group.lower())
+        cloud.name: CloudRow(
+            cloud.name,
+            cloud.driver,
+            dict(cloud.properties),
+            cloud.conductor_groups[0],
+            cloud.conductor_groups[1:],
+        )
         for cloud in config.clouds
     }
+
+
+def az_groups(config: CloudConfig) -> dict[str, str | None]:
+    """The conductor group of each az; None: its cloud's."""
+    return {az.name: None if az.conductor_group is None else az.conductor_group.lower() for az in config.azs}
 
 
 def _end(request: PlanRequest, present: deployments.DeploymentRow | None, config_text: str) -> CheckedRequest:

@@ -12,6 +12,7 @@ from coterie.ledger.store import Ledger
 from coterie.plan.model import Change, NodeChange, Plan, Rollout, ServerGroupRef
 from coterie.plan.spec import NodeSpec
 from coterie.requests.accept import PlanRows
+from coterie.requests.regroup import Inheritance
 
 _AT_ONCE = 10
 _MANY_MISSING, _SHARE_MISSING = 5, 0.2
@@ -30,7 +31,7 @@ def resurrect(ledger: Ledger, deployment: str) -> int | None:
             tuple(Rollout(name, 0, _AT_ONCE, serial=False) for name in sorted({n.instance_group for n in dead})),
             users=None,
         )
-        return PlanRows(tx, chosen, Ids(), identity.director(tx).name).write("resurrect", None)
+        return PlanRows(tx, chosen, Ids(), identity.director(tx).name, Inheritance({})).write("resurrect", None)
 
 
 def _revivable(present: Sequence[NodeRow]) -> list[NodeRow]:

@@ -15,7 +15,7 @@ from coterie.ledger.work.tasks import NewStage, NewTask
 from coterie.manifest import load_cloud_config
 from coterie.plan.model import Plan
 from coterie.requests.draft import Permit, accept_draft, draft_plan, store_config
-from coterie.requests.request import PlanRequest, cloud_rows
+from coterie.requests.request import PlanRequest, az_groups, cloud_rows
 
 
 def plan(ledger: Ledger, request: PlanRequest) -> Plan:
@@ -72,7 +72,7 @@ def set_cloud_config(ledger: Ledger, text: str, file: str, expect: int | None = 
         present = clouds.config(tx)
         if expect is not None and expect != (present.id if present else 0):
             raise StalePlan("the cloud config has changed meanwhile", remedy="look at it, and repeat")
-        return store_config(tx, text, cloud_rows(config))
+        return store_config(tx, text, cloud_rows(config), az_groups(config))
 
 
 def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:

@@ -10,9 +10,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from coterie.errors import Refused
-from coterie.manifest import FormsOf, load_cloud_config
+from coterie.manifest import SEALED, FormsOf, load_cloud_config
 from coterie.seal.key import PublicKey
-from coterie.seal.sealed import Purpose, address, seal
+from coterie.seal.sealed import Address, Purpose, boxes, join, seal
 
 KeyOf = Callable[[str], PublicKey | None]  # conductor group → its key
 Known = Callable[[str, str], bool]  # conductor group, key id → whether its conductors have that key
@@ -36,27 +36,38 @@ def seal_config(
     config = load_cloud_config(text, file, drivers=drivers, forms_of=forms_of).value
     wanted: dict[str, dict[str, Any]] = {}
     for cloud in config.clouds:
-        purpose = Purpose(cloud.name, cloud.driver, cloud.conductor_group.lower())
-        made = seal_properties(purpose, dict(cloud.properties), key_of, known, sealer)
+        purposes = [Purpose(cloud.name, cloud.driver, group) for group in cloud.conductor_groups]
+        made = _seal_properties(purposes, dict(cloud.properties), key_of, known, sealer)
         if made != cloud.properties:
             wanted[cloud.name] = made
     return _replace(text, wanted) if wanted else text
 
 
-def seal_properties(
-    purpose: Purpose, properties: dict[str, Any], key_of: KeyOf, known: Known, sealer: Sealer = seal
+def _seal_properties(
+    purposes: list[Purpose], properties: dict[str, Any], key_of: KeyOf, known: Known, sealer: Sealer
 ) -> dict[str, Any]:
-    """The same for one cloud. What is sealed already stays so, if its group can open it."""
-    where = address(properties)
-    if where is None:
-        return dict(sealer(_key(purpose, key_of), purpose, properties)) if properties else properties
-    if not known(purpose.group, where.key_id):
-        raise Refused(
-            f"conductor group {purpose.group!r} could not open the properties of cloud {purpose.cloud}",
-            why=f"they were sealed for group {where.group!r}, to key {where.key_id}, which this group does not have",
-            remedy="write its properties in plain into the cloud config and set it again: coterie clouds set FILE",
-        )
-    return properties
+    """A box for each group of one cloud. What is sealed already stays so, if each of its groups can open a box; boxes
+    that none of them can open are left out."""
+    sealed = boxes(properties)
+    if not sealed:
+        return join([sealer(_key(one, key_of), one, properties) for one in purposes]) if properties else properties
+    kept: dict[str, None] = {}
+    for purpose in purposes:
+        found = [text for where, text in sealed.items() if known(purpose.group, where.key_id)]
+        if not found:
+            raise _unopenable(purpose, list(sealed))
+        kept |= dict.fromkeys(found)
+    return properties if len(kept) == len(sealed) else join([{SEALED: text} for text in kept])
+
+
+def _unopenable(purpose: Purpose, sealed: list[Address]) -> Refused:
+    to = " and ".join(f"key {where.key_id} of group {where.group!r}" for where in sealed)
+    return Refused(
+        f"conductor group {purpose.group!r} could not open the properties of cloud {purpose.cloud}",
+        why=f"they are sealed to {to}, which this group does not have",
+        remedy=f"write the properties of cloud {purpose.cloud} in plain into the cloud config and set it again, which "
+        "seals them to all of its groups: coterie clouds set FILE",
+    )
 
 
 def _key(purpose: Purpose, key_of: KeyOf) -> PublicKey:
@@ -69,6 +80,11 @@ def _key(purpose: Purpose, key_of: KeyOf) -> PublicKey:
             "one: coterie conductors keys publish",
         )
     return found
+
+
+def replace_sealed(text: str, cloud: str, properties: dict[str, Any]) -> str:
+    """The same config with these sealed properties for one cloud."""
+    return _replace(text, {cloud: properties})
 
 
 def _replace(text: str, wanted: dict[str, dict[str, Any]]) -> str:

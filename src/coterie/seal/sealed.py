@@ -1,5 +1,6 @@
-"""Sealed properties: `{"sealed": "coterie-sealed-1:GROUP:KEY:TEXT"}`. The public key is enough to make one.
+"""Sealed properties: `{"sealed": "coterie-sealed-1:GROUP:KEY:TEXT"}`. The public key is enough to make them.
 
+A cloud with several conductor groups has a list of such texts: a box for each group.
 The cloud's name, driver and group are sealed in with the properties, so that they cannot be used for another cloud.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,19 +49,30 @@ def seal(key: PublicKey, purpose: Purpose, properties: Properties) -> dict[str, 
     return {SEALED: f"{_FORM}:{purpose.group}:{key.id}:{text}"}
 
 
-def address(properties: Properties) -> Address | None:
-    """The group and key that they are sealed to; None for plain properties."""
-    parts = _parts(properties)
-    return Address(parts[1], parts[2]) if parts else None
+def join(boxes: Sequence[Properties]) -> dict[str, Any]:
+    """Several boxes of the same properties as one."""
+    texts = [box[SEALED] for box in boxes]
+    return {SEALED: texts[0] if len(texts) == 1 else texts}
+
+
+def boxes(properties: Properties) -> dict[Address, str]:
+    """Each box that they are sealed in, by the group and key that it is sealed to; none for plain properties."""
+    found = properties.get(SEALED) if len(properties) == 1 else None
+    texts = found if isinstance(found, list) else [found]
+    parts = [_parts(text) for text in texts]
+    if not all(parts):
+        return {}
+    return {Address(one[1], one[2]): text for one, text in zip(parts, texts, strict=True)}
 
 
 def unseal(key: Key, cloud: str, driver: str, properties: Properties) -> dict[str, Any]:
-    """The properties, if this key opens them and they were sealed for this cloud and driver."""
-    parts = _parts(properties)
-    if parts is None:
+    """The properties, if this key opens one of the boxes and it was sealed for this cloud and driver."""
+    sealed = boxes(properties)
+    if not sealed:
         return dict(properties)
-    inside = json.loads(_decrypt(key, cloud, parts[3]))
-    if {name: inside[name] for name in ("cloud", "driver", "group")} != _binding(Purpose(cloud, driver, parts[1])):
+    where = next((one for one in sealed if one.key_id == key.public.id), next(iter(sealed)))
+    inside = json.loads(_decrypt(key, cloud, _parts(sealed[where])[3]))
+    if {name: inside[name] for name in ("cloud", "driver", "group")} != _binding(Purpose(cloud, driver, where.group)):
         raise Refused(
             f"the sealed properties of cloud {cloud} are not meant for it",
             why=f"they were sealed for cloud {inside['cloud']} with driver {inside['driver']}",
@@ -70,12 +82,10 @@ def unseal(key: Key, cloud: str, driver: str, properties: Properties) -> dict[st
     return found
 
 
-def _parts(properties: Properties) -> list[str] | None:
-    text = properties.get(SEALED) if len(properties) == 1 else None
-    if not isinstance(text, str) or not text.startswith(f"{_FORM}:"):
-        return None
-    parts = text.split(":")
-    return parts if len(parts) == 4 else None
+def _parts(text: Any) -> list[str]:
+    """Form, group, key and what is sealed; empty for any other text."""
+    parts = text.split(":") if isinstance(text, str) else []
+    return parts if len(parts) == 4 and parts[0] == _FORM else []
 
 
 def _binding(purpose: Purpose) -> dict[str, str]:

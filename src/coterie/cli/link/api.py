@@ -14,7 +14,7 @@ from coterie.cli.link.problems import ApiProblem, problem_of
 from coterie.cli.link.route import Route
 from coterie.errors import Unreachable
 
-VERSION_HEADER = {"Coterie-API-Version": "1.1"}
+VERSION_HEADER = {"Coterie-API-Version": "latest"}
 _TIMEOUT_S = 180.0
 _PAGE = 1000
 _TRIES = 4

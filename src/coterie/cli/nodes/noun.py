@@ -54,7 +54,7 @@ def show(session: Session, which: str) -> None:
 @click.option(
     "--conductor-group", "group", metavar="NAME", help='Conductor group to move it to; "" is the one without a name.'
 )
-@click.option("--inherit", is_flag=True, help="Take the conductor group of its cloud again.")
+@click.option("--inherit", is_flag=True, help="Take the conductor group of its instance group, az or cloud again.")
 def set_group(session: Session, which: str, group: str | None, inherit: bool) -> None:
     """Move a node to another conductor group, with the steps that wait for it."""
     if (group is None) != inherit:
@@ -87,7 +87,13 @@ def _row(node: dict[str, Any]) -> tuple[Any, ...]:
     addresses = [str(address) for address in node["addresses"].values()]
     names = ("deployment", "name", "state", "az", "host")
     shown = {**node, "deployment": "(enrolled)"} if node.get("enrolled") else node
-    return (*[shown[name] for name in names], addresses, node["server_group"], node["runs_in_group"], node["vm_cid"])
+    return (
+        *[shown[name] for name in names],
+        addresses,
+        node["server_group"],
+        node.get("runs_in_group"),
+        node["vm_cid"],
+    )
 
 
 def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -95,8 +101,8 @@ def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
     found = [(name, node[name]) for name in ("uuid", "name", "deployment", "state", "az", "cloud", "host", "vm_cid")]
     found.append(("addresses", [f"{network} {ip}" for network, ip in node["addresses"].items()]))
     found.append(("server group", node["server_group"]))
-    inherited = " (its cloud's)" if node["conductor_group"] is None else ""
-    found.append(("conductor group", f"{node['runs_in_group'] or 'none'}{inherited}"))
+    inherited = " (inherited)" if node.get("conductor_group") is None else ""
+    found.append(("conductor group", f"{node.get('runs_in_group') or 'none'}{inherited}"))
     found.append(("changed", ago(node["updated_at"])))
     found += [(name, problem[name]) for name in ("what", "why", "remedy") if problem.get(name)]
     return found

@@ -15,35 +15,48 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie.director.http import problem
+from coterie.ring.members import holds_groups
 
 Version = tuple[int, int]
 HEADER = "Coterie-API-Version"
 OLDEST: Version = (1, 0)
-NEWEST: Version = (1, 1)
-_FIELDS: dict[str, Version] = {"conductor_group": (1, 1), "runs_in_group": (1, 1), "enrolled": (1, 1)}
+NEWEST: Version = (1, 2)
+_SINCE_GROUPS: Version = (1, 1)
+_FIELDS: dict[str, Version] = {
+    "conductor_group": _SINCE_GROUPS,
+    "runs_in_group": _SINCE_GROUPS,
+    "enrolled": _SINCE_GROUPS,
+    "other_conductor_groups": (1, 2),
+    "sealed_to": (1, 2),
+}
 _LATEST = "latest"
 _api_version: ContextVar[Version] = ContextVar("spoken", default=NEWEST)
 
 
 class ApiVersionMiddleware:
-    """Reads the header before the routes run, refuses an unsupported version, adds the version headers to answers."""
+    """Reads the header before the routes run, refuses an unsupported version, adds the version headers to answers.
 
-    def __init__(self, app: ASGIApp) -> None:
+    `pinned`: the release that the Director behaves as. One from before conductor groups offers no version with them: a
+    group that was set now would not count before the last service is unpinned.
+    """
+
+    def __init__(self, app: ASGIApp, pinned: str | None = None) -> None:
         self._app = app
+        self._newest = NEWEST if pinned is None or holds_groups(pinned) else OLDEST
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         requested = Headers(scope=scope).get(HEADER)
-        version = _read(requested)
+        version = _read(requested, self._newest)
         if version is None:
-            refusal = problem.response(_unsupported_version(requested or ""), scope["path"])
-            await refusal(scope, receive, _add_version_headers(send, NEWEST))
+            refusal = problem.response(_unsupported_version(requested or "", self._newest), scope["path"])
+            await refusal(scope, receive, _add_version_headers(send, self._newest, self._newest))
             return
         token = _api_version.set(version)
         try:
-            await self._app(scope, receive, _add_version_headers(send, version))
+            await self._app(scope, receive, _add_version_headers(send, version, self._newest))
         finally:
             _api_version.reset(token)
 
@@ -70,7 +83,7 @@ def refuse_newer_fields(sent: Mapping[str, Any]) -> None:
 
 
 async def _groups() -> None:
-    require((1, 1), "this resource")
+    require(_SINCE_GROUPS, "this resource")
 
 
 async def _document_header(
@@ -90,31 +103,31 @@ SINCE_GROUPS = Depends(_groups)
 DOCUMENTED = Depends(_document_header)
 
 
-def _read(requested: str | None) -> Version | None:
+def _read(requested: str | None, newest: Version) -> Version | None:
     if requested is None:
         return OLDEST
     if requested.strip().lower() == _LATEST:
-        return NEWEST
+        return newest
     numbers = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", requested.strip())
     version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-    return version if OLDEST <= version <= NEWEST else None
+    return version if OLDEST <= version <= newest else None
 
 
-def _unsupported_version(requested: str) -> problem.Failure:
+def _unsupported_version(requested: str, newest: Version) -> problem.Failure:
     shown = requested if re.fullmatch(r"[ -~]{0,40}", requested) else "this"
     return problem.Failure(
         406,
         "unsupported_version",
         f"this Director does not support version {shown!r} of the API",
-        f"send {HEADER}: {_text(OLDEST)} to {_text(NEWEST)}, or {_LATEST}; upgrade whichever of the two is older",
+        f"send {HEADER}: {_text(OLDEST)} to {_text(newest)}, or {_LATEST}; upgrade whichever of the two is older",
     )
 
 
-def _add_version_headers(send: Send, version: Version) -> Send:
+def _add_version_headers(send: Send, version: Version, newest: Version) -> Send:
     signature = [
         (HEADER.lower().encode(), _text(version).encode()),
         (b"coterie-api-minimum-version", _text(OLDEST).encode()),
-        (b"coterie-api-maximum-version", _text(NEWEST).encode()),
+        (b"coterie-api-maximum-version", _text(newest).encode()),
         (b"vary", HEADER.encode()),
     ]
 

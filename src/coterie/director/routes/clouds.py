@@ -45,6 +45,7 @@ class Cloud(Resource):
     name: str
     driver: str
     conductor_group: str = ""
+    other_conductor_groups: list[str] = Field(default_factory=list)
     properties: dict[str, Any]
     nodes: int
 
@@ -56,6 +57,7 @@ class NewCloud(BaseModel):
     name: Annotated[Word, Field(min_length=1)]
     driver: Annotated[Word, Field(min_length=1)]
     conductor_group: Annotated[str, Field(max_length=255)] = ""
+    other_conductor_groups: list[Annotated[str, Field(max_length=255)]] = Field(default_factory=list, max_length=100)
     properties: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -81,7 +83,8 @@ class CloudDetail(Cloud):
 
 class Resealed(Resource):
     name: str
-    key: str
+    key: str = Field(description="that of the cloud's own group")
+    sealed_to: dict[str, str] = Field(default_factory=dict, description="conductor group → key, for all of its groups")
 
 
 @router.get("", response_model=Listing[Cloud])
@@ -106,7 +109,8 @@ def add(context: Context, request: Request, body: NewCloud, key: Key = None) -> 
 def change(
     context: Context, name: Annotated[Word, Path()], body: CloudChange, response: Response, if_match: IfMatch = None
 ) -> Json:
-    """Move it to another conductor group: a new cloud config, with one line changed."""
+    """Move it to another conductor group: a new cloud config, with one line changed. One of its other groups changes
+    places with it."""
     refuse_newer_fields(body.model_dump(exclude_unset=True))
     agree = partial(require_match, if_match, what=f"cloud {name}")
     move_cloud(context, name, body.conductor_group, agree)
@@ -128,8 +132,13 @@ def check(context: Context, name: Annotated[Word, Path()]) -> Json:
 
 @router.post("/{name}/reseal", response_model=Resealed)
 def reseal(context: Context, request: Request, name: Annotated[Word, Path()], key: Key = None) -> Response:
-    """Have a conductor of the cloud seal its properties again, to the newest key that it holds."""
-    return run_once(context, request, key, None, lambda: (200, {"name": name, "key": sealing.reseal(context, name)}))
+    """Have a conductor of each of its groups seal its properties again, to the newest key that it holds."""
+
+    def work() -> tuple[int, Json]:
+        sealed_to = sealing.reseal(context, name)
+        return 200, {"name": name, "key": next(iter(sealed_to.values())), "sealed_to": sealed_to}
+
+    return run_once(context, request, key, None, work)
 
 
 @router.post("/{name}/grant", status_code=202, response_model=Accepted)

@@ -10,6 +10,8 @@ import hmac
 import json
 import secrets
 from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -23,9 +25,9 @@ from coterie.ledger.store import Tx
 from coterie.ledger.work import conductors
 from coterie.requests.ask_clouds import ask
 from coterie.ring.members import group_name
-from coterie.seal.config import KeyOf, Known, seal_config, seal_properties
+from coterie.seal.config import KeyOf, Known, replace_sealed, seal_config
 from coterie.seal.key import PublicKey
-from coterie.seal.sealed import Purpose, address, seal
+from coterie.seal.sealed import Purpose, boxes, join, seal
 
 _REMEMBERED = 256
 
@@ -34,16 +36,6 @@ def seal_text(context: AppContext, text: str, file: str) -> str:
     """The cloud config with sealed properties; mistakes are reported with the lines of `text`."""
     key_of, is_known = _keys(context)
     return seal_config(text, file, key_of, is_known, sealer=_SEALER, drivers=driver_names(), forms_of=forms_of)
-
-
-def require_movable(context: AppContext, name: str, group: str) -> None:
-    """Work on a cloud may go only to a group that has conductors for it, and can open its properties."""
-    with context.ledger.read() as tx:
-        row = clouds.get(tx, name)
-        if row is not None:
-            conductors.living(tx).require(group_name(group), row.driver)
-    if row is not None and address(row.properties or {}):
-        seal_properties(Purpose(name, row.driver, group_name(group)), row.properties, *_keys(context))
 
 
 def _keys(context: AppContext) -> tuple[KeyOf, Known]:
@@ -97,7 +89,7 @@ def publish(context: AppContext, group: str, public: str) -> PublicKey:
 def retire(context: AppContext, group: str, key_id: str) -> None:
     """Refused while something is sealed to it."""
     with context.ledger.write() as tx:
-        held = [name for name, row in clouds.all_clouds(tx).items() if _key_id(row) == key_id]
+        held = [name for name, row in clouds.all_clouds(tx).items() if key_id in _key_ids(row)]
         if held:
             raise Refused(
                 f"key {key_id} is still needed",
@@ -108,39 +100,44 @@ def retire(context: AppContext, group: str, key_id: str) -> None:
             raise NotFound(f"group {group!r} has no key {key_id}", remedy="see `coterie conductors keys`")
 
 
-def reseal(context: AppContext, name: str) -> str:
-    """Have a conductor seal a cloud's properties to its newest key; the id of that key."""
+def reseal(context: AppContext, name: str) -> dict[str, str]:
+    """Have a conductor of each of a cloud's groups seal its properties to its newest key; the ids of those keys."""
     with context.ledger.read() as tx:
         row = clouds.get(tx, name)
     if row is None:
         raise NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`")
-    if _key_id(row) is None:
+    if not _key_ids(row):
         raise UsageError(f"cloud {name} has no sealed properties", remedy="there is nothing to seal again")
-    answered: dict[str, str] = ask(context.ledger, [(row, "reseal", {})], _PATIENCE_S)[0]
+    questions = [(replace(row, conductor_group=group), "reseal", {"group": group}) for group in row.groups]
+    with context.ledger.read() as tx:
+        for cloud, _, _ in questions:
+            conductors.living(tx).require(cloud.conductor_group, cloud.driver)
+    answered: list[dict[str, str]] = ask(context.ledger, questions, _PATIENCE_S)
     with context.ledger.write() as tx:
-        return _exchange(tx, row, answered)
+        return _exchange(tx, row, dict(zip(row.groups, answered, strict=True)))
 
 
-def _exchange(tx: Tx, row: CloudRow, new: dict[str, str]) -> str:
-    to = address(new)
-    if to is None or not keys.can_open(tx, row.conductor_group, to.key_id):
-        raise Refused(
-            f"the conductors of cloud {row.name} sealed to key {to.key_id if to else '-'}, which is not published",
-            why="credentials are sealed to published keys only",
-            remedy="publish it first, on a conductor: coterie conductors keys publish",
-        )
+def _exchange(tx: Tx, row: CloudRow, new: Mapping[str, dict[str, str]]) -> dict[str, str]:
+    """`new`: the box of each group."""
+    sealed_to = {group: next((where.key_id for where in boxes(box)), "-") for group, box in new.items()}
+    for group, key_id in sealed_to.items():
+        if not keys.can_open(tx, group, key_id):
+            raise Refused(
+                f"the conductors of group {group!r} sealed cloud {row.name} to key {key_id}, which is not published",
+                why="credentials are sealed to published keys only",
+                remedy="publish it first, on a conductor of that group: coterie conductors keys publish",
+            )
     present, config = clouds.all_clouds(tx), clouds.config(tx)
-    old = row.properties["sealed"]
-    if present.get(row.name) != row or config is None or old not in config.body:
+    if present.get(row.name) != row or config is None:
         raise Conflict(f"cloud {row.name} was changed meanwhile", remedy="try again")
-    present[row.name] = CloudRow(row.name, row.driver, dict(new), row.conductor_group)
-    clouds.set_config(tx, config.body.replace(old, new["sealed"]), present.values())
-    return to.key_id
+    present[row.name] = replace(row, properties=join(list(new.values())))
+    text = replace_sealed(config.body, row.name, present[row.name].properties)
+    clouds.set_config(tx, text, present.values())
+    return sealed_to
 
 
-def _key_id(row: CloudRow) -> str | None:
-    where = address(row.properties or {})
-    return where.key_id if where else None
+def _key_ids(row: CloudRow) -> list[str]:
+    return [where.key_id for where in boxes(row.properties or {})]
 
 
 def _group(name: str) -> str:

@@ -15,10 +15,21 @@ from coterie.ledger.tables import cloud_configs, clouds
 
 @dataclass(frozen=True, slots=True)
 class CloudRow:
+    """`conductor_group`: where its work runs that is of no node.
+
+    `other_groups`: those that its azs, instance groups and nodes may have besides.
+    """
+
     name: str
     driver: str
     properties: dict[str, Any]
     conductor_group: str
+    other_groups: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that its credentials are sealed to, its own first."""
+        return self.conductor_group, *self.other_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +40,16 @@ class ConfigRow:
 
 def get(tx: Tx, name: str) -> CloudRow | None:
     row = tx.execute(sa.select(clouds).where(clouds.c.name == name)).first()
-    return CloudRow(**row._asdict()) if row else None
+    return _read(row) if row else None
 
 
 def all_clouds(tx: Tx) -> dict[str, CloudRow]:
     rows = tx.execute(sa.select(clouds).order_by(clouds.c.name))
-    return {row.name: CloudRow(**row._asdict()) for row in rows}
+    return {row.name: _read(row) for row in rows}
+
+
+def _read(row: Any) -> CloudRow:
+    return CloudRow(row.name, row.driver, row.properties, row.conductor_group, tuple(row.other_groups or ()))
 
 
 def config(tx: Tx) -> ConfigRow | None:
@@ -58,6 +73,7 @@ def set_config(tx: Tx, body: str, configured: Iterable[CloudRow]) -> int:
             "driver": cloud.driver,
             "properties": cloud.properties,
             "conductor_group": cloud.conductor_group,
+            "other_groups": list(cloud.other_groups) or None,
         }
         for cloud in configured
     ]

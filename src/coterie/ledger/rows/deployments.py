@@ -40,6 +40,7 @@ class NewNode:
     az: str
     cloud: str
     addresses: dict[str, str]
+    inherited_group: str | None = None
 
 
 _LOCK = 0x636F7464  # with the hash of a name; no other lock has this first half
@@ -136,6 +137,7 @@ def add_nodes(tx: Tx, deployment: str, new: Sequence[NewNode]) -> None:
             "index": node.index,
             "az": node.az,
             "cloud": node.cloud,
+            "inherited_group": node.inherited_group,
             "state": "planned",
             "addresses": node.addresses,
             "created_at": at,

@@ -104,11 +104,16 @@ def set_users(tx: Tx, deployment: str, users: Iterable[tuple[str, str]]) -> None
         tx.execute(server_group_users.insert(), rows)
 
 
-def set_instance_groups(tx: Tx, deployment: str, names: Iterable[str]) -> None:
-    wanted, present = set(names), _instance_group_ids(tx, deployment)
-    for name in sorted(wanted - present.keys()):
+def set_instance_groups(tx: Tx, deployment: str, wanted: Mapping[str, str | None]) -> None:
+    """`wanted`: the conductor group of each instance group; None: it has none of its own."""
+    present = _instance_group_ids(tx, deployment)
+    for name in sorted(wanted.keys() - present.keys()):
         tx.execute(instance_groups.insert().values(deployment=deployment, name=name))
-    dropped = [present[name] for name in sorted(present.keys() - wanted)]
+    for name, group in sorted(wanted.items()):
+        differs = instance_groups.c.conductor_group.is_distinct_from(group)
+        mine = sa.and_(instance_groups.c.deployment == deployment, instance_groups.c.name == name)
+        tx.execute(instance_groups.update().where(mine, differs).values(conductor_group=group))
+    dropped = [present[name] for name in sorted(present.keys() - wanted.keys())]
     tx.execute(server_group_users.delete().where(server_group_users.c.instance_group.in_(dropped)))
     tx.execute(instance_groups.delete().where(instance_groups.c.id.in_(dropped)))
 

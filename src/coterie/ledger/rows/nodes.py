@@ -31,6 +31,7 @@ class NodeRow:
     addresses: dict[str, str] | None
     problem: dict[str, Any] | None
     enrolled: bool = False
+    inherited_group: str | None = None
 
     @property
     def name(self) -> str:
@@ -63,14 +64,6 @@ def of_cloud(tx: Tx, cloud: str) -> list[NodeRow]:
 def of_vm(tx: Tx, cloud: str, cid: str) -> NodeRow | None:
     row = tx.execute(sa.select(*_ROW).where(nodes.c.cloud == cloud, nodes.c.vm_cid == cid)).first()
     return NodeRow(*row) if row else None
-
-
-def own_groups(tx: Tx, deployment: str) -> dict[str, str]:
-    """Conductor groups of the nodes that do not inherit theirs from their cloud."""
-    own = sa.and_(nodes.c.deployment == deployment, nodes.c.conductor_group.is_not(None))
-    return {
-        row.uuid: row.conductor_group for row in tx.execute(sa.select(nodes.c.uuid, nodes.c.conductor_group).where(own))
-    }
 
 
 def in_group(tx: Tx, server_group: str) -> int:
@@ -117,7 +110,7 @@ def set_server_group(uuid: str, intent: str | None) -> Write:
 
 
 def set_conductor_group(uuid: str, group: str | None) -> Write:
-    """None: the node inherits the group of its cloud."""
+    """None: the node inherits the group of its instance group, az or cloud."""
     return _change(uuid, conductor_group=group)
 
 

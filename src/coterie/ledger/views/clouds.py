@@ -54,7 +54,13 @@ def config(tx: Tx) -> Row:
 
 def _view(tx: Tx, rows: list[Row]) -> list[Row]:
     counts = _node_counts(tx, [row["name"] for row in rows])
-    return [{**row, "properties": row["properties"] or {}, "nodes": counts[row["name"]]} for row in rows]
+    return [_shown(row, counts[row["name"]]) for row in rows]
+
+
+def _shown(row: Row, count: int) -> Row:
+    kept = {name: value for name, value in row.items() if name != "other_groups"}
+    others = list(row["other_groups"] or ())
+    return {**kept, "other_conductor_groups": others, "properties": row["properties"] or {}, "nodes": count}
 
 
 def _node_counts(tx: Tx, names: Sequence[str]) -> Counter[str]:

@@ -21,7 +21,8 @@ def every(tx: Tx) -> list[dict[str, Any]]:
             members[member.group].append(member)
     served: dict[str, list[str]] = defaultdict(list)
     for cloud in clouds.all_clouds(tx).values():
-        served[fold(cloud.conductor_group)].append(cloud.name)
+        for group in cloud.groups:
+            served[fold(group)].append(cloud.name)
     nodes, orphans = Counter[str](), Counter[str]()
     for node in placed(tx):
         nodes[fold(node.group)] += 1

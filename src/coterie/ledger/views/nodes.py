@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import NotFound, UsageError
+from coterie.ledger.rows.conductor_groups import OF_NODE
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import clouds, nodes, objects, server_groups
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
-from coterie.ledger.views.ring import GROUP
 from coterie.ledger.visibility import visible
 
 _KEYS = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
@@ -22,7 +22,7 @@ _SLOT = re.compile(r"(?:([^/]+)/)?([^/]+)/(\d{1,9})")
 def page(tx: Tx, part: Slice, *, conductor_group: str | None = None, **wanted: str | bool | None) -> Page:
     """Filters: deployment, instance_group, az, state, cloud, enrolled; conductor_group: where its work runs."""
     query = matching(_brief(), {nodes.c[name]: value for name, value in wanted.items()})
-    found = fetch(tx, matching(query, {GROUP: conductor_group}), _KEYS, part)
+    found = fetch(tx, matching(query, {OF_NODE: conductor_group}), _KEYS, part)
     return Page([_view(row) for row in found.items], found.next)
 
 
@@ -68,7 +68,7 @@ def _brief() -> sa.Select[Any]:
         group.c.name.label("server_group"),
         group.c.cid.label("server_group_cid"),
         nodes.c.conductor_group,
-        GROUP.label("runs_in_group"),
+        OF_NODE.label("runs_in_group"),
         nodes.c.problem,
         nodes.c.enrolled,
         nodes.c.created_at,

@@ -6,12 +6,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.ledger.rows.conductor_groups import OF_NODE
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import clouds, nodes
 from coterie.ring.what_if import Placed
-
-# A node inherits the group of its cloud unless it has one of its own.
-GROUP = sa.func.coalesce(nodes.c.conductor_group, clouds.c.conductor_group, "")
 
 
 def placed(tx: Tx) -> list[Placed]:
@@ -35,6 +33,6 @@ _PLACED = sa.select(
     nodes.c.instance_group,
     nodes.c["index"],
     nodes.c.enrolled,
-    GROUP.label("group"),
+    OF_NODE.label("group"),
     clouds.c.driver,
 ).select_from(nodes.join(clouds, clouds.c.name == nodes.c.cloud))

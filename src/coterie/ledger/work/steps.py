@@ -244,17 +244,29 @@ def _return(tx: Tx, condition: sa.ColumnElement[bool]) -> list[int]:
 
 
 def regroup_node(tx: Tx, node: str, group: str) -> None:
-    """Send what waits for this node to another group; what runs is finished where it runs."""
-    waiting = sa.and_(steps.c.node == node, steps.c.state.in_(_WAITING))
-    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+    """Send the unfinished steps of this node to another group.
+
+    A claim and its commits do not look at the group: what runs goes on where it is leased until it rests or is handed
+    back. Then the new group takes it, so no step stays behind in a group whose conductors have died.
+    """
+    _regroup(tx, steps.c.node == node, group)
 
 
 def regroup_cloud(tx: Tx, cloud: str, group: str) -> None:
-    """The same for a cloud, except for nodes that have a group of their own."""
-    own = sa.select(nodes.c.uuid).where(nodes.c.cloud == cloud, nodes.c.conductor_group.is_not(None))
-    inherits = sa.or_(steps.c.node.is_(None), steps.c.node.not_in(own))
-    waiting = sa.and_(steps.c.cloud == cloud, steps.c.state.in_(_WAITING), inherits)
-    tx.execute(steps.update().where(waiting).values(conductor_group=group))
+    """The same for a cloud, except for nodes that have a group of their own or inherit one from elsewhere."""
+    elsewhere = sa.func.coalesce(nodes.c.conductor_group, nodes.c.inherited_group).is_not(None)
+    apart = sa.select(nodes.c.uuid).where(nodes.c.cloud == cloud, elsewhere)
+    inherits = sa.or_(steps.c.node.is_(None), steps.c.node.not_in(apart))
+    _regroup(tx, sa.and_(steps.c.cloud == cloud, inherits), group)
 
 
-_WAITING = ("queued", "ready")
+def _regroup(tx: Tx, condition: sa.ColumnElement[bool], group: str) -> None:
+    """Rows are locked in the order in which commits lock them."""
+    unfinished = sa.select(steps.c.id).where(
+        condition, steps.c.state.in_(_UNFINISHED), steps.c.conductor_group != group
+    )
+    chosen = unfinished.order_by(steps.c.id).with_for_update().cte("chosen")
+    tx.execute(steps.update().where(steps.c.id.in_(sa.select(chosen.c.id))).values(conductor_group=group))
+
+
+_UNFINISHED = ("queued", "ready", "running")

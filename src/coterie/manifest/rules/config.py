@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from coterie.manifest.rules.conductor_groups import check_sealed
 from coterie.manifest.rules.forms import FormsOf, check_forms
 from coterie.manifest.rules.report import Report
 from coterie.manifest.rules.subnets import check_networks
@@ -20,6 +21,7 @@ def check_config(
         entries = getattr(report.value, section)
         report.unique((((section, i, "name"), entry.name) for i, entry in enumerate(entries)), noun)
     _check_azs(report)
+    _check_conductor_groups(report)
     if drivers is not None:
         _check_drivers(report, drivers)
     check_networks(report)
@@ -33,6 +35,20 @@ def _check_azs(report: Report[CloudConfig]) -> None:
         if az.cloud not in known and report.names_all("clouds"):
             remedy = report.hints.remedy(az.cloud, known, "clouds")
             report.add(("azs", i, "cloud"), f"no cloud is named '{az.cloud}'", remedy)
+
+
+def _check_conductor_groups(report: Report[CloudConfig]) -> None:
+    clouds = {cloud.name: cloud for cloud in reversed(report.value.clouds)}
+    for i, cloud in enumerate(report.value.clouds):
+        own = (("clouds", i, "conductor_group"), cloud.conductor_group.lower())
+        others = [
+            (("clouds", i, "other_conductor_groups", n), group.lower())
+            for n, group in enumerate(cloud.other_conductor_groups)
+        ]
+        report.unique([own, *others], "conductor group")
+    for i, az in enumerate(report.value.azs):
+        if az.conductor_group is not None and az.cloud in clouds:
+            check_sealed(report, ("azs", i, "conductor_group"), az.conductor_group, clouds[az.cloud])
 
 
 def _check_drivers(report: Report[CloudConfig], drivers: Collection[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from coterie.cpi.contract import Capabilities
 from coterie.manifest.document import Mistake
 from coterie.manifest.rules.attachments import check_attachments
+from coterie.manifest.rules.conductor_groups import check_conductor_groups
 from coterie.manifest.rules.forms import FormsOf, check_orders
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.rules.policies import check_policies
@@ -28,6 +29,7 @@ def check_pair(
     """Adds to both reports; answers all that they then hold."""
     pair = Pair(deployment, config)
     check_references(pair)
+    check_conductor_groups(pair)
     check_attachments(pair)
     check_statics(pair)
     check_room(pair)

@@ -25,14 +25,21 @@ class Cloud(Part):
     properties: Properties = Field(
         default_factory=dict,
         description="What the driver needs: endpoint, credentials and so on, as the driver documents. "
-        "Kept sealed to the conductors of its group; never logged.",
+        "Kept sealed to the conductors of its groups; never logged.",
         examples=[{"account": "lab"}],
     )
     conductor_group: ConductorGroup = Field(
         "",
         description="The conductors that work on this cloud: those with the same group, ignoring case. "
-        "Empty: those without a group. At most 255 letters, digits, `_`, `.`, `-`.",
+        "Empty: those without a group. At most 255 letters, digits, `_`, `.`, `-`. What is of no single node (checks, "
+        "server groups, images, looks, cleanups) is always done by this group.",
         examples=["site-a"],
+    )
+    other_conductor_groups: tuple[ConductorGroup, ...] = Field(
+        (),
+        description="Further conductor groups that azs, instance groups and single nodes of this cloud may have. The "
+        "properties are sealed to each of them, too.",
+        examples=[["rack-2", "rack-3"]],
     )
     shared_security_groups: tuple[CloudName, ...] = Field(
         (),
@@ -40,6 +47,11 @@ class Cloud(Part):
         "may adopt any.",
         examples=[["monitoring"]],
     )
+
+    @property
+    def conductor_groups(self) -> tuple[str, ...]:
+        """All groups that may work on it, its own first, as they are compared: in small letters."""
+        return self.conductor_group.lower(), *(group.lower() for group in self.other_conductor_groups)
 
 
 class Az(Part):
@@ -51,6 +63,12 @@ class Az(Part):
         default_factory=dict,
         description="What the driver needs to know to create VMs here; a vm type's own properties win over these.",
         examples=[{"zone": "z1"}],
+    )
+    conductor_group: ConductorGroup | None = Field(
+        None,
+        description="The conductor group that works on nodes in this az: one of those of its cloud. Nothing: the "
+        "`conductor_group` of the cloud.",
+        examples=["rack-2"],
     )
 
 

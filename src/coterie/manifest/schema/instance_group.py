@@ -13,6 +13,7 @@ from coterie.manifest.schema.placement import Placement
 from coterie.manifest.schema.update import Update
 from coterie.manifest.schema.words import (
     CloudName,
+    ConductorGroup,
     Mebibytes,
     Name,
     Properties,
@@ -91,5 +92,11 @@ class InstanceGroup(Part):
         "manifest's `security_groups`, changed when these change, deleted when nothing uses them any more. A name that "
         "an operator or another deployment has is an error, unless it is adopted there.",
         examples=[["kafka"]],
+    )
+    conductor_group: ConductorGroup | None = Field(
+        None,
+        description="The conductor group that works on these nodes: one of those of their clouds. Nothing: that of "
+        "each node's az, else that of its cloud.",
+        examples=["rack-2"],
     )
     update: Update | None = Field(None, description="What this group does differently from the deployment's `update`.")
