@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from coterie.cpi.contract import Cpi, Forms, Runtime
@@ -12,7 +12,7 @@ from coterie.errors import UsageError
 
 
 def driver_names() -> list[str]:
-    return sorted(point.name for point in entry_points(group="coterie.cpi"))
+    return sorted(_installed())
 
 
 def open_cloud(driver: str, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> Cpi:
@@ -27,10 +27,16 @@ def forms_of(driver: str) -> Forms:
 
 @cache
 def driver_class(driver: str) -> type[Cpi]:
-    for point in entry_points(group="coterie.cpi", name=driver):
-        loaded: type[Cpi] = point.load()
+    if driver in _installed():
+        loaded: type[Cpi] = _installed()[driver].load()
         return loaded
     raise UsageError(
         f"no cloud driver is named {driver!r}",
         remedy=f"use one of: {', '.join(driver_names())}, or install the package that brings it",
     )
+
+
+@cache
+def _installed() -> Mapping[str, EntryPoint]:
+    """Read once in a process: each reading opens a file of every installed package, and they stay as they are."""
+    return {point.name: point for point in entry_points(group="coterie.cpi")}
