@@ -14,7 +14,7 @@ from peers.vsphere_bed import VsphereBed
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, Unavailable
+from coterie.cpi.contract import CpiError, Unavailable, always_held
 from coterie.cpi.drivers.vsphere.client import Client
 from coterie.cpi.drivers.vsphere.settings import read_settings
 from coterie.cpi.kit.call_limit import CallLimit
@@ -108,7 +108,7 @@ def test_no_more_calls_run_at_once_than_the_cloud_allows(bed: VsphereBed) -> Non
 
 def test_an_upload_takes_a_slot_of_the_call_limit(bed: VsphereBed) -> None:
     limit = CallLimit(1, wait_s=0.01)
-    client = Client(read_settings(bed.properties()), limit)
+    client = Client(read_settings(bed.properties()), limit, always_held)
     with ThreadPoolExecutor(1) as other:
         with client.connect("127.0.0.1:9"), pytest.raises(Unavailable):
             other.submit(limit.__enter__).result()

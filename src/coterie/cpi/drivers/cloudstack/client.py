@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.cpi import contract
-from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Unavailable, always_held
+from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Unavailable
 from coterie.cpi.drivers.cloudstack.properties import Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.create_once import chosen_ids, start_with_job_id
@@ -79,7 +79,7 @@ class Client:
         settings: Settings,
         director_uuid: str,
         limit: CallLimit,
-        require_lease: Callable[[], None] = always_held,
+        require_lease: Callable[[], None],
     ) -> None:
         self.settings = settings
         self._require_lease = require_lease

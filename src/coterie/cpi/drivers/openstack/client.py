@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from coterie.cpi import contract
-from coterie.cpi.contract import CpiError, Throttled, Unavailable, always_held
+from coterie.cpi.contract import CpiError, Throttled, Unavailable
 from coterie.cpi.drivers.openstack.login import (
     REACH_REMEDY,
     Services,
@@ -95,7 +95,7 @@ class Client:
         settings: Settings,
         director_uuid: str,
         limit: CallLimit,
-        require_lease: Callable[[], None] = always_held,
+        require_lease: Callable[[], None],
     ) -> None:
         self.settings = settings
         self._require_lease = require_lease

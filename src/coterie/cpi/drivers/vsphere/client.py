@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable, always_held
+from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.sdk import Refusal, call_failure
 from coterie.cpi.drivers.vsphere.settings import Settings
@@ -129,7 +129,7 @@ class Session:
 class Client:
     """`query` reads, `change` changes, `run` starts a task and waits for its result."""
 
-    def __init__(self, settings: Settings, limit: CallLimit, require_lease: Callable[[], None] = always_held) -> None:
+    def __init__(self, settings: Settings, limit: CallLimit, require_lease: Callable[[], None]) -> None:
         self._settings = settings
         self._limit = limit
         self._require_lease = require_lease

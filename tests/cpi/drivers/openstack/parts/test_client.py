@@ -19,6 +19,7 @@ from coterie.cpi.contract import (
     QuotaExceeded,
     Throttled,
     Unavailable,
+    always_held,
 )
 from coterie.cpi.drivers.openstack.client import Client, has_lost_host, has_no_host, read_refusal, translate
 from coterie.cpi.drivers.openstack.properties import read_settings
@@ -82,7 +83,7 @@ class Services:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     """Logged in, without a Keystone."""
-    made = Client(read_settings({"auth_url": "http://127.0.0.1:9", "retries": 0}), "d", CallLimit(2))
+    made = Client(read_settings({"auth_url": "http://127.0.0.1:9", "retries": 0}), "d", CallLimit(2), always_held)
     monkeypatch.setattr(made, "_session", Session())
     monkeypatch.setattr(made, "_services", Services(), raising=False)
     monkeypatch.setattr(made, "_http", Http(HttpOptions()), raising=False)
