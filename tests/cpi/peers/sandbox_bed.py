@@ -24,10 +24,10 @@ from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.layout import SIZES
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT
-from peers.foreign import SmallBed, exec_cpi, launcher
+from peers.foreign import SmallBed, exec_cpi
 from peers.sandbox_cpi import respond
 from peers.sandbox_operator import SandboxFaults, SandboxOperator
-from peers.warm import WarmCore
+from peers.warm import WarmCore, thin_client
 
 ACCOUNT = "kit"
 LISTS: dict[str, Callable[..., Any]] = {
@@ -105,7 +105,7 @@ class ServedBed(SandboxBed):
         self.driver = f"exec-v{self.version}"
         state = str(folder / "sandbox.db")
         self._core = WarmCore(lambda raw: respond(raw, state, ACCOUNT, self.version))
-        self._path = launcher(folder, "thin_cpi.py", str(self._core.port))
+        self._path = thin_client(folder, self._core.port)
         super().__init__(folder)
 
     def open(self, director_uuid: str | None = None) -> Cpi:
