@@ -5,6 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
+# Tests start many processes: with it, each of them would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short lint docs bench bench-openstack release constraints install packages clean
 
 help: ## this list
