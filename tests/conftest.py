@@ -9,8 +9,11 @@ import pytest
 
 from coterie.ledger.store import Ledger
 from coterie.sandbox import datacenter
+from tests.ledger import shortcuts
 from tests.ledger.blank import postgres_database, postgres_template, sqlite_ledger
 from tests.peers import postgres
+
+shortcuts.install()
 
 
 @pytest.fixture(scope="session")

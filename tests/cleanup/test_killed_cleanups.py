@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from coterie.cleanup.flows import FLOWS
 from tests.cleanup.remains import Remains
 from tests.kill.labels import all_labels, labels_in
 from tests.kill.nursery import Nursery
-from tests.kill.points import Point
+from tests.kill.points import Point, first_of_each_kind, merge_by_moment
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -26,18 +26,15 @@ def remains(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Remains]
 def test_a_cleanup_that_died_after_any_kind_of_work_is_finished_by_the_next(remains: Remains) -> None:
     points = remains.points()
     assert all_labels(FLOWS) <= labels_in(point.kind for point in points)
-    assert _wrong(remains, [point for point in _first_of_each_kind(points) if point.side == "after"]) == {}
+    after = [point for point in first_of_each_kind(points) if point.side == "after"]
+    assert _wrong(remains, merge_by_moment(after, points)) == {}
 
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_a_cleanup_that_died_at_any_kind_of_moment_is_finished_by_the_next(remains: Remains) -> None:
-    assert _wrong(remains, _first_of_each_kind(remains.points())) == {}
+    assert _wrong(remains, first_of_each_kind(remains.points())) == {}
 
 
-def _first_of_each_kind(points: list[Point]) -> list[Point]:
-    return list({(point.kind, point.side): point for point in reversed(points)}.values())
-
-
-def _wrong(remains: Remains, points: list[Point]) -> dict[str, list[str]]:
+def _wrong(remains: Remains, points: Iterable[Point]) -> dict[str, list[str]]:
     return {str(point): found for point in points if (found := remains.die_and_go_on(point))}

@@ -54,7 +54,7 @@ def run(order: Order) -> dict[str, Any]:
     once._BUSY_S = _BUSY_S
     if order.action == "cancel":
         tracer.act = lambda: None  # while it is being set up there is nothing to cancel
-    director = Director(order)
+    director = Director(order, tracer)
     tracer.act = {"kill": die, "stop": stop, "cancel": director.cancel}[order.action]
     try:
         director.conductor.start()
@@ -64,8 +64,9 @@ def run(order: Order) -> dict[str, Any]:
 
 
 class Director:
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, tracer: Tracer) -> None:
         self.order = order
+        self.tracer = tracer
         self.ledger = Ledger.open(order.url)
         known = identity.ensure_director(self.ledger, "director", Ids())
         with self.ledger.write() as tx:
@@ -75,6 +76,11 @@ class Director:
         self.conductor = conductor(self.ledger, order)
         self._client = front_door(self.ledger, known, order.folder)
         self._answered: set[str] = set()
+
+    def close(self) -> None:
+        self.conductor.drain()
+        self._client.close()
+        self.ledger.close()
 
     def carry_out(self, phase: Phase) -> dict[str, Any]:
         resumed = list(self.conductor.resumed)
@@ -87,12 +93,11 @@ class Director:
     def wait(self, task: int) -> str:
         give_up = time.monotonic() + _PATIENCE_S
         while time.monotonic() < give_up:
-            seen = self.ledger.written.version
             with self.ledger.read() as tx:
                 state: str = tx.execute(sa.select(tasks.c.state).where(tasks.c.id == task)).scalar_one()
             if state not in ("running", "cancelling"):
                 return state
-            self.ledger.written.wait(seen, 0.1)
+            time.sleep(0.02)  # every commit would wake this, and the process has many
         raise TimeoutError(f"task {task} did not end")
 
     def cancel(self) -> None:
@@ -203,7 +208,10 @@ def _deploy(director: Director, phase: Phase) -> int | None:
     note = Path(director.order.folder) / "plan"
     while True:
         if not note.exists():
-            note.write_text(director.ask("POST", "/v1/plans", body).json["id"])
+            plan = director.ask("POST", "/v1/plans", body).json["id"]
+            director.tracer.reach("client keeps the plan", "before")
+            note.write_text(plan)
+            director.tracer.reach("client keeps the plan", "after")
         plan = note.read_text()
         try:
             return director.send("PUT", _SHOP, {**body, "plan": plan}, what=plan)

@@ -1,4 +1,4 @@
-"""Deaths: one run for each, and for each that only the recovery from another one leads to."""
+"""Deaths: one run for each moment, and for each that only the recovery from another one leads to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from coterie.conductor.workers import HandBackQueue
 from tests.kill.bench import Bench, Failure
-from tests.kill.points import SIDES, Point, commit_of, read_trace
+from tests.kill.points import SIDES, Point, commit_of, merge_by_moment, read_trace
 
 # Comes only when this machine is too busy to claim in time, so it cannot be reached on purpose; its own tests are
 # tests/conductor/test_hand_back.py and tests/faults/test_races.py.
@@ -17,7 +17,10 @@ _DEEPEST = 4  # deaths in one run
 
 
 class Matrix:
-    """`seen`: every kind of point that any run has passed through. `killed`: where a Director has died."""
+    """`seen`: every kind of point that any run has passed through.
+
+    `killed`: where a Director has died, and what differs from that in nothing that outlives it.
+    """
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -25,16 +28,26 @@ class Matrix:
         self.killed: set[Point] = set()
         self.seen = set(bench.recording.kinds())
 
-    def kill_all(self, phase: str, points: Iterable[Point]) -> None:
+    def kill_each(self, phase: str, points: Iterable[Point]) -> None:
         """Kill at each, and at everything that only the recovery from such a death passes through."""
-        waiting = [(point,) for point in points]
+        self._kill_all(phase, {point: {point} for point in points})
+
+    def kill_at_each_moment(self, phase: str, points: Iterable[Point]) -> None:
+        """The same, once for those of the points that are one moment."""
+        self._kill_all(phase, merge_by_moment(points, self.recording.points[phase]))
+
+    def _kill_all(self, phase: str, merged: dict[Point, set[Point]]) -> None:
+        waiting = [((point,), equals) for point, equals in merged.items()]
         while waiting:
-            deaths = waiting.pop(0)
-            fresh = {point.kind for point in self.kill(phase, *deaths)} - self.seen - _STARVED
+            deaths, equals = waiting.pop(0)
+            trace = self.kill(phase, *deaths)
+            self.killed |= equals
+            fresh = {point.kind for point in trace} - self.seen - _STARVED
             self.seen |= fresh
             if fresh and len(deaths) == _DEEPEST:
                 raise Failure(f"{phase}: after {_DEEPEST} deaths there is still something new: {sorted(fresh)}")
-            waiting += [(*deaths, Point(kind, side)) for kind in sorted(fresh) for side in SIDES]
+            new = [Point(kind, side) for kind in sorted(fresh) for side in SIDES]
+            waiting += [((*deaths, point), equals) for point, equals in merge_by_moment(new, trace).items()]
 
     def kill(self, phase: str, *deaths: Point) -> list[Point]:
         """Die at each of these in turn, then live; what the last life passed through. A miss is tried again."""

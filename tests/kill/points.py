@@ -6,12 +6,13 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 SIDES = ("before", "after")
+_WRITES = ("commit ", "cloud ", "client ")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,6 +47,29 @@ class Tracer:
             hit = self._target == Point(kind, side, self._counts[kind, side])
         if hit:
             self.act()
+
+
+def first_of_each_kind(trace: Iterable[Point]) -> list[Point]:
+    """The first of each kind, on each side."""
+    return [point for point in trace if point.nth == 1]
+
+
+def merge_by_moment(points: Iterable[Point], trace: Iterable[Point]) -> dict[Point, set[Point]]:
+    """One point for each moment of the trace, with those of `points` that it stands for.
+
+    A moment ends when something is written: to the ledger, to the cloud or by the client. A killed process leaves only
+    what is written, so a death at one point of a moment is a death at each. The last one stands for all, for there a
+    transaction may be open.
+    """
+    left, merged, last = set(points), dict[Point, set[Point]](), None
+    for point in reversed(list(trace)):
+        if point in left:
+            last = last or point
+            merged.setdefault(last, set()).add(point)
+            left.remove(point)
+        if point.side == "after" and point.kind.startswith(_WRITES):
+            last = None
+    return {**dict(reversed(merged.items())), **{point: {point} for point in sorted(left)}}
 
 
 def commit_of(function: Callable[..., Any]) -> str:

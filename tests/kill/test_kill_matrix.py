@@ -21,7 +21,7 @@ PHASES = [phase.name for phase in phases()]
 def test_killed_once_at_each_kind_of_point(matrix: Matrix, phase: str) -> None:
     known = set(matrix.seen)
     points = [point for point in matrix.recording.first_of_each(phase) if _depends_on_database(matrix, point)]
-    matrix.kill_all(phase, points)
+    matrix.kill_at_each_moment(phase, points)
     discovered = {point.kind for point in points} | (matrix.seen - known)
     _assert_all_killed(matrix, {Point(kind, side) for kind in discovered for side in SIDES})
 
@@ -41,7 +41,7 @@ def _assert_all_killed(matrix: Matrix, points: set[Point]) -> None:
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_at_every_single_point(matrix: Matrix, phase: str) -> None:
     points = matrix.recording.all_of(phase)
-    matrix.kill_all(phase, points)
+    matrix.kill_each(phase, points)
     _assert_all_killed(matrix, set(points))
 
 
@@ -49,7 +49,7 @@ def test_commits_calls_and_changes_of_the_cloud_are_all_seen(matrix: Matrix) -> 
     """The interception itself: with one of its parts gone, the matrix above would be empty and green."""
     kinds = matrix.recording.kinds()
     counted = Counter(kind.split()[0] for kind in kinds)
-    assert counted.keys() == {"commit", "call", "cloud"}
+    assert counted.keys() == {"commit", "call", "cloud", "client"}
     for made in ("create_stemcell", "create_server_group", "create_vm", "create_disk"):
         assert f"call {made}" in kinds
     assert commit_of(Conductor.start) in kinds
