@@ -14,6 +14,7 @@ from tests.ledger.blank import postgres_database, postgres_template, sqlite_ledg
 from tests.peers import postgres
 
 shortcuts.install()
+shortcuts.be_patient()
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,7 @@ def test_our_small_servers_want_one_plain_length(tmp_path: Path, headers: dict[s
 
     server = PublishingServer(("127.0.0.1", 0), Shelf(tmp_path, 60), "http://x", "u:p")
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    link = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    link = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     link.putrequest("PUT", "/images/x", skip_accept_encoding=True)
     for name, value in {**headers, "Authorization": "Basic dTpw"}.items():
         link.putheader(name, value.encode("latin-1"))
@@ -125,6 +125,6 @@ def test_root_signals_nothing_that_another_user_wrote_down(tmp_path: Path, pid: 
     outside = [line for line in script.splitlines() if "kill " in line and "as_vcap kill " not in line]
     assert outside == []
     env = {"PATH": f"{tools}:{os.environ['PATH']}"}
-    done = subprocess.run(["sh", "-c", script, "ctl", "stop"], env=env, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(["sh", "-c", script, "ctl", "stop"], env=env, capture_output=True, text=True, timeout=60)
     signalled = "kill" in (tmp_path / "as_vcap").read_text()
     assert (done.returncode, signalled) == ((0, True) if pid == "1" else (1, False)), done.stderr

@@ -32,7 +32,7 @@ class Served:
         self._thread.start()
 
     def connect(self, sent: bytes = b"") -> socket.socket:
-        made = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        made = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         made.sendall(sent)
         return made
 
@@ -42,7 +42,7 @@ class Served:
 
     def end(self) -> None:
         self._server.end()
-        self._thread.join(20)
+        self._thread.join(60)
 
     def _run(self, context: AppContext) -> None:
         self._server.run(build(context), self._listener)
@@ -93,7 +93,7 @@ def test_more_slow_connections_than_the_limit_keep_no_one_out(served: Served) ->
 )
 def test_a_connection_that_sends_a_byte_now_and_then_is_closed(served: Served, begin: bytes) -> None:
     with served.connect(begin) as client:
-        until = time.monotonic() + 8
+        until = time.monotonic() + 60
         with contextlib.suppress(ConnectionError):
             while time.monotonic() < until and not is_closed(client, 0.2):
                 client.sendall(b"x")
@@ -107,7 +107,7 @@ def test_a_client_that_reads_no_answer_is_closed(served: Served, context: AppCon
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", served.port))
         client.sendall(request * 40)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         with pytest.raises(ConnectionError):
             while time.monotonic() < until:
                 time.sleep(0.2)
@@ -137,8 +137,8 @@ def test_the_page_of_a_conductor_survives_slow_clients(monkeypatch: pytest.Monke
     served = page.Page("127.0.0.1:0", None, lambda: None, lambda: "")
     served.start()
     with contextlib.ExitStack() as held:
-        slow = [held.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=10)) for _ in range(8)]
-        until = time.monotonic() + 8
+        slow = [held.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=60)) for _ in range(8)]
+        until = time.monotonic() + 60
         while slow and time.monotonic() < until:  # a byte now and then, from each that is still open
             for one in list(slow):
                 try:
@@ -147,7 +147,7 @@ def test_the_page_of_a_conductor_survives_slow_clients(monkeypatch: pytest.Monke
                     slow.remove(one)
             time.sleep(0.1)
         assert slow == []
-        client = held.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=10))
+        client = held.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=60))
         client.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
         assert b"200" in client.recv(100)
     served.stop()

@@ -64,7 +64,7 @@ def settings_of(userdata: dict[str, Any]) -> dict[str, Any]:
     """As an agent of api_version 1 gets them: the registry's address and its own name are in the user data."""
     where = urlsplit(userdata["registry"]["endpoint"])
     pair = base64.b64encode(f"{where.username}:{where.password}".encode()).decode()
-    link = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
+    link = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
     path = f"/instances/{userdata['server']['name']}/settings"
     link.request("GET", path, headers={"Authorization": f"Basic {pair}"})
     answer = json.loads(link.getresponse().read())

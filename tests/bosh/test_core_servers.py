@@ -34,7 +34,7 @@ def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
     section = {"listen": address, "url": f"http://{address}", "user": "us", "password": "pw"}
     shop.configure(publish_server={**section, "folder": str(shop.folder / "shelf")})
     with shop.core():
-        link = http.client.HTTPConnection(address, timeout=30)
+        link = http.client.HTTPConnection(address, timeout=60)
         link.request("PUT", "/images/a.qcow2", b"image", {"Authorization": "Basic dXM6cHc="})
         answer = json.loads(link.getresponse().read())
         link.request("GET", answer["url"].removeprefix(f"http://{address}"))

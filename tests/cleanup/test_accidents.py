@@ -303,7 +303,7 @@ def _holds(yard: Yard) -> bool:
 
 
 def _until(true: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 60
     while not true():
         assert time.monotonic() < give_up
         time.sleep(0.01)

@@ -101,14 +101,14 @@ def test_a_director_that_cannot_be_trusted_gets_no_token(site: Machine, laptop: 
 def test_old_tls_and_plain_http_get_nothing(site: Machine) -> None:
     where = site.env["COTERIE_DIRECTOR"]
     with pytest.raises(OSError):
-        urllib.request.urlopen(where.replace("https", "http") + "/livez", timeout=10)
+        urllib.request.urlopen(where.replace("https", "http") + "/livez", timeout=60)
     old = ssl.create_default_context(cafile=site.env["COTERIE_CA"])
     old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
     old.maximum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises(OSError):
-        urllib.request.urlopen(f"{where}/livez", timeout=10, context=old)
+        urllib.request.urlopen(f"{where}/livez", timeout=60, context=old)
     new = ssl.create_default_context(cafile=site.env["COTERIE_CA"])
-    assert urllib.request.urlopen(f"{where}/livez", timeout=10, context=new).read() == b"ok\n"
+    assert urllib.request.urlopen(f"{where}/livez", timeout=60, context=new).read() == b"ok\n"
 
 
 def test_credentials_leave_the_laptop_sealed(site: Machine, laptop: Machine) -> None:

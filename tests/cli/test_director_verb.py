@@ -28,7 +28,7 @@ def _address(process: subprocess.Popen[str]) -> str:
     for line in process.stderr:
         if line.startswith("{") and "listening on " in line:
             return str(json.loads(line)["message"].removeprefix("listening on "))
-    raise AssertionError(f"it ended with {process.wait(10)} before it served")
+    raise AssertionError(f"it ended with {process.wait(60)} before it served")
 
 
 def test_on_the_unix_socket_it_is_the_local_one(machine: Machine) -> None:

@@ -93,7 +93,7 @@ class Cluster:
         process.start()
         self.directors.append(process)
         self._ports.append(port)
-        until(lambda: self._livez(port), f"{name} does not serve", 30)
+        until(lambda: self._livez(port), f"{name} does not serve", 60)
         return process
 
     def add_conductor(self, group: str, name: str | None = None) -> Process:
@@ -112,7 +112,7 @@ class Cluster:
         return self.database or self.server.url
 
     def await_conductors(self, count: int) -> None:
-        until(lambda: len(self.get("/v1/conductors")["items"]) == count, f"there are not {count} conductors", 30)
+        until(lambda: len(self.get("/v1/conductors")["items"]) == count, f"there are not {count} conductors", 60)
 
     def stop(self) -> None:
         for process in [*self.conductors.values(), *self.directors]:
@@ -284,7 +284,7 @@ def until(holds: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
 def page(port: int, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers or {})
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

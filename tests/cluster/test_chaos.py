@@ -55,7 +55,7 @@ class Chaos(threading.Thread):
 
     def stop(self) -> None:
         self._over.set()
-        self.join(30)
+        self.join(60)
 
     def mend(self) -> None:
         """As a service manager does: who has ended is started again."""

@@ -27,7 +27,7 @@ def test_a_conductor_survives_half_open_connections_and_ends_when_it_is_cut_off(
         assert way.mute()
         time.sleep(1.5 * LEASE_S)
         # Either it is back before the others remove it, or they have removed it: then it ends, and is started again.
-        until(lambda: not victim.alive or _is_ready(victim.port), "it hangs in the dead connection", 30)
+        until(lambda: not victim.alive or _is_ready(victim.port), "it hangs in the dead connection", 60)
         if not victim.alive:
             victim.start()
         here.await_conductors(2)

@@ -30,7 +30,7 @@ def test_a_vm_that_a_paused_conductor_created_late_goes_with_its_deployment(tmp_
         faults.clear(store)
         paused.send(signal.SIGCONT)
         assert paused.popen is not None
-        assert paused.popen.wait(30) != 0
+        assert paused.popen.wait(60) != 0
         uuid = here.get("/v1/info")["director"]["uuid"]
         assert len(here.held("east", "east", uuid)) == 2
 

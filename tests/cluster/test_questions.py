@@ -71,7 +71,7 @@ def test_a_question_is_taken_once_while_the_ring_changes(ledger: Ledger) -> None
         assert facts.claim(tx, "a#1", 60.0, alone["a"]) is not None
         late.start()
         assert not taken
-    late.join(30)
+    late.join(60)
     assert taken == [None]
 
 
@@ -90,7 +90,7 @@ def test_twenty_plans_with_two_conductors_wait_for_no_poll(
             made = Conductor(own, name, state_folder=tmp_path, role=ConductorRole(GROUP), workers=1)
             made.start()
             fleet.callback(made.drain, 10.0)
-            until(lambda own=own: own.poll_s == 600.0 and own._wakeups.listening, "no wake-ups", 30)
+            until(lambda own=own: own.poll_s == 600.0 and own._wakeups.listening, "no wake-ups", 60)
         for number in range(20):
             config = _config(CLOUDS[number % len(CLOUDS)].name)
             plan = start.plan(ledger, start.PlanRequest(manifest=_MANIFEST, cloud_config=config))

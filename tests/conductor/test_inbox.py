@@ -62,7 +62,7 @@ def test_closing_ends_every_waiting_worker_and_drops_steps_that_have_not_begun()
     for _ in range(2):
         inbox.close()
     for worker in workers:
-        worker.join(10)
+        worker.join(60)
     assert not any(worker.is_alive() for worker in workers)
     assert inbox.get() is None
     assert 4 not in inbox.steps
@@ -122,21 +122,21 @@ def test_one_quick_worker_runs_all_steps_and_a_slow_one_delays_no_other() -> Non
             began.append((found.id, threading.get_ident()))
             if found.id >= 100:
                 slot.release()
-                slow.wait(10)
+                slow.wait(60)
             inbox.finish(found)
 
     workers = [threading.Thread(target=work, daemon=True) for _ in range(4)]
     for worker in workers:
         worker.start()
-    until(lambda: inbox._idle == 4, "they do not rest", 10)
+    until(lambda: inbox._idle == 4, "they do not rest", 60)
     inbox.put([claim(number) for number in range(50)])
-    until(lambda: len(began) == 50, "not all have begun", 10)
+    until(lambda: len(began) == 50, "not all have begun", 60)
     assert len({thread for _, thread in began}) <= 2, "the others were woken in vain"
-    until(lambda: inbox._idle == 4, "they do not rest again", 10)
+    until(lambda: inbox._idle == 4, "they do not rest again", 60)
     inbox.put([claim(number) for number in range(100, 104)])
-    until(lambda: len(began) == 54, "a worker that waits for its cloud delays the others", 10)
+    until(lambda: len(began) == 54, "a worker that waits for its cloud delays the others", 60)
     slow.set()
     inbox.close()
     for worker in workers:
-        worker.join(10)
+        worker.join(60)
     assert not any(worker.is_alive() for worker in workers)

@@ -91,7 +91,7 @@ def test_a_step_goes_on_with_what_its_last_label_committed(ledger: Ledger) -> No
 
     with working(ledger, label) as place:
         place.give(1)
-        until(lambda: not place.inbox.steps and len(seen) == 2, "it does not end", 10)
+        until(lambda: not place.inbox.steps and len(seen) == 2, "it does not end", 60)
     assert seen == [("one", {}), ("two", {"x": 1})]
     assert place.handed_back == []
 
@@ -109,7 +109,7 @@ def test_a_label_that_raises_ends_no_worker_and_its_step_goes_back(ledger: Ledge
         for _ in range(3):
             bad.add(place.next_step)
             place.give(2)
-            until(lambda: not place.inbox.steps, "something is left", 10)
+            until(lambda: not place.inbox.steps, "something is left", 60)
         assert [thread.is_alive() for thread in place.workers._threads] == [True, True]
     assert place.handed_back == sorted(bad)
 
@@ -126,9 +126,9 @@ def test_after_a_refused_or_a_failed_commit_the_step_goes_back(ledger: Ledger, m
     monkeypatch.setattr(steps, "commit", commit)
     with working(ledger, done) as place:
         refused = place.give(1)
-        until(lambda: len(place.handed_back) == 1 and not place.inbox.steps, "the refused one does not go back", 10)
+        until(lambda: len(place.handed_back) == 1 and not place.inbox.steps, "the refused one does not go back", 60)
         broken = place.give(1)
-        until(lambda: len(place.handed_back) == 2 and not place.inbox.steps, "the failed one does not go back", 10)
+        until(lambda: len(place.handed_back) == 2 and not place.inbox.steps, "the failed one does not go back", 60)
     assert place.handed_back == [refused[0].id, broken[0].id]
 
 
@@ -139,13 +139,13 @@ def test_the_outcome_of_a_label_that_was_given_up_is_not_committed(
 
     def label(claim: Claim) -> Outcome:
         hanging.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return done(claim)
 
     monkeypatch.setattr(steps, "commit", lambda tx, outcomes, admitted: committed.append(outcomes))
     with working(ledger, label) as place:
         (claim,) = place.give(1)
-        assert hanging.wait(10)
+        assert hanging.wait(60)
         before = set(place.workers._threads)
         place.workers.watchdog.look()
         after = set(place.workers._threads)
@@ -153,7 +153,7 @@ def test_the_outcome_of_a_label_that_was_given_up_is_not_committed(
         assert len(after - before) == 1
         assert place.inbox.steps == set()
         go_on.set()
-        until(lambda: place.handed_back == [claim.id], "it is not dropped", 10)
+        until(lambda: place.handed_back == [claim.id], "it is not dropped", 60)
     assert committed == []
 
 
@@ -163,13 +163,13 @@ def test_a_label_that_runs_during_the_drain_is_committed_and_its_step_stops(ledg
     def label(claim: Claim) -> Outcome:
         runs.append(claim.label)
         began.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return Outcome(claim, "next", "two", {"x": 1})
 
     place = WorkersUnderTest(ledger, label)
     place.workers.start()
     (claim,) = place.give(1)
-    assert began.wait(10)
+    assert began.wait(60)
     place.inbox.close()
     go_on.set()
     place.workers.end(10)

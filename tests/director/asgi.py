@@ -37,7 +37,7 @@ class Client:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     def get(self, path: str, **headers: str) -> Reply:
@@ -83,7 +83,7 @@ class Client:
 
 def _blocks(arrived: queue.Queue[str | None]) -> Iterator[str]:
     pending = ""
-    while (part := arrived.get(timeout=30)) is not None:
+    while (part := arrived.get(timeout=60)) is not None:
         *whole, pending = (pending + part).split("\n\n")
         yield from whole
 

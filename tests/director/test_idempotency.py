@@ -75,17 +75,17 @@ def test_one_of_many_at_once_does_the_work(client: Client, monkeypatch: pytest.M
     def slow(*arguments: Any) -> int:
         seen.append(1)
         entered.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return 9
 
     monkeypatch.setattr("coterie.director.routes.deployments.deployments.deploy", slow)
     first: list[Any] = []
     runner = threading.Thread(target=lambda: first.append(put(client, headers=KEY)))
     runner.start()
-    assert entered.wait(30)
+    assert entered.wait(60)
     busy = put(client, headers=KEY)
     go_on.set()
-    runner.join(30)
+    runner.join(60)
 
     assert (busy.status, busy.json["code"], busy.json["retryable"]) == (409, "conflict", True)
     assert first[0].json == put(client, headers=KEY).json == {"task_id": 9}
@@ -178,25 +178,25 @@ def test_a_repeated_request_for_a_token_creates_no_second_one_and_shows_no_secre
 def test_a_key_is_renewed_while_its_request_runs_and_free_soon_after_its_director_died(
     client: Client, context: AppContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idempotency, "_BUSY_S", 0.6)
+    monkeypatch.setattr(idempotency, "_BUSY_S", 2.0)
     monkeypatch.setattr(idempotency, "_RENEW_S", 0.1)
     runs: list[int] = []
 
     def deploy(context: AppContext, name: str, body: Any) -> int:
         runs.append(1)
-        time.sleep(1.2 if len(runs) == 1 else 0.0)
+        time.sleep(3.0 if len(runs) == 1 else 0.0)
         return len(runs)
 
     monkeypatch.setattr("coterie.director.routes.deployments.deployments.deploy", deploy)
     slow = threading.Thread(target=lambda: put(client, headers=KEY))
     slow.start()
-    time.sleep(0.9)
+    time.sleep(2.5)
     assert put(client, headers=KEY).status == 409
-    slow.join(20)
+    slow.join(60)
     assert put(client, headers=KEY).json == {"task_id": 1}
 
     dead = {"Idempotency-Key": "k2"}
     with context.ledger.write() as tx:  # what a Director leaves that is killed in the work
         replies.reserve(tx, "k2", "whatever it was")
-    time.sleep(0.8)
+    time.sleep(2.2)
     assert put(client, headers=dead).json == {"task_id": 2}

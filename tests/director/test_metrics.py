@@ -97,6 +97,6 @@ def test_lost_leases_are_counted(context: AppContext, monkeypatch: pytest.Monkey
         monkeypatch.setattr(steps, "commit", lambda tx, outcomes, admitted: set())  # another has them by now
         start.deploy(context.ledger, here.request(manifest(group("a", 1))), None, None)
         step, whole = (f'coterie_lease_losses_total{{what="{what}"}}' for what in ("step", "conductor"))
-        until(lambda: read(process.metrics_text()).get(step, 0) > before.get(step, 0), "no lost claim is counted", 30)
+        until(lambda: read(process.metrics_text()).get(step, 0) > before.get(step, 0), "no lost claim is counted", 60)
         here.conductor._lose()
     assert read(process.metrics_text())[whole] == before.get(whole, 0) + 1

@@ -65,7 +65,7 @@ def test_a_lock_is_released_when_its_process_dies(tmp_path: Path) -> None:
     who = read_holder(path)
     assert who is not None and who.pid == child.pid
     child.kill()
-    child.wait(30)
+    child.wait(60)
     child.stdout.close()
     assert read_holder(path) is None
 

@@ -29,11 +29,11 @@ def test_threads_compute_one_after_another_in_the_order_they_came() -> None:
     threads = []
     for number in range(5):
         threads.append(start(lambda number=number: work(number)))
-        until(lambda number=number: len(slot._line) == number + 1, "it is not in line", 10)
+        until(lambda number=number: len(slot._line) == number + 1, "it is not in line", 60)
     slot.acquire()
     slot.release()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert came == [0, 1, 2, 3, 4]
 
 
@@ -41,7 +41,7 @@ def test_a_thread_that_keeps_its_turn_and_is_not_heard_of_is_passed_by() -> None
     slot, went = ComputeSlot(), threading.Event()
     slot.acquire()
     start(lambda: (slot.acquire(), went.set()))
-    assert went.wait(10), "it waits for ever"
+    assert went.wait(60), "it waits for ever"
     assert not slot.mine
     slot.release()  # of a turn that is another's by now
     assert slot._holder is not None
@@ -56,9 +56,9 @@ def test_a_thread_that_goes_on_and_on_lets_others_in() -> None:
             went.set()
 
     start(other)
-    until(lambda: bool(slot._line), "it is not in line", 10)
+    until(lambda: bool(slot._line), "it is not in line", 60)
     assert not went.is_set()
-    until(lambda: slot.acquire() or went.is_set(), "it keeps its turn for ever", 10)
+    until(lambda: slot.acquire() or went.is_set(), "it keeps its turn for ever", 60)
     slot.release()
 
 
@@ -66,16 +66,16 @@ def test_all_who_wait_get_in_though_every_holder_falls_asleep() -> None:
     slot, went, all_there, over = ComputeSlot(), [], threading.Barrier(20), threading.Event()
 
     def work() -> None:
-        all_there.wait(10)
+        all_there.wait(60)
         slot.acquire()
         went.append(threading.get_ident())
-        over.wait(10)
+        over.wait(60)
 
     threads = [start(work) for _ in range(20)]
-    until(lambda: len(went) == 20, "some wait for ever", 10)
+    until(lambda: len(went) == 20, "some wait for ever", 60)
     over.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert len(set(went)) == 20
 
 

@@ -107,7 +107,7 @@ class Recorder:
         self.gate.set()
 
     def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
-        self.gate.wait(10)
+        self.gate.wait(60)
         self.batches.append(changes)
         if any(change.get("break") for change in changes):
             raise CpiError("the cloud refused", remedy="ask again", retryable=True)

@@ -56,7 +56,7 @@ def test_a_lone_outcome_is_committed_without_waiting_for_another(ledger: Ledger)
     committer = Committer(ledger, lambda outcome, applied, problem: told.put(applied), under_way=lambda: 0)
     for claim in _claims(ledger, 200):
         committer.submit(_done(claim, str(claim.id)))
-        assert told.get(timeout=10) is True
+        assert told.get(timeout=60) is True
     committer.close()
 
 
@@ -79,7 +79,7 @@ def test_an_outcome_waits_for_one_that_is_under_way(ledger: Ledger, monkeypatch:
     monkeypatch.setattr(steps, "commit", commit)
     committer = Committer(ledger, lambda outcome, applied, problem: told.put(applied), under_way)
     committer.submit(first)
-    assert [told.get(timeout=10), told.get(timeout=10)] == [True, True]
+    assert [told.get(timeout=60), told.get(timeout=60)] == [True, True]
     committer.close()
     assert sizes == [2]
 

@@ -29,7 +29,7 @@ def ledger(postgres_url: str, way: Proxy, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(postgresql, "_PROBE_S", SHORT_S)
     monkeypatch.setattr(postgresql, "_LIVENESS_S", SHORT_S)
     opened = Ledger.open(way.url(postgres_url))
-    until(lambda: opened.poll_s > 1, "no wake-ups", 30)
+    until(lambda: opened.poll_s > 1, "no wake-ups", 60)
     yield opened
     opened.close()
 
@@ -66,8 +66,8 @@ def test_a_thread_may_ask_for_an_answer_sooner_or_give_it_all_the_time(ledger: L
 
 def test_wake_ups_come_again_after_their_connection_was_half_open(ledger: Ledger, way: Proxy) -> None:
     assert way.mute()
-    until(lambda: ledger.poll_s == 1, "nothing notices that no wake-ups can come", 30)
-    until(lambda: ledger.poll_s > 1, "no new connection listens", 30)
+    until(lambda: ledger.poll_s == 1, "nothing notices that no wake-ups can come", 60)
+    until(lambda: ledger.poll_s > 1, "no new connection listens", 60)
 
 
 def test_the_url_sets_how_long_a_new_connection_may_take(

@@ -41,13 +41,13 @@ def test_rows_of_a_process_that_was_paused_between_two_of_them_are_soon_free(pos
         operator.execute("SET lock_timeout = '100ms'")
         writer = subprocess.Popen([sys.executable, "-c", _WRITER, postgres_url], stderr=subprocess.PIPE, text=True)
         try:
-            until(lambda: _stopped(writer.pid), "it is not paused", 30)
+            until(lambda: _stopped(writer.pid), "it is not paused", 60)
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 operator.execute("UPDATE probe SET v = 'ours' WHERE k = 1")
-            until(lambda: _free(operator), "its rows stay locked as long as it is paused", 20)
+            until(lambda: _free(operator), "its rows stay locked as long as it is paused", 60)
         finally:
             os.kill(writer.pid, signal.SIGCONT)
-        told = writer.communicate(timeout=30)[1]
+        told = writer.communicate(timeout=60)[1]
         assert writer.returncode != 0
         assert "idle-in-transaction" in told or "terminat" in told
         found = operator.execute("SELECT v FROM probe ORDER BY k").fetchall()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from coterie.ledger.rows import identity, nodes
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.ledger.work import conductors
+from tests.ledger import shortcuts
 from tests.ledger.views import rows
 
 SCRIPTS = Path(coterie.ledger.__file__).parent / "migrations"
@@ -175,3 +178,10 @@ def test_many_processes_may_open_a_new_database_at_once(database_url: str) -> No
         thread.join()
     assert failures == []
     assert len(names) == 1
+
+
+def test_a_commit_outlives_a_power_cut(tmp_path: Path) -> None:
+    """Tests do without it, see `tests.ledger.shortcuts`."""
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+        shortcuts.tune_sqlite(connection, None)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL

@@ -27,7 +27,7 @@ def two(url: str) -> Iterator[tuple[Ledger, Ledger]]:
 
 
 def until_listening(*ledgers: Ledger) -> None:
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 60
     while not all(ledger.poll_s > 1 for ledger in ledgers):
         assert time.monotonic() < give_up, "no process listens"
         time.sleep(0.01)
@@ -48,7 +48,7 @@ def test_a_write_wakes_the_other_process(postgres_url: str) -> None:
         written.set()
         with one.write():
             pass
-        waiter.join(20)
+        waiter.join(60)
         assert found == [True]
 
 
@@ -67,7 +67,7 @@ def test_a_cut_connection_is_opened_again(postgres_url: str) -> None:
     with two(postgres_url) as (one, other):
         with psycopg.connect(postgres_url, autocommit=True) as operator:
             operator.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN coterie'")
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 60
         while time.monotonic() < give_up:
             seen = other.written.version
             with one.write():

@@ -30,7 +30,7 @@ def server(ledger: Ledger) -> Iterator[RegistryServer]:
 
 
 def ask(port: int, verb: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     link.request(verb, path, body, AUTH if headers is None else headers)
     answer = link.getresponse()
     told = json.loads(answer.read())

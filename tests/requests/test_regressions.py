@@ -81,7 +81,7 @@ def test_two_commits_that_close_two_stages_open_the_third(postgres_url: str) -> 
         with ledger.write() as tx:
             steps.commit(tx, [Outcome(a, "done", "begin", {})])
             inside.set()
-            go.wait(10)
+            go.wait(60)
 
     def quick() -> None:
         with ledger.write() as tx:
@@ -89,7 +89,7 @@ def test_two_commits_that_close_two_stages_open_the_third(postgres_url: str) -> 
 
     one, two = threading.Thread(target=slow), threading.Thread(target=quick)
     one.start()
-    inside.wait(10)
+    inside.wait(60)
     two.start()
     two.join(0.5)
     go.set()
@@ -212,7 +212,7 @@ def test_a_first_deployment_of_one_name_twice_is_a_conflict(here: Site) -> None:
         try:
             with here.ledger.write() as tx:
                 if here.ledger.dialect == "postgresql":
-                    gate.wait(10)
+                    gate.wait(60)
                 deployments.save(tx, "twin", manifest="", config_id=0, resurrection=False)
             results.append(None)
         except Conflict as conflict:

@@ -366,7 +366,7 @@ def _fault(site: Site, method: str, mode: str, **values: Any) -> None:
 
 
 def _until(reached: Any) -> None:
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 60
     while not reached():
         assert time.monotonic() < give_up
         time.sleep(0.01)

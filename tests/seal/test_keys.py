@@ -23,7 +23,7 @@ def test_of_many_that_start_at_once_all_use_one_key(tmp_path: Path) -> None:
     for one in crowd:
         one.start()
     for one in crowd:
-        one.join(30)
+        one.join(60)
         assert one.exitcode == 0
     assert len(json.loads(path.read_text())["keys"]) == 1
     assert path.stat().st_mode & 0o777 == 0o600

@@ -37,7 +37,7 @@ def server(tmp_path: Path) -> Iterator[PublishingServer]:
 
 
 def ask(server: PublishingServer, verb: str, path: str, body: Any = None, **headers: str) -> http.client.HTTPResponse:
-    link = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)
+    link = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
     link.request(verb, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     answer = link.getresponse()
     answer.text = answer.read()  # type: ignore[attr-defined] # kept beside its head
@@ -116,7 +116,7 @@ def test_a_wrong_checksum_leaves_nothing(server: PublishingServer) -> None:
 
 
 def test_a_body_that_is_cut_short_leaves_nothing(server: PublishingServer) -> None:
-    link = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)
+    link = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
     link.putrequest("PUT", "/images/a")
     for name, value in (("Authorization", basic()), ("Content-Length", "1000")):
         link.putheader(name, value)

@@ -89,7 +89,7 @@ class CloudstackBed(SmallBed):
         order = {"name": "theirs", "displaytext": "theirs", "format": "QCOW2", "hypervisor": "KVM", "zoneid": zone}
         permit = client.getUploadParamsForTemplate(**order, **more)["getuploadparams"]
         headers = {f"x-{name}": permit[name] for name in ("signature", "metadata", "expires")}
-        answer = requests.post(permit["postURL"], headers=headers, files={"file": b"image"}, timeout=10)
+        answer = requests.post(permit["postURL"], headers=headers, files={"file": b"image"}, timeout=60)
         assert answer.status_code == 200
         return str(permit["id"])
 

@@ -209,14 +209,14 @@ def test_an_issuer_that_is_silent_holds_one_thread_and_no_more(issuer: Issuer) -
 
     def held(path: str) -> Any:
         asked.set()
-        answer.wait(4)
+        answer.wait(60)
         return good(path)
 
     issuer.document, issuer.redirect = held, None  # type: ignore[method-assign]  # what it does here
     clock[0] += 3
     first = threading.Thread(target=keys, args=("k1",))
     first.start()
-    assert asked.wait(10)
+    assert asked.wait(60)
     with pytest.raises(Unreachable):
         keys("k1")
     assert first.is_alive(), "the second did not wait for the first"

@@ -65,7 +65,7 @@ class Rig:
             name="linux", displaytext="linux", format="QCOW2", hypervisor="KVM", zoneid=self.zone(), **more
         )["getuploadparams"]
         headers = {f"x-{name}": permit[name] for name in ("signature", "metadata", "expires")}
-        answer = requests.post(permit["postURL"], headers=headers, files={"file": content}, timeout=10)
+        answer = requests.post(permit["postURL"], headers=headers, files={"file": content}, timeout=60)
         assert answer.status_code == 200
         return str(permit["id"])
 

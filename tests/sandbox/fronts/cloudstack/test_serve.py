@@ -36,7 +36,7 @@ def way_in(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def ended(process: subprocess.Popen[str]) -> int:
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     return process.returncode
 
 
@@ -59,7 +59,7 @@ def test_it_serves_both_accounts_and_keeps_their_keys(tmp_path: Path) -> None:
 
 def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
     process = started(tmp_path, "--set", "no.such=1")
-    _, words = process.communicate(timeout=30)
+    _, words = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "no.such" in words
     assert "expunge.delay" in words

@@ -139,13 +139,13 @@ def test_an_upload_needs_its_signature_and_counts_once(rig: Rig) -> None:
     )["getuploadparams"]
     headers = {f"x-{name}": permit[name] for name in ("signature", "metadata", "expires")}
     forged = {**headers, "x-signature": "forged"}
-    assert requests.post(permit["postURL"], headers=forged, files={"file": b"x"}, timeout=10).status_code == 401
+    assert requests.post(permit["postURL"], headers=forged, files={"file": b"x"}, timeout=60).status_code == 401
     late = {**headers, "x-expires": "2099-01-01T00:00:00+0000"}
-    assert requests.post(permit["postURL"], headers=late, files={"file": b"x"}, timeout=10).status_code == 401
+    assert requests.post(permit["postURL"], headers=late, files={"file": b"x"}, timeout=60).status_code == 401
     assert rows_of(rig, permit["id"])[0]["isready"] is False
-    assert requests.post(permit["postURL"], headers=headers, files={"file": b"x" * 300000}, timeout=10).ok
+    assert requests.post(permit["postURL"], headers=headers, files={"file": b"x" * 300000}, timeout=60).ok
     assert rows_of(rig, permit["id"])[0]["size"] == 300000
-    assert requests.post(permit["postURL"], headers=headers, files={"file": b"x"}, timeout=10).status_code == 431
+    assert requests.post(permit["postURL"], headers=headers, files={"file": b"x"}, timeout=60).status_code == 431
 
 
 def test_a_template_is_copied_to_another_zone_and_deleted_by_zone(rig: Rig) -> None:
@@ -169,9 +169,9 @@ def test_the_status_tells_how_far_a_download_is(rig: Rig) -> None:
         handler.send_response(200)
         handler.send_header("content-length", str(2**18))
         handler.end_headers()
-        half.wait(20)
+        half.wait(60)
         handler.wfile.write(b"x" * 2**17)
-        rest.wait(20)
+        rest.wait(60)
         handler.wfile.write(b"x" * 2**17)
 
     with served(in_two_parts) as (origin, _):
@@ -233,7 +233,7 @@ def test_an_extracted_template_is_fetched_by_the_cloud_itself(rig: Rig) -> None:
     with refused(531):
         rig.user.extractTemplate(id=wanted, mode="HTTP_DOWNLOAD", zoneid=rig.zone())
     extract = rig.admin.extractTemplate(id=wanted, mode="HTTP_DOWNLOAD", zoneid=rig.zone())["template"]
-    assert requests.get(extract["url"], timeout=10).headers["content-length"] == "70000"
+    assert requests.get(extract["url"], timeout=60).headers["content-length"] == "70000"
     copy = register(rig, extract["url"])[0]["id"]
     assert eventually(lambda: all(row["isready"] for row in rows_of(rig, copy)))
     assert rows_of(rig, copy)[0]["size"] == 70000

@@ -16,7 +16,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA"
 def asked_from(rig: Rig, address: str, path: str) -> tuple[int, bytes]:
     """As the VM with this address asks its router."""
     host, _, port = rig.server.origin.removeprefix("http://").partition(":")
-    with closing(http.client.HTTPConnection(host, int(port), timeout=10, source_address=(address, 0))) as connection:
+    with closing(http.client.HTTPConnection(host, int(port), timeout=60, source_address=(address, 0))) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.read()
