@@ -11,6 +11,8 @@ import sqlalchemy as sa
 
 from coterie.cleanup.cpi_method import CleanupArgs, cleanup
 from coterie.conductor.process import Conductor
+from coterie.cpi.contract import OutcomeUnknown
+from coterie.cpi.drivers.sandbox.machines import Machines
 from coterie.errors import Conflict, StalePlan
 from coterie.ledger.rows import deployments
 from coterie.ledger.store import Ledger
@@ -184,6 +186,27 @@ def test_a_disk_in_doubt_is_settled_before_it_is_kept(local: Site) -> None:
     with local.ledger.read() as tx:
         rows = tx.execute(sa.text("SELECT state, cid FROM objects WHERE kind = 'disk'")).all()
     assert [(row.state, bool(row.cid)) for row in rows] == [("kept", True)]
+
+
+def test_a_vm_that_can_never_be_finished_ends_the_step_and_is_finished_later(
+    local: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Machines.create_vm
+
+    def lose_the_answer(self: Machines, *args: Any, **kwargs: Any) -> Any:
+        if not local.held("vm"):
+            original(self, *args, **kwargs)
+            raise OutcomeUnknown("the answer was lost")
+        raise OutcomeUnknown("the VM is there, but could not be finished", remedy="correct it", retryable=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Machines, "create_vm", lose_the_answer)
+        local.deploy(manifest(group("a", 1)), expect_state="failed")
+    with local.ledger.read() as tx:
+        rows = tx.execute(sa.text("SELECT state FROM objects WHERE kind = 'vm'")).scalars()
+        assert list(rows) == ["unknown"]
+    local.deploy(manifest(group("a", 1)))
+    assert [vm.cid for vm in local.held("vm")] == [local.nodes()["a/0"].vm_cid]
 
 
 def test_a_group_that_was_never_made_is_not_live(local: Site) -> None:

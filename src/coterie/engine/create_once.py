@@ -100,6 +100,8 @@ def _call(
     try:
         cid = call(Mark(work.director_uuid, intent))
     except OutcomeUnknown as unknown:
+        if not unknown.retryable:
+            raise  # a look would find the object, and the next call fail in the same way; the intent stays unknown
         work.write(objects.record_unknown(intent))
         work.say("object.doubt", f"{unknown}: looking in the cloud for the {kind}")
         return Wait(_POLL_S, "the answer of the cloud was lost")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from coterie.cpi.contract import CpiError, Form, InvalidCall, OutcomeUnknown, VMCreationFailed
+from coterie.cpi.contract import CpiError, Form, InvalidCall, OutcomeUnknown, Unavailable, VMCreationFailed
 from coterie.cpi.kit.create_vm import Undo, create_vm, read_networks
 from coterie.cpi.kit.readers import text
 
@@ -58,8 +58,13 @@ def test_the_steps_come_in_their_order() -> None:
 
 def test_what_exists_is_only_finished_and_never_undone() -> None:
     creation = Creation(existing="old", fails={"finish": CpiError("no")})
-    with pytest.raises(OutcomeUnknown, match=r"the VM is there.*no"):
+    with pytest.raises(OutcomeUnknown, match=r"the VM is there.*no") as caught:
         create_vm(creation)
+    assert not caught.value.retryable
+    creation.fails["finish"] = Unavailable("not now")
+    with pytest.raises(OutcomeUnknown, match=r"the VM is there.*not now") as caught:
+        create_vm(creation)
+    assert caught.value.retryable
     creation.fails.clear()
     assert create_vm(creation) == "old"
     assert creation.done == ["finish"]

@@ -136,11 +136,14 @@ class Undo:
 
 
 def _still_there(error: CpiError) -> OutcomeUnknown:
-    """For a VM that this call found and may not take back."""
+    """For a VM that this call found and may not take back. Not retryable if the error is permanent."""
     if isinstance(error, OutcomeUnknown):
         return error
     return OutcomeUnknown(
-        "the VM is there, but could not be finished", why=str(error), remedy=error.remedy or "look for it by its mark"
+        "the VM is there, but could not be finished",
+        why=str(error),
+        remedy=error.remedy or "look for it by its mark",
+        retryable=error.retryable,
     )
 
 
