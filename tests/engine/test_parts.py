@@ -101,6 +101,8 @@ def test_capabilities_are_asked_for_once() -> None:
 class Recorder:
     """A driver whose domain is one list; it notes how changes came together."""
 
+    cloud = "lab"
+
     def __init__(self) -> None:
         self.batches: list[list[Any]] = []
         self.gate = threading.Event()

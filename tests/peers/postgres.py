@@ -67,12 +67,12 @@ def server() -> Iterator[str]:
         yield made.url
 
 
-def conductor_role(url: str) -> str:
-    """The URL of this database for a new role that has the rights of a conductor and no others."""
+def conductor_role(url: str, *groups: str) -> str:
+    """The URL of this database for a new role that has the rights of conductors of these groups and no others."""
     name = f'site "{uuid.uuid4().hex[:8]}'  # a quotation mark in it must do no harm
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f'CREATE ROLE "{name.replace(chr(34), chr(34) * 2)}" LOGIN')
-        for statement in statements(name):
+        for statement in statements(name, groups or [""]):
             connection.execute(statement)
     return url.replace("coterie@", f"{quote(name)}@", 1)
 

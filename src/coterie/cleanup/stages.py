@@ -15,7 +15,7 @@ from coterie.engine import stored
 from coterie.errors import Conflict, CoterieError
 from coterie.flows.node import RECLAIM_NODE
 from coterie.flows.node_params import NodeProgress, NodeToMake, ReclaimNode
-from coterie.ledger.rows import clouds, deployments
+from coterie.ledger.rows import clouds, deployments, nodes
 from coterie.ledger.rows.cleanups import FindingRow
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Tx
@@ -29,7 +29,9 @@ def reclaims(tx: Tx, items: Sequence[FindingRow], by: str | None) -> dict[str, i
     """Start one task per deployment whose nodes get their lost VMs back; a deployment at work is left to its task."""
     lost: dict[str, list[NewStep]] = defaultdict(list)
     for item in items:
-        data = steps.last_node_data(tx, item.node) if item.node and _is_node(item) else None
+        # A finding is a conductor's word: it must not bring the data of a node to another cloud's conductors.
+        node = nodes.get(tx, item.node) if item.node and _is_node(item) else None
+        data = steps.last_node_data(tx, node.uuid) if node and node.cloud == item.cloud else None
         cloud = clouds.get(tx, item.cloud)
         if data is not None and cloud is not None and item.deployment is not None:
             lost[item.deployment].append(_reclaim_step(item, data, cloud))

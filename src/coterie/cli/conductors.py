@@ -48,11 +48,20 @@ def groups(session: Session) -> None:
 
 @conductors.verb("role")
 @click.argument("role")
-def role(session: Session, role: str) -> None:
-    """Print SQL that gives ROLE of PostgreSQL what a conductor needs and no more: run it as the Director's role."""
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="Conductor group whose work it may see and do; may be repeated. '': clouds without a group. '*': all of them.",
+)
+def role(session: Session, role: str, groups: tuple[str, ...]) -> None:
+    """Print SQL that gives ROLE of PostgreSQL what conductors of these groups need and no more: run it as the
+    Director's role."""
     from coterie.ledger.grants import statements
 
-    session.data("\n".join(statements(role)))
+    session.data("\n".join(statements(role, groups)))
 
 
 conductors.add_command(keys)

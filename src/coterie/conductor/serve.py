@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.startup import check_clock, connect, key_file
+from coterie.conductor.startup import check_clock, check_role, connect, key_file
 from coterie.cpi.load import driver_names
 from coterie.errors import LeaseLost, Unreachable, UsageError
 from coterie.ledger.rows import identity
@@ -31,6 +31,7 @@ def serve(settings: Settings, database: str, say: Callable[[str], None]) -> None
     ledger = connect(database, follows_events=False)
     try:
         check_clock(ledger)
+        check_role(ledger, role.group)
         _require_director(ledger)
         _work(ledger, settings, role, say)
     finally:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from coterie.errors import CoterieError, Refused, Unreachable
 from coterie.ledger.errors import BadUrl, NotPermitted, Unavailable, reason
-from coterie.ledger.rows import keys
+from coterie.ledger.rows import keys, roles
 from coterie.ledger.store import Ledger
 from coterie.ledger.store import time as database_time
 from coterie.redact import hide_credentials
@@ -39,7 +39,7 @@ def connect(url: str, *, follows_events: bool = True) -> Ledger:
         raise Refused(
             f"this role may not bring the ledger {hide_credentials(url)} up to date",
             why=hide_credentials(reason(error)),
-            remedy="start the Director of this release first, then grant again: coterie conductors role NAME",
+            remedy="start the Director of this release first, then grant again: coterie conductors role NAME --group G",
         ) from error
 
 
@@ -55,6 +55,27 @@ def check_clock(ledger: Ledger, clock: Callable[[], float] = time.time, toleranc
             f"the clock of this machine is {off:.0f} s off the database's",
             why=f"no more than {tolerance_s:.0f} s are tolerated",
             remedy="let both follow a time server (chrony, systemd-timesyncd), then start again",
+        )
+
+
+def check_role(ledger: Ledger, group: str | None) -> None:
+    """The database role must be one of the conductor group; `group` None: of every group."""
+    with ledger.read() as tx:
+        role = roles.own(tx)
+    option = "'*'" if group is None else group or "''"
+    remedy = f"as the Director's role: coterie conductors role {role.name} --group {option} | psql"
+    if role.old:
+        log.warning(
+            "the database role %s has the rights of an earlier release: it sees and changes the rows of every site; "
+            "grant again, %s",
+            role.name,
+            remedy,
+        )
+    if not role.serves(group):
+        raise Refused(
+            f"the database role {role.name} is not one of conductor group {option}",
+            why=f"it works for {', '.join(sorted(role.groups or ())) or 'no group'}",
+            remedy=remedy,
         )
 
 

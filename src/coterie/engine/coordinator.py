@@ -42,7 +42,7 @@ class LedgerCoordinator:
 
     def submit(self, cpi: Cpi, domain: str, change: dict[str, Any]) -> dict[str, Any]:
         with self._ledger.write() as tx:
-            number = domains.submit(tx, domain, change)
+            number = domains.submit(tx, domain, change, cpi.cloud)
         try:
             return self._wait(cpi, domain, number)
         finally:
@@ -85,7 +85,7 @@ class LedgerCoordinator:
     def _serve(self, cpi: Cpi, domain: str) -> bool:
         """Take the lease if it is free, and apply everything that waits. True if something was applied."""
         with self._ledger.write() as tx:
-            epoch = domains.take(tx, domain, self._holder, self._lease_s)
+            epoch = domains.take(tx, domain, self._holder, self._lease_s, cpi.cloud)
             batch = domains.waiting(tx, domain, self._patience_s) if epoch is not None else []
         if epoch is None:
             return False

@@ -76,6 +76,10 @@ conductor_keys = _table(  # public halves; credentials of a group's clouds are s
 
 # -- access --
 
+# PostgreSQL only, written by `coterie conductors role`: the groups whose rows a conductor's database role sees and
+# changes. "*": those of every group.
+conductor_roles = _table("conductor_roles", _key("role"), _key("conductor_group"))
+
 tokens = _table(
     "tokens",
     _key("id"),
@@ -184,6 +188,7 @@ nodes = _table(
     _time("updated_at", null=False),
     _flag("enrolled"),  # not created by us: of no deployment (""), its name is its instance group
     sa.UniqueConstraint("deployment", "instance_group", "index"),
+    sa.Index("nodes_by_cloud", "cloud", "conductor_group"),
 )
 
 addresses = _table("addresses", _key("network"), _key("ip"), _text("node"), _text("deployment"))
@@ -309,6 +314,10 @@ steps = _table(
     sa.Index("steps_by_owner", "owner", "state"),
 )
 
+task_groups = _table(  # PostgreSQL only, filled by a trigger: the conductor groups that have steps in a task
+    "task_groups", sa.Column("task", _BigId, primary_key=True, autoincrement=False), _key("conductor_group")
+)
+
 events = _table(
     "events",
     sa.Column("id", _BigId, primary_key=True, autoincrement=True),
@@ -342,7 +351,14 @@ conductors = _table(
 
 # -- single-writer domains --
 
-domains = _table("domains", _key("domain"), _text("holder", null=True), _number("epoch"), _time("expires"))
+domains = _table(  # `cloud`: whose conductors may hold it; null: a hold of a cleanup
+    "domains",
+    _key("domain"),
+    _text("holder", null=True),
+    _number("epoch"),
+    _time("expires"),
+    _text("cloud", null=True),
+)
 
 changes = _table(  # state: waiting · applied · failed; outcome is what the driver answered
     "changes",
@@ -352,6 +368,7 @@ changes = _table(  # state: waiting · applied · failed; outcome is what the dr
     _text("state"),
     _json("outcome"),
     _time("created_at", null=False),
+    _text("cloud", null=True),
     sa.Index("changes_by_domain", "domain", "state", "id"),
 )
 

@@ -19,6 +19,7 @@ from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.periodic_look import PeriodicLook
 from coterie.director.services.scheduled_cleanup import ScheduledCleanup
 from coterie.ids import Ids
+from coterie.ledger.rows import roles
 from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import tasks
@@ -54,6 +55,7 @@ def run_director(options: RunOptions) -> None:
     try:
         trace.start(options.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
         context = _context(options, ledger)
+        _warn_of_old_roles(ledger)
         if options.guarded:
             has_other = options.token is not None or context.oidc is not None
             created = ensure_first_token(ledger, options.state_folder.token, has_other=has_other)
@@ -82,6 +84,18 @@ def _context(options: RunOptions, ledger: Ledger) -> AppContext:
         local=options.local,
         database=options.database,
     )
+
+
+def _warn_of_old_roles(ledger: Ledger) -> None:
+    with ledger.read() as tx:
+        old = roles.list_old(tx)
+    for name in old:
+        log.warning(
+            "the database role %s has the rights of an earlier release: it sees and changes the rows of every site; "
+            "grant again: coterie conductors role %s --group NAME | psql",
+            name,
+            name,
+        )
 
 
 @contextmanager

@@ -115,6 +115,13 @@ def stop_resurrection(tx: Tx, name: str) -> None:
     tx.execute(deployments.update().where(deployments.c.name == name).values(resurrection=False))
 
 
+def forget_deleted(tx: Tx, task: int, name: str) -> bool:
+    """Drop a deployment whose nodes this task has deleted. On PostgreSQL a conductor's role may do that only so."""
+    if tx.dialect.name == "postgresql":
+        return bool(tx.execute(sa.text("SELECT coterie_forget_deployment(:task)"), {"task": task}).scalar())
+    return forget_if_empty(tx, name)
+
+
 def forget_if_empty(tx: Tx, name: str) -> bool:
     """Drop a deployment whose nodes are all gone."""
     if tx.execute(sa.select(nodes.c.uuid).where(nodes.c.deployment == name).limit(1)).first() is not None:

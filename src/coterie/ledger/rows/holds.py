@@ -39,7 +39,7 @@ def refuse_held(tx: Tx, name: str) -> None:
     held = domains.c.holder.is_not(None) & (domains.c.expires >= now())
     query = sa.select(domains.c.holder, held).where(domains.c.domain == domain).with_for_update()
     holder, fresh = tx.execute(query).one()
-    if fresh and _unfinished(tx, int(holder)):
+    if fresh and _is_sweeping(tx, int(holder)):
         raise Conflict(
             f"{name}: a cleanup is deleting something of it at this moment",
             why=f"task {holder} holds it",
@@ -52,11 +52,11 @@ def refuse_held(tx: Tx, name: str) -> None:
 def pace(tx: Tx, cloud: str, every_s: float) -> float:
     """Reserve the next moment for a deletion in this cloud; how many seconds from now it is."""
     domain = f"pace:{cloud}"
-    insert_or_leave(tx, domains, {"domain": domain})
+    insert_or_leave(tx, domains, {"domain": domain, "cloud": cloud})
     query = sa.select(now(), domains.c.expires).where(domains.c.domain == domain).with_for_update()
     at, free = tx.execute(query).one()
     mine: float = max(at, free or at)
-    tx.execute(domains.update().where(domains.c.domain == domain).values(expires=mine + every_s))
+    tx.execute(domains.update().where(domains.c.domain == domain).values(expires=mine + every_s, cloud=cloud))
     return mine - float(at)
 
 
@@ -67,6 +67,6 @@ def _at_work(tx: Tx, name: str) -> int | None:
     return tx.execute(query.where(tasks.c.deployment == name.partition(" ")[2])).scalar()
 
 
-def _unfinished(tx: Tx, task: int) -> bool:
-    query = sa.select(tasks.c.id).where(tasks.c.id == task, tasks.c.state.in_(_UNFINISHED))
+def _is_sweeping(tx: Tx, task: int) -> bool:
+    query = sa.select(tasks.c.id).where(tasks.c.id == task, tasks.c.kind == "sweep", tasks.c.state.in_(_UNFINISHED))
     return tx.execute(query).first() is not None

@@ -119,7 +119,11 @@ def image_on_its_way(tx: Tx, cloud: str, ref: str) -> bool:
 
 
 def stemcell_users(tx: Tx, cloud: str, ref: str) -> int:
-    """Nodes that were made from an image, or that an unfinished step is going to make from it."""
+    """Nodes that were made from an image, or that an unfinished step is going to make from it, of any site."""
+    if tx.dialect.name == "postgresql":  # a conductor's role sees steps of its own site only
+        query = sa.text("SELECT coterie_stemcell_users(:cloud, :ref)")
+        users: int = tx.execute(query, {"cloud": cloud, "ref": ref}).scalar_one()
+        return users
     made = sa.select(sa.func.count()).where(nodes.c.cloud == cloud, nodes.c.spec["stemcell"].as_string() == ref)
     coming = sa.select(sa.func.count()).where(
         steps.c.cloud == cloud,

@@ -90,13 +90,12 @@ def _node(row: nodes.NodeRow, disk: DiskNow | None) -> NodeNow:
 
 
 def _disks(tx: Tx, deployment: str) -> dict[str, DiskNow]:
-    query = sa.select(
-        objects_table.c.node, objects_table.c.intent, objects_table.c.size_mb, objects_table.c.properties
-    ).where(
-        objects_table.c.deployment == deployment,
-        objects_table.c.kind == "disk",
-        objects_table.c.state.in_(objects.OPEN),
-        objects_table.c.node.is_not(None),
+    """By node. A disk in another cloud than its node's is none of it, whatever a conductor has written."""
+    disk = objects_table.c
+    query = (
+        sa.select(disk.node, disk.intent, disk.size_mb, disk.properties)
+        .join(nodes_table, sa.and_(nodes_table.c.uuid == disk.node, nodes_table.c.cloud == disk.cloud))
+        .where(disk.deployment == deployment, disk.kind == "disk", disk.state.in_(objects.OPEN))
     )
     return {row.node: DiskNow(row.intent, row.size_mb, row.properties or {}) for row in tx.execute(query)}
 

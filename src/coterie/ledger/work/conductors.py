@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.errors import Conflict
 from coterie.ledger.rows import facts
 from coterie.ledger.store import Tx, now, pinned_release
 from coterie.ledger.tables import conductors, domains
@@ -36,23 +37,25 @@ def register(
     """
     old = tx.execute(sa.select(conductors.c.incarnation).where(conductors.c.name == name)).scalar()
     tx.execute(conductors.delete().where(conductors.c.name == name))
-    tx.execute(
-        conductors.insert().values(
-            name=name,
-            incarnation=incarnation,
-            conductor_group=fold(group or ""),
-            every_group=group is None,
-            drivers=sorted(drivers),
-            release=release,
-            speaks=pinned,
-            flows=None if flows is None else sorted(flows),
-            weight=weight,
-            ring=ring,
-            ttl_s=ttl_s,
-            started_at=now(),
-            heartbeat=now(),
-        )
+    new = conductors.insert().values(
+        name=name,
+        incarnation=incarnation,
+        conductor_group=fold(group or ""),
+        every_group=group is None,
+        drivers=sorted(drivers),
+        release=release,
+        speaks=pinned,
+        flows=None if flows is None else sorted(flows),
+        weight=weight,
+        ring=ring,
+        ttl_s=ttl_s,
+        started_at=now(),
+        heartbeat=now(),
     )
+    try:
+        tx.execute(new)
+    except sa.exc.IntegrityError as taken:  # by one that our database role may not remove, or at this very moment
+        raise Conflict(f"another conductor has the name {name}", remedy="give this one another: --name NAME") from taken
     return _hand_over(tx, owner(name, old)) if old else []
 
 

@@ -6,14 +6,23 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.errors import Conflict
 from coterie.ledger.store import Tx, insert_or_leave, now
 from coterie.ledger.tables import changes, domains
 
 
-def submit(tx: Tx, domain: str, body: dict[str, Any]) -> int:
-    if tx.execute(sa.select(domains.c.domain).where(domains.c.domain == domain)).first() is None:
-        insert_or_leave(tx, domains, {"domain": domain})
-    made = changes.insert().values(domain=domain, body=body, state="waiting", created_at=now())
+def submit(tx: Tx, domain: str, body: dict[str, Any], cloud: str | None = None) -> int:
+    """Add a change that waits for the writer of the domain. `cloud`: the one that it is for."""
+    present = sa.select(domains.c.domain).where(domains.c.domain == domain)
+    if tx.execute(present).first() is None:
+        insert_or_leave(tx, domains, {"domain": domain, "cloud": cloud})
+        if tx.execute(present).first() is None:
+            raise Conflict(
+                f"conductors of another site write {domain}",
+                why="clouds of two sites share it, and each database role sees its own site only",
+                remedy="give one role the conductor groups of both: coterie conductors role ROLE --group A --group B",
+            )
+    made = changes.insert().values(domain=domain, body=body, state="waiting", created_at=now(), cloud=cloud)
     change: int = tx.execute(made.returning(changes.c.id)).scalar_one()
     return change
 
@@ -24,13 +33,13 @@ def outcome(tx: Tx, change: int) -> dict[str, Any] | None:
     return tx.execute(query).scalar()
 
 
-def take(tx: Tx, domain: str, holder: str, lease_s: float) -> int | None:
+def take(tx: Tx, domain: str, holder: str, lease_s: float, cloud: str | None = None) -> int | None:
     """Become the writer of a domain whose last lease has ended; the epoch, or None while another writes."""
     free = sa.or_(domains.c.holder.is_(None), domains.c.expires < now())
     taken = (
         domains.update()
         .where(domains.c.domain == domain, free)
-        .values(holder=holder, epoch=domains.c.epoch + 1, expires=now() + lease_s)
+        .values(holder=holder, epoch=domains.c.epoch + 1, expires=now() + lease_s, cloud=cloud)
         .returning(domains.c.epoch)
     )
     return tx.execute(taken).scalar()

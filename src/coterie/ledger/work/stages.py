@@ -42,6 +42,9 @@ _ADMIT = (
     .values(state="ready")
     .returning(steps.c.conductor_group, steps.c.driver, sa.func.coalesce(steps.c.node, steps.c.cloud, ""), steps.c.flow)
 )
+# The same on PostgreSQL, where a conductor's role sees steps of its own site only, and a stage may have others.
+_ADMIT_ALL = sa.text("SELECT * FROM coterie_admit_steps(:b_task, :b_n, :b_room)")
+_SKIP_ALL = sa.text("SELECT coterie_skip_steps(:b_task, :b_n)")
 
 
 class Ready(NamedTuple):
@@ -111,7 +114,8 @@ def _admit(tx: Tx, stage: Any) -> list[Ready]:
     room = stage.max_in_flight - (stage.admitted - stage.ended)
     if room <= 0 or stage.admitted >= stage.total:
         return []
-    admitted = [Ready(*row) for row in tx.execute(_ADMIT, {"b_task": stage.task, "b_n": stage.n, "b_room": room})]
+    admit = _ADMIT_ALL if tx.dialect.name == "postgresql" else _ADMIT
+    admitted = [Ready(*row) for row in tx.execute(admit, {"b_task": stage.task, "b_n": stage.n, "b_room": room})]
     tx.execute(_ADMITTED, {"b_task": stage.task, "b_n": stage.n, "b_admitted": stage.admitted + len(admitted)})
     return admitted
 
@@ -133,6 +137,9 @@ def _skip(tx: Tx, stage: Any, state: str) -> None:
 
 
 def _skip_queued(tx: Tx, stage: Any) -> int:
+    if tx.dialect.name == "postgresql":
+        count_all: int = tx.execute(_SKIP_ALL, {"b_task": stage.task, "b_n": stage.n}).scalar_one()
+        return count_all
     skipped = steps.update().where(steps.c.state == "queued", steps.c.id.in_(_queued(stage))).values(state="skipped")
     return tx.execute(skipped).rowcount
 

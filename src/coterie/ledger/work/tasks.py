@@ -133,17 +133,25 @@ def cancel(tx: Tx, task: int) -> bool:
 
 def end(tx: Tx, task: int) -> None:
     """End a task whose stages have all ended: store a report, and an event."""
-    row = tx.execute(sa.select(tasks).where(tasks.c.id == task).with_for_update()).one()
+    query = sa.select(tasks.c.kind, tasks.c.deployment, tasks.c.state).where(tasks.c.id == task).with_for_update()
+    row = tx.execute(query).one()
     if row.state not in ("running", "cancelling"):
         return
-    counted = sa.select(steps.c.state, sa.func.count()).where(steps.c.task == task).group_by(steps.c.state)
-    counts: dict[str, int] = dict(tx.execute(counted).all())
+    counts = _count_steps(tx, task)
     state = _end_state(row.state, counts)
     if row.kind == "delete" and state == "done":
-        deployments.forget_if_empty(tx, row.deployment)
+        deployments.forget_deleted(tx, task, row.deployment)
     report = {"steps": counts, "failures": _failures(tx, task)}
     tx.execute(tasks.update().where(tasks.c.id == task).values(state=state, ended_at=now(), report=report))
     events.append(tx, [Event(task, f"task.{state}", row.deployment or row.kind, _sum_up(counts), report)], time(tx))
+
+
+def _count_steps(tx: Tx, task: int) -> dict[str, int]:
+    """Of all sites; on PostgreSQL a conductor's role sees those of its own."""
+    if tx.dialect.name == "postgresql":
+        return dict(tx.execute(sa.text("SELECT * FROM coterie_count_steps(:task)"), {"task": task}).all())
+    counted = sa.select(steps.c.state, sa.func.count()).where(steps.c.task == task).group_by(steps.c.state)
+    return dict(tx.execute(counted).all())
 
 
 def _end_state(state: str, counts: Mapping[str, int]) -> str:
@@ -158,12 +166,14 @@ def unfinished(tx: Tx) -> list[int]:
 
 
 def _failures(tx: Tx, task: int) -> list[dict[str, Any]]:
-    failed = (
+    failed: sa.Executable = (
         sa.select(steps.c.subject, steps.c.flow, steps.c.label, steps.c.error)
         .where(steps.c.task == task, steps.c.state == "failed")
         .order_by(steps.c.id)
         .limit(100)
     )
+    if tx.dialect.name == "postgresql":  # of all sites, as above
+        failed = sa.text("SELECT * FROM coterie_failed_steps(:task)").bindparams(task=task)
     return [{"subject": s, "flow": f, "label": label, "error": e} for s, f, label, e in tx.execute(failed)]
 
 

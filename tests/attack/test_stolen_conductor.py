@@ -1,0 +1,345 @@
+"""The attacker has the database role of site A: it tries to read, change and take over site B, and gets nothing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from coterie.cleanup import start as cleanup
+from coterie.cleanup.options import Options
+from coterie.conductor.membership import ConductorRole
+from coterie.conductor.process import Conductor
+from coterie.conductor.startup import check_role, connect
+from coterie.errors import Conflict, Refused
+from coterie.ids import Ids
+from coterie.ledger.grants import statements
+from coterie.ledger.rows import roles, stemcells
+from coterie.ledger.rows.identity import ensure_director
+from coterie.ledger.store import Ledger
+from coterie.ledger.work import conductors
+from coterie.requests import start
+from coterie.requests.request import PlanRequest
+from tests.ledger.test_grants import finished
+from tests.ledger.test_schema import upgrade_to
+from tests.peers.postgres import conductor_role
+
+BOTH = """\
+clouds:
+- {name: cloud-a, driver: sandbox, conductor_group: site-a}
+- {name: cloud-b, driver: sandbox, conductor_group: site-b}
+azs:
+- {name: a, cloud: cloud-a, cloud_properties: {zone: z1}}
+- {name: b, cloud: cloud-b, cloud_properties: {zone: z1}}
+vm_types:
+- {name: small, cloud_properties: {cpu: 1, ram_mb: 256, disk_mb: 1024}}
+disk_types:
+- {name: data, disk_size: 1024}
+networks:
+- name: net
+  subnets:
+  - {range: 10.8.0.0/24, gateway: 10.8.0.1, azs: [a]}
+  - {range: 10.9.0.0/24, gateway: 10.9.0.1, azs: [b]}
+"""
+
+
+def manifest(name: str, *azs: str, instances: int = 2) -> str:
+    return f"""\
+name: {name}
+stemcells: [{{alias: os, name: debian-12, version: "1.1"}}]
+instance_groups:
+- name: web
+  instances: {instances}
+  azs: [{", ".join(azs)}]
+  vm_type: small
+  persistent_disk_type: data
+  stemcell: os
+  networks: [{{name: net}}]
+  env: {{bosh: {{password: CANARY-{name}}}}}
+"""
+
+
+class TwoSites:
+    """A Director's ledger, and a conductor of each site with a database role of its own."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.director = Ledger.open(url)
+        ensure_director(self.director, "test", Ids())
+        with self.director.write() as tx:
+            stemcells.add(tx, "debian-12", "1.1", None, None, {"image": "x"}, [])
+        self.role_a, self.role_b = conductor_role(url, "site-a"), conductor_role(url, "site-b")
+        self.ledgers = [connect(self.role_a), connect(self.role_b)]
+        self.conductors = [
+            Conductor(ledger, f"c-{group}", state_folder=folder / group, role=ConductorRole(group), workers=2)
+            for ledger, group in zip(self.ledgers, ("site-a", "site-b"), strict=True)
+        ]
+
+    def start(self) -> None:
+        for conductor in self.conductors:
+            conductor.start()
+
+    def stop(self) -> None:
+        for conductor in self.conductors:
+            conductor.drain(10)
+        for ledger in (*self.ledgers, self.director):
+            ledger.close()
+
+    def deploy(self, name: str, text: str) -> None:
+        request = PlanRequest(deployment=name, manifest=text, cloud_config=BOTH)
+        assert finished(self.director, start.deploy(self.director, request, None, None)) == "done"
+
+    def delete(self, name: str) -> None:
+        request = PlanRequest(deployment=name, delete=True)
+        assert finished(self.director, start.deploy(self.director, request, None, None)) == "done"
+
+
+@pytest.fixture
+def sites(postgres_url: str, tmp_path: Path) -> Iterator[TwoSites]:
+    made = TwoSites(postgres_url, tmp_path)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def test_two_sites_deploy_update_delete_and_clean_up(sites: TwoSites) -> None:
+    """Everything goes through: deployments of one site, and one of both, whose stages have steps of both."""
+    sites.deploy("aapp", manifest("aapp", "a"))
+    sites.deploy("both", manifest("both", "a", "b", instances=4))
+    sites.deploy("both", manifest("both", "a", "b", instances=6).replace("CANARY-both", "changed"))
+    looked = start.look(sites.director)
+    assert looked is not None and finished(sites.director, looked) == "done"
+    sites.delete("both")
+    sites.delete("aapp")
+    with psycopg.connect(sites.url) as owner:
+        assert owner.execute("SELECT count(*) FROM deployments").fetchone() == (0,)
+        assert owner.execute("SELECT count(*) FROM nodes").fetchone() == (0,)
+        assert owner.execute("SELECT count(*) FROM addresses").fetchone() == (0,)
+    number, task = cleanup.survey(sites.director, Options.of_wire({"grace_s": 0.0, "undo_s": 0.0}), None)
+    assert finished(sites.director, task) == "done"
+    plan = cleanup.read_plan(sites.director, number)
+    assert {item.cloud for item in plan.items} == {"cloud-a", "cloud-b"}
+    assert finished(sites.director, cleanup.apply(sites.director, number, plan.id, None)) == "done"
+    with psycopg.connect(sites.url) as owner:
+        outcomes = owner.execute("SELECT DISTINCT outcome FROM findings WHERE action = 'delete'").fetchall()
+    assert outcomes == [("deleted",)]
+
+
+@pytest.fixture
+def attacker(sites: TwoSites) -> Iterator[psycopg.Connection]:
+    sites.deploy("aapp", manifest("aapp", "a"))
+    sites.deploy("bapp", manifest("bapp", "b"))
+    with psycopg.connect(sites.role_a, autocommit=True) as connection:
+        yield connection
+
+
+READ = [
+    "SELECT spec FROM nodes WHERE cloud = 'cloud-b'",
+    "SELECT data FROM steps WHERE cloud = 'cloud-b'",
+    "SELECT intent FROM objects WHERE cloud = 'cloud-b'",
+    "SELECT data FROM facts WHERE cloud = 'cloud-b'",
+    "SELECT properties FROM clouds WHERE name = 'cloud-b'",
+    "SELECT id FROM tasks WHERE deployment = 'bapp'",
+    "SELECT name FROM deployments WHERE name = 'bapp'",
+    "SELECT n FROM stages WHERE task NOT IN (SELECT task FROM steps)",
+    "SELECT intent FROM server_groups WHERE cloud = 'cloud-b'",
+    "SELECT ip FROM addresses WHERE ip LIKE '10.9.%'",
+    "SELECT role FROM conductor_roles WHERE conductor_group = 'site-b'",
+    "SELECT body FROM changes WHERE cloud = 'cloud-b'",
+]
+
+
+def test_nothing_of_the_other_site_is_read(attacker: psycopg.Connection) -> None:
+    for statement in READ:
+        assert attacker.execute(statement).fetchall() == [], statement
+    seen = [str(attacker.execute(f"SELECT * FROM {table}").fetchall()) for table in ("nodes", "steps", "objects")]
+    assert "CANARY-aapp" in "".join(seen) and "bapp" not in "".join(seen)
+
+
+NOTHING = [  # statements that a conductor may run; on rows of the other site they match none
+    "UPDATE facts SET at = NULL, holder = NULL, held_until = NULL WHERE cloud = 'cloud-b'",
+    "UPDATE steps SET state = 'ready', label = 'begin', owner = NULL WHERE cloud = 'cloud-b'",
+    "UPDATE tasks SET state = 'running' WHERE deployment = 'bapp'",
+    "UPDATE stages SET state = 'open' WHERE task IN (SELECT task FROM steps WHERE cloud = 'cloud-b')",
+    "UPDATE objects SET state = 'gone' WHERE cloud = 'cloud-b'",
+    "UPDATE nodes SET vm_cid = 'x' WHERE cloud = 'cloud-b'",
+    "UPDATE server_groups SET state = 'gone' WHERE cloud = 'cloud-b'",
+    "DELETE FROM nodes WHERE cloud = 'cloud-b'",
+    "DELETE FROM addresses WHERE ip LIKE '10.9.%'",
+    "UPDATE conductors SET heartbeat = 0 WHERE name = 'c-site-b'",
+    "DELETE FROM conductors WHERE name = 'c-site-b'",
+    "UPDATE domains SET holder = 'me' WHERE cloud = 'cloud-b'",
+    "DELETE FROM changes WHERE cloud = 'cloud-b'",
+    "UPDATE findings SET outcome = 'skipped' WHERE cloud = 'cloud-b'",
+]
+
+
+def test_nothing_of_the_other_site_is_changed(attacker: psycopg.Connection) -> None:
+    for statement in NOTHING:
+        assert attacker.execute(statement).rowcount == 0, statement
+
+
+_NOW = "extract(epoch from now())"
+REFUSED = [
+    # a question that runs a program in the other site, as a change and as a new row
+    "UPDATE facts SET driver = 'exec', properties = '{}' WHERE cloud = 'cloud-a'",
+    "UPDATE facts SET conductor_group = 'site-b', cloud = 'cloud-b'",
+    "UPDATE facts SET question = '{}'",
+    "INSERT INTO facts (cloud, what, driver, conductor_group, wanted_at) VALUES ('x', 'check', 'exec', 'site-b', 1)",
+    # steps
+    "UPDATE steps SET conductor_group = 'site-b'",
+    "UPDATE steps SET flow = 'node.delete'",
+    "UPDATE steps SET cloud = 'cloud-b', node = 'x'",
+    "INSERT INTO steps (task, flow, label, subject, conductor_group, state, not_before)"
+    " VALUES (1, 'node.delete', 'begin', 'x', 'site-b', 'ready', 0)",
+    "INSERT INTO tasks (kind, state, created_at) VALUES ('deploy', 'running', 0)",
+    "INSERT INTO task_groups SELECT id, 'site-a' FROM tasks",
+    "SELECT coterie_admit_steps((SELECT max(id) + 0 FROM tasks) + 0, 0, 100) FROM (SELECT 1) one WHERE false"
+    " UNION ALL SELECT coterie_admit_steps({b_task}, 0, 100)",
+    "SELECT coterie_skip_steps({b_task}, 0)",
+    "SELECT coterie_failed_steps({b_task})",
+    "SELECT coterie_forget_deployment({b_task})",
+    # the record of changes
+    f"INSERT INTO events (at, kind, subject, body) VALUES ({_NOW}, 'audit', 'ann', 'DELETE done (202)')",
+    f"INSERT INTO events (task, n, at, kind, subject, body) VALUES ({{b_task}}, 1, {_NOW}, 'node.up', 'x', 'x')",
+    f"INSERT INTO events (task, n, at, kind, subject, body) VALUES ({{a_task}}, 1, {_NOW}, 'audit', 'x', 'x')",
+    "SELECT body FROM events",
+    # deployments, nodes, objects
+    "DELETE FROM deployments WHERE name = 'bapp'",
+    "DELETE FROM deployments",
+    "UPDATE nodes SET cloud = 'cloud-b'",
+    "UPDATE nodes SET conductor_group = 'site-b'",
+    "UPDATE objects SET cloud = 'cloud-b'",
+    "UPDATE objects SET node = '{b_node}'",
+    "INSERT INTO objects (intent, kind, cloud, state, created_at) VALUES ('x', 'vm', 'cloud-b', 'live', 0)",
+    "INSERT INTO objects (intent, kind, cloud, state, deployment, node, created_at)"
+    " VALUES ('x', 'disk', 'cloud-a', 'live', 'bapp', '{b_node}', 0)",
+    "INSERT INTO objects (intent, kind, cloud, state, deployment, created_at)"
+    " VALUES ('x', 'disk', 'cloud-a', 'kept', 'bapp', 0)",
+    # keys, clouds, roles
+    "INSERT INTO conductor_keys VALUES ('site-b', 'a', 'b', 'c', 1)",
+    "UPDATE clouds SET driver = 'exec'",
+    "INSERT INTO conductor_roles VALUES (session_user, 'site-b')",
+    "UPDATE conductor_roles SET conductor_group = 'site-b'",
+    # conductors: of the other site, of every group, and one that would make the fleet ignore groups
+    *[
+        "INSERT INTO conductors (name, incarnation, conductor_group, every_group, release, speaks, started_at,"
+        f" heartbeat) VALUES ('evil', 'i', {group}, {every}, {release}, {speaks}, 0, 0)"
+        for group, every, release, speaks in (
+            ("'site-b'", "false", "'0.2'", "NULL"),
+            ("''", "true", "'0.2'", "NULL"),
+            ("'site-a'", "true", "'0.2'", "NULL"),
+            ("'site-a'", "false", "'0.2'", "'0.0.9'"),
+            ("'site-a'", "false", "'x'", "NULL"),
+        )
+    ],
+    "UPDATE conductors SET conductor_group = 'site-b'",
+    # single-writer domains: the change would be applied by the other site
+    "INSERT INTO changes (domain, state, created_at, cloud) VALUES ('cloud-b/z1', 'waiting', 0, 'cloud-b')",
+    "INSERT INTO domains (domain, cloud) VALUES ('cloud-b/z1', 'cloud-a')",
+    "INSERT INTO domains (domain, cloud) VALUES ('sandbox:cloud-b/port/3', 'cloud-a')",
+    "INSERT INTO domains (domain) VALUES ('hold:deployment bapp')",
+    # the ways around policies
+    "SET ROLE coterie",
+    "ALTER TABLE steps DISABLE ROW LEVEL SECURITY",
+    "DROP POLICY coterie_see ON steps",
+    "ALTER FUNCTION coterie_groups() RENAME TO x",
+    "CREATE FUNCTION public.coterie_groups(a int) RETURNS text[] LANGUAGE sql AS 'SELECT NULL'",
+    "TRUNCATE steps",
+    "COPY tokens TO STDOUT",
+]
+
+
+def test_what_no_conductor_may_do_is_refused(sites: TwoSites, attacker: psycopg.Connection) -> None:
+    with psycopg.connect(sites.url) as owner:
+        known = {
+            "a_task": owner.execute("SELECT id FROM tasks WHERE deployment = 'aapp'").fetchone(),
+            "b_task": owner.execute("SELECT id FROM tasks WHERE deployment = 'bapp'").fetchone(),
+            "b_node": owner.execute("SELECT uuid FROM nodes WHERE cloud = 'cloud-b'").fetchone(),
+        }
+    values = {name: row[0] for name, row in known.items() if row}
+    for statement in REFUSED:
+        statement = statement.format(**values) if "{" in statement and "'{}'" not in statement else statement
+        try:
+            attacker.execute(statement)  # type: ignore[arg-type]  # no constant: the ids are the ledger's
+        except psycopg.errors.InsufficientPrivilege:
+            continue
+        raise AssertionError(f"this went through: {statement}")
+
+
+def test_a_living_name_of_the_other_site_cannot_be_taken(sites: TwoSites) -> None:
+    with pytest.raises(Conflict, match="c-site-b"), sites.ledgers[0].write() as tx:
+        conductors.register(tx, "c-site-b", "i", group="site-a", drivers=["sandbox"], release="0.2")
+
+
+def test_a_silent_conductor_of_the_other_site_is_not_ours_to_remove(sites: TwoSites) -> None:
+    """Nor does it wake us with every heartbeat."""
+    with sites.director.write() as tx:
+        conductors.register(tx, "dead-b", "i", group="site-b", drivers=["sandbox"], release="0.2", ttl_s=-1.0)
+    with sites.ledgers[0].write() as tx:
+        assert not conductors.silent(tx)
+    with sites.ledgers[1].write() as tx:
+        conductors.reap(tx)
+    with psycopg.connect(sites.url) as owner:
+        assert owner.execute("SELECT count(*) FROM conductors WHERE name = 'dead-b'").fetchone() == (0,)
+
+
+def test_a_conductor_with_the_role_of_another_group_is_refused(sites: TwoSites) -> None:
+    check_role(sites.ledgers[0], "site-a")
+    check_role(sites.director, None)
+    for group in ("site-b", None):
+        with pytest.raises(Refused, match="database role") as refused:
+            check_role(sites.ledgers[0], group)
+        assert "coterie conductors role" in refused.value.remedy
+
+
+# What release 0.1.0 granted.
+OLD_RIGHTS = {
+    "SELECT": "directors, alembic_version, schema_floor, clouds, conductor_keys, stemcells, cleanups",
+    "SELECT (name, serial, config_id, resurrection, created_at, updated_at), DELETE": "deployments",
+    "SELECT, DELETE": "instance_groups, server_group_users, addresses",
+    "SELECT, UPDATE": "server_groups, facts, tasks, stages, steps, surveys",
+    "SELECT, UPDATE, DELETE": "nodes",
+    "SELECT, INSERT, UPDATE": "objects, domains, findings",
+    "SELECT (id), INSERT": "events",
+    "SELECT, INSERT, UPDATE, DELETE": "conductors, changes, suspects",
+    "SELECT, INSERT, DELETE": "sightings",
+}
+
+
+def test_a_role_of_an_earlier_release_works_on_and_says_so(
+    postgres_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    upgrade_to(postgres_url, "0009")
+    name = f"old_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {name} LOGIN")  # type: ignore[arg-type]  # a name of our own
+        for rights, tables in OLD_RIGHTS.items():
+            owner.execute(f"GRANT {rights} ON {tables} TO {name}")  # type: ignore[arg-type]
+        owner.execute(f"GRANT USAGE ON SEQUENCE events_id_seq, changes_id_seq, findings_id_seq TO {name}")  # type: ignore[arg-type]
+    made = TwoSites(postgres_url, tmp_path)
+    with made.director.read() as tx:
+        assert roles.list_old(tx) == [name]
+    old = connect(postgres_url.replace("coterie@", f"{name}@", 1))
+    check_role(old, "site-a")
+    assert "rights of an earlier release" in caplog.text and f"conductors role {name} --group site-a" in caplog.text
+    made.conductors = [Conductor(old, "old", state_folder=tmp_path, role=ConductorRole("site-a"), workers=2)]
+    made.ledgers.append(old)
+    made.start()
+    try:
+        made.deploy("aapp", manifest("aapp", "a"))
+        made.delete("aapp")
+    finally:
+        made.stop()
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        for statement in statements(name, ["site-a"]):
+            owner.execute(statement)  # type: ignore[arg-type]
+    again = Ledger.open(postgres_url)
+    with again.read() as tx:
+        assert roles.list_old(tx) == []
+    again.close()
