@@ -298,6 +298,23 @@ def test_a_conductor_with_the_role_of_another_group_is_refused(sites: TwoSites) 
         assert "coterie conductors role" in refused.value.remedy
 
 
+def test_a_running_step_that_is_sent_elsewhere_is_still_committed_where_it_runs(sites: TwoSites) -> None:
+    """And its cloud stays in sight until then; of the next claim nothing is seen."""
+    sites.deploy("bapp", manifest("bapp", "b"))
+    with psycopg.connect(sites.url, autocommit=True) as owner:
+        (step,) = owner.execute(
+            "UPDATE steps SET state = 'running', epoch = 7 WHERE id = (SELECT max(id) FROM steps) RETURNING id"
+        ).fetchone() or (0,)
+        owner.execute("UPDATE clouds SET conductor_group = 'site-a' WHERE name = 'cloud-b'")
+        owner.execute("UPDATE steps SET conductor_group = 'site-a' WHERE id = %s", [step])
+        with psycopg.connect(sites.role_b, autocommit=True) as old:
+            assert old.execute("SELECT id FROM steps WHERE id = %s", [step]).fetchall() == [(step,)]
+            assert old.execute("SELECT count(*) FROM nodes WHERE cloud = 'cloud-b'").fetchone() == (2,)
+            owner.execute("UPDATE steps SET epoch = 8 WHERE id = %s", [step])
+            assert old.execute("SELECT id FROM steps WHERE id = %s", [step]).fetchall() == []
+            assert old.execute("SELECT count(*) FROM nodes WHERE cloud = 'cloud-b'").fetchone() == (0,)
+
+
 # What release 0.1.0 granted.
 OLD_RIGHTS = {
     "SELECT": "directors, alembic_version, schema_floor, clouds, conductor_keys, stemcells, cleanups",
@@ -315,7 +332,7 @@ OLD_RIGHTS = {
 def test_a_role_of_an_earlier_release_works_on_and_says_so(
     postgres_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    upgrade_to(postgres_url, "0009")
+    upgrade_to(postgres_url, "0010")
     name = f"old_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         owner.execute(f"CREATE ROLE {name} LOGIN")  # type: ignore[arg-type]  # a name of our own

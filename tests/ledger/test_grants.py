@@ -116,6 +116,7 @@ def test_every_table_is_decided_on() -> None:
         "cloud_configs",
         "instance_groups",
         "leases",
+        "lent_steps",
         "ownerships",
         "registry_settings",
         "replies",

@@ -53,6 +53,7 @@ _FUNCTIONS = (
     "coterie_groups()",
     "coterie_serves_all()",
     "coterie_clouds()",
+    "coterie_is_lent(bigint, integer)",
     "coterie_has_deployment(text)",
     "coterie_may_hold(text, text)",
     "coterie_takes_part(bigint)",

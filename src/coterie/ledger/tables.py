@@ -318,6 +318,16 @@ task_groups = _table(  # PostgreSQL only, filled by a trigger: the conductor gro
     "task_groups", sa.Column("task", _BigId, primary_key=True, autoincrement=False), _key("conductor_group")
 )
 
+lent_steps = (
+    _table(  # PostgreSQL only, by the same trigger: sent to another group while a conductor of this one ran them
+        "lent_steps",
+        sa.Column("step", _BigId, primary_key=True, autoincrement=False),
+        sa.Column("task", _BigId, nullable=False),
+        sa.Column("epoch", sa.Integer, nullable=False),  # of the claim that the old group may still commit
+        _text("conductor_group"),
+    )
+)
+
 events = _table(
     "events",
     sa.Column("id", _BigId, primary_key=True, autoincrement=True),

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 
 # Sub-selects, so that each function is called once for a statement, and not at all where the first term holds.
 _ALL = "(SELECT coterie_serves_all())"
@@ -51,7 +51,7 @@ _POLICIES = {
     ),
     "clouds": _Policy(f"name = ANY ((SELECT coterie_clouds())::text[]) OR {_ALL}"),
     "facts": _Policy(f"{_GROUP} OR {_ALL}"),
-    "steps": _Policy(f"{_GROUP} OR {_ALL}"),
+    "steps": _Policy(f"{_GROUP} OR {_ALL} OR state = 'running' AND coterie_is_lent(id, epoch)"),
     "stages": _Policy("coterie_takes_part(task)"),
     "tasks": _Policy(
         "coterie_takes_part(id) OR deployment IS NOT NULL AND coterie_has_deployment(deployment)",
@@ -101,11 +101,21 @@ DECLARE mine text[] := coterie_groups();
 BEGIN
   -- LIMIT: one probe of an index for each cloud, however many nodes there are
   RETURN ARRAY(SELECT c.name FROM clouds c WHERE c.conductor_group = ANY (mine)
+      OR c.other_groups IS NOT NULL AND c.other_groups::jsonb ?| mine
     UNION SELECT c.name FROM clouds c CROSS JOIN LATERAL
       (SELECT 1 FROM nodes n WHERE n.cloud = c.name AND n.conductor_group = ANY (mine) LIMIT 1) worked_on
     UNION SELECT c.name FROM clouds c CROSS JOIN LATERAL
       (SELECT 1 FROM facts f WHERE f.cloud = c.name AND f.conductor_group = ANY (mine)
-       AND (f.at IS NULL OR f.at < f.wanted_at) LIMIT 1) asked_about);
+       AND (f.at IS NULL OR f.at < f.wanted_at) LIMIT 1) asked_about
+    UNION SELECT s.cloud FROM lent_steps l JOIN steps s ON s.id = l.step AND s.epoch = l.epoch
+      AND s.state = 'running' WHERE l.conductor_group = ANY (mine));
+END $$;
+
+CREATE FUNCTION coterie_is_lent(wanted bigint, wanted_epoch integer) RETURNS boolean LANGUAGE plpgsql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+  RETURN EXISTS (SELECT 1 FROM lent_steps l WHERE l.step = wanted AND l.epoch = wanted_epoch
+                 AND l.conductor_group = ANY (coterie_groups()));
 END $$;
 
 CREATE FUNCTION coterie_has_deployment(wanted text) RETURNS boolean LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -207,6 +217,11 @@ CREATE FUNCTION coterie_note_task_group() RETURNS trigger LANGUAGE plpgsql SECUR
 SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
   INSERT INTO task_groups (task, conductor_group) VALUES (NEW.task, NEW.conductor_group) ON CONFLICT DO NOTHING;
+  IF TG_OP = 'UPDATE' AND OLD.state = 'running' AND OLD.conductor_group <> NEW.conductor_group THEN
+    INSERT INTO lent_steps AS l (step, task, epoch, conductor_group) VALUES (OLD.id, OLD.task, OLD.epoch,
+      OLD.conductor_group) ON CONFLICT (step) DO UPDATE SET epoch = EXCLUDED.epoch,
+      conductor_group = EXCLUDED.conductor_group WHERE l.epoch <> EXCLUDED.epoch;
+  END IF;
   RETURN NULL;
 END $$;
 
@@ -217,6 +232,7 @@ CREATE FUNCTION coterie_forget_task_groups() RETURNS trigger LANGUAGE plpgsql SE
 SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
   DELETE FROM task_groups WHERE task = OLD.id;
+  DELETE FROM lent_steps WHERE task = OLD.id;
   RETURN NULL;
 END $$;
 
@@ -237,6 +253,7 @@ _CALLABLE = (
     "coterie_groups()",
     "coterie_serves_all()",
     "coterie_clouds()",
+    "coterie_is_lent(bigint, integer)",
     "coterie_has_deployment(text)",
     "coterie_may_hold(text, text)",
     "coterie_takes_part(bigint)",
@@ -262,6 +279,14 @@ def upgrade() -> None:
         sa.Column("task", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("conductor_group", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("task", "conductor_group"),
+    )
+    op.create_table(
+        "lent_steps",
+        sa.Column("step", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False, autoincrement=False),
+        sa.Column("task", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("epoch", sa.Integer(), nullable=False),
+        sa.Column("conductor_group", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("step"),
     )
     op.add_column("domains", sa.Column("cloud", sa.Text(), nullable=True))
     op.add_column("changes", sa.Column("cloud", sa.Text(), nullable=True))
