@@ -188,5 +188,5 @@ def test_a_cloud_that_moves_takes_its_waiting_steps_along(ledger: Ledger) -> Non
     queue(ledger, 3, "rack1")
     assert claim(ledger, "b") == []
     with ledger.write() as tx:
-        move_clouds(tx, {"cloud": CloudRow("cloud", "d", {}, "rack2")})
+        move_clouds(tx, {"cloud": CloudRow("cloud", "d", {}, "rack2")}, {})
     assert len(claim(ledger, "b")) == 3

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.ledger.rows import objects
-from coterie.ledger.store import Ledger
+from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.tables import events as events_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.ledger.tables import stages as stages_table
@@ -173,6 +173,31 @@ def test_a_cancel_that_comes_too_late_to_stop_anything_leaves_the_task_done(ledg
         assert tasks.cancel(tx, task)
     end(ledger, last)
     assert task_state(ledger, task) == "done"
+
+
+@pytest.mark.parametrize("first", ["rest", "cancel"])
+def test_a_cancel_at_the_moment_of_a_rest_is_not_missed(ledger: Ledger, first: str) -> None:
+    task = create(ledger, NewStage("s", new_steps(1)))
+    (held,) = claim(ledger)
+
+    def rest(tx: Tx) -> None:
+        assert steps.commit(tx, [Outcome(held, "wait", "begin", {}, delay_s=0.0)]) == {held.key}
+
+    def cancel(tx: Tx) -> None:
+        assert tasks.cancel(tx, task)
+
+    def run_second() -> None:
+        with ledger.write() as tx:
+            (cancel if first == "rest" else rest)(tx)
+
+    second = threading.Thread(target=run_second)
+    with ledger.write() as tx:
+        (rest if first == "rest" else cancel)(tx)
+        second.start()
+        second.join(0.5)  # it reads what the first one has not committed yet, or waits for it
+    second.join(20)
+    assert claim(ledger) == [], "no label runs after the cancel"
+    assert task_state(ledger, task) == "cancelled"
 
 
 def test_cancel_is_seen_by_a_step_that_was_handed_over(ledger: Ledger) -> None:

@@ -15,6 +15,7 @@ from coterie.ring.hash import IronicRing
 from coterie.ring.members import Member, group_name
 from coterie.ring.owner import Fleet
 from coterie.ring.verify import verify
+from coterie.settings import values
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
 
@@ -53,6 +54,33 @@ def test_one_member_that_does_not_ask_for_ironic_decides_for_all() -> None:
     members = [Member("a", "", frozenset(["d"]), algorithm="ironic"), Member("b", "", frozenset(["d"]))]
     assert Fleet(members).table("", "d").algorithm == "probed"
     assert Fleet(members[:1]).table("", "d").algorithm == "ironic"
+
+
+def test_every_setting_that_is_verified_is_one_that_the_live_ring_can_have() -> None:
+    """Members set to Ironic's other exponent and hash map as the recorded fleet with these settings did."""
+    (case,) = [one for one in VECTORS["fleets"] if one["fleet"]["name"] == "c12-exp8-sha256"]
+    setting = values.ring("ironic:8:sha256")
+    members = [
+        Member(one["host"], one["group"].lower(), frozenset(one["drivers"]), algorithm=setting)
+        for one in case["fleet"]["conductors"]
+        if one.get("online", True)
+    ]
+    asked = [one for one in case["lookups"] if one["use_groups"] and "host" in one["expect"]]
+    assert len(asked) > 20
+    for one in asked:
+        assert Fleet(members).owner(one["group"], one["driver"], one["uuid"]).name == one["expect"]["host"]
+    mixed = [*members, Member("other", members[0].group, members[0].drivers, algorithm="ironic")]
+    assert Fleet(mixed).table(members[0].group, next(iter(members[0].drivers))).algorithm == "probed"
+
+
+@pytest.mark.parametrize(
+    "config", [{"hash_partition_exponent": 20}, {"hash_ring_algorithm": "crc32"}, {"replicas": 2}], ids=str
+)
+def test_settings_that_the_live_ring_cannot_have_are_refused(config: dict[str, Any]) -> None:
+    changed: Any = copy.deepcopy(VECTORS)
+    changed["fleets"][1]["fleet"]["config"] = config
+    with pytest.raises(UsageError, match="c3-case was recorded with settings that no ring of ours can have"):
+        verify(changed)
 
 
 def test_names_that_repeat_each_other_have_one_owner_in_every_order() -> None:

@@ -1,12 +1,14 @@
 """Two ways to spread keys over hosts. Pure: the same hosts give the same owners in every process, in any order.
 
-`IronicRing` equals OpenStack Ironic's mapping bit for bit. `ProbedRing` (the default) asks three places of the ring
-for every key and takes the nearest host, which spreads better, and builds and looks up faster; it knows weights.
+`IronicRing` equals OpenStack Ironic's mapping bit for bit, for any of its settings. `ProbedRing` (the default) asks
+three places of the ring for every key and takes the nearest host, which spreads better, and builds and looks up faster;
+it knows weights.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -15,6 +17,8 @@ from typing import Protocol
 
 PROBED, IRONIC = "probed", "ironic"
 ALGORITHMS = (PROBED, IRONIC)
+_HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+_LARGEST_EXPONENT = 12
 LEAST_WEIGHT, MOST_WEIGHT = 0.1, 100.0
 
 _POINTS = 32  # of a host of weight 1
@@ -29,7 +33,32 @@ class Ring(Protocol):
 
 
 def build(algorithm: str, weights: Mapping[str, float]) -> Ring:
-    return IronicRing(weights) if algorithm == IRONIC else ProbedRing(weights)
+    if algorithm == PROBED:
+        return ProbedRing(weights)
+    exponent, digest = ironic_settings(algorithm)
+    return IronicRing(weights, exponent=exponent, algorithm=digest)
+
+
+def ironic_settings(algorithm: str) -> tuple[int, str]:
+    """Ironic's `hash_partition_exponent` and `hash_ring_algorithm` of a ring "ironic" or "ironic:EXPONENT:HASH"."""
+    if algorithm == IRONIC:
+        return 5, "md5"
+    found = re.fullmatch(rf"{IRONIC}:(\d{{1,2}}):(\w+)", algorithm)
+    if not found or int(found[1]) > _LARGEST_EXPONENT or found[2] not in _HASHES:
+        limits = f"with an exponent of 0 to {_LARGEST_EXPONENT} and one of {', '.join(_HASHES)}"
+        raise ValueError(f"must be {PROBED}, {IRONIC} or {IRONIC}:EXPONENT:HASH {limits}")
+    return int(found[1]), found[2]
+
+
+def common_algorithm(asked: Iterable[str]) -> str:
+    """What members use of what each is set to: Ironic's mapping only where all are set to the same one."""
+    wanted = set(asked)
+    algorithm = wanted.pop() if len(wanted) == 1 else PROBED
+    try:
+        ironic_settings(algorithm)
+    except ValueError:
+        return PROBED
+    return algorithm
 
 
 class ProbedRing:

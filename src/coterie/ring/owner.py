@@ -17,9 +17,7 @@ class Table:
 
     def __init__(self, members: tuple[Member, ...]) -> None:
         self.members = members
-        # Ironic's mapping only where every member is set to it: all members must compute the same owner.
-        ironic = members and all(one.algorithm == hashing.IRONIC for one in members)
-        self.algorithm = hashing.IRONIC if ironic else hashing.PROBED
+        self.algorithm = hashing.common_algorithm(one.algorithm for one in members)  # all must compute the same owner
         self._by_name = {member.name: member for member in members}
         self._ring = hashing.build(self.algorithm, {one.name: one.weight for one in members}) if members else None
         self._known: dict[str, Member] = {}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.errors import UsageError
-from coterie.ring.hash import IronicRing
+from coterie.ring.hash import IRONIC, ironic_settings
 from coterie.ring.members import GROUPS_SINCE, Member
-from coterie.ring.owner import Fleet, Table
+from coterie.ring.owner import Fleet
 from coterie.ring.refusals import DriverUnserved, FleetEmpty, GroupUnserved
 
 # As Ironic names them, with its HTTP status.
@@ -66,12 +66,13 @@ class _FleetChecker:
 
     def __init__(self, fleet: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
         self._name = fleet["name"]
-        self._settings = {**defaults, **fleet.get("config", {})}
+        algorithm = _algorithm(self._name, {**defaults, **fleet.get("config", {})})
         self._fleets = {
-            counted: Fleet(_members(fleet, defaults["heartbeat_timeout"], GROUPS_SINCE if counted else "0.0"))
+            counted: Fleet(
+                _members(fleet, defaults["heartbeat_timeout"], GROUPS_SINCE if counted else "0.0", algorithm)
+            )
             for counted in (True, False)
         }
-        self._rings: dict[int, IronicRing] = {}
 
     def members(self, key: str) -> list[str]:
         return [member.name for member in self._fleets[True].keys().get(key, ())]
@@ -82,25 +83,32 @@ class _FleetChecker:
         if not table.members:
             name, status = _ERRORS[type(fleet.refusal(lookup["group"], lookup["driver"]))]
             return f"{name} {status}"
-        return self._ring(table).owner(lookup["uuid"])
+        return fleet.owner(lookup["group"], lookup["driver"], lookup["uuid"]).name
 
     def compare(self, what: str, expected: str, found: str) -> Difference | None:
         return None if expected == found else Difference(self._name, what, expected, found)
 
-    def _ring(self, table: Table) -> IronicRing:
-        ring = self._rings.get(id(table))  # a fleet keeps its tables, so the id stays its own
-        if ring is None:
-            ring = self._rings[id(table)] = IronicRing(
-                [member.name for member in table.members],
-                exponent=self._settings["hash_partition_exponent"],
-                algorithm=self._settings["hash_ring_algorithm"],
-            )
-        return ring
+
+def _algorithm(fleet: str, recorded: Mapping[str, Any]) -> str:
+    """The setting `ring` that maps as a fleet with these settings of Ironic; refused where there is none."""
+    exponent, digest = recorded["hash_partition_exponent"], recorded["hash_ring_algorithm"]
+    algorithm = IRONIC if (exponent, digest) == (5, "md5") else f"{IRONIC}:{exponent}:{digest}"
+    try:
+        ironic_settings(algorithm)
+        if recorded.get("replicas", 1) != 1:
+            raise ValueError("must have one replica")
+    except ValueError as error:
+        raise UsageError(
+            f"fleet {fleet} was recorded with settings that no ring of ours can have",
+            why=f"hash_partition_exponent {exponent}, hash_ring_algorithm {digest}: the setting `ring` {error}",
+            remedy="set these in Ironic, and record its answers again",
+        ) from error
+    return algorithm
 
 
-def _members(fleet: Mapping[str, Any], timeout_s: float, speaks: str) -> list[Member]:
+def _members(fleet: Mapping[str, Any], timeout_s: float, speaks: str, algorithm: str) -> list[Member]:
     return [
-        Member(one["host"], one["group"].lower(), frozenset(one["drivers"]), speaks)
+        Member(one["host"], one["group"].lower(), frozenset(one["drivers"]), speaks, algorithm=algorithm)
         for one in fleet["conductors"]
         if one.get("online", True) and one.get("heartbeat_age", 0) < timeout_s
     ]

@@ -47,9 +47,9 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("weight", values.between(0.1, 100.0), 1.0, "share of the work that a conductor takes, beside others"),
         Setting(
             "ring",
-            values.choice("probed", "ironic"),
+            values.ring,
             "probed",
-            "how rings map nodes to conductors; ironic: as Ironic does",
+            "how rings map nodes to conductors; ironic: as Ironic does; ironic:EXPONENT:HASH: with these settings",
         ),
         Setting("lease", values.between(1.0, 3600.0), 6.0, "seconds of silence after which others take over the work"),
         Setting("pin_release_version", values.release, None, "release to behave as until every service is upgraded"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie import __version__
+from coterie.ring.hash import PROBED, ironic_settings
 
 _SWITCH = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
 
@@ -99,6 +100,12 @@ def choice(*words: str) -> Callable[[Any], str]:
         return str(value)
 
     return read
+
+
+def ring(value: Any) -> str:
+    if value != PROBED:
+        ironic_settings(str(value))
+    return str(value)
 
 
 def integer(low: int, high: int) -> Callable[[Any], int]:

@@ -98,8 +98,8 @@ def commit(tx: Tx, outcomes: Sequence[Outcome], admitted: list[Ready] | None = N
     `admitted` gets the steps that may be claimed from now on.
 
     All commits of a task meet at its stages and at its own row, so these are locked last: first stages, then the task.
-    A cancel that comes at the same moment may be missed by an outcome that rests: the step then runs one more label.
     """
+    tasks.delay_cancel(tx, {outcome.claim.task for outcome in outcomes if outcome.move == "wait"})
     rows = tx.execute(_HELD, {"b_ids": sorted({outcome.claim.id for outcome in outcomes})}).all()
     held = {(row.id, row.epoch, row.owner): row for row in rows}
     valid = [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) in held]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +110,8 @@ def lock(tx: Tx, task: int) -> None:
 
 def cancel(tx: Tx, task: int) -> bool:
     """No step of the task starts any more; what runs ends at its next rest. False if it had ended already."""
+    if tx.dialect.name == "postgresql":
+        tx.execute(sa.select(sa.func.pg_advisory_xact_lock(*_cancel_key(task))))
     stages.lock(tx, task)
     flagged = tasks.update().where(tasks.c.id == task, tasks.c.state == "running").values(state="cancelling")
     if tx.execute(flagged).rowcount == 0:
@@ -129,6 +131,24 @@ def cancel(tx: Tx, task: int) -> bool:
     if stages.count(tx, task, ended, []) and stages.settle(tx, task, []):
         end(tx, task)
     return True
+
+
+def delay_cancel(tx: Tx, ids: Iterable[int]) -> None:
+    """No cancel of these tasks goes on until this transaction has ended, and one that has begun is waited for.
+
+    Else a step that rests at that moment would be missed: the cancel sees it running, its commit sees no cancel.
+    It is the first lock of both transactions, and commits share it.
+    """
+    if tx.dialect.name == "postgresql":
+        for task in sorted(ids):
+            tx.execute(sa.select(sa.func.pg_advisory_xact_lock_shared(*_cancel_key(task))))
+
+
+def _cancel_key(task: int) -> tuple[int, int]:
+    return _CANCEL, task & 0x7FFF_FFFF
+
+
+_CANCEL = 0x63616E63  # no other lock has this first half
 
 
 def end(tx: Tx, task: int) -> None:
