@@ -15,6 +15,7 @@ from coterie.ledger.store import Ledger
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
 from tests.kill.scenario import CLOUD, zone
+from tests.ledger.blank import create_database
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,14 @@ class World:
 
     def destroy(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        self._sql(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)")
-
-    def _create_database(self, template: str = "template0") -> None:
-        self._sql(f"CREATE DATABASE {self.database} TEMPLATE {template}")
-
-    def _sql(self, statement: str) -> None:
         if self.server is not None:
             with psycopg.connect(self.server, autocommit=True) as connection:
-                connection.execute(statement)
+                connection.execute(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)")
+
+    def _create_database(self, template: str = "template0") -> None:
+        if self.server is not None:
+            with psycopg.connect(self.server, autocommit=True) as connection:
+                create_database(connection, self.database, template)
 
 
 def new_world(folder: Path, server: str | None) -> World:

@@ -13,6 +13,8 @@ import psycopg
 
 from coterie.ledger.store import Ledger
 
+_CAN_COPY_FILES = 150000
+
 
 def sqlite_ledger(file: Path) -> Ledger:
     """A ledger in this file, which must not exist yet."""
@@ -24,8 +26,14 @@ def postgres_database(server: str, template: str | None = None) -> str:
     """The URL of a new database of this server: a copy of `template`, or without anything in it."""
     name = f"t{uuid.uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template or 'template1'}")
+        create_database(connection, name, template or "template1")
     return server.rpartition("/")[0] + f"/{name}"
+
+
+def create_database(connection: psycopg.Connection, name: str, template: str) -> None:
+    """Copies files where the server can: to write every block to the log takes two to four times as much CPU."""
+    strategy = "STRATEGY FILE_COPY" if connection.info.server_version >= _CAN_COPY_FILES else ""
+    connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} {strategy}")
 
 
 @cache

@@ -34,7 +34,9 @@ class Server:
         _run("initdb", "-D", self._data, *trust, "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 
     def start(self) -> None:
-        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        options = (
+            f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off"
+        )
         options += f" -c max_connections={self._connections}"
         _run("pg_ctl", "-D", self._data, "-w", "-l", self._folder / "log", "-o", options, "start")
 
