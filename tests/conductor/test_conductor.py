@@ -14,7 +14,7 @@ from coterie.conductor.process import Conductor
 from coterie.conductor.questions import answer
 from coterie.engine.fence import Lease
 from coterie.errors import LeaseLost, Unreachable
-from coterie.ledger.store import Ledger
+from coterie.ledger.store import WROTE, Ledger
 from coterie.ledger.tables import steps
 from coterie.ledger.work import conductors
 from coterie.requests import start
@@ -190,3 +190,28 @@ def test_two_conductors_share_the_work(ledger: Ledger, tmp_path: Path) -> None:
         here.deploy(manifest(group("a", 40)))
         assert len(here.held("vm")) == 40
         other.drain(5.0)
+
+
+def test_a_claim_wakes_no_other_process(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each claim is a write, and the others would all look at the queue for it."""
+    words: list[str] = []
+    with site(ledger, tmp_path) as here:
+        here.deploy(manifest(group("a", 1)))  # what happens once per conductor is over
+        monkeypatch.setattr(ledger, "_wakeups", Listening(words))
+        task = start.deploy(ledger, here.request(manifest(group("a", 9))), None, None)
+        started = words.count(WROTE)
+        here.wait(task)
+        monkeypatch.undo()
+    assert words.count(WROTE) == started
+
+
+class Listening:
+    """In place of the connection that carries wake-ups between processes."""
+
+    listening = True
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+
+    def send(self, word: str = WROTE) -> None:
+        self._words.append(word)

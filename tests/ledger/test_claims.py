@@ -190,3 +190,33 @@ def test_a_cloud_that_moves_takes_its_waiting_steps_along(ledger: Ledger) -> Non
     with ledger.write() as tx:
         move_clouds(tx, {"cloud": CloudRow("cloud", "d", {}, "rack2")}, {})
     assert len(claim(ledger, "b")) == 3
+
+
+def test_one_look_serves_many_claims_and_what_moved_away_is_not_taken(ledger: Ledger) -> None:
+    for name in ("a", "b"):
+        join(ledger, name, "rack1")
+    queue(ledger, 60, "rack1")
+    looks: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith("SELECT steps.id, "):
+            looks.append(statement)
+
+    with ledger.write() as tx:
+        sa.event.listen(tx, "before_cursor_execute", note)
+        claims = Claims(Share(conductors.fleet(tx), "a"), "a#1", FLOWS)
+        taken = [one.id for _ in range(3) for one in claims.claim(tx, 4)]
+        assert (len({*taken}), len(looks)) == (12, 1)
+        tx.execute(steps_table.update().where(steps_table.c.state == "ready").values(conductor_group="rack2"))
+        assert claims.claim(tx, 4) == []
+
+
+def test_what_is_known_of_a_full_cloud_outlasts_a_look_for_others(ledger: Ledger) -> None:
+    for name in ("a", "b"):
+        join(ledger, name, "rack1")
+    queue(ledger, 60, "rack1")
+    with ledger.write() as tx:
+        claims = Claims(Share(conductors.fleet(tx), "a"), "a#1", FLOWS)
+        assert len(claims.claim(tx, 2)) == 2
+        assert claims.choose(tx, 2, ["cloud"]) == []
+        assert len(claims.claim(tx, 2)) == 2

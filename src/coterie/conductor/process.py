@@ -26,7 +26,7 @@ from coterie.errors import KeyMissing
 from coterie.flows import FLOWS as TASK_FLOWS
 from coterie.ids import Ids
 from coterie.ledger.errors import DatabaseError, is_outage, reason
-from coterie.ledger.rows import identity
+from coterie.ledger.rows import clouds, identity
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors, tasks
 from coterie.ledger.work.steps import Claim
@@ -39,6 +39,7 @@ FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
 _RETRY_S = 1.0  # after the database did not answer
 _CLAIM_PAUSE_S = 0.05  # between two claims while _MANY steps are in hand
 _MANY = 8
+_IN_VAIN_S = 0.25  # between two looks for work of other clouds while the same ones have their fill
 _STUCK_S = 30.0  # longer than any heartbeat takes: a connection is opened, probed and answers within its deadlines
 _LAPSED_LEASES = 10
 _MEMORIES = 64  # tasks whose look-ups are kept
@@ -104,6 +105,7 @@ class Conductor:
             find_owners=self._ring_view.owners,
             on_room=self._wake_if_short_of_room,
         )
+        self._in_vain: dict[tuple[str, ...], float] = {}  # full clouds besides which nothing was found: until when
         self._short_of_room = False  # whether there may be steps of ours that did not fit
         ledger.wake_as(name)
         self._memories: dict[int, dict[Any, Any]] = {}
@@ -224,21 +226,20 @@ class Conductor:
         self._short_of_room = True
         if not room or not self._lease.held or self._stopping.is_set():
             return min(longest, _RETRY_S)
-        with self._ledger.read() as tx:
+        if full and (rest := self._in_vain.get(tuple(full), 0.0) - time.monotonic()) > 0:
+            return rest
+        with self._ledger.write_silently() as tx:  # a claim makes nothing ready: there is nothing to wake others for
             claims = self._ring_view.current(tx).claims
-            due = claims.next_due(tx, full)
-            if due is None or due > 0:
-                self._short_of_room = bool(full)
-                return min(due or longest, longest)
             chosen = claims.choose(tx, room, full)
-            if chosen == []:  # ready, but of other conductors' shares
-                self._short_of_room = bool(full)
-                return min(claims.next_later(tx, full) or longest, longest)
-        with self._ledger.write() as tx:
             taken = claims.take(tx, room, chosen, full)
+            # After a look that found nothing of ours, what is due already belongs to others.
+            due = None if taken else claims.next_later(tx, full) if chosen == [] else claims.next_due(tx, full)
+            present = clouds.all_clouds(tx) if taken else {}
         if not taken:
-            return min(longest, _RETRY_S)
-        self._clouds.refresh()
+            self._short_of_room = bool(full)
+            self._in_vain = {tuple(full): time.monotonic() + _IN_VAIN_S}
+            return longest if due is None else min(due if due > 0 else _RETRY_S, longest)
+        self._clouds.refresh(present)
         self._forget_ended_tasks()
         self._inbox.put(taken)
         return 0.0

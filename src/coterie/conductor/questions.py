@@ -85,7 +85,9 @@ class Questions:
 
     def _ask(self, wanted: facts.Wanted, asked_at: float, begun: float) -> None:
         try:
-            self._clouds.refresh()
+            with self._ledger.read() as tx:
+                present = clouds.all_clouds(tx)
+            self._clouds.refresh(present)
             self._answer_one(wanted, asked_at)
         except Exception:
             log.exception("could not answer a question about cloud %s; trying again", wanted.cloud)

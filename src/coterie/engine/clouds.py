@@ -51,10 +51,8 @@ class Clouds:
                 self._open[name] = self._make(name)
             return self._open[name][1]
 
-    def refresh(self) -> None:
+    def refresh(self, present: Mapping[str, CloudRow]) -> None:
         """Drop drivers whose configuration has changed."""
-        with self._ledger.read() as tx:
-            present = clouds.all_clouds(tx)
         with self._lock:
             self._open = {name: kept for name, kept in self._open.items() if present.get(name) == kept[0]}
 

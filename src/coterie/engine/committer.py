@@ -17,7 +17,8 @@ from coterie.ledger.work.steps import Outcome
 log = logging.getLogger(__name__)
 
 _LARGEST = 200
-_LINGER_S = 0.02  # how long a commit waits for more outcomes at most; much less than any cloud call takes
+_LINGER_S = 0.02  # how long a commit waits for the next outcome; much less than any cloud call takes
+_LONGEST_S = 0.1  # and for all: where many processes share the cores, outcomes come slowly, and each commit costs more
 _SLICE_S = 0.004
 
 Settled = Callable[[Outcome, bool, BaseException | None], None]
@@ -97,6 +98,10 @@ class Committer:
 
     def _wait_for_more(self) -> None:
         # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever.
-        give_up = time.monotonic() + _LINGER_S
-        while self._under_way() and time.monotonic() < give_up:
+        moment = time.monotonic()
+        longest, give_up, seen = moment + _LONGEST_S, moment + _LINGER_S, self._queue.qsize()
+        while self._under_way() and moment < min(give_up, longest):
             time.sleep(_SLICE_S)
+            moment = time.monotonic()
+            if self._queue.qsize() > seen:
+                give_up, seen = moment + _LINGER_S, self._queue.qsize()
