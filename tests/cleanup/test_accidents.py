@@ -23,7 +23,7 @@ from coterie.errors import Conflict, UsageError
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import domains
 from coterie.requests import start as work
-from coterie.sandbox import disks, faults, server_groups
+from coterie.sandbox import disks, faults, security_groups, server_groups
 from coterie.sandbox.pages import Filter
 from coterie.sandbox.tags import set_tags
 from tests.cleanup.yard import AT_ONCE, WEB, Yard
@@ -150,6 +150,33 @@ def test_two_groups_that_answer_to_one_cid_are_both_kept(yard: Yard) -> None:
     yard.clean()
     left = {identity for kind, identity in yard.everything() if kind == "server_group"}
     assert left == {ours.id, copied.id}, "the id does not show which of them is ours"
+
+
+def copy_security_group(yard: Yard) -> tuple[str, str]:
+    """Ours, and one that a person cloned with all its tags."""
+    (ours,) = security_groups.list_security_groups(yard.operator()).items
+    clone = security_groups.create_security_group(yard.operator(), name="cloned", tags=ours.tags)
+    return ours.id, clone.id
+
+
+def test_a_cloned_security_group_is_kept_by_a_sweep(yard: Yard) -> None:
+    yard.leave()
+    ours, clone = copy_security_group(yard)
+    plan = yard.clean()
+    (why,) = [row.reason for row in plan.rest if row.cid == clone]
+    assert "was it copied?" in why
+    assert [key for key in yard.everything() if key[0] == "security_group"] == [("security_group", clone)]
+    (parent,) = [item for item in plan.items if item.kind == "server_group"]
+    assert any(f"security_group {ours}" in line for line in parent.evidence or ())
+
+
+def test_a_cloned_security_group_is_kept_by_an_ordinary_delete(yard: Yard) -> None:
+    yard.site.deploy(WEB)
+    ours, clone = copy_security_group(yard)
+    task = yard.site.delete()
+    assert [key for key in yard.everything() if key[0] == "security_group"] == [("security_group", clone)]
+    assert "object.parts" in yard.site.kinds(task)
+    assert ours not in [cid for _, cid in yard.everything()]
 
 
 def test_a_copy_that_carries_our_mark_is_kept(yard: Yard) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from coterie.cpi.contract import CloudObject, opt_out_reason
+from coterie.cpi.contract import CloudObject, may_be_ours, opt_out_reason
 from coterie.ledger.rows.evidence import MarkRecord
 
 # in_use           the ledger says what needs it
@@ -72,6 +72,8 @@ def _conflict(found: CloudObject, record: MarkRecord) -> str | None:
         return f"its mark is that of a {record.kind}: was it copied?"
     if found.kind == record.kind and record.cid not in (None, found.cid):
         return f"its mark is that of {record.cid}: was it copied?"
+    if found.kind != record.kind and not may_be_ours(record.parts, found.kind, found.cid):
+        return f"it did not come with {record.kind} {record.cid or record.intent}, whose mark it has: was it copied?"
     return None
 
 
@@ -104,7 +106,7 @@ def _unneeded(found: CloudObject, record: MarkRecord, opt_out: str | None) -> Fi
         return Finding("keep", opt_out)
     if found.in_use_by is None:
         return Finding("keep", "the cloud does not say whether anything uses it")
-    evidence = (f"it carries our mark {record.intent}", *_row(record))
+    evidence = (f"it carries our mark {record.intent}", *_row(record), *_parts_of(found, record))
     if record.state in _UNSETTLED and found.kind == record.kind:
         return Finding("unknown_outcome", "its creation was never settled, and nothing needs it", "delete", evidence)
     return Finding("orphan", _why(found, record), "delete", evidence)
@@ -120,6 +122,12 @@ def _why(found: CloudObject, record: MarkRecord) -> str:
         "deleting": "its deletion was begun and never finished",
         "kept": "it was kept for undo, and no node uses it",
     }.get(record.state, "no deployment needs it any more")
+
+
+def _parts_of(found: CloudObject, record: MarkRecord) -> tuple[str, ...]:
+    """What goes with it, if nothing else uses it."""
+    named = [f"{part.kind} {part.cid}" for part in record.parts if part.cid and found.kind == record.kind]
+    return (f"with it go, unless they are used: {', '.join(named)}",) if named else ()
 
 
 def _row(record: MarkRecord) -> tuple[str, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from coterie.cpi.contract import Coordinator, Cpi, Runtime
 from coterie.cpi.load import driver_class, driver_names, open_cloud
 from coterie.engine.fence import FencedCpi, Lease, Observer
+from coterie.engine.part_records import LedgerPartRecords
 from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import CloudRow
@@ -72,7 +74,8 @@ class Clouds:
         hidden = _hidden_part(driver, opened_up)
         KNOWN.learn(hidden)
         try:
-            opened = open_cloud(driver, name, opened_up, self._runtime)
+            runtime = replace(self._runtime, parts=LedgerPartRecords(lambda: self._ledger, name))
+            opened = open_cloud(driver, name, opened_up, runtime)
         except CoterieError as error:
             hide_in_error(error, Redactor(opened_up, secret=[hidden], public=[name, driver]))
             raise

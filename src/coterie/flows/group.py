@@ -10,6 +10,7 @@ from coterie.engine.flow import Done, Flow, Move, Next, NoProgress, Skip, Wait, 
 from coterie.engine.stored import in_form
 from coterie.errors import CoterieError, NotFound
 from coterie.flows.late_arrivals import delete_late_arrivals
+from coterie.flows.parts import announce_parts
 from coterie.group.audit import remedy
 from coterie.group.rules import with_rule_drift
 from coterie.ledger.rows import groups, nodes, objects
@@ -120,6 +121,7 @@ def _begin_delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
         # Their own steps, which should have moved or deleted them, have reported why they did not.
         work.say("group.kept", f"{members} of our nodes still have a VM in it; the next deploy looks again")
         return Skip()
+    announce_parts(work, row.intent, f"server group {row.name}")
     work.write(groups.move(row, "deleting"))
     return Next("delete")
 

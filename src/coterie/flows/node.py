@@ -41,6 +41,7 @@ from coterie.flows.node_params import (
     UpdateNode,
 )
 from coterie.flows.node_up import wait_until_up
+from coterie.flows.parts import announce_parts
 from coterie.ledger.rows import cleanups, groups, nodes, objects
 
 # -- from an intent to a node that is up --
@@ -250,6 +251,7 @@ def _remove_vm(work: Work[Any, NodeProgress]) -> Move | None:
         found = find_created(work, "vm", row.intent)
         return Next("retire") if isinstance(found, Created | NotCreated) else found
     if row.state != "deleting":
+        announce_parts(work, row.intent, f"VM {row.cid}")
         work.write(objects.begin_delete(row.intent, row.cid))
         return Next("retire")
     try:

@@ -33,6 +33,7 @@ _RIGHTS = {
     "addresses": "SELECT, DELETE",
     "objects": "SELECT, INSERT, UPDATE (state, cid, node, size_mb, properties, tombstone, doubt_since, ended_at, "
     "late_at)",
+    "parts": "SELECT, INSERT, DELETE, UPDATE (cid)",
     "facts": "SELECT, UPDATE (properties, at, data, error, holder, held_until)",
     "tasks": "SELECT (id, kind, deployment, state, events), UPDATE (state, events, ended_at, report)",
     "stages": "SELECT, UPDATE (state, admitted, ended, failed)",
@@ -47,7 +48,7 @@ _RIGHTS = {
     "sightings": "SELECT, INSERT, DELETE",
     "suspects": "SELECT, INSERT, DELETE, UPDATE (created_at, since, doomed, cleanup)",
 }
-_SEQUENCES = ("events_id_seq", "changes_id_seq", "findings_id_seq")
+_SEQUENCES = ("events_id_seq", "changes_id_seq", "findings_id_seq", "parts_id_seq")
 # What policies call, and what crosses sites: a task may have steps of several.
 _FUNCTIONS = (
     "coterie_groups()",

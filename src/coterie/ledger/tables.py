@@ -467,6 +467,18 @@ sightings = _table(  # recorded objects that a survey under way has seen; droppe
 
 tallies = _table("tallies", _key("cloud"), _key("kind"), _number("cleaned"))  # of runs that are forgotten
 
+parts = _table(  # what was created beside an object under its mark; rows stay when it is gone
+    "parts",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    _text("cloud"),
+    _text("intent"),
+    _text("kind"),
+    _text("name"),
+    _text("cid", null=True),  # null: the call that creates it is under way, or its end is not known
+    _time("created_at", null=False),
+    sa.Index("parts_by_intent", "intent"),
+)
+
 # -- callers without our Director --
 
 leases = _table("leases", _key("key"), _text("holder"), _time("expires", null=False))  # work under way, by lease

@@ -16,6 +16,7 @@ from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Operator
 from coterie.cpi.contract import KEEP, Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
 from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
+from coterie.engine.part_records import LedgerPartRecords
 from coterie.sandbox import images
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
@@ -27,7 +28,7 @@ from coterie.sandbox.layout import SIZES
 from coterie.sandbox.pages import EVERYTHING
 from coterie.sandbox.twist import Tx
 from peers.foreign import SmallBed
-from peers.sandbox_bed import LISTS
+from peers.sandbox_bed import LISTS, _ledger
 from peers.sandbox_operator import SandboxFaults
 
 TYPES = {
@@ -110,7 +111,9 @@ class CloudstackBed(SmallBed):
         }
 
     def open(self, director_uuid: str | None = None) -> Cpi:
-        runtime = Runtime(director_uuid or self.director_uuid, None)  # type: ignore[arg-type] # it submits nothing
+        parts = LedgerPartRecords(_ledger, "lab")
+        uuid = director_uuid or self.director_uuid
+        runtime = Runtime(uuid, None, parts=parts)  # type: ignore[arg-type] # it submits nothing
         return CloudstackCpi("lab", self.properties(), runtime)
 
     def vm_properties(self, az: str) -> Json:
@@ -218,6 +221,12 @@ class CloudstackOperator(Operator):
             return False
         self._client.createTags(resourcetype=types[kind], resourceids=cid, tags=[{"key": KEEP, "value": "yes"}])
         return True
+
+    def copy(self, kind: Kind, cid: str) -> str | None:
+        assert kind == "security_group"
+        about = self._client.listSecurityGroups(id=cid)["securitygroup"][0]["description"]
+        made = self._client.createSecurityGroup(name="copy-of-ours", description=about)
+        return str(made["securitygroup"]["id"])
 
     def share(self, image_cid: str) -> bool:
         self._client.updateTemplatePermissions(id=image_cid, accounts="another", op="add")

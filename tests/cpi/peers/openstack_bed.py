@@ -21,6 +21,7 @@ from coterie.cpi.conformance.hands import Faults
 from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 from coterie.engine.coordinator import LedgerCoordinator
+from coterie.engine.part_records import LedgerPartRecords
 from peers.foreign import SmallBed
 from peers.openstack_operator import OpenstackOperator
 from peers.sandbox_bed import _ledger
@@ -82,8 +83,12 @@ class OpenstackBed(SmallBed):
             **self.more,
         }
 
+    def runtime(self, director_uuid: str | None = None) -> Runtime:
+        parts = LedgerPartRecords(_ledger, "lab")
+        return Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+
     def open(self, director_uuid: str | None = None) -> Cpi:
-        return OpenstackCpi("lab", self.properties(), Runtime(director_uuid or self.director_uuid, self._coordinator))
+        return OpenstackCpi("lab", self.properties(), self.runtime(director_uuid))
 
     def image(self) -> tuple[str, Json]:
         return str(self._image), {"disk_format": "raw", "container_format": "bare"}

@@ -116,6 +116,18 @@ class OpenstackOperator(Operator):
             self.tenant.call("PUT", service, f"{path}/{cid}/tags/{KEEP}", {} if service == "neutron" else None)
         return True
 
+    def copy(self, kind: Kind, cid: str) -> str | None:
+        service, path = PATHS[kind]
+        one = {"security_group": "security_group", "port": "port", "ip": "floatingip"}[kind]
+        row = self.tenant.get(service, f"{path}/{cid}")[one]
+        copied = {
+            "security_group": {"name": "copy-of-ours"},
+            "port": {"name": row.get("name"), "network_id": row.get("network_id")},
+            "ip": {"floating_network_id": row.get("floating_network_id")},
+        }[kind]
+        body = {one: {**copied, "description": row["description"]}}
+        return str(self.tenant.call("POST", service, path, body)[one]["id"])
+
     def share(self, image_cid: str) -> bool:
         change = [{"op": "replace", "path": "/visibility", "value": "shared"}]
         form = {"Content-Type": "application/openstack-images-v2.1-json-patch"}

@@ -18,6 +18,7 @@ from coterie.cpi.contract import Cpi, Runtime
 from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.cpi.drivers.sandbox.machines import SELF
 from coterie.engine.coordinator import LedgerCoordinator
+from coterie.engine.part_records import LedgerPartRecords
 from coterie.ledger.store import Ledger
 from coterie.sandbox import disks, images, labels, networks, security_groups, server_groups, snapshots, vm_shape
 from coterie.sandbox.accounts import open_account
@@ -69,7 +70,9 @@ class SandboxBed(SmallBed):
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         properties: dict[str, Any] = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups, **self.more}
-        return SandboxCpi("lab", properties, Runtime(director_uuid or self.director_uuid, self._coordinator))
+        parts = LedgerPartRecords(_ledger, "lab")
+        runtime = Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+        return SandboxCpi("lab", properties, runtime)
 
     @contextmanager
     def inside(self, vm_cid: str) -> Iterator[bool]:

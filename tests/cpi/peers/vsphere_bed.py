@@ -17,6 +17,7 @@ from coterie.cpi.conformance.hands import Faults
 from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.engine.coordinator import LedgerCoordinator
+from coterie.engine.part_records import LedgerPartRecords
 from peers.foreign import SmallBed
 from peers.sandbox_bed import _ledger
 from peers.vsphere_image import write_image
@@ -74,8 +75,12 @@ class VsphereBed(SmallBed):
             **self.more,
         }
 
+    def runtime(self, director_uuid: str | None = None) -> Runtime:
+        parts = LedgerPartRecords(_ledger, "lab")
+        return Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+
     def open(self, director_uuid: str | None = None) -> Cpi:
-        return VsphereCpi("lab", self.properties(), Runtime(director_uuid or self.director_uuid, self._coordinator))
+        return VsphereCpi("lab", self.properties(), self.runtime(director_uuid))
 
     def vm_properties(self, az: str) -> Json:
         return {"cpu": 1, "ram": 512, "disk": 1024, "zone": az}

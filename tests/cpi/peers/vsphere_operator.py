@@ -75,6 +75,9 @@ class VsphereOperator(Operator):
         self.run(self.machine(cid).ReconfigVM_Task(vim.vm.ConfigSpec(annotation=f"ask ops first; {KEEP}")))
         return True
 
+    def copy(self, kind: Kind, cid: str) -> str | None:
+        return None
+
     def share(self, image_cid: str) -> bool:
         return False
 

@@ -74,7 +74,12 @@ class CpiService:
             if key not in self._drivers:
                 if len(self._drivers) >= _OPEN_DRIVERS:
                     self._drivers.clear()
-                runtime = Runtime(caller.director_uuid, local_ledger.coordinator, exec_paths=config.exec_paths)
+                runtime = Runtime(
+                    caller.director_uuid,
+                    local_ledger.coordinator,
+                    exec_paths=config.exec_paths,
+                    parts=local_ledger.part_records(config.cloud),
+                )
                 self._drivers[key] = open_cloud(config.driver, config.cloud, _driver_properties(config), runtime)
             return self._drivers[key]
 

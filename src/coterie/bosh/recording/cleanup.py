@@ -13,9 +13,9 @@ from coterie.bosh.core.call_context import CallContext
 from coterie.bosh.recording.ledger_records import LedgerRecords
 from coterie.cleanup import cpi_method
 from coterie.cleanup.cpi_method import CleanupArgs
-from coterie.cpi.contract import CloudObject, CpiError, InvalidCall, Json, Kind
+from coterie.cpi.contract import CloudObject, CpiError, InvalidCall, Json, Kind, Part
 from coterie.ledger import store
-from coterie.ledger.rows import bosh_groups, deletion_candidates, objects
+from coterie.ledger.rows import bosh_groups, deletion_candidates, objects, parts
 from coterie.ledger.rows.bosh_groups import BoshGroup
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
@@ -31,7 +31,7 @@ def cleanup(context: CallContext, director_uuid: str, known: Mapping[str, list[s
     wanted = CleanupArgs.of_wire(options)
     _require_same_director(context, director_uuid)
     try:
-        rows, under_way = _read_records(context)
+        rows, under_way, beside = _read_records(context)
     except CpiError as error:
         return _list_only(context, wanted, error)
     if not wanted.dry_run:
@@ -41,7 +41,7 @@ def cleanup(context: CallContext, director_uuid: str, known: Mapping[str, list[s
     plausible = {kind: cids for kind, cids in (known or {}).items() if kind not in refusals}
     needed = _needed(rows, plausible, {group.intent for group in closing})
     records = LedgerRecords(
-        rows, under_way, {row.intent for row in needed}, refusals, partial(_count_unknown, context, rows)
+        rows, under_way, {row.intent for row in needed}, refusals, beside, partial(_count_unknown, context, rows)
     )
     try:
         evidence = _evidence(wanted.kinds, needed, plausible)
@@ -63,12 +63,14 @@ def _require_same_director(context: CallContext, director_uuid: str) -> None:
         )
 
 
-def _read_records(context: CallContext) -> tuple[list[ObjectRow], set[str]]:
-    """All rows of this caller, and the intents that a running call works on."""
+def _read_records(context: CallContext) -> tuple[list[ObjectRow], set[str], dict[str, list[Part]]]:
+    """All rows of this caller, the intents that a running call works on, and what was created beside each."""
     with context.local_ledger.open_existing().read() as tx:
         rows = objects.of_caller(tx, context.cloud, context.director)
         busy, building = leases.list_held(tx), bosh_groups.busy(tx, context.cloud, context.director)
-    return rows, {row.intent for row in rows if context.claim_key(row.kind, row.intent, row.ref) in busy} | building
+        beside = parts.list_of_cloud(tx, context.cloud)
+    claimed = {row.intent for row in rows if context.claim_key(row.kind, row.intent, row.ref) in busy}
+    return rows, claimed | building, beside
 
 
 def _list_only(context: CallContext, wanted: CleanupArgs, error: CpiError) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coterie.cleanup.cpi_method import Finding
-from coterie.cpi.contract import CloudObject, Kind
+from coterie.cpi.contract import CloudObject, Kind, Part, may_be_ours
 from coterie.ledger.rows.objects import ObjectRow
 
 _UNKNOWN = "this ledger has no row of it: was the ledger lost, or restored from an old backup?"
@@ -23,6 +23,7 @@ class LedgerRecords:
     under_way: Collection[str]
     needed: Collection[str]
     refusals: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)  # by intent
     count_unknown: Callable[[Kind, Sequence[CloudObject]], Mapping[str, float]] = lambda _kind, _unknown: {}
     _by_intent: dict[str, ObjectRow] = field(init=False)
 
@@ -45,6 +46,9 @@ class LedgerRecords:
             return finding
         if row is None:
             return Finding(found, "keep", _UNKNOWN)
+        if found.kind != row.kind and not may_be_ours(self.parts.get(row.intent, ()), found.kind, found.cid):
+            of = f"{row.kind} {row.cid or row.intent}"
+            return Finding(found, "keep", f"it did not come with {of}, whose mark it has: was it copied?")
         if row.intent in self.under_way:
             return Finding(found, "keep", "a call is working on it now")
         return Finding(found, "orphan", _why(found, row)) if finding.verdict == "orphan" else finding

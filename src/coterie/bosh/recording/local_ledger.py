@@ -9,7 +9,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
-from coterie.cpi.contract import Cpi, CpiError, Json
+from coterie.cpi.contract import Cpi, CpiError, Json, Kind, Mark, Part, PartRecords
 
 if TYPE_CHECKING:
     from coterie.ledger.store import Ledger
@@ -31,6 +31,9 @@ class LocalLedger:
             if self._ledger is None:
                 self._ledger = _open(self.location)
             return self._ledger
+
+    def part_records(self, cloud: str) -> PartRecords:
+        return _LazyPartRecords(self, cloud)
 
     def open_existing(self) -> Ledger:
         """The ledger, if there is one already: a call that only reads must not create one."""
@@ -65,6 +68,31 @@ class _LazyCoordinator:
 
     def hold(self, domain: str) -> None:
         self._real.hold(domain)  # a driver writes only when a change was submitted
+
+
+class _LazyPartRecords:
+    """Records of parts, opened by the first part."""
+
+    def __init__(self, local_ledger: LocalLedger, cloud: str) -> None:
+        self._local_ledger = local_ledger
+        self._cloud = cloud
+
+    def intend(self, mark: Mark, kind: Kind, name: str) -> None:
+        self._real().intend(mark, kind, name)
+
+    def record(self, mark: Mark, kind: Kind, name: str, cid: str) -> None:
+        self._real().record(mark, kind, name, cid)
+
+    def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
+        self._real().withdraw(mark, kind, name)
+
+    def list_of(self, mark: Mark) -> list[Part]:
+        return self._real().list_of(mark)
+
+    def _real(self) -> PartRecords:
+        from coterie.engine.part_records import LedgerPartRecords
+
+        return LedgerPartRecords(lambda: self._local_ledger.ledger, self._cloud)
 
 
 def _open(location: str) -> Ledger:

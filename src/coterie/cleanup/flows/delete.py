@@ -18,6 +18,7 @@ from coterie.cpi.contract import (
 from coterie.engine.create_once import Created, NotCreated, Uncalled, create_once, note_uncalled
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.engine.stored import OMIT_NONE, as_key, in_place
+from coterie.flows.parts import announce_parts
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects
 from coterie.ledger.rows.evidence import MarkRecord
 
@@ -59,6 +60,8 @@ def _begin(work: DeleteWork) -> Move:
     thing, record = found
     work.progress.etag, work.progress.was = thing.etag, record.state
     work.write(*move_row(work, record, "deleting"))
+    if record.kind == thing.kind:
+        announce_parts(work, record.intent, f"{thing.kind} {thing.cid}")
     return Next("want_snapshot" if work.params.snapshot else "delete")
 
 

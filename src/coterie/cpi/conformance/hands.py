@@ -31,6 +31,10 @@ class Operator(ABC):
         """Writes `coterie-keep` on an object of ours, in any way that the cloud gives people; False: it gives none."""
 
     @abstractmethod
+    def copy(self, kind: Kind, cid: str) -> str | None:
+        """Another object of this kind, with our mark as it stands on this one; None: people make no such objects."""
+
+    @abstractmethod
     def share(self, image_cid: str) -> bool:
         """Lets another project, account or tenant of the cloud use our image; False: the cloud has no such thing."""
 

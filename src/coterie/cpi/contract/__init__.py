@@ -30,6 +30,7 @@ from coterie.cpi.contract.forms import Form, Forms, Place, Reader, Slip
 from coterie.cpi.contract.keep import KEEP, KEEP_UNTIL, opt_out_reason, read_keep_words
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime, always_held
+from coterie.cpi.contract.parts import Part, PartRecords, UnrecordedParts, choose_ours, may_be_ours
 from coterie.cpi.contract.rules import RuleChanges, SecurityRule, compare_rules, read_rules
 from coterie.cpi.contract.types import (
     KINDS,
@@ -96,6 +97,8 @@ __all__ = [
     "NotImplementedHere",
     "NotSupported",
     "OutcomeUnknown",
+    "Part",
+    "PartRecords",
     "Place",
     "PrivilegeMissing",
     "QuotaExceeded",
@@ -110,12 +113,15 @@ __all__ = [
     "SurveyPage",
     "Throttled",
     "Unavailable",
+    "UnrecordedParts",
     "VMCreationFailed",
     "VMNotFound",
     "VmCreated",
     "always_held",
+    "choose_ours",
     "compare_rules",
     "is_adopted",
+    "may_be_ours",
     "opt_out_reason",
     "read_group_cid",
     "read_keep_words",

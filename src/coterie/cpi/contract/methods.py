@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -16,6 +16,7 @@ from coterie.cpi.contract.capabilities import Capabilities
 from coterie.cpi.contract.errors import NotSupported
 from coterie.cpi.contract.forms import Forms
 from coterie.cpi.contract.mark import Mark
+from coterie.cpi.contract.parts import PartRecords, UnrecordedParts
 from coterie.cpi.contract.types import (
     CheckItem,
     CloudObject,
@@ -59,6 +60,7 @@ class Runtime:
     `require_lease` raises LeaseLost once this process may no longer change a cloud. To be called right before each
     request that changes something: earlier requests of the same call may have taken long, or the process was paused.
     `exec_paths`: the programs of this machine that a driver may run; properties of a cloud may name no others.
+    `parts`: records of what the driver creates beside objects, in this cloud.
     """
 
     director_uuid: str
@@ -66,6 +68,7 @@ class Runtime:
     state_folder: Path | None = None
     require_lease: Callable[[], None] = always_held
     exec_paths: Sequence[str] = ()
+    parts: PartRecords = field(default_factory=UnrecordedParts)
 
 
 class Cpi(ABC):

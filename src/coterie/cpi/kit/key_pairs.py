@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from coterie.cpi.contract import InvalidCall, Mark
+from coterie.cpi.kit.parts import Parts
 
 _MAGIC = b"openssh-key-v1\0"
 _INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
@@ -29,7 +30,8 @@ class KeyPairPort(Protocol):
     def register(self, name: str, public_key: str) -> None:
         """One that is there already is fine."""
 
-    def is_ours(self, name: str) -> bool: ...
+    def mark(self, name: str) -> Mark | None:
+        """The mark in the name of a pair that this Director registered."""
 
     def list_users(self, name: str) -> Sequence[str]:
         """The ids of the VMs that have it."""
@@ -39,9 +41,10 @@ class KeyPairPort(Protocol):
 
 
 class KeyPairs:
-    def __init__(self, port: KeyPairPort, default_name: str | None) -> None:
+    def __init__(self, port: KeyPairPort, default_name: str | None, parts: Parts | None = None) -> None:
         self._port = port
         self._default_name = default_name
+        self._parts = parts or Parts()
 
     def ensure(self, public_key: str | None, key_name: str | None, mark: Mark) -> str | None:
         """The name of the pair for a new VM. A public key is registered if it is not yet; None: the VM gets none."""
@@ -50,9 +53,12 @@ class KeyPairs:
         digest = key_digest(public_key)
         found = self._port.find(digest, mark)
         if found:
+            if self._port.mark(found) == mark:
+                self._parts.record(mark, "keypair", found, found)
             return found
         name = self._port.name(digest, mark)
-        self._port.register(name, public_key)
+        owner = self._port.mark(name) or mark
+        self._parts.create(owner, "keypair", name, lambda: self._port.register(name, public_key), id_of=lambda _: name)
         return name
 
     def is_registered(self, public_key: str, mark: Mark) -> bool:
@@ -60,7 +66,10 @@ class KeyPairs:
 
     def release(self, name: str | None) -> None:
         """Delete a pair of ours that no VM has any more; an operator's stays."""
-        if name and self._port.is_ours(name) and not self._port.list_users(name):
+        mark = self._port.mark(name) if name else None
+        if not name or mark is None or not self._parts.is_ours(mark, "keypair", name, name):
+            return
+        if not self._port.list_users(name):
             self._port.delete(name)
 
 

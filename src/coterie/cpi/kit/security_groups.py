@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from coterie.cpi.contract import (
+    Changed,
     CpiError,
     GroupInUse,
     GroupMissing,
@@ -26,6 +27,7 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.contract.rules import EVERYTHING_OUT
 from coterie.cpi.kit.group_records import GroupRecords
+from coterie.cpi.kit.parts import Parts
 
 _TRIES = 5  # looks at the rules of a security group that other calls change at the same time
 
@@ -86,9 +88,10 @@ class SecurityGroupCloud(Protocol):
 
 
 class SecurityGroups:
-    def __init__(self, cloud: SecurityGroupCloud, records: GroupRecords) -> None:
+    def __init__(self, cloud: SecurityGroupCloud, records: GroupRecords, parts: Parts | None = None) -> None:
         self._cloud = cloud
         self._records = records
+        self._parts = parts or Parts()
 
     def ensure(self, requests: Sequence[SecurityGroup], mark: Mark, held: Collection[str] = ()) -> tuple[str, ...]:
         """Ids of security groups with these names, each with its rules; what is missing is created. All of them are
@@ -136,6 +139,11 @@ class SecurityGroups:
 
     def delete(self, cid: str) -> None:
         """The cloud itself refuses it while a VM has it, but knows nothing of server groups."""
+        found = self._cloud.read(cid)
+        if found and found.mark is None:
+            raise Changed(
+                f"security group {cid} is not ours", why="it bears no mark, or a copied one", remedy="leave it"
+            )
         holders = self._records.holders(cid)
         if holders:
             raise GroupInUse(
@@ -172,12 +180,21 @@ class SecurityGroups:
         found = self._find_usable(request, held)
         if found:
             return found
+        self._record_older(mark, held)
         found, is_new = self._cloud.create(request.name, mark)
         if is_new:
             created.append(found.id)
         else:
             require_usable(request, is_there=True, is_ours=found.mark is not None)
         return found
+
+    def _record_older(self, mark: Mark, held: Collection[str]) -> None:
+        """Those of a server group that an older release created are recorded before the first new one: from then on,
+        only what is recorded is ours."""
+        for cid in held if not self._parts.has_any(mark) else ():
+            found = self._cloud.read(cid)
+            if found and found.mark == mark:
+                self._parts.record(mark, "security_group", found.name, cid)
 
     def _find_usable(self, request: SecurityGroup, held: Collection[str]) -> ExistingSecurityGroup | None:
         found = self._cloud.find_named(request.name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.cpi.contract import Kind
+from coterie.cpi.contract import Kind, Part
+from coterie.ledger.rows import parts
 from coterie.ledger.rows.objects import OPEN
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import (
@@ -44,13 +45,16 @@ class MarkRecord:
     task: int | None
     vm_cid: str | None = None  # of the node that it belongs to
     node_state: str | None = None
+    parts: tuple[Part, ...] = ()  # what was created beside it
 
 
 def records(tx: Tx, cloud: str, intents: Sequence[str]) -> dict[str, MarkRecord]:
     """The row behind each intent that the ledger has ever committed, whatever cloud it is in."""
     things = tx.execute(_things().where(objects.c.intent.in_(intents))).all()
     groups = tx.execute(_groups().where(server_groups.c.intent.in_(intents))).all()
-    return {record.intent: record for record in _read(tx, cloud, things, groups)}
+    beside = parts.list_of(tx, intents)
+    found = _read(tx, cloud, things, groups)
+    return {record.intent: replace(record, parts=tuple(beside.get(record.intent, ()))) for record in found}
 
 
 def list_unseen(tx: Tx, cleanup: int, cloud: str, kind: str, before: float, after: str, limit: int) -> list[MarkRecord]:

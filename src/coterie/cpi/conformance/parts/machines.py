@@ -7,7 +7,9 @@ from functools import partial
 from coterie.cpi.conformance.expect import ODD_CIDS, allow_not_found, expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
-from coterie.cpi.contract import CpiError, VMCreationFailed, VMNotFound
+from coterie.cpi.contract import CpiError, Kind, VMCreationFailed, VMNotFound
+
+_PARTS: tuple[Kind, ...] = ("port", "ip")
 
 
 @proves("create_vm", "has_vm", "delete_vm")
@@ -34,6 +36,21 @@ def test_vms_are_made_in_every_az(lab: Lab) -> None:
     cids = [lab.vm(az) for az in lab.bed.azs]
     assert len(set(cids)) == len(lab.bed.azs)
     assert all(lab.cpi.has_vm(cid) for cid in cids)
+
+
+@proves("delete_vm")
+def test_what_only_bears_a_copy_of_a_vms_mark_stays(lab: Lab) -> None:
+    """Ports and addresses that people made go with no VM of ours."""
+    lab.needs("find")
+    mark = lab.mark()
+    vm = lab.vm(mark=mark)
+    parts = {kind: lab.cpi.find(kind, mark) for kind in _PARTS if kind in lab.capabilities.kinds}
+    copies = {kind: lab.operator.copy(kind, found.cid) for kind, found in parts.items() if found}
+    for kind, copy in copies.items():
+        assert copy
+        lab.undo(lab.operator.delete, kind, copy)
+    lab.cpi.delete_vm(vm)
+    assert [kind for kind, copy in copies.items() if copy and not lab.operator.exists(kind, copy)] == []
 
 
 @proves("delete_vm")

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.conformance.proof import proves
 from coterie.cpi.contract import (
+    Changed,
+    Expected,
     GroupMissing,
     GroupResource,
     NameTaken,
@@ -131,6 +134,28 @@ def test_two_groups_made_at_once_give_their_security_group_each_rule_once(lab: L
     assert one == other
     requested = [rule for rule in read_rules(one.rules or ()) if rule.direction == "ingress"]
     assert sorted(map(str, requested)) == sorted(str(rule) for rule in read_rules(NARROW))
+
+
+@proves("create_server_group", "update_server_group", "delete_server_group")
+def test_a_security_group_that_only_bears_a_copy_of_our_mark_stays(lab: Lab) -> None:
+    """The cloud's ids of what was created are recorded; a mark alone deletes nothing."""
+    lab.needs("update_server_group", "survey", "delete_object")
+    lab.needs_security_groups()
+    mark = lab.mark()
+    cid = lab.group(mark=mark, security_groups=[WEB])
+    (ours,) = security_groups_of(lab, cid)
+    copy = lab.operator.copy("security_group", ours.cid)
+    assert copy
+    lab.undo(lab.operator.delete, "security_group", copy)
+    lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SSH]))
+    lab.cpi.delete_server_group(cid)
+    assert lab.operator.exists("security_group", copy)
+    assert not lab.operator.exists("security_group", ours.cid)
+    listed = [one for one in lab.cpi.survey("security_group", mark.director).objects if one.cid == copy]
+    for found in listed:
+        expected = Expected(found.mark, found.created_at, found.etag)
+        expect_error(Changed, partial(lab.cpi.delete_object, "security_group", copy, expected))
+    assert lab.operator.exists("security_group", copy)
 
 
 @proves("inspect_server_group")

@@ -40,6 +40,7 @@ from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate_errors
 from coterie.cpi.kit.create_vm import CreateVmArgs, read_networks
 from coterie.cpi.kit.key_pairs import KeyPairs
+from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
 
 _FORMATS = ("qcow2", "raw", "vhd", "vhdx", "ova", "light")
@@ -56,11 +57,12 @@ class CloudstackCpi(Cpi):
         settings = read_settings(properties)
         limit = call_limit(cloud, settings.max_parallel_calls, runtime.director_uuid)
         self.client = client = Client(settings, runtime.director_uuid, limit, runtime.require_lease)
+        parts = Parts(runtime.parts)
         self.catalog = catalog = Catalog(client)
-        self.groups = groups = Groups(client)
+        self.groups = groups = Groups(client, parts)
         self.networks = Networks(client, catalog)
-        addresses, cloud_key_pairs = PublicAddresses(client), CloudKeyPairs(client)
-        key_pairs = KeyPairs(cloud_key_pairs, settings.default_key_name)
+        addresses, cloud_key_pairs = PublicAddresses(client, parts), CloudKeyPairs(client)
+        key_pairs = KeyPairs(cloud_key_pairs, settings.default_key_name, parts)
         self.vms = vms = Vms(client, catalog, addresses, key_pairs)
         local_storage = LocalStorage(client)
         self.disks = disks = Disks(client, catalog, vms, local_storage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CpiError, Form, InvalidCall, Json, Mark, NetworkCreated
+from coterie.cpi.contract import Changed, CpiError, Form, InvalidCall, Json, Mark, NetworkCreated
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import (
     CONFLICT,
@@ -16,10 +16,11 @@ from coterie.cpi.drivers.cloudstack.client import (
     read_tags,
     translate,
 )
-from coterie.cpi.drivers.cloudstack.marks import VIP, mark_of, mark_tags
+from coterie.cpi.drivers.cloudstack.marks import VIP, address_mark_of, mark_of, mark_tags
 from coterie.cpi.kit.create_vm import NetworkRequest
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.marking import mark_tags as whole_mark_tags
+from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.readers import text
 
 _SUBNET = Form({"zone": text, "network_offering": text})
@@ -105,6 +106,7 @@ class PublicAddresses:
     """An address that the account does not have yet is acquired, and given back only if we acquired it."""
 
     client: Client
+    parts: Parts
 
     def map(self, request: NetworkRequest, vm: Row, mark: Mark) -> None:
         """The address leads to the VM when this returns."""
@@ -134,8 +136,7 @@ class PublicAddresses:
                 self.client.run("disableStaticNat", ipaddressid=row["id"])
             elif row["ipaddress"] not in requested or row.get("virtualmachineid"):
                 continue
-            is_ours = read_tags(row).get(DIRECTOR) == self.client.director_uuid
-            if is_ours or (mark and self._is_half_acquired(row, mark)):
+            if self._is_ours(row) or (mark and self._is_half_acquired(row, mark)):
                 self.client.run("disassociateIpAddress", id=row["id"])
 
     def delete(self, cid: str, row: Row) -> None:
@@ -144,6 +145,11 @@ class PublicAddresses:
             raise CpiError(
                 f"address {row['ipaddress']} leads to VM {row['virtualmachineid']}", remedy="delete it first"
             )
+        if not self._is_ours(row):
+            raise Changed(
+                f"address {row['ipaddress']} bears a copied mark",
+                remedy="leave it: it was not acquired by this Director",
+            )
         self.client.run("disassociateIpAddress", id=cid)
 
     def _find(self, ip: str) -> Row | None:
@@ -151,7 +157,12 @@ class PublicAddresses:
         return rows[0] if rows else None
 
     def _acquire(self, ip: str, network: str, mark: Mark) -> Row:
-        """Acquire and tag it; an interruption between the two leaves a job that shows whose it is."""
+        return self.parts.create(
+            mark, "ip", ip, lambda: self._acquire_and_tag(ip, network, mark), lambda row: str(row["id"])
+        )
+
+    def _acquire_and_tag(self, ip: str, network: str, mark: Mark) -> Row:
+        """An interruption between the two leaves a job that shows whose it is."""
         row, is_own = self.client.start_once(
             mark, "associateIpAddress", lambda _: self._find(ip), ipaddress=ip, networkid=network
         )
@@ -159,6 +170,10 @@ class PublicAddresses:
             row = self.client.wait("associateIpAddress", str(row["jobid"]))["ipaddress"]
         self.client.add_tags("PublicIpAddress", str(row["id"]), whole_mark_tags(mark))
         return row
+
+    def _is_ours(self, row: Row) -> bool:
+        held = address_mark_of(row, self.client.director_uuid)
+        return held is not None and self.parts.is_ours(held, "ip", str(row["id"]), str(row["ipaddress"]))
 
     def _is_half_acquired(self, row: Row, mark: Mark) -> bool:
         """Whether it was acquired under this mark, and the call ended before it was tagged."""

@@ -4,7 +4,7 @@ account's default security group."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule
@@ -12,6 +12,7 @@ from coterie.cpi.contract.rules import WITH_PORTS, make_rule
 from coterie.cpi.drivers.cloudstack.client import IN_USE, PARAMETER, Client, Refusal, Row
 from coterie.cpi.drivers.cloudstack.marks import security_group_mark_of
 from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord
+from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 
 _KIND = "SecurityGroup"
@@ -25,6 +26,7 @@ class CloudSecurityGroups:
     """Fills the kit's `SecurityGroupCloud`. Names are unique in an account."""
 
     client: Client
+    parts: Parts = field(default_factory=Parts)
     egress_needs_rules: ClassVar[bool] = False
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
@@ -49,15 +51,28 @@ class CloudSecurityGroups:
                 )
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
-        description = f"{mark.name()} {mark.director}"
         try:
-            row = self.client.call("createSecurityGroup", name=name, description=description)["securitygroup"]
+            row, is_new = self.parts.create(
+                mark, "security_group", name, lambda: self._create(name, mark), lambda created: str(created[0]["id"])
+            )
         except Refusal:
             found = self.find_named(name)
             if found is None:
                 raise
             return found, False
-        return self._existing(row), True
+        return self._existing(row), is_new
+
+    def _create(self, name: str, mark: Mark) -> tuple[Row, bool]:
+        """A refused call may have created it all the same, or an earlier one under this mark."""
+        try:
+            description = f"{mark.name()} {mark.director}"
+            answer = self.client.call("createSecurityGroup", name=name, description=description)
+            return dict(answer["securitygroup"]), True
+        except Refusal:
+            rows, _ = self.client.page("listSecurityGroups", securitygroupname=name)
+            if not rows or security_group_mark_of(rows[0], self.client.director_uuid) != mark:
+                raise
+            return rows[0], False
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
         return [_read_rule(side, rule) for side, key in _LISTED.items() for rule in found.row.get(key) or ()]
@@ -105,6 +120,8 @@ class CloudSecurityGroups:
 
     def _existing(self, row: Row) -> ExistingSecurityGroup:
         mark = security_group_mark_of(row, self.client.director_uuid)
+        if mark and not self.parts.is_ours(mark, "security_group", str(row["id"]), str(row["name"])):
+            mark = None
         return ExistingSecurityGroup(str(row["id"]), mark, row, str(row["name"]))
 
 

@@ -25,6 +25,7 @@ from coterie.cpi.drivers.cloudstack.security_groups import CloudSecurityGroups, 
 from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
 from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
 from coterie.cpi.kit.marking import DIRECTOR, GROUP
+from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups
 
@@ -36,12 +37,12 @@ _SOON_S = 2.0
 class Groups:
     """Server groups and their security groups: the parts of the kit, on top of CloudStack's."""
 
-    def __init__(self, client: Client) -> None:
-        cloud = CloudSecurityGroups(client)
+    def __init__(self, client: Client, parts: Parts) -> None:
+        cloud = CloudSecurityGroups(client, parts)
         records = GroupRecords(TagRecords(client, cloud))
         policies, director = client.settings.policies, client.director_uuid
         self.affinity = AffinityGroups(client, cloud)
-        self.security = SecurityGroups(cloud, records)
+        self.security = SecurityGroups(cloud, records, parts)
         self.server = ServerGroups(self.affinity, self.security, records, policies, director)
 
 

@@ -141,8 +141,8 @@ class CloudKeyPairs:
             if error.errorcode != PARAMETER or not self.read(name):
                 raise
 
-    def is_ours(self, name: str) -> bool:
-        return mark_of({"name": name}, self.client.director_uuid) is not None
+    def mark(self, name: str) -> Mark | None:
+        return mark_of({"name": name}, self.client.director_uuid)
 
     def list_users(self, name: str) -> Sequence[str]:
         rows = self.client.list_all("listVirtualMachines", keypair=name)

@@ -83,6 +83,7 @@ class _Creation:
         self._key: str | None = None
         self._addresses: list[Row] = []
         self._is_ours = True  # no other call can be booting it
+        self._has_volumes = False
 
     def find_existing(self) -> VmCreated | None:
         """What an earlier call began is found by its ports."""
@@ -96,6 +97,7 @@ class _Creation:
         security_groups = self._security_groups(nics, membership)
         devices = parts.volumes.block_devices(spec, image, flavor)
         common = self._common_body(membership, flavor, image, devices)
+        self._has_volumes = bool(devices)
         return Resolved(membership, nics, security_groups, devices, _own_disks(spec, flavor), common)
 
     def prepare(self, resolved: Resolved, undo: Undo) -> None:
@@ -118,7 +120,15 @@ class _Creation:
         with self._keep_what_is_in_doubt(undo):
             for address in self._addresses:
                 self._parts.floating_ips.attach(address, self.ports.first)
+        if self._has_volumes:
+            self._record_volumes(vm.cid)
         return vm
+
+    def _record_volumes(self, vm_cid: str) -> None:
+        """Nova creates and names them; they go with the server by Nova's own word, so a failure here does no harm."""
+        with suppress(CpiError):
+            for volume in self._parts.volumes.list_attached(vm_cid, passing=True):
+                self._parts.rows.parts.record(self._args.mark, "disk", volume, volume)
 
     def _undo(self) -> None:
         self._parts.machines.delete_unfinished(self._args.mark)

@@ -44,6 +44,7 @@ from coterie.cpi.kit.create_once import Handler, SingleWriter
 from coterie.cpi.kit.create_vm import CreateVmArgs, read_networks
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.objects import ObjectTable
+from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
 from coterie.cpi.kit.waits import Waits
 
@@ -61,7 +62,8 @@ class OpenstackCpi(Cpi):
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
         client = Client(settings, director, limit, runtime.require_lease)
-        rows = Rows(client)
+        parts = Parts(runtime.parts)
+        rows = Rows(client, parts)
         waits = Waits(settings.state_timeout, settings.poll_s)
         writer = SingleWriter(self, "openstack", runtime.coordinator, settings.settle_s, Refusal, translate)
         lookups = Lookups(client, rows)
@@ -69,7 +71,7 @@ class OpenstackCpi(Cpi):
         ports = Ports(client, rows, lookups, writer)
         floating_ips = FloatingIps(client, rows, lookups)
         nova_keys = NovaKeyPairs(client, rows)
-        key_pairs = KeyPairs(nova_keys, settings.default_key_name)
+        key_pairs = KeyPairs(nova_keys, settings.default_key_name, parts)
         servers = Servers(client, rows, waits)
         groups = Groups(client, rows, ports, writer)
         boots = Boots(client, rows, servers, groups.nova, waits, writer)

@@ -214,8 +214,8 @@ class Machines:
             self.servers.delete(wanted, mark)
             for volume in volumes:
                 self.volumes.delete(volume)
-        self.floating_ips.release(self.rows.list_marked("ip", mark))
-        ports = self.rows.list_marked("port", mark)
+        self.floating_ips.release(self.rows.list_parts("ip", mark))
+        ports = self.rows.list_parts("port", mark)
         self.servers.require_listed(ports)
         self.ports.delete(ports)
 
@@ -228,7 +228,7 @@ class Machines:
             raise not_inside(url, error) from error
 
     def _list_ports(self, server: str, mark: Mark) -> list[Row]:
-        rows = self.rows.list_marked("port", mark)
+        rows = self.rows.list_parts("port", mark)
         return [port for port in rows if port.get("device_id") in (None, "", server)]
 
     def _young_mark(self, wanted: str) -> Mark | None:
@@ -257,7 +257,7 @@ class NovaKeyPairs:
 
     def find(self, digest: bytes, mark: Mark) -> str | None:
         names = [str(row["name"]) for row in self.rows.list_all("keypair")]
-        return min((one for one in names if one.endswith(_ending(digest)) and self.is_ours(one)), default=None)
+        return min((one for one in names if one.endswith(_ending(digest)) and self.mark(one)), default=None)
 
     def name(self, digest: bytes, mark: Mark) -> str:
         return mark.name() + _ending(digest)
@@ -270,8 +270,8 @@ class NovaKeyPairs:
             if error.status != CONFLICT or error.is_quota:
                 raise
 
-    def is_ours(self, name: str) -> bool:
-        return read_mark_name(name, self.client.director_uuid) is not None
+    def mark(self, name: str) -> Mark | None:
+        return read_mark_name(name, self.client.director_uuid)
 
     def exists(self, name: str) -> bool:
         return self.client.look(f"look at key pair {name}", "compute", f"/os-keypairs/{name}") is not None

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated, Networks, VMCreationFailed
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.lookups import Lookups
-from coterie.cpi.drivers.openstack.rows import LISTINGS, Rows, description, director_tag, ids, mark_of_description
+from coterie.cpi.drivers.openstack.rows import (
+    LISTINGS,
+    Rows,
+    description,
+    director_tag,
+    ids,
+    mark_of_description,
+    part_name,
+)
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent, wait_or_remove
 from coterie.cpi.kit.create_vm import NetworkRequest
 
@@ -119,7 +127,7 @@ class Ports:
         mark, body = Mark.of_wire(change["mark"]), change["body"]
 
         def list_fitting() -> list[str]:
-            rows = [row for row in self.rows.list_marked("port", mark) if row["network_id"] == body["network_id"]]
+            rows = [row for row in self.rows.list_parts("port", mark) if row["network_id"] == body["network_id"]]
             free = [row for row in rows if not set(_addresses(row)) & set(change["fixed"])]
             return [one for one in ids(free) if one not in change["taken"]]
 
@@ -140,7 +148,7 @@ class Ports:
         return [
             row
             for row in self.rows.list_all("port", tags=note)
-            if self._mark(row) and note in (row.get("tags") or ()) and row.get("device_id") in (None, "", server)
+            if self._is_ours(row) and note in (row.get("tags") or ()) and row.get("device_id") in (None, "", server)
         ]
 
     def note_leaving(self, ports: Iterable[Row], server: str) -> None:
@@ -159,6 +167,10 @@ class Ports:
         except Refusal as error:
             if error.status != MISSING:
                 raise
+
+    def _is_ours(self, port: Row) -> bool:
+        mark = self._mark(port)
+        return mark is not None and self.rows.is_part("port", port, mark)
 
     def _mark(self, port: Row) -> Mark | None:
         return LISTINGS["port"].mark(port, self.client.director_uuid)
@@ -194,9 +206,10 @@ class Ports:
                 if ip not in _addresses(port) or port["network_id"] != body["network_id"]:
                     continue  # a filter that was ignored proves nothing
                 holder = self._mark(port)
-                if holder == mark:
+                if holder == mark and self.rows.is_part("port", port, mark):
+                    self.rows.parts.record(mark, "port", part_name("port", port), str(port["id"]))
                     return port, False
-                if holder is None or not self._is_abandoned(port, holder):
+                if holder is None or not self._is_ours(port) or not self._is_abandoned(port, holder):
                     raise _address_error(ip, port, ours=holder is not None)
                 self.delete([port])
         return self.rows.create("port", mark, body), True
@@ -252,7 +265,8 @@ class FloatingIps:
             rows = self.rows.list_all("ip", port_id=port["id"])
             for row in [row for row in rows if row.get("port_id") == port["id"]]:
                 mark = mark_of_description(row.get("description"))
-                if mark and mark.director == self.client.director_uuid:
+                is_ours = mark is not None and mark.director == self.client.director_uuid
+                if mark and is_ours and self.rows.is_part("ip", row, mark):
                     self.release([row])
                 else:
                     self._attach(row, None)

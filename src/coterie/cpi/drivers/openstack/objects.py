@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark
+from coterie.cpi.contract import Changed, CloudObject, CpiError, Kind, Mark
 from coterie.cpi.drivers.openstack.client import Client, Row
 from coterie.cpi.drivers.openstack.disks import disk_users
 from coterie.cpi.drivers.openstack.machines import NovaKeyPairs, Servers
 from coterie.cpi.drivers.openstack.rows import (
     LISTINGS,
+    PART_KINDS,
     Rows,
     created_at,
     director_tag,
@@ -153,6 +154,9 @@ class Objects:
         used = self._users(kind, row, None) if kind in ("port", "ip") else ()
         if used:
             raise CpiError(f"{kind} {cid} is used by {used[0]}", remedy="delete that first")
+        mark = LISTINGS[kind].mark(row, self.client.director_uuid)
+        if mark and kind in PART_KINDS and not self.rows.is_part(kind, row, mark):
+            raise Changed(f"{kind} {cid} bears a copied mark", remedy="leave it: it was not created by this Director")
         self.deletes[kind](cid)
 
     def _list_recorded(self, director_uuid: str, only: str | None = None) -> list[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from coterie.cpi.contract import KEEP, Json, Kind, Mark, read_keep_words, read_n
 from coterie.cpi.drivers.openstack.client import BROKEN, MISSING, Client, Page, Refusal, Row
 from coterie.cpi.kit.create_once import Created, Hold, create_if_absent
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, INTENT, mark_tags, metadata_tags, read_mark_name, read_mark_tags
+from coterie.cpi.kit.parts import Parts
 
 Params = dict[str, Any]
 # tags of a server that has floating addresses, volumes of its own, or a key pair that we registered
@@ -20,6 +21,7 @@ VIP, VOLUME, KEY = "coterie-vip", "coterie-volume", "coterie-key"
 _UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _VALUE_LIMIT = 255
 _SHORT_PAGE = 50
+PART_KINDS: tuple[Kind, ...] = ("port", "ip", "security_group")
 _GONE = ("DELETED", "SOFT_DELETED", "deleted", "deleting", "pending_delete")
 
 
@@ -192,9 +194,11 @@ LISTINGS: dict[Kind, Listing] = {
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Reads, lists, creates and deletes objects of every kind."""
+    """Reads, lists, creates and deletes objects of every kind. `parts`: records of ports, floating addresses and
+    security groups, which bear the mark of a VM or a server group."""
 
     client: Client
+    parts: Parts = field(default_factory=Parts)
 
     def read(self, kind: Kind, wanted: str) -> Row | None:
         """The object with this id; a text that is no uuid is never an id of the cloud's."""
@@ -231,6 +235,14 @@ class Rows:
         rows = [row for row in self.list_all(kind, **listing.by_mark(mark)) if listing.mark(row, mark.director) == mark]
         return sorted(rows, key=age)
 
+    def list_parts(self, kind: Kind, mark: Mark) -> list[Row]:
+        """Those of `list_marked` that were created under the mark: the others bear a copy of it."""
+        rows = self.list_marked(kind, mark)
+        return self.parts.ours(mark, kind, rows, lambda row: str(row["id"]), lambda row: part_name(kind, row))
+
+    def is_part(self, kind: Kind, row: Row, mark: Mark) -> bool:
+        return self.parts.is_ours(mark, kind, str(row["id"]), part_name(kind, row))
+
     def list_live(self, kind: Kind, mark: Mark) -> list[Row]:
         return [row for row in self.list_marked(kind, mark) if not is_gone(row)]
 
@@ -238,6 +250,13 @@ class Rows:
         return next(iter(self.list_live(kind, mark)), None)
 
     def create(self, kind: Kind, mark: Mark, body: Json) -> Row:
+        if kind not in PART_KINDS:
+            return self._create(kind, mark, body)
+        return self.parts.create(
+            mark, kind, part_name(kind, body), lambda: self._create(kind, mark, body), lambda row: str(row["id"])
+        )
+
+    def _create(self, kind: Kind, mark: Mark, body: Json) -> Row:
         """A service that broke while it worked may have created it all the same; it has ended, so one look tells."""
         listing = LISTINGS[kind]
         try:
@@ -266,6 +285,12 @@ class Rows:
     def delete(self, kind: Kind, wanted: str, tolerated: tuple[int, ...] = (MISSING,)) -> None:
         listing = LISTINGS[kind]
         self.client.delete(f"delete {kind} {wanted}", listing.service, f"{listing.path}/{wanted}", tolerated)
+
+
+def part_name(kind: Kind, row: Row) -> str:
+    """What tells the parts of one kind under one mark apart: users choose the names of security groups, and Neutron
+    the other names."""
+    return str(row["name"]) if kind == "security_group" else kind
 
 
 def is_uuid(text: str) -> bool:

@@ -28,7 +28,7 @@ class NeutronSecurityGroups:
         """By name or id, in this project."""
         if is_uuid(name):
             return self.read(name)
-        rows = self._list_named(name)
+        rows = self._remove_late(self._list_named(name))
         if len(rows) > 1:
             raise InvalidCall(
                 f"{len(rows)} security groups are named {name!r}",
@@ -42,7 +42,7 @@ class NeutronSecurityGroups:
         return self._existing(row) if row else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
-        return [self._existing(row) for row in self.rows.list_marked("security_group", mark)]
+        return [self._existing(row) for row in self.rows.list_parts("security_group", mark)]
 
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
         """Neutron takes them all."""
@@ -93,12 +93,31 @@ class NeutronSecurityGroups:
     def delete_if_unused(self, cid: str) -> None:
         self.rows.delete("security_group", cid, tolerated=(MISSING, CONFLICT))
 
+    def _remove_late(self, rows: list[Row]) -> list[Row]:
+        """Of several with one name, the oldest first: those without the ones that Neutron created after their call had
+        been given up. Such a call never ended in the records, and another call has created what is used."""
+        ours = [row for row in rows if self._existing(row).mark]
+        if len(ours) < 2:
+            return rows
+        recorded = [row for row in ours if self._is_recorded(row)]
+        if len(recorded) > 1:
+            return rows
+        late = [row for row in ours if row is not (recorded or ours)[0]]
+        for row in late:
+            self.delete_if_unused(str(row["id"]))
+        return [row for row in rows if row not in late]
+
+    def _is_recorded(self, row: Row) -> bool:
+        mark = self._existing(row).mark
+        return mark is not None and self.rows.parts.is_recorded(mark, "security_group", str(row["id"]))
+
     def _list_named(self, name: str) -> list[Row]:
         return sorted(self.rows.list_all("security_group", name=name, project_id=self.client.project), key=age)
 
     def _existing(self, row: Row) -> ExistingSecurityGroup:
         mark = mark_of_description(row.get("description"))
-        ours = mark if mark and mark.director == self.client.director_uuid else None
+        is_ours = mark is not None and mark.director == self.client.director_uuid
+        ours = mark if mark and is_ours and self.rows.is_part("security_group", row, mark) else None
         return ExistingSecurityGroup(str(row["id"]), ours, row, str(row["name"]))
 
 

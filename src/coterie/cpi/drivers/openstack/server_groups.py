@@ -32,7 +32,7 @@ class Groups:
         self.records = GroupRecords(store)
         self.neutron = NeutronSecurityGroups(client, rows, writer)
         self.nova = NovaServerGroups(client, rows, ports, store, writer)
-        self.security = SecurityGroups(self.neutron, self.records)
+        self.security = SecurityGroups(self.neutron, self.records, rows.parts)
         policies = client.settings.policies
         self.server = ServerGroups(self.nova, self.security, self.records, policies, client.director_uuid)
 

@@ -42,6 +42,7 @@ from coterie.cpi.drivers.sandbox.storage import Disks, Stemcells
 from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate_errors
 from coterie.cpi.kit.objects import ObjectTable
+from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
 from coterie.sandbox.errors import SandboxError
 
@@ -65,7 +66,7 @@ class SandboxCpi(Cpi):
             hold=lambda domain: runtime.coordinator.hold(domain),
             domain=lambda zone: f"{cloud}/{zone}",
         )
-        security_groups = SecurityGroups(account)
+        security_groups = SecurityGroups(account, Parts(runtime.parts))
         self._membership = Membership(account, records, writer, single_writer=settings.single_writer)
         self._groups = ServerGroups(account, records, security_groups, self._membership, settings)
         self._machines = Machines(account, security_groups, self._membership)
@@ -81,6 +82,7 @@ class SandboxCpi(Cpi):
             with_snapshots=settings.snapshots,
             limit=limit,
             keep=settings.keep,
+            owns_security_group=security_groups.is_ours,
         )
         self._profile = Profile(FORMATS, _capabilities(settings, self._objects))
         self._checks = Checks(account, self._groups, settings, self._objects.markings)

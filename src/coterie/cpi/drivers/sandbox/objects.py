@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from coterie.cpi.contract import CloudObject, Kind, Mark
+from coterie.cpi.contract import Changed, CloudObject, Kind, Mark
 from coterie.cpi.drivers.sandbox.account import CloudAccount, of_director, with_mark
 from coterie.cpi.drivers.sandbox.group_records import GroupRecord, GroupRecords
 from coterie.cpi.drivers.sandbox.security_groups import security_group_users
@@ -17,6 +17,7 @@ from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, read_mark_tags
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 from coterie.sandbox import disks, images, networks, security_groups, snapshots, vm_shape, vms
+from coterie.sandbox.datacenter import Account
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.labels import list_labels
 from coterie.sandbox.pages import Page
@@ -37,6 +38,7 @@ def object_table(
     with_snapshots: bool,
     limit: CallLimit,
     keep: Collection[str],
+    owns_security_group: Callable[[security_groups.SecurityGroup], bool],
 ) -> ObjectTable:
     groups = _Groups(cloud, records, delete_group, single_writer=single_writer)
 
@@ -44,6 +46,13 @@ def object_table(
         """A server group that is gone uses nothing any more, even if its tag is still on a security group."""
         users = security_group_users(group)
         return {"in_use_by": tuple(user for user in users if not user.startswith("cg-") or records.find(user))}
+
+    def delete_security_group(account: Account, cid: str, *, revision: int) -> None:
+        if not owns_security_group(security_groups.get_security_group(account, cid)):
+            raise Changed(
+                f"security group {cid} bears a copied mark", remedy="leave it: this Director did not create it"
+            )
+        security_groups.delete_security_group(account, cid, revision=revision)
 
     kinds: dict[Kind, ObjectKind[Any]] = {
         "vm": _kind(cloud, "vm", vm_shape.list_vms, vm_shape.get_vm, vms.delete_vm, _vm_facts),
@@ -72,7 +81,7 @@ def object_table(
             "security_group",
             security_groups.list_security_groups,
             security_groups.get_security_group,
-            security_groups.delete_security_group,
+            delete_security_group,
             security_group_facts,
         ),
         "server_group": ObjectKind(groups.search, groups.page, groups.read, groups.describe, groups.delete),

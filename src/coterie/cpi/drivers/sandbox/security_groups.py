@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 
 from coterie.cpi.contract import CpiError, Mark, NameTaken, SecurityGroup, compare_rules, read_rules
 from coterie.cpi.drivers.sandbox.account import CloudAccount
-from coterie.cpi.kit.marking import mark_tags
+from coterie.cpi.kit.marking import mark_tags, read_mark_tags
+from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import require_usable
 from coterie.sandbox import security_groups as datacenter
 from coterie.sandbox.errors import InUse, NoSuch, RevisionDiffers
@@ -23,8 +24,9 @@ _TRIES = 5
 
 
 class SecurityGroups:
-    def __init__(self, cloud: CloudAccount) -> None:
+    def __init__(self, cloud: CloudAccount, parts: Parts) -> None:
         self._cloud = cloud
+        self._parts = parts
 
     def ensure(
         self, requests: Iterable[SecurityGroup], cid: str, mark: Mark, held: Collection[str] = ()
@@ -106,21 +108,29 @@ class SecurityGroups:
             )
 
     def _create(self, wanted: SecurityGroup, cid: str, mark: Mark) -> datacenter.SecurityGroup:
-        return datacenter.create_security_group(
-            self._cloud.account,
-            name=wanted.name,
-            rules=wanted.rules or (),
-            tags={**mark_tags(mark), f"{USER}{cid}": "yes"},
-            # one token for all groups of a Director: of two creates at once, the second answers the first's
-            client_token=f"{mark.director}/{wanted.name}",
-        )
+        def create() -> datacenter.SecurityGroup:
+            return datacenter.create_security_group(
+                self._cloud.account,
+                name=wanted.name,
+                rules=wanted.rules or (),
+                tags={**mark_tags(mark), f"{USER}{cid}": "yes"},
+                # one token for all groups of a Director: of two creates at once, the second answers the first's
+                client_token=f"{mark.director}/{wanted.name}",
+            )
+
+        return self._parts.create(mark, "security_group", wanted.name, create, lambda made: made.id)
+
+    def is_ours(self, found: datacenter.SecurityGroup) -> bool:
+        """Whether this Director created it, and it does not only bear a copy of its tags."""
+        mark = read_mark_tags(found.tags) if self._cloud.owns(found.tags) else None
+        return mark is not None and self._parts.is_ours(mark, "security_group", found.id, found.name)
 
     def _release_one(self, group: str, cid: str) -> None:
         """The last user's tag stays on until the group is deleted: after a crash the repeat finds it by that tag."""
         for _ in range(_TRIES):
             try:
                 found = datacenter.get_security_group(self._cloud.account, group)
-                if self._cloud.owns(found.tags) and not set(security_group_users(found)) - {cid}:
+                if self.is_ours(found) and not set(security_group_users(found)) - {cid}:
                     datacenter.delete_security_group(self._cloud.account, group, revision=found.revision)
                     return
                 if f"{USER}{cid}" not in found.tags:

@@ -1,0 +1,80 @@
+"""Parts: what a cloud creates beside an object and under its mark, such as the port of a VM or the security group of a
+server group. Marks can be copied by people, ids cannot: so the ids of parts are recorded, and only recorded parts, and
+those of calls that never ended, are ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from coterie.cpi.contract.mark import Mark
+from coterie.cpi.contract.types import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`name`: what it was created as. `cid`: the cloud's id; None while the call is under way, and for good if its end
+    is not known."""
+
+    kind: Kind
+    name: str
+    cid: str | None
+
+
+class PartRecords(Protocol):
+    """Each method is committed when it returns."""
+
+    def intend(self, mark: Mark, kind: Kind, name: str) -> None:
+        """To be called right before the request that creates a part."""
+
+    def record(self, mark: Mark, kind: Kind, name: str, cid: str) -> None:
+        """The id of a part, right after: an intent without an id gets it. A repeat changes nothing."""
+
+    def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
+        """The request certainly created nothing."""
+
+    def list_of(self, mark: Mark) -> list[Part]:
+        """All parts that were ever begun under this mark, those that are gone, too."""
+
+
+class UnrecordedParts:
+    """For a driver without a ledger: parts are known by their marks only."""
+
+    def intend(self, mark: Mark, kind: Kind, name: str) -> None:
+        """Nothing to do."""
+
+    def record(self, mark: Mark, kind: Kind, name: str, cid: str) -> None:
+        """Nothing to do."""
+
+    def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
+        """Nothing to do."""
+
+    def list_of(self, mark: Mark) -> list[Part]:
+        return []
+
+
+def may_be_ours(parts: Sequence[Part], kind: Kind, cid: str) -> bool:
+    """Whether an object with the mark of these parts is one of them: by its id, or as that of a call that never ended.
+    Older releases recorded no parts."""
+    ids = [part.cid for part in parts if part.kind == kind]
+    return not parts or cid in ids or None in ids
+
+
+def choose_ours(parts: Sequence[Part], kind: Kind, found: Iterable[tuple[str, str]]) -> list[str]:
+    """Of objects that bear one mark, as (id, name) and the oldest first: the ids of those that were created under it.
+    `parts`: of the mark; none at all: an older release created it, and recorded none. An intent without an id stands
+    for the oldest object of its name that is not recorded: a copy is younger than what it was copied from."""
+    listed = list(found)
+    if not parts:
+        return [cid for cid, _ in listed]
+    recorded = {part.cid for part in parts if part.kind == kind}
+    begun = [part.name for part in parts if part.kind == kind and part.cid is None]
+    ours = []
+    for cid, name in listed:
+        if cid in recorded:
+            ours.append(cid)
+        elif name in begun:
+            begun.remove(name)
+            ours.append(cid)
+    return ours

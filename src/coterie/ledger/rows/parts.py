@@ -1,0 +1,56 @@
+"""Parts of objects: what was created beside an object under its mark, with the cloud's ids. Rows stay when the part is
+gone: then they show that what bears the same mark is a copy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from coterie.cpi.contract import Kind, Part
+from coterie.ledger.store import Tx, now
+from coterie.ledger.tables import parts
+
+
+def intend(tx: Tx, cloud: str, intent: str, kind: Kind, name: str) -> None:
+    row = {"cloud": cloud, "intent": intent, "kind": kind, "name": name}
+    tx.execute(parts.insert().values(**row, created_at=now()))
+
+
+def record(tx: Tx, cloud: str, intent: str, kind: Kind, name: str, cid: str) -> None:
+    """Give the id to an intent without one; without such an intent, or if it is recorded already, see to one row."""
+    same = sa.select(parts.c.id).where(parts.c.intent == intent, parts.c.kind == kind, parts.c.cid == cid)
+    if tx.execute(same.limit(1)).first() is not None:
+        return
+    if tx.execute(parts.update().where(parts.c.id == _open(intent, kind, name)).values(cid=cid)).rowcount == 0:
+        row = {"cloud": cloud, "intent": intent, "kind": kind, "name": name, "cid": cid}
+        tx.execute(parts.insert().values(**row, created_at=now()))
+
+
+def withdraw(tx: Tx, intent: str, kind: Kind, name: str) -> None:
+    """Forget one intent without an id."""
+    tx.execute(parts.delete().where(parts.c.id == _open(intent, kind, name)))
+
+
+def list_of(tx: Tx, intents: Sequence[str]) -> dict[str, list[Part]]:
+    """By intent."""
+    return _by_intent(tx, parts.c.intent.in_(intents))
+
+
+def list_of_cloud(tx: Tx, cloud: str) -> dict[str, list[Part]]:
+    return _by_intent(tx, parts.c.cloud == cloud)
+
+
+def _by_intent(tx: Tx, which: sa.ColumnElement[bool]) -> dict[str, list[Part]]:
+    query = sa.select(parts.c.intent, parts.c.kind, parts.c.name, parts.c.cid).where(which)
+    found: dict[str, list[Part]] = defaultdict(list)
+    for intent, kind, name, cid in tx.execute(query.order_by(parts.c.id)):
+        found[intent].append(Part(kind, name, cid))
+    return dict(found)
+
+
+def _open(intent: str, kind: Kind, name: str) -> sa.ScalarSelect[int]:
+    """The newest intent without an id: the call that asks is the last that began."""
+    same = sa.and_(parts.c.intent == intent, parts.c.kind == kind, parts.c.name == name, parts.c.cid.is_(None))
+    return sa.select(sa.func.max(parts.c.id)).where(same).scalar_subquery()
