@@ -150,7 +150,8 @@ def test_filters_leave_out_and_say_so(yard: Yard) -> None:
 
 def test_a_vm_that_came_after_its_create_timed_out_is_reclaimed(both: Yard) -> None:
     """Its node still needs one; so the node comes up with it, and no second VM is made."""
-    both.site.deploy(manifest(group("web", 1)))
+    text = manifest(group("web", 1))
+    both.site.deploy(text)
     node = both.site.nodes()["web/0"]
     _forget_answer(both, node.uuid)
     plan = both.survey()
@@ -160,7 +161,7 @@ def test_a_vm_that_came_after_its_create_timed_out_is_reclaimed(both: Yard) -> N
     now = both.site.nodes()["web/0"]
     assert (now.state, now.vm_cid) == ("up", node.vm_cid)
     assert both.held()["vm"] == [node.vm_cid]
-    assert both.site.plan().changes == ()
+    assert both.site.plan(text).changes == ()
 
 
 def test_a_vm_that_comes_after_its_intent_was_given_up_is_an_orphan(yard: Yard) -> None:

@@ -16,12 +16,13 @@ from coterie.cpi.load import open_cloud
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.runner import Retry
 from coterie.ids import Ids
-from coterie.ledger.rows import identity, nodes, stemcells
+from coterie.ledger.rows import identity, keys, nodes, stemcells
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events, metadata, objects, tasks
 from coterie.plan.model import Plan
 from coterie.requests import start
+from coterie.seal.keys import KeyFile
 
 CONFIG = """
 clouds:
@@ -67,10 +68,22 @@ class Site:
             if not stemcells.catalogue(tx):
                 for version in ("1", "2"):
                     stemcells.add(tx, "os", version, "image", version, {}, [])
+        self.keys = self._publish_key()
         self.conductor = self.new_conductor()
 
     def new_conductor(self, name: str = "c") -> Conductor:
-        return Conductor(self.ledger, name, state_folder=self.folder, retry=Retry(first_s=0.01, longest_s=0.05))
+        retry = Retry(first_s=0.01, longest_s=0.05)
+        return Conductor(self.ledger, name, state_folder=self.folder, retry=retry, keys=self.keys)
+
+    def _publish_key(self) -> KeyFile:
+        """What a conductor does at its first start."""
+        file = KeyFile(self.folder / "conductor.key")
+        file.ensure()
+        newest = file.newest()
+        assert newest is not None
+        with self.ledger.write() as tx:
+            keys.publish_first(tx, keys.EVERY, newest.public.id, newest.public.text, "test")
+        return file
 
     # -- asking --
 

@@ -113,12 +113,13 @@ def test_a_host_that_is_no_longer_named_breaks_the_promise(local: Site) -> None:
     datacenter = operator(local).datacenter
     reshape.set_host_group(datacenter, "fast", ["z1-r1-h1", "z1-r1-h2"])
     named = "placement: {policy: host-affinity, server_group: data, host_group: fast}"
-    local.deploy(manifest(group("a", 2, named, azs="z1")))
+    text = manifest(group("a", 2, named, azs="z1"))
+    local.deploy(text)
     assert (audited(local)["holds"], audited(local)["why"].endswith("of 2 named hosts")) == (True, True)
     reshape.set_host_group(datacenter, "fast", ["z1-r2-h3"])
     found = audited(local)
     assert (found["holds"], found["mend"]) == (False, ["a/0", "a/1"])
-    local.deploy(recreate=True, nodes=tuple(found["mend"]))
+    local.deploy(text, recreate=True, nodes=tuple(found["mend"]))
     assert audited(local)["hosts"] == {"z1-r2-h3": ["a/0", "a/1"]}
     assert audited(local)["holds"] is True
 
@@ -133,7 +134,7 @@ def test_soft_affinity_is_broken_where_one_host_had_room_for_all(local: Site) ->
     local.deploy(text)
     (host,) = audited(local)["hosts"]
     reshape.set_host(operator(local).datacenter, host, up=False)
-    local.deploy(recreate=True, nodes=("a/1",))
+    local.deploy(text, recreate=True, nodes=("a/1",))
     reshape.set_host(operator(local).datacenter, host, up=True)
     found = audited(local)
     assert (found["holds"], len(found["hosts"]), found["mend"]) == (False, 2, ["a/1"])

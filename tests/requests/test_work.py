@@ -258,7 +258,7 @@ def test_cancel_leaves_a_state_from_which_a_deploy_goes_on(here: Site) -> None:
 
 def test_bad_requests_change_nothing(local: Site) -> None:
     before = contents(local)
-    with pytest.raises(NotFound):
+    with pytest.raises(UsageError, match="needs a manifest"):
         local.plan(None)
     with pytest.raises(NotFound):
         local.deploy(None, delete=True)

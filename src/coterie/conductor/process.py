@@ -22,6 +22,7 @@ from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.fence import Lease, Observer
 from coterie.engine.flow import Flow, Work
 from coterie.engine.runner import Retry, Runner
+from coterie.engine.secrets import SecretReader
 from coterie.errors import KeyMissing
 from coterie.flows import FLOWS as TASK_FLOWS
 from coterie.ids import Ids
@@ -91,10 +92,11 @@ class Conductor:
             exec_paths=exec_paths,
             observe=observe,
         )
+        self._secrets = SecretReader(ledger, keys)
         self._store = str(state_folder / "stemcells")
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
         self._hand_backs = HandBackQueue(ledger, self.owner)
-        runner = Runner(FLOWS, self._open_work, retry or Retry())
+        runner = Runner(FLOWS, self._open_work, retry or Retry(), self._secrets)
         self._workers = Workers(
             ledger,
             self._inbox,
@@ -253,7 +255,9 @@ class Conductor:
         params, progress = flow.read(claim.data)
         cpi = self._open_cloud(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
-        return Work(claim, cpi, self._ledger, self._ids, self._director, self._store, params, progress, memory)
+        return Work(
+            claim, cpi, self._ledger, self._ids, self._director, self._store, params, progress, memory, self._secrets
+        )
 
     def _open_cloud(self, cloud: str) -> Cpi:
         try:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from coterie.cpi.contract import Cpi
 from coterie.engine import stored
+from coterie.engine.secrets import SecretReader
 from coterie.errors import CoterieError
 from coterie.ids import Ids
 from coterie.ledger.rows.clouds import CloudRow
@@ -80,6 +81,7 @@ class Work(Generic[Params, Progress]):
     params: Params
     progress: Progress
     memory: dict[Any, Any]  # shared by the steps of one task in this process
+    secrets: SecretReader
     writes: list[Write] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 

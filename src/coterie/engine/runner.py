@@ -11,6 +11,7 @@ from typing import Any
 
 from coterie.cpi.contract import Throttled
 from coterie.engine.flow import Done, Fail, Flow, Flows, Move, Next, Skip, Wait, Work
+from coterie.engine.secrets import SecretReader
 from coterie.engine.stored import StepTooNew
 from coterie.errors import CoterieError, DeadlineExceeded, KeyMissing, LeaseLost
 from coterie.ledger.errors import is_outage
@@ -27,27 +28,39 @@ class Runner:
     """Turns what labels return or raise into outcomes."""
 
     def __init__(
-        self, flows: Flows, open_work: Callable[[Claim, Flow[Any, Any]], Work[Any, Any]], retry: Retry
+        self,
+        flows: Flows,
+        open_work: Callable[[Claim, Flow[Any, Any]], Work[Any, Any]],
+        retry: Retry,
+        secrets: SecretReader,
     ) -> None:
         self._flows = flows
         self._open_work = open_work
         self._retry = retry
+        self._secrets = secrets
         self._chance = random.Random()
         self._reported: set[tuple[int, str | None]] = set()  # (task, cloud) whose events name what is missing
 
     def run(self, claim: Claim) -> Outcome:
         """Raises LeaseLost, an outage of the database (the step then goes back to the queue), and what is wrong with
         the flow itself. No outcome repeats a secret of the step."""
-        with KNOWN.hold(("step", claim.key), claim.data):
-            return self._run(claim)
+        document = self._with_secrets(claim)
+        with KNOWN.hold(("step", claim.key), document):
+            return self._run(claim, document)
 
-    def _run(self, claim: Claim) -> Outcome:
+    def _with_secrets(self, claim: Claim) -> Any:
+        """What the step holds, with the sealed secrets of its node, too: none of them may be repeated."""
+        name = (claim.data.get("wish") or {}).get("secret")
+        found = self._secrets.find(name, claim.data["deployment"]) if name else None
+        return claim.data if found is None else {"step": claim.data, **found.wire()}
+
+    def _run(self, claim: Claim, document: Any) -> Outcome:
         flow, work = self._flows[claim.flow], None
         try:
             work = self._open_work(claim, flow)
             _check_deadline(claim)
             with trace.span(f"step {claim.flow}.{claim.label}", _about(claim), task=_task(work)) as said:
-                made = _outcome(work, flow, flow.labels[claim.label](work))
+                made = _outcome(work, flow, flow.labels[claim.label](work), document)
                 said["coterie.move"] = made.move
             return made
         except LeaseLost:
@@ -55,7 +68,7 @@ class Runner:
         except (KeyMissing, StepTooNew) as unable:
             return self._leave_to_another(claim, unable)
         except CoterieError as error:
-            return self._failure(flow, claim, work, error)
+            return self._failure(flow, claim, work, error, document)
         except Exception as error:
             if is_outage(error):
                 raise
@@ -65,7 +78,7 @@ class Runner:
                 why=f"unexpected {type(error).__name__}",
                 remedy="this is a defect of Coterie or of the driver: see the log, and report it with `coterie doctor`",
             )
-            return self._failure(flow, claim, work, unexpected)
+            return self._failure(flow, claim, work, unexpected, document)
 
     def _leave_to_another(self, claim: Claim, unable: CoterieError) -> Outcome:
         """This conductor lacks a key or is too old. A failure would end its whole share, with nodes half-way."""
@@ -79,8 +92,10 @@ class Runner:
             _say(outcome, kind, f"{unable}; looking again every {rest:.0f} s", unable)
         return outcome
 
-    def _failure(self, flow: Flow[Any, Any], claim: Claim, work: Work[Any, Any] | None, error: CoterieError) -> Outcome:
-        hide_in_error(error, _redactor(claim))
+    def _failure(
+        self, flow: Flow[Any, Any], claim: Claim, work: Work[Any, Any] | None, error: CoterieError, document: Any
+    ) -> Outcome:
+        hide_in_error(error, _redactor(claim, document))
         attempt = claim.attempt + 1
         delay = self._retry.delay(error, attempt, self._chance)
         if delay is not None:
@@ -122,13 +137,13 @@ def _about(claim: Claim) -> dict[str, str | int]:
     }
 
 
-def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move) -> Outcome:
+def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move, document: Any) -> Outcome:
     claim = work.claim
     match move:
         case Next(label):
             outcome = Outcome(claim, "next", label, work.data())
         case Wait(seconds, why, label):
-            why = _redactor(claim).hide(why)
+            why = _redactor(claim, document).hide(why)
             outcome = Outcome(
                 claim, "wait", label or claim.label, work.data(), delay_s=seconds, error={"code": "waiting", "why": why}
             )
@@ -137,7 +152,7 @@ def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move) -> Outcome:
         case Skip():
             outcome = Outcome(claim, "skip", claim.label, work.data())
         case Fail(error):
-            hide_in_error(error, _redactor(claim))
+            hide_in_error(error, _redactor(claim, document))
             flow.on_failure(work, error)
             outcome = _fail(claim, work.data(), error)
     outcome.writes = work.writes
@@ -145,9 +160,9 @@ def _outcome(work: Work[Any, Any], flow: Flow[Any, Any], move: Move) -> Outcome:
     return outcome
 
 
-def _redactor(claim: Claim) -> Redactor:
+def _redactor(claim: Claim, document: Any) -> Redactor:
     names = [name for name in (*claim.subject.split("/"), claim.cloud, claim.node) if name]
-    return Redactor(claim.data, public=names)
+    return Redactor(document, public=names)
 
 
 def _fail(claim: Claim, data: dict[str, Any], error: CoterieError) -> Outcome:

@@ -5,6 +5,7 @@ A node's VM is always found and removed before another is intended, so that no n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.contract import VMNotFound
@@ -43,6 +44,7 @@ from coterie.flows.node_params import (
 from coterie.flows.node_up import wait_until_up
 from coterie.flows.parts import announce_parts
 from coterie.ledger.rows import cleanups, groups, nodes, objects
+from coterie.redact import REDACTED
 
 # -- from an intent to a node that is up --
 
@@ -98,9 +100,10 @@ def _arguments(work: NodeWork) -> tuple[Any, ...] | Wait:
     image = work.recall(("image", work.cloud, spec.stemcell), lambda: _image_cid(work, spec.stemcell))
     if image is None:
         return Wait(1.0, f"stemcell {spec.stemcell} is not in {work.cloud} yet")
-    env = {**spec.env, "bosh": {**spec.env.get("bosh", {})}}
-    if spec.user_data:
-        env["user_data"] = spec.user_data
+    secrets = spec.secrets if spec.secret is None else work.secrets.open(spec.secret, node.deployment)
+    env = {**secrets.env, "bosh": {**secrets.env.get("bosh", {})}}
+    if secrets.user_data:
+        env["user_data"] = secrets.user_data
     group = node.server_group
     if group is not None:
         cid = work.recall(("group", group), lambda: _group_cid(work, group))
@@ -114,17 +117,25 @@ def _arguments(work: NodeWork) -> tuple[Any, ...] | Wait:
 def _describe(work: NodeWork) -> Move:
     """Metadata and whatever follows may be repeated, so it needs no commit in between."""
     node = work.params.node
-    work.cpi.set_vm_metadata(work.progress.cid or "", _vm_metadata(node, work.node))
+    work.cpi.set_vm_metadata(work.progress.cid or "", _vm_metadata(node, work.node, _hidden_tags(work)))
     if node.spec.disk is not None:
         return ensure_disk(work)
     unsure = keep_disk(work, "describe") if _may_have_disk(work) else None
     return unsure or wait_until_up(work)
 
 
-def _vm_metadata(node: NodeToMake, uuid: str) -> dict[str, str]:
+def _hidden_tags(work: NodeWork) -> Mapping[str, str]:
+    """Tags that repeat a secret are stored with the secrets."""
+    node, spec = work.params.node, work.params.node.spec
+    if spec.secret is None or REDACTED not in spec.tags.values():
+        return {}
+    return work.secrets.open(spec.secret, node.deployment).tags
+
+
+def _vm_metadata(node: NodeToMake, uuid: str, hidden: Mapping[str, str]) -> dict[str, str]:
     """What a person sees on the VM, as BOSH names it."""
     return {
-        **{str(key): str(value) for key, value in node.spec.tags.items()},
+        **{str(key): str(value) for key, value in {**node.spec.tags, **hidden}.items()},
         "director": node.director,
         "deployment": node.deployment,
         "id": uuid,
@@ -200,8 +211,12 @@ def _begin_reclaim(work: Work[ReclaimNode, NodeProgress]) -> Move:
 
 
 def _resume_vm(work: Work[ReclaimNode, NodeProgress]) -> Created | NotCreated | Move:
-    """Its image or its group may be gone by now: then the VM is taken as it is found."""
-    vm, arguments = work.progress.vm or "", _arguments(work)
+    """Its image, its group or its secrets may be gone by now: then the VM is taken as it is found."""
+    vm = work.progress.vm or ""
+    try:
+        arguments = _arguments(work)
+    except NotFound:
+        return find_created(work, "vm", vm)
     if isinstance(arguments, Wait):
         return find_created(work, "vm", vm)
     return resume_create(work, "vm", vm, lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)

@@ -23,6 +23,7 @@ _RIGHTS = {
     "conductor_roles": _READ,
     "clouds": _READ,
     "conductor_keys": _READ,
+    "machine_secrets": _READ,
     "stemcells": _READ,
     "cleanups": _READ,
     "deployments": "SELECT (name)",

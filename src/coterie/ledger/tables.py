@@ -194,6 +194,17 @@ nodes = _table(
 addresses = _table("addresses", _key("network"), _key("ip"), _text("node"), _text("deployment"))
 sa.Index("addresses_by_node", addresses.c.node)
 
+machine_secrets = _table(  # `env` and `user_data` of instance groups; the specs of nodes and steps hold the name
+    "machine_secrets",
+    _key("name"),  # a slow hash of the content: other content has another name
+    _key("conductor_group"),
+    _text("deployment"),
+    _text("key_id"),
+    _text("sealed"),
+    _time("wanted_at", null=False),  # by the last request that was accepted
+    sa.Index("machine_secrets_by_deployment", "deployment"),
+)
+
 # -- the memory of every cloud object --
 
 # state of an object:
@@ -357,6 +368,7 @@ conductors = _table(
     _real("ttl_s", 10.0),  # given up after so much silence
     _text("ring", default="probed"),
     _json("flows"),  # that its release can run; null: unknown
+    _flag("opens_secrets"),  # its release makes machines from sealed secrets
 )
 
 # -- single-writer domains --

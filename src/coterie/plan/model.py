@@ -136,6 +136,7 @@ class Snapshot:
     taken: Mapping[str, frozenset[str]]  # network → addresses of other deployments
     kept: tuple[KeptDisk, ...] = ()
     security_groups: SecurityGroupOwners = field(default_factory=SecurityGroupOwners)
+    seals: bool = False  # secrets of machines are stored sealed
 
 
 # -- what shall be done --

@@ -13,7 +13,8 @@ from coterie.plan.address_pool import AddressPool, covers
 from coterie.plan.azs import choose_azs
 from coterie.plan.groups import GroupPlan
 from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot
-from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update
+from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update, seal_spec
+from coterie.seal.machine import Holder
 
 
 @dataclass(slots=True)
@@ -134,7 +135,8 @@ class _Group:
         self._groups = groups
         self._options = options
         self._address_pool = address_pool
-        self._specs = SpecMaker(group_spec, stemcell)
+        self._holder = Holder(snapshot.director["uuid"], snapshot.deployment, group_spec.name)
+        self._specs = SpecMaker(group_spec, stemcell, self._holder if snapshot.seals else None)
         self._made = 0
 
     def plan(self, slots: Sequence[_Slot]) -> None:
@@ -195,10 +197,14 @@ class _Group:
             return [f"its VM is {node.state}"]
         if node.state != "up" or node.spec is None:
             return [f"not finished last time: {node.problem}" if node.problem else "not finished last time"]
-        reasons = reasons_to_recreate(node.spec, spec)
+        reasons = reasons_to_recreate(self._known(node.spec), spec)
         if not reasons and self._options.recreate:
             reasons.append("asked for")
         return reasons
+
+    def _known(self, spec: NodeSpec) -> NodeSpec:
+        """As it is compared: one that is still stored in plain has its secrets by name, too."""
+        return seal_spec(spec, self._holder) if self._snapshot.seals else spec
 
     def _reason_to_move(self, node: NodeNow, cloud: str) -> str | None:
         """Why the node changes its server group, if it does."""
@@ -216,7 +222,7 @@ class _Group:
 
     def _update(self, node: NodeNow, subject: str, az: str, details: NodeChange, moved: str | None) -> Change | None:
         spec = details.spec
-        reasons = reasons_to_update(node.spec, spec) if node.spec else []
+        reasons = reasons_to_update(self._known(node.spec), spec) if node.spec else []
         if moved:
             reasons.append(f"{moved}, in place")
         disk = _disk_reason(node, spec)

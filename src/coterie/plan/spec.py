@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from coterie.manifest import AzSpec, InstanceGroupSpec, NetworkSpec, SubnetSpec
 from coterie.manifest.addresses import number, span_of
 from coterie.manifest.spans import Span
+from coterie.seal.machine import Holder, MachineSecrets, find_secrets, hide_tags, secret_name
 
 Json = dict[str, Any]
 
@@ -40,7 +41,8 @@ class HealthSpec:
 class NodeSpec:
     """What a node shall be. Its form on the wire is stored with the node and with the steps that make it.
 
-    `vm`, `networks` and `env` are arguments of create_vm, as the driver and BOSH shape them.
+    `vm`, `networks` and `env` are arguments of create_vm, as the driver and BOSH shape them. `secret`: the name under
+    which `env` and `user_data` are stored sealed; they are not here then.
     """
 
     az: str
@@ -54,6 +56,12 @@ class NodeSpec:
     tags: Mapping[str, str]
     health: HealthSpec | None
     watch_s: float  # how long it may take to come up
+    secret: str | None = None
+
+    @property
+    def secrets(self) -> MachineSecrets:
+        """In plain; none where they are sealed."""
+        return find_secrets(self.env, self.user_data, self.tags)
 
     @staticmethod
     def of_wire(value: Mapping[str, Any]) -> NodeSpec:
@@ -64,14 +72,17 @@ class NodeSpec:
             vm=value["vm"],
             networks=value["networks"],
             disk=DiskSpec.of_wire(value["disk"]) if value["disk"] else None,
-            env=value["env"],
-            user_data=value["user_data"],
+            env=value.get("env", {}),
+            user_data=value.get("user_data"),
             tags=value["tags"],
             health=HealthSpec(**value["health"]) if value["health"] else None,
             watch_s=value["watch_s"],
+            secret=value.get("secret"),
         )
 
     def wire(self) -> Json:
+        """Without `env` where it is sealed: a release that does not know of that must fail, not leave it out."""
+        plain = {"env": dict(self.env), "user_data": self.user_data}
         return {
             "az": self.az,
             "cloud": self.cloud,
@@ -79,19 +90,30 @@ class NodeSpec:
             "vm": dict(self.vm),
             "networks": dict(self.networks),
             "disk": self.disk.wire() if self.disk else None,
-            "env": dict(self.env),
-            "user_data": self.user_data,
+            **(plain if self.secret is None else {"secret": self.secret}),
             "tags": dict(self.tags),
             "health": asdict(self.health) if self.health else None,
             "watch_s": self.watch_s,
         }
 
 
-class SpecMaker:
-    """Makes the specs of one instance group; what its nodes share is worked out once."""
+def seal_spec(spec: NodeSpec, holder: Holder) -> NodeSpec:
+    """The same with its secrets by name."""
+    secrets = spec.secrets
+    if not secrets:
+        return spec
+    tags = hide_tags(spec.tags, secrets)
+    return replace(spec, env={}, user_data=None, tags=tags, secret=secret_name(holder, secrets))
 
-    def __init__(self, group: InstanceGroupSpec, stemcell: str) -> None:
+
+class SpecMaker:
+    """Makes the specs of one instance group; what its nodes share is worked out once. `holder`: of secrets that are
+    sealed; None: they stay in plain."""
+
+    def __init__(self, group: InstanceGroupSpec, stemcell: str, holder: Holder | None) -> None:
         self._group = group
+        self._holder = holder
+        self._sealed: NodeSpec | None = None
         self._stemcell = stemcell
         self._azs: dict[str, AzSpec] = {az.name: az for az in group.azs}
         self._networks = {az.name: [_Network(network, az.name) for network in group.networks] for az in group.azs}
@@ -100,7 +122,7 @@ class SpecMaker:
 
     def make(self, az: str, addresses: Mapping[str, str], canary: bool) -> NodeSpec:
         group, update = self._group, self._group.update
-        return NodeSpec(
+        made = NodeSpec(
             az=az,
             cloud=self._azs[az].cloud,
             stemcell=self._stemcell,
@@ -113,10 +135,15 @@ class SpecMaker:
             health=self._health,
             watch_s=update.canary_watch_s if canary else update.update_watch_s,
         )
+        if self._holder is None:
+            return made
+        self._sealed = self._sealed or seal_spec(made, self._holder)
+        sealed = self._sealed
+        return replace(made, env=sealed.env, user_data=sealed.user_data, tags=sealed.tags, secret=sealed.secret)
 
 
 # What a difference means. Fields that are in none of these never reach the cloud.
-_NEEDS_NEW_VM = ("az", "stemcell", "vm", "networks", "env", "user_data")
+_NEEDS_NEW_VM = ("az", "stemcell", "vm", "networks", "env", "user_data", "secret")
 _IN_PLACE = ("tags", "health")
 
 
@@ -149,6 +176,8 @@ def _difference(field: str, now: NodeSpec, wanted: NodeSpec) -> str:
             return _network_difference(now.networks, wanted.networks)
         case "health":
             return "health check changed"
+        case "secret":
+            return "env or user data changed"
     return f"{field.replace('_', ' ')} changed"
 
 

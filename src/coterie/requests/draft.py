@@ -17,9 +17,11 @@ from coterie.plan.model import CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refusal_error
 from coterie.plan.security_groups import names_to_own
+from coterie.redact import hide_yaml
 from coterie.requests.accept import PlanRows
 from coterie.requests.ask_clouds import ask
 from coterie.requests.cloud_requirements import groups_seen, known_groups, needs, security_groups_seen
+from coterie.requests.machine_secrets import seal_groups
 from coterie.requests.regroup import Inheritance, move_clouds, require_conductors
 from coterie.requests.request import CheckedRequest, PlanRequest, az_groups, read
 
@@ -58,7 +60,7 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
 
 def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit: Permit | None = None) -> int:
     """The task that carries the plan out: all its rows in one transaction, or none."""
-    name = draft.checked.name
+    name, manifest = draft.checked.name, hide_yaml(draft.checked.manifest)
     with ledger.write() as tx:
         deployments.lock(tx, name)
         if permit is not None:
@@ -67,7 +69,8 @@ def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit
             raise StalePlan(f"deployment {name} changed while it was planned", remedy="plan and confirm again")
         _require_security_groups(tx, draft)
         director = identity.director(tx)
-        _save(tx, draft, _set_config(tx, draft))
+        _save(tx, draft, manifest, _set_config(tx, draft))
+        seal_groups(tx, name, draft.groups)
         rows = PlanRows(tx, draft.plan, Ids(), director.name, Inheritance.of(draft.groups))
         return rows.write("delete" if draft.request.delete else kind, by)
 
@@ -136,13 +139,14 @@ def _set_config(tx: Tx, draft: Draft) -> int:
     return store_config(tx, checked.config_text, checked.clouds, az_groups(checked.config.value))
 
 
-def _save(tx: Tx, draft: Draft, config_id: int) -> None:
+def _save(tx: Tx, draft: Draft, manifest: str, config_id: int) -> None:
+    """`manifest`: without secrets. It is only shown: the next request brings its own, and nodes have their specs."""
     checked = draft.checked
     if checked.deployment is None:
         deployments.stop_resurrection(tx, checked.name)
         return
     resurrection = checked.deployment.value.resurrection
-    deployments.save(tx, checked.name, manifest=checked.manifest, config_id=config_id, resurrection=resurrection)
+    deployments.save(tx, checked.name, manifest=manifest, config_id=config_id, resurrection=resurrection)
     groups.set_instance_groups(tx, checked.name, {group.name: group.conductor_group for group in draft.groups})
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from coterie.errors import NotFound, Refused
 from coterie.group.policy import by_index
 from coterie.ledger import writes
-from coterie.ledger.rows import clouds, conductor_groups, events, nodes
+from coterie.ledger.rows import clouds, conductor_groups, events, keys, machine_secrets, nodes
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.events import Event
 from coterie.ledger.rows.nodes import NodeRow
@@ -50,11 +50,24 @@ def move_node(ledger: Ledger, uuid: str, group: str | None, permit: Callable[[Tx
         writes.execute(tx, nodes.set_conductor_group(uuid, wanted))
         target = conductor_groups.of_node(tx, uuid) or ""
         require_group(tx, cloud, target)
+        _require_secrets(tx, node, fold(target))
         steps.regroup_node(tx, uuid, fold(target))
         body = f"conductor group {target!r}" if wanted is not None else f"conductor group {target!r}, inherited"
         events.append(
             tx, [Event(None, "node.moved", node.name, body, {"uuid": uuid, "conductor_group": wanted})], time(tx)
         )
+
+
+def _require_secrets(tx: Tx, node: NodeRow, group: str) -> None:
+    """Conductors of the group must be able to open what the node's VM is made from."""
+    name = (node.spec or {}).get("secret")
+    if name is None or any(keys.can_open(tx, group, row.key_id) for row in machine_secrets.of_name(tx, name)):
+        return
+    raise Refused(
+        f"conductor group {group!r} could not make node {node.name} anew",
+        why="its env and user_data were sealed before its cloud had that group",
+        remedy=f"deploy the manifest of {node.deployment} again, which seals them to all groups of the cloud",
+    )
 
 
 def move_clouds(tx: Tx, wanted: Mapping[str, CloudRow], azs: Mapping[str, str | None]) -> None:

@@ -27,7 +27,7 @@ from coterie.manifest import (
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """`manifest` None: the one in force. `cloud_config` None: the one in force. `nodes`: make these anew."""
+    """`manifest` None: of a deletion. `cloud_config` None: the one in force. `nodes`: make these anew."""
 
     deployment: str | None = None
     manifest: str | None = None
@@ -85,10 +85,9 @@ def read(ledger: Ledger, request: PlanRequest) -> CheckedRequest:
         raise _missing_config_error(request)
     if request.delete:
         return _end(request, present, config_text)
-    manifest = request.manifest if request.manifest is not None else present.manifest if present else None
-    if manifest is None:
-        raise NotFound(f"there is no deployment {request.deployment}", remedy="see `coterie deployments`")
-    return _read_both(request, manifest, config_text)
+    if request.manifest is None:
+        raise UsageError("a deployment needs a manifest", remedy="give its manifest: the stored one has no secrets")
+    return _read_both(request, request.manifest, config_text)
 
 
 def _missing_config_error(request: PlanRequest) -> CoterieError:

@@ -104,6 +104,7 @@ def _run_background_threads(options: RunOptions, ledger: Ledger, server: HttpSer
     conductor = _conductor(options, ledger, server) if options.settings["conductor"] else None
     periodic_look = PeriodicLook(ledger, options.settings["look_interval"], options.settings["keep_history_days"])
     scheduled_cleanup = ScheduledCleanup(ledger, options.settings)
+    periodic_look.seal_once()  # before the conductor claims steps that an older release stored
     if conductor is not None:
         conductor.start()
     periodic_look.start()

@@ -1,4 +1,5 @@
-"""The periodic look: starts tasks that look at every cloud's VMs and resurrect dead nodes, and deletes old history."""
+"""The periodic look: starts tasks that look at every cloud's VMs and resurrect dead nodes, deletes old history, and
+seals what an older release stored in plain."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ import logging
 import threading
 
 from coterie.errors import CoterieError
-from coterie.ledger.rows import deployments, events
+from coterie.ledger.rows import deployments, events, machine_secrets
 from coterie.ledger.store import Ledger, time
 from coterie.ledger.work import tasks
 from coterie.requests import start
+from coterie.requests.machine_secrets import seal_stored
 from coterie.requests.resurrection import resurrect
 
 log = logging.getLogger(__name__)
@@ -24,6 +26,7 @@ class PeriodicLook:
         self._ledger = ledger
         self._every_s = every_s
         self._keep_s = keep_days * _DAY_S
+        self._all_sealed = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="periodic_look", daemon=True)
 
@@ -50,8 +53,18 @@ class PeriodicLook:
         for name in waiting:
             self._resurrect(name)
         start.look(self._ledger)
+        self.seal_once()
         if self._keep_s:
             self._forget()
+
+    def seal_once(self) -> None:
+        """Seal secrets that an older release stored in plain, until none is left; drop those that were replaced."""
+        try:
+            self._all_sealed = self._all_sealed or seal_stored(self._ledger)
+            with self._ledger.write_silently() as tx:
+                machine_secrets.forget_unused(tx)
+        except Exception:
+            log.exception("could not seal what is stored in plain; trying again with the next look")
 
     def _forget(self) -> None:
         for forget in (tasks.forget_before, events.forget_before):

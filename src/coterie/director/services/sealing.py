@@ -19,7 +19,7 @@ from coterie.cpi.load import driver_names, forms_of
 from coterie.director.access import caller
 from coterie.director.context import AppContext
 from coterie.errors import Conflict, NotFound, Refused, UsageError
-from coterie.ledger.rows import clouds, keys
+from coterie.ledger.rows import clouds, keys, machine_secrets
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Tx
 from coterie.ledger.work import conductors
@@ -95,6 +95,13 @@ def retire(context: AppContext, group: str, key_id: str) -> None:
                 f"key {key_id} is still needed",
                 why=f"the properties of {', '.join(held)} are sealed to it",
                 remedy="seal them again first: coterie clouds reseal",
+            )
+        unsealed = machine_secrets.sealed_to(tx, key_id)
+        if unsealed:
+            raise Refused(
+                f"key {key_id} is still needed",
+                why=f"env and user_data of {', '.join(unsealed)} are sealed to it",
+                remedy="deploy these again, which seals them to the newest key of the group",
             )
         if not keys.retire(tx, _group(group), key_id):
             raise NotFound(f"group {group!r} has no key {key_id}", remedy="see `coterie conductors keys`")

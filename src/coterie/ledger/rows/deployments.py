@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.errors import Conflict
-from coterie.ledger.rows import holds
+from coterie.ledger.rows import holds, machine_secrets
 from coterie.ledger.store import Tx, now, time
 from coterie.ledger.tables import (
     addresses,
@@ -110,6 +110,11 @@ def save(tx: Tx, name: str, *, manifest: str, config_id: int, resurrection: bool
         raise Conflict(f"deployment {name} was made by another request meanwhile", remedy="plan again") from taken
 
 
+def hide_manifest(tx: Tx, name: str, manifest: str) -> None:
+    """Replace the text by one without secrets; nothing else about the deployment changes."""
+    tx.execute(deployments.update().where(deployments.c.name == name).values(manifest=manifest))
+
+
 def stop_resurrection(tx: Tx, name: str) -> None:
     """A deployment on its way out must not be brought back to life."""
     tx.execute(deployments.update().where(deployments.c.name == name).values(resurrection=False))
@@ -129,6 +134,7 @@ def forget_if_empty(tx: Tx, name: str) -> bool:
     ids = sa.select(instance_groups.c.id).where(instance_groups.c.deployment == name)
     tx.execute(server_group_users.delete().where(server_group_users.c.instance_group.in_(ids)))
     tx.execute(instance_groups.delete().where(instance_groups.c.deployment == name))
+    machine_secrets.forget_deployment(tx, name)
     return tx.execute(deployments.delete().where(deployments.c.name == name)).rowcount == 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from coterie.cpi.contract import GroupMetadata
-from coterie.ledger.rows import groups, identity, nodes, objects, ownerships, stemcells
+from coterie.ledger.rows import groups, identity, machine_secrets, nodes, objects, ownerships, stemcells
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import addresses, cloud_configs, deployments
 from coterie.ledger.tables import nodes as nodes_table
@@ -61,6 +61,7 @@ def read(
             for row in objects.kept_disks(tx, deployment)
         ),
         security_groups=_security_group_owners(tx, deployment, shared),
+        seals=machine_secrets.are_sealed(tx),
     )
 
 

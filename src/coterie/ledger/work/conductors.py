@@ -27,6 +27,7 @@ def register(
     release: str,
     pinned: str | None = None,
     flows: Sequence[str] | None = None,
+    opens_secrets: bool = True,
     weight: float = 1.0,
     ring: str = PROBED,
     ttl_s: float = 10.0,
@@ -46,6 +47,7 @@ def register(
         release=release,
         speaks=pinned,
         flows=None if flows is None else sorted(flows),
+        opens_secrets=opens_secrets,
         weight=weight,
         ring=ring,
         ttl_s=ttl_s,
@@ -118,6 +120,12 @@ def fleet(tx: Tx) -> Fleet:
 def living(tx: Tx) -> Fleet:
     """Those alive at this moment: for readers that cannot rely on a conductor to strike out the dead."""
     return Fleet((_member(row) for row in tx.execute(_MEMBERS.where(sa.not_(_IS_SILENT)))), pinned_release(tx))
+
+
+def all_open_secrets(tx: Tx) -> bool:
+    """Whether no conductor is alive whose release cannot make machines from sealed secrets."""
+    old = sa.select(conductors.c.name).where(conductors.c.opens_secrets.is_(sa.false()), sa.not_(_IS_SILENT))
+    return tx.execute(old.limit(1)).first() is None
 
 
 def _member(row: Any) -> Member:
