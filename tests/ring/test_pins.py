@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from coterie.cli.conductors import release_shown
 from coterie.ledger.store import Ledger
+from coterie.ledger.views.conductors import page
+from coterie.ledger.views.page import Slice
 from coterie.ledger.work import conductors
 from coterie.settings import values
 
@@ -19,6 +22,15 @@ def test_a_pinned_director_builds_the_keys_of_its_release(ledger: Ledger) -> Non
         assert fleet.grouped == grouped
         assert fleet.key("rack1", "a") == ("rack1:a" if grouped else "a")
         assert list(fleet.keys()) == ["rack1:a" if grouped else "a"]
+
+
+def test_a_pin_is_shown_with_its_conductor(ledger: Ledger) -> None:
+    with ledger.write() as tx:
+        conductors.register(tx, "c", "1", group="rack1", drivers=["a"], release="0.1.0", pinned="0.0")
+        conductors.register(tx, "d", "1", group="rack1", drivers=["a"], release="0.1.0")
+    with ledger.read() as tx:
+        shown = {row["name"]: release_shown(row) for row in page(tx, Slice(10)).items}
+    assert shown == {"c": "0.1.0, pinned to 0.0", "d": "0.1.0"}
 
 
 def test_an_unknown_release_cannot_be_pinned() -> None:

@@ -43,6 +43,14 @@ def test_the_default_file_is_where_xdg_says(tmp_path: Path) -> None:
     assert found.files == ((folder / "config.toml", True),)
 
 
+@pytest.mark.parametrize(
+    ("name", "flag"), [("conductor_group", "--group"), ("pin_release_version", "--pin-release-version")]
+)
+def test_a_wrong_flag_is_named_as_it_was_written(tmp_path: Path, name: str, flag: str) -> None:
+    with pytest.raises(UsageError, match=f"flag {flag}"):
+        load({name: "a b"}, env(tmp_path))
+
+
 def test_a_file_that_is_not_there_is_told_as_looked_at(tmp_path: Path) -> None:
     found = load({}, env(tmp_path))
     assert found.files == ((tmp_path / ".config" / "coterie" / "config.toml", False),)

@@ -22,13 +22,14 @@ def conductors(session: Session) -> None:
         session.data(as_json(found))
         return
     rows = [
-        (one["name"], _group(one), one["drivers"], _release(one), one["running"], ago(one["heartbeat"]))
+        (one["name"], _group(one), one["drivers"], release_shown(one), one["running"], ago(one["heartbeat"]))
         for one in found["items"]
     ]
     session.data(table(("CONDUCTOR", "GROUP", "DRIVERS", "RELEASE", "STEPS", "HEARD OF"), rows, session.paint))
 
 
-def _release(one: dict[str, Any]) -> str:
+def release_shown(one: dict[str, Any]) -> str:
+    """The release of a conductor, and what it is pinned to: one pinned conductor decides for the fleet."""
     return f"{one['release']}, pinned to {one['speaks']}" if one["speaks"] else str(one["release"])
 
 

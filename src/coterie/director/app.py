@@ -32,6 +32,5 @@ def build(context: AppContext) -> FastAPI:
     app.add_middleware(AccessMiddleware, context=context)
     app.add_middleware(RequestLimitsMiddleware, context=context)
     app.add_middleware(TracingMiddleware)
-    # Outermost: every answer gets its headers, refusals too.
-    app.add_middleware(ApiVersionMiddleware, pinned=context.settings["pin_release_version"])
+    app.add_middleware(ApiVersionMiddleware, context=context)  # outermost: every answer gets its headers, refusals too
     return app

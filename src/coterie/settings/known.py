@@ -22,6 +22,11 @@ class Setting:
     def variable(self) -> str:
         return f"COTERIE_{self.name.upper()}"
 
+    @property
+    def flag(self) -> str:
+        """`coterie conductor` leaves its own name out of its flags: --group, --name, --listen."""
+        return "--" + self.name.removeprefix("conductor_").replace("_", "-")
+
 
 def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
     state = xdg(env, "XDG_STATE_HOME", ".local/state") / "coterie"

@@ -101,7 +101,7 @@ def _find(
     setting: Setting, flags: Mapping[str, Any], env: Mapping[str, str], written: Mapping[str, Any], file: Path
 ) -> Found:
     if setting.name in flags:
-        return _check(setting, flags[setting.name], f"flag --{setting.name.replace('_', '-')}")
+        return _check(setting, flags[setting.name], f"flag {setting.flag}")
     if env.get(setting.variable):
         return _check(setting, env[setting.variable], f"environment {setting.variable}")
     if setting.name in written:

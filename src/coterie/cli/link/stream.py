@@ -98,5 +98,6 @@ def _connection_lost(error: Exception) -> Unreachable:
     return Unreachable(
         "the Director is gone",
         why=str(error) or type(error).__name__,
-        remedy="the task goes on when a Director runs again; follow it with `coterie tasks watch`",
+        remedy="conductors go on with the task; where the Director runs the work itself, it goes on when that runs "
+        "again; follow it with `coterie tasks watch`",
     )

@@ -14,6 +14,7 @@ from fastapi import Depends, Header
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from coterie.director.context import AppContext
 from coterie.director.http import problem
 from coterie.ring.members import holds_groups
 
@@ -36,12 +37,13 @@ _api_version: ContextVar[Version] = ContextVar("spoken", default=NEWEST)
 class ApiVersionMiddleware:
     """Reads the header before the routes run, refuses an unsupported version, adds the version headers to answers.
 
-    `pinned`: the release that the Director behaves as. One from before conductor groups offers no version with them: a
+    A Director that is pinned to a release from before conductor groups offers no version with them: a
     group that was set now would not count before the last service is unpinned.
     """
 
-    def __init__(self, app: ASGIApp, pinned: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, context: AppContext) -> None:
         self._app = app
+        pinned: str | None = context.settings["pin_release_version"]
         self._newest = NEWEST if pinned is None or holds_groups(pinned) else OLDEST
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
