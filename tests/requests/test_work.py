@@ -326,17 +326,6 @@ def test_a_vm_that_only_left_the_list_is_up(local: Site, monkeypatch: pytest.Mon
     assert local.nodes()["a/0"].state == "up"
 
 
-def test_where_very_many_are_missing_a_person_must_look(local: Site) -> None:
-    local.deploy(manifest(group("a", 6)))
-    with local.ledger.write() as tx:
-        tx.execute(sa.text("UPDATE nodes SET state = 'missing'"))
-    assert resurrect(local.ledger, "dep") is None
-    with local.ledger.write() as tx:
-        tx.execute(sa.text("UPDATE nodes SET state = 'up'"))
-        tx.execute(sa.text("UPDATE nodes SET state = 'missing' WHERE \"index\" = 0"))
-    assert resurrect(local.ledger, "dep") is not None
-
-
 def test_questions_without_an_answer_end_with_a_remedy(local: Site) -> None:
     local.conductor.drain(5.0)
     with pytest.raises(Unreachable, match="no conductor answered for cloud lab"):

@@ -10,7 +10,7 @@ from coterie.cleanup.plan import CleanupPlan, make_plan
 from coterie.cleanup.stages import reclaims, sweep_stages
 from coterie.cleanup.survey import SURVEY, Survey
 from coterie.errors import Conflict, NotFound, StalePlan
-from coterie.ledger.rows import cleanups, clouds, deletion_candidates, identity, objects
+from coterie.ledger.rows import alarms, cleanups, clouds, deletion_candidates, identity, objects
 from coterie.ledger.rows.cleanups import CleanupRow
 from coterie.ledger.store import Ledger, Tx, time
 from coterie.ledger.work import tasks
@@ -55,6 +55,7 @@ def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
         cleanups.refuse_second(tx)
         current = _make_plan(tx, row)
         _refuse_stale(current, plan, time(tx))
+        alarms.refuse(tx, {item.cloud for item in current.items})
         options = Options.of_wire(row.options)
         started = reclaims(tx, current.items, by)
         new = NewTask(

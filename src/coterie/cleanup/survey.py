@@ -13,7 +13,7 @@ from coterie.cleanup.findings import Finding, judge, judge_absent
 from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark, SurveyPage
 from coterie.engine.flow import Done, Flow, Move, Next, Work
 from coterie.errors import CoterieError
-from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence
+from coterie.ledger.rows import alarms, cleanups, deletion_candidates, enrolled, evidence
 from coterie.ledger.rows.cleanups import FindingRow
 from coterie.ledger.rows.deletion_candidates import DeletionCandidate
 from coterie.ledger.rows.evidence import MarkRecord
@@ -48,6 +48,10 @@ SurveyWork = Work[Survey, SurveyProgress]
 
 def _begin(work: SurveyWork) -> Move:
     can, kind = work.cpi.capabilities(), work.params.kind
+    with work.ledger.read() as tx:
+        rung = alarms.of_clouds(tx, [work.cloud]).get(work.cloud)
+    if rung:
+        return _stop(work, f"the cloud has an alarm: {rung[0].body}; {alarms.remedy(work.cloud)}")
     if "survey" in can.unsupported:
         return _stop(work, can.unsupported["survey"].why)
     if kind not in can.kinds:

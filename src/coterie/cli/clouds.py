@@ -23,9 +23,13 @@ def clouds(session: Session) -> None:
         session.data(as_json(found))
         return
     rows = [
-        (one["name"], one["driver"], one.get("conductor_group"), _others(one), one["nodes"]) for one in found["items"]
+        (one["name"], one["driver"], one.get("conductor_group"), _others(one), one["nodes"], _alarm_kinds(one))
+        for one in found["items"]
     ]
-    session.data(table(("CLOUD", "DRIVER", "CONDUCTOR GROUP", "OTHER GROUPS", "NODES"), rows, session.paint))
+    headers = ("CLOUD", "DRIVER", "CONDUCTOR GROUP", "OTHER GROUPS", "NODES", "ALARM")
+    session.data(table(headers, rows, session.paint))
+    for alarm in (alarm for one in found["items"] for alarm in one.get("alarms", ())):
+        session.say(f"{alarm['kind']}: {alarm['body']}; {alarm['remedy']}")
 
 
 def _others(cloud: dict[str, Any]) -> list[str]:
@@ -58,6 +62,29 @@ def move(session: Session, name: str, group: str) -> None:
     if session.json:
         session.data(as_json(moved))
     session.say(f"cloud {name} belongs to conductor group {moved['conductor_group']!r}")
+
+
+@clouds.verb("repin")
+@click.argument("name")
+@click.argument("identity")
+def repin(session: Session, name: str, identity: str) -> None:
+    """Say that all objects of cloud NAME are in the account IDENTITY now, with the ids that they had."""
+    session.confirm(f"Take {identity} for the account that the objects of {name} are in?")
+    moved = session.api.send("POST", f"/v1/clouds/{part(name)}/repin", body={"identity": identity}).body
+    if session.json:
+        session.data(as_json(moved))
+    session.say(f"cloud {name} is pinned to {moved['pinned_to']}")
+
+
+@clouds.verb("accept")
+@click.argument("name")
+def accept(session: Session, name: str) -> None:
+    """Take the state of cloud NAME as it is: its alarms end, and lost nodes may be made anew."""
+    session.confirm(f"End the alarms of {name}, and let lost nodes be made anew?")
+    ended = session.api.send("POST", f"/v1/clouds/{part(name)}/accept").body
+    if session.json:
+        session.data(as_json(ended))
+    session.say(f"cloud {name}: {', '.join(ended['ended']) or 'no alarm'} ended")
 
 
 @clouds.verb("config")
@@ -142,12 +169,18 @@ def _show_cloud(session: Session, cloud: dict[str, Any]) -> None:
     can = cloud["capabilities"] or {}
     pairs = [("name", cloud["name"]), ("driver", cloud["driver"]), ("conductor_group", cloud.get("conductor_group"))]
     pairs += [("other groups", _others(cloud)), ("nodes", cloud["nodes"]), *_properties(cloud)]
+    pairs.append(("pinned to", cloud.get("pinned_to")))
+    pairs += [(f"alarm {alarm['kind']}", f"{alarm['body']}; {alarm['remedy']}") for alarm in cloud.get("alarms", ())]
     pairs += [("policies", can["policies"]), ("kinds", list(can["kinds"]))] if can else []
     pairs.append(("checked", ago(cloud["facts"].get("check", {}).get("at"))))
     session.data(fields(pairs, session.paint))
     rows = [row[1:] for row in _checks(cloud)]
     if rows:
         session.data("\n" + table(("WHAT", "OK", "DETAIL", "REMEDY"), rows, session.paint, state=1))
+
+
+def _alarm_kinds(cloud: dict[str, Any]) -> str:
+    return ", ".join(alarm["kind"] for alarm in cloud.get("alarms", ()))
 
 
 def _checks(cloud: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -27,7 +27,7 @@ from coterie.errors import KeyMissing
 from coterie.flows import FLOWS as TASK_FLOWS
 from coterie.ids import Ids
 from coterie.ledger.errors import DatabaseError, is_outage, reason
-from coterie.ledger.rows import clouds, identity
+from coterie.ledger.rows import clouds, identity, pins
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors, tasks
 from coterie.ledger.work.steps import Claim
@@ -236,12 +236,12 @@ class Conductor:
             taken = claims.take(tx, room, chosen, full)
             # After a look that found nothing of ours, what is due already belongs to others.
             due = None if taken else claims.next_later(tx, full) if chosen == [] else claims.next_due(tx, full)
-            present = clouds.all_clouds(tx) if taken else {}
+            present, pinned = (clouds.all_clouds(tx), pins.all_pins(tx)) if taken else ({}, {})
         if not taken:
             self._short_of_room = bool(full)
             self._in_vain = {tuple(full): time.monotonic() + _IN_VAIN_S}
             return longest if due is None else min(due if due > 0 else _RETRY_S, longest)
-        self._clouds.refresh(present)
+        self._clouds.refresh(present, pinned)
         self._forget_ended_tasks()
         self._inbox.put(taken)
         return 0.0

@@ -12,11 +12,11 @@ from time import monotonic
 from typing import Any
 
 from coterie.conductor.membership import RingView
-from coterie.cpi.contract import Cpi, Mark, Needs
+from coterie.cpi.contract import CheckItem, Cpi, CpiError, Mark, Needs
 from coterie.engine.clouds import Clouds
 from coterie.errors import CoterieError, LeaseLost, NotFound, UsageError
 from coterie.ledger.errors import is_outage, reason
-from coterie.ledger.rows import clouds, facts
+from coterie.ledger.rows import clouds, facts, pins
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, time
 
@@ -86,8 +86,8 @@ class Questions:
     def _ask(self, wanted: facts.Wanted, asked_at: float, begun: float) -> None:
         try:
             with self._ledger.read() as tx:
-                present = clouds.all_clouds(tx)
-            self._clouds.refresh(present)
+                present, pinned = clouds.all_clouds(tx), pins.all_pins(tx)
+            self._clouds.refresh(present, pinned)
             self._answer_one(wanted, asked_at)
         except Exception:
             log.exception("could not answer a question about cloud %s; trying again", wanted.cloud)
@@ -118,7 +118,17 @@ class Questions:
             cloud = self._read_cloud(question.cloud)
             group = (question.question or {}).get("group", cloud.conductor_group)
             return self._clouds.reseal(cloud, group), None
-        return answer(self._cloud_of(question), question.what, question.question)
+        data, error = answer(self._cloud_of(question), question.what, question.question)
+        if data and "identity" in data and "items" in data:
+            data["items"].append(self._check_identity(question.cloud, data["identity"]).wire())
+        return data, error
+
+    def _check_identity(self, cloud: str, identity: str | None) -> CheckItem:
+        with self._ledger.read() as tx:
+            moved = pins.conflict(tx, cloud, identity)
+        if moved is not None:
+            return CheckItem("identity", False, str(moved), moved.remedy)
+        return CheckItem("identity", True, identity or "this cloud does not tell which account it is")
 
     def _read_cloud(self, name: str) -> CloudRow:
         with self._ledger.read() as tx:
@@ -159,7 +169,16 @@ def _check(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
         counts=question.get("counts", {}),
         groups=tuple({**group, "azs": zones(group.get("azs", ()))} for group in question.get("groups", ())),
     )
-    return {**capabilities.publish(), "items": [item.wire() for item in cpi.check(needs)]}
+    items = [item.wire() for item in cpi.check(needs)]
+    return {**capabilities.publish(), "items": items, **_identity_if_known(cpi)}
+
+
+def _identity_if_known(cpi: Cpi) -> dict[str, Any]:
+    """Nothing where the cloud does not answer; the other items say why."""
+    try:
+        return {"identity": cpi.identity()}
+    except CpiError:
+        return {}
 
 
 def _groups(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
@@ -201,6 +220,7 @@ def _find_marked(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
 _ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {
     "capabilities": lambda cpi, question: cpi.capabilities().wire(),
     "check": _check,
+    "identity": lambda cpi, question: {"identity": cpi.identity()},
     "groups": _groups,
     "vms": _vms,
     "machine": _machine,

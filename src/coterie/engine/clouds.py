@@ -12,6 +12,7 @@ from coterie.cpi.contract import Coordinator, Cpi, Runtime
 from coterie.cpi.load import driver_class, driver_names, open_cloud
 from coterie.engine.fence import FencedCpi, Lease, Observer
 from coterie.engine.part_records import LedgerPartRecords
+from coterie.engine.pin import Pin
 from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import CloudRow
@@ -43,7 +44,7 @@ class Clouds:
         self._runtime = Runtime(director_uuid, coordinator, state_folder, lease.require, exec_paths)
         self._lease = lease
         self._observe = observe
-        self._open: dict[str, tuple[CloudRow, Cpi]] = {}
+        self._open: dict[str, tuple[CloudRow, Cpi, Pin]] = {}
         self._lock = threading.Lock()
 
     def get(self, name: str) -> Cpi:
@@ -53,12 +54,16 @@ class Clouds:
                 self._open[name] = self._make(name)
             return self._open[name][1]
 
-    def refresh(self, present: Mapping[str, CloudRow]) -> None:
-        """Drop drivers whose configuration has changed."""
+    def refresh(self, present: Mapping[str, CloudRow], pinned: Mapping[str, str | None]) -> None:
+        """Drop drivers whose configuration or pin has changed."""
         with self._lock:
-            self._open = {name: kept for name, kept in self._open.items() if present.get(name) == kept[0]}
+            self._open = {
+                name: (row, cpi, pin)
+                for name, (row, cpi, pin) in self._open.items()
+                if present.get(name) == row and pin.agrees_with(pinned.get(name))
+            }
 
-    def _make(self, name: str) -> tuple[CloudRow, Cpi]:
+    def _make(self, name: str) -> tuple[CloudRow, Cpi, Pin]:
         with self._ledger.read() as tx:
             row = clouds.get(tx, name)
         if row is None:
@@ -66,10 +71,13 @@ class Clouds:
                 f"cloud {name!r} is no longer configured",
                 remedy="put it back into the cloud config: coterie clouds set FILE",
             )
-        return row, self.open(name, row.driver, row.properties)
+        opened: list[Cpi] = []
+        pin = Pin(self._ledger, name, lambda: opened[0].identity())
+        opened.append(self.open(name, row.driver, row.properties, pin))
+        return row, opened[0], pin
 
-    def open(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
-        """A driver for these very properties, which need not be configured yet."""
+    def open(self, name: str, driver: str, properties: Mapping[str, Any], pin: Pin | None = None) -> Cpi:
+        """A driver for these very properties, which need not be configured yet; without a pin for questions only."""
         opened_up = unseal(self._key(name, properties), name, driver, properties) if boxes(properties) else properties
         hidden = _hidden_part(driver, opened_up)
         KNOWN.learn(hidden)
@@ -80,7 +88,8 @@ class Clouds:
             hide_in_error(error, Redactor(opened_up, secret=[hidden], public=[name, driver]))
             raise
         about = {"coterie.cloud": name, "coterie.driver": driver}
-        return cast(Cpi, FencedCpi(opened, self._lease, count_calls(driver, self._observe), about, hidden))
+        observe, require_pin = count_calls(driver, self._observe), pin.require if pin else lambda: None
+        return cast(Cpi, FencedCpi(opened, self._lease, observe, about, hidden, require_pin))
 
     def reseal(self, cloud: CloudRow, group: str) -> dict[str, str]:
         """The same properties in a box for a group of the cloud, sealed to our newest key. The caller cannot choose the

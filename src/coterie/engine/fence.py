@@ -1,4 +1,5 @@
-"""The second layer of the fence: no call leaves for a cloud once our lease may have ended."""
+"""The second layer of the fence: no call leaves for a cloud once our lease may have ended, nor for a cloud that is not
+the one that our objects are in."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from coterie.redact import Redactor, hide_in_error
 from coterie.telemetry import trace
 
 _ENV = 5  # its place among the arguments of create_vm
+_HARMLESS = frozenset({"info", "ping", "check", "identity", "calculate_vm_cloud_properties"})  # of any account
 Observer = Callable[[str, float, BaseException | None], None]
 
 
@@ -72,8 +74,10 @@ class FencedCpi:
         observe: Observer | None = None,
         about: Mapping[str, str] | None = None,
         secrets: Mapping[str, Any] | None = None,
+        require_pin: Callable[[], None] = lambda: None,
     ) -> None:
         self._cpi = cpi
+        self._require_pin = require_pin
         self._lease = lease
         self._observe = observe
         self._about = dict(about or {})
@@ -97,6 +101,8 @@ class FencedCpi:
     def _fence(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             self._lease.require()
+            if name not in _HARMLESS:
+                self._require_pin()
             if self._slow_calls.is_slow(name):
                 SLOT.release()
             started = time.monotonic()

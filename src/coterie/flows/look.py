@@ -9,9 +9,11 @@ from coterie.cpi.contract import CloudObject, GroupView
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 from coterie.group.audit import remedy
 from coterie.group.rules import with_rule_drift
-from coterie.ledger.rows import groups, nodes, objects
+from coterie.ledger.rows import alarms, groups, nodes, objects
+from coterie.ledger.rows.alarms import Alarm
 from coterie.ledger.rows.groups import GroupRow
 from coterie.ledger.rows.nodes import NodeRow
+from coterie.ledger.rows.pins import CloudMoved
 from coterie.ledger.work.steps import LATE_REMEDY
 
 _WATCHED = ("up", "dead", "missing")
@@ -19,13 +21,26 @@ _WATCHED = ("up", "dead", "missing")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Compares the cloud's list with the nodes and records what is dead or missing; it changes no cloud."""
+    """Compares the cloud's list with the nodes and records what is dead or missing; it changes no cloud.
+
+    A meltdown: so many nodes vanish within one look, and more than this share of the cloud's nodes."""
+
+    meltdown_percent: float = 30.0
+    meltdown_nodes: int = 3
 
 
 LookWork = Work[Look, NoProgress]
 
 
 def _look(work: LookWork) -> Move:
+    try:
+        return _look_at_nodes(work)
+    except CloudMoved as moved:
+        _ring(work, _read_alarms(work), alarms.MOVED, f"{moved.why}; {moved.remedy}")
+        return Done()
+
+
+def _look_at_nodes(work: LookWork) -> Move:
     known = _list_watched_nodes(work)
     if "survey" in work.cpi.capabilities().unsupported:
         states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
@@ -39,9 +54,10 @@ def _look(work: LookWork) -> Move:
         states.update(_find_unlisted(work, known, states))
     # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
     # removed in between must not look missing.
-    for cid, node in _list_watched_nodes(work).items():
-        if cid in known:
-            _judge(work, node, states.get(cid))
+    judged = {cid: node for cid, node in _list_watched_nodes(work).items() if cid in known}
+    for cid, node in judged.items():
+        _judge(work, node, states.get(cid))
+    _judge_cloud(work, list(judged.values()), [node for cid, node in judged.items() if states.get(cid) is None])
     _look_at_groups(work)
     return Done()
 
@@ -91,6 +107,41 @@ def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
     work.write(nodes.set_state_if(node, now, problem))
     of = f"{node.deployment}: " if node.deployment else ""
     work.say(f"node.{now}", f"{of}{node.name} is {now}", node=node.uuid, deployment=node.deployment or None)
+
+
+def _judge_cloud(work: LookWork, present: Sequence[NodeRow], missing: Sequence[NodeRow]) -> None:
+    """Ring the alarm when many vanish at once; it ends when they are back, or an operator accepts their loss."""
+    known = _read_alarms(work)
+    vanished = sorted((node for node in missing if node.state != "missing"), key=lambda node: node.name)
+    if _is_meltdown(work, len(vanished), len(present)):
+        names = ", ".join(node.name for node in vanished[:5]) + (" and more" if len(vanished) > 5 else "")
+        what = f"{len(vanished)} of {len(present)} nodes vanished within one look ({names})"
+        _ring(work, known, alarms.MELTDOWN, what)
+    elif not _is_meltdown(work, len(missing), len(present)):
+        _end_alarm(work, known, alarms.MELTDOWN, "most nodes are there again")
+    _end_alarm(work, known, alarms.MOVED, "it is the one that our objects are in again")
+
+
+def _is_meltdown(work: LookWork, gone: int, of: int) -> bool:
+    return gone >= max(1, work.params.meltdown_nodes) and 100.0 * gone > work.params.meltdown_percent * of
+
+
+def _read_alarms(work: LookWork) -> list[Alarm]:
+    with work.ledger.read() as tx:
+        return alarms.of_clouds(tx, [work.cloud]).get(work.cloud, [])
+
+
+def _ring(work: LookWork, known: Sequence[Alarm], kind: str, body: str) -> None:
+    work.write(alarms.ring(known, work.cloud, kind, body))
+    if not any(alarm.kind == kind for alarm in known):
+        stops = "nothing in it is resurrected, recreated or cleaned up"
+        work.say("cloud.alarm", f"{body}; {stops}: {alarms.remedy(work.cloud)}", alarm=kind)
+
+
+def _end_alarm(work: LookWork, known: Sequence[Alarm], kind: str, why: str) -> None:
+    if any(alarm.kind == kind for alarm in known):
+        work.write(alarms.end(work.cloud, kind))
+        work.say("cloud.alarm_over", why, alarm=kind)
 
 
 def _look_at_groups(work: LookWork) -> None:

@@ -22,6 +22,8 @@ _RIGHTS = {
     "schema_floor": _READ,
     "conductor_roles": _READ,
     "clouds": _READ,
+    "cloud_pins": "SELECT, INSERT, UPDATE",
+    "cloud_alarms": "SELECT, INSERT, UPDATE, DELETE",
     "conductor_keys": _READ,
     "machine_secrets": _READ,
     "stemcells": _READ,

@@ -65,6 +65,24 @@ clouds = _table(
     _json("other_groups"),  # conductor groups that its azs, instance groups and nodes may have, too; null: none
 )
 
+cloud_pins = _table(  # the account that a cloud was found to be while objects of ours were in it
+    "cloud_pins",
+    _key("cloud"),
+    _text("identity", null=True),  # null: the cloud does not tell
+    _time("pinned_at", null=False),
+    _text("token", null=True),  # the last one that this ledger has written onto a VM of the cloud
+    _text("next_token", null=True),  # the one that was or will be written after it
+    _time("token_at"),
+)
+
+cloud_alarms = _table(  # while a cloud has one, nothing in it is recreated, resurrected or cleaned up
+    "cloud_alarms",
+    _key("cloud"),
+    _key("kind"),  # what each one means stands in `rows/alarms.py`
+    _time("since", null=False),
+    _text("body"),
+)
+
 conductor_keys = _table(  # public halves; credentials of a group's clouds are sealed to the newest
     "conductor_keys",
     _key("conductor_group"),  # "*": of a conductor that stands in for every group without a key of its own
@@ -410,6 +428,14 @@ cleanups = _table(  # one run: a survey, and at most one sweep of the plan that 
     _time("created_at", null=False),
     _text("notified", default=""),  # the last state that the hook received: "", planned, swept
     _number("notices"),  # tries of the notice that is due
+    _json("received"),  # hook → the last state that it received; null: `notified` says it for all hooks
+    sa.Column("planned", sa.Integer, nullable=True),  # items of the plan, when it was first announced or applied
+)
+
+hooks = _table("hooks", _key(), _text("digest"), _time("since", null=False))  # what is configured, and since when
+
+clocks = _table(  # how the database's clock and that of a running machine went on together
+    "clocks", _key("boot"), _real("running_s", 0.0), _time("at", null=False)
 )
 
 # state of a survey of one kind: listing · done · stopped (nothing is concluded; `reason`) · absent (never made there)

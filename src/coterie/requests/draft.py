@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from coterie.cpi.contract import Capabilities
 from coterie.errors import Conflict, StalePlan
 from coterie.ids import Ids
-from coterie.ledger.rows import clouds, deployments, enrolled, groups, identity, nodes, objects, snapshot
+from coterie.ledger.rows import alarms, clouds, deployments, enrolled, groups, identity, nodes, objects, pins, snapshot
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import conductors
@@ -22,6 +22,7 @@ from coterie.requests.accept import PlanRows
 from coterie.requests.ask_clouds import ask
 from coterie.requests.cloud_requirements import groups_seen, known_groups, needs, security_groups_seen
 from coterie.requests.machine_secrets import seal_groups
+from coterie.requests.pinned_clouds import refuse_moved_clouds
 from coterie.requests.regroup import Inheritance, move_clouds, require_conductors
 from coterie.requests.request import CheckedRequest, PlanRequest, az_groups, read
 
@@ -55,16 +56,25 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
         plan = make_plan(seen, wanted, options)
     with ledger.read() as tx:
         plan = require_conductors(tx, checked.name, checked.clouds, wanted, plan)
+        _refuse_alarmed(tx, plan)
     return Draft(request, checked, wanted, fingerprint, plan)
+
+
+def _refuse_alarmed(tx: Tx, plan: Plan) -> None:
+    """Nothing is recreated or deleted in a cloud with an alarm: what looks lost may be there."""
+    alarms.refuse(tx, {change.cloud for change in plan.changes if change.action in ("recreate", "delete")})
 
 
 def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit: Permit | None = None) -> int:
     """The task that carries the plan out: all its rows in one transaction, or none."""
     name, manifest = draft.checked.name, hide_yaml(draft.checked.manifest)
+    if draft.request.cloud_config is not None:
+        refuse_moved_clouds(ledger, draft.checked.clouds)
     with ledger.write() as tx:
         deployments.lock(tx, name)
         if permit is not None:
             permit(tx)
+        _refuse_alarmed(tx, draft.plan)
         if snapshot.fingerprint(tx, name) != draft.fingerprint:
             raise StalePlan(f"deployment {name} changed while it was planned", remedy="plan and confirm again")
         _require_security_groups(tx, draft)
@@ -153,6 +163,7 @@ def _save(tx: Tx, draft: Draft, manifest: str, config_id: int) -> None:
 def store_config(tx: Tx, text: str, wanted: Mapping[str, CloudRow], azs: Mapping[str, str | None]) -> int:
     """The only way of a cloud config into the ledger. `azs`: the conductor group of each az; None: its cloud's."""
     _refuse_lost_clouds(tx, set(wanted))
+    pins.forget_unused(tx)
     move_clouds(tx, wanted, azs)
     return clouds.set_config(tx, text, wanted.values())
 

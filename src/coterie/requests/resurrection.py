@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from coterie.ids import Ids
-from coterie.ledger.rows import deployments, identity, nodes
+from coterie.ledger.rows import alarms, deployments, identity, nodes
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.store import Ledger
 from coterie.plan.model import Change, NodeChange, Plan, Rollout, ServerGroupRef
@@ -15,14 +15,13 @@ from coterie.requests.accept import PlanRows
 from coterie.requests.regroup import Inheritance
 
 _AT_ONCE = 10
-_MANY_MISSING, _SHARE_MISSING = 5, 0.2
 
 
 def resurrect(ledger: Ledger, deployment: str) -> int | None:
     """Make the dead and missing nodes of a deployment anew, as they were; its manifest is not looked at."""
     with ledger.write() as tx:
         deployments.lock(tx, deployment)
-        dead = _revivable(nodes.of_deployment(tx, deployment))
+        dead = _revivable(nodes.of_deployment(tx, deployment), alarms.of_clouds(tx))
         if not dead:
             return None
         chosen = Plan(
@@ -34,12 +33,9 @@ def resurrect(ledger: Ledger, deployment: str) -> int | None:
         return PlanRows(tx, chosen, Ids(), identity.director(tx).name, Inheritance({})).write("resurrect", None)
 
 
-def _revivable(present: Sequence[NodeRow]) -> list[NodeRow]:
-    """Where very many are missing at once, more likely the cloud's list is wrong: a person must look."""
-    missing = sum(node.state == "missing" for node in present)
-    blind = missing >= _MANY_MISSING and missing > len(present) * _SHARE_MISSING
-    states = ("dead",) if blind else ("dead", "missing")
-    return [node for node in present if node.state in states and node.spec]
+def _revivable(present: Sequence[NodeRow], alarmed: Container[str]) -> list[NodeRow]:
+    """None in a cloud with an alarm: more likely its list is wrong, and an operator decides."""
+    return [node for node in present if node.state in ("dead", "missing") and node.spec and node.cloud not in alarmed]
 
 
 def _recreate(node: NodeRow, spec: dict[str, Any]) -> Change:

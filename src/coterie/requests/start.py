@@ -15,6 +15,7 @@ from coterie.ledger.work.tasks import NewStage, NewTask
 from coterie.manifest import load_cloud_config
 from coterie.plan.model import Plan
 from coterie.requests.draft import Permit, accept_draft, draft_plan, store_config
+from coterie.requests.pinned_clouds import refuse_moved_clouds
 from coterie.requests.request import PlanRequest, az_groups, cloud_rows
 
 
@@ -46,11 +47,11 @@ def deploy(
     return accept_draft(ledger, draft, kind, by, permit)
 
 
-def look(ledger: Ledger) -> int | None:
+def look(ledger: Ledger, how: Look | None = None) -> int | None:
     """Look after the VMs of every cloud that has any."""
     with ledger.write() as tx:
         rows = clouds.all_clouds(tx)
-        steps = [LOOK.step(Look(), name, row) for name, row in sorted(rows.items())]
+        steps = [LOOK.step(how or Look(), name, row) for name, row in sorted(rows.items())]
         if not steps or tasks.running(tx, "look"):
             return None
         tasks.forget_old(tx, "look", keep=20)
@@ -68,6 +69,7 @@ def cancel(ledger: Ledger, task: int) -> bool:
 def set_cloud_config(ledger: Ledger, text: str, file: str, expect: int | None = None) -> int:
     """`expect`: the id of the config that this one was made from; another one now → StalePlan."""
     config = load_cloud_config(text, file, drivers=driver_names()).value
+    refuse_moved_clouds(ledger, cloud_rows(config))
     with ledger.write() as tx:
         present = clouds.config(tx)
         if expect is not None and expect != (present.id if present else 0):

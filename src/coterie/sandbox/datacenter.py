@@ -37,6 +37,12 @@ class Datacenter:
             found: dict[str, Any] = json.loads(db.execute("SELECT value FROM meta WHERE key = 'layout'").fetchone()[0])
         return found
 
+    def uuid(self) -> str:
+        """Given once; a file of an earlier release gets it at the first question."""
+        with self.store.writing() as db:
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('uuid', ?)", (self.ids.uuid(),))
+            return str(db.execute("SELECT value FROM meta WHERE key = 'uuid'").fetchone()[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Account:

@@ -61,6 +61,8 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("call_timeout", values.number, 600.0, "seconds that one cloud call may take"),
         Setting("idle_minutes", values.number, 15.0, "idle minutes after which the local Director ends; 0: never"),
         Setting("look_interval", values.number, 60.0, "seconds between two looks at what became of the VMs; 0: none"),
+        Setting("meltdown_percent", values.number, 30.0, "share of a cloud's nodes that may vanish within one look"),
+        Setting("meltdown_nodes", values.integer(1, 10**6), 3, "fewer nodes than this may vanish whatever their share"),
         Setting("keep_history_days", values.number, 365.0, "days that ended tasks and events are kept; 0: for ever"),
         Setting("auto_anti_affinity", values.flag, False, "give every instance group a server group of its own"),
         Setting("key_file", values.path, None, "private keys of a conductor; unset: conductor.key in the state folder"),

@@ -13,7 +13,7 @@ from coterie.cpi.contract import CloudObject, Cpi, Kind, Mark
 from coterie.engine.flow import Done, Move, Wait, Work
 from coterie.engine.stored import OMIT_NONE
 from coterie.errors import CoterieError
-from coterie.ledger.rows import cleanups, deletion_candidates, enrolled, evidence, groups, holds, nodes, objects
+from coterie.ledger.rows import alarms, cleanups, deletion_candidates, enrolled, evidence, groups, holds, nodes, objects
 from coterie.ledger.rows.evidence import MarkRecord
 from coterie.ledger.writes import Write
 
@@ -65,6 +65,10 @@ def enter(work: Work[HasTarget, Pacing]) -> Move | None:
     target, progress = work.params.target, work.progress
     if target.hours and not within(target.hours, work.moment):
         return skip(work, f"outside the allowed hours {target.hours}")
+    with work.ledger.read() as tx:
+        rung = alarms.of_clouds(tx, [work.cloud]).get(work.cloud)
+    if rung:
+        return skip(work, f"the cloud has an alarm: {rung[0].body}")
     if progress.paced is None:
         with work.ledger.write() as tx:
             progress.paced = holds.pace(tx, work.cloud, target.every_s)

@@ -94,7 +94,7 @@ def _reach(
     except CoterieError as error:
         return None, [_finding("reachable", False, str(error), error.remedy)]
     report = bundle(api)
-    return report, queries + _fleet(report)
+    return report, queries + _alarms(report) + _fleet(report)
 
 
 def _route(settings: Settings, state_folder: StateFolder) -> Route:
@@ -138,6 +138,15 @@ _SETTLE = "coterie nodes show NODE; then coterie nodes settle"
 
 def _names_of(what: str, groups: list[dict[str, Any]]) -> str:
     return f"{what}: {', '.join(one['name'] for one in groups)}" if groups else ""
+
+
+def _alarms(report: dict[str, Any]) -> list[Finding]:
+    clouds = report["clouds"] if isinstance(report["clouds"], list) else []
+    rung = [(cloud["name"], alarm) for cloud in clouds for alarm in cloud.get("alarms", ())]
+    detail = "; ".join(f"{name}: {alarm['body']}" for name, alarm in rung)
+    return [
+        _finding("clouds", not rung, detail or "no alarm", "; ".join(alarm["remedy"] for _, alarm in rung)),
+    ]
 
 
 def _fleet(report: dict[str, Any]) -> list[Finding]:

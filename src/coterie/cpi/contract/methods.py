@@ -101,6 +101,12 @@ class Cpi(ABC):
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         """Credentials, privileges, quotas, hosts, reachability; each finding with its remedy. Changes nothing."""
 
+    def identity(self) -> str | None:
+        """The account that everything of this cloud is in, by an id that the cloud itself gives and never gives to
+        another: a project, an account, a vCenter. None: the cloud does not tell. A renewed password does not change it.
+        """
+        return None
+
     # -- stemcells --
 
     @abstractmethod

@@ -18,6 +18,7 @@ from coterie.director.process.http_server import HttpServer, Tls
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.periodic_look import PeriodicLook
 from coterie.director.services.scheduled_cleanup import ScheduledCleanup
+from coterie.flows.look import Look
 from coterie.ids import Ids
 from coterie.ledger.rows import roles
 from coterie.ledger.rows.identity import ensure_director
@@ -102,7 +103,9 @@ def _warn_of_old_roles(ledger: Ledger) -> None:
 def _run_background_threads(options: RunOptions, ledger: Ledger, server: HttpServer) -> Iterator[list[int]]:
     """Yields the tasks that our own conductor resumes; none where other conductors run the work."""
     conductor = _conductor(options, ledger, server) if options.settings["conductor"] else None
-    periodic_look = PeriodicLook(ledger, options.settings["look_interval"], options.settings["keep_history_days"])
+    settings = options.settings
+    how = Look(settings["meltdown_percent"], settings["meltdown_nodes"])
+    periodic_look = PeriodicLook(ledger, settings["look_interval"], settings["keep_history_days"], how)
     scheduled_cleanup = ScheduledCleanup(ledger, options.settings)
     periodic_look.seal_once()  # before the conductor claims steps that an older release stored
     if conductor is not None:

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.cpi.contract import Capabilities
+from coterie.director.access import caller
 from coterie.director.context import AppContext, Context
 from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import (
@@ -31,6 +32,7 @@ from coterie.director.services.clouds import add_cloud, move_cloud
 from coterie.ledger.rows.clouds import config as current_config
 from coterie.ledger.views import clouds
 from coterie.redact import hide
+from coterie.requests import pinned_clouds
 
 router = noun("clouds", "/v1/clouds")
 
@@ -48,6 +50,10 @@ class Cloud(Resource):
     other_conductor_groups: list[str] = Field(default_factory=list)
     properties: dict[str, Any]
     nodes: int
+    pinned_to: str | None = Field(None, description="the account that its objects are in, as the cloud identifies it")
+    alarms: list[dict[str, Any]] = Field(
+        default_factory=list, description="kind, since, body, remedy; while there is one, nothing is made anew in it"
+    )
 
 
 class NewCloud(BaseModel):
@@ -74,6 +80,18 @@ class GrantBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     user: Annotated[Word, Field(min_length=1)]
     groups: bool = Field(False, description="those for server groups too")
+
+
+class PinBody(BaseModel):
+    """The account that the objects of a cloud are in now, as the cloud identifies it."""
+
+    model_config = ConfigDict(extra="forbid")
+    identity: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class Ended(Resource):
+    name: str
+    ended: list[str]
 
 
 class CloudDetail(Cloud):
@@ -139,6 +157,19 @@ def reseal(context: Context, request: Request, name: Annotated[Word, Path()], ke
         return 200, {"name": name, "key": next(iter(sealed_to.values())), "sealed_to": sealed_to}
 
     return run_once(context, request, key, None, work)
+
+
+@router.post("/{name}/repin", response_model=CloudDetail)
+def repin(context: Context, name: Annotated[Word, Path()], body: PinBody) -> Json:
+    """Everything of ours in this cloud was moved to another account and kept its ids."""
+    pinned_clouds.repin(context.ledger, name, body.identity, caller.current().identity)
+    return _show(context, name)
+
+
+@router.post("/{name}/accept", response_model=Ended)
+def accept(context: Context, name: Annotated[Word, Path()]) -> Json:
+    """Take the state of the cloud as it is: its alarms end, and lost nodes may be made anew."""
+    return {"name": name, "ended": pinned_clouds.accept(context.ledger, name, caller.current().identity)}
 
 
 @router.post("/{name}/grant", status_code=202, response_model=Accepted)

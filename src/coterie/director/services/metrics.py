@@ -8,6 +8,7 @@ from typing import NamedTuple
 from coterie.director.services.ring_moves import RingMoves
 from coterie.ledger.store import Tx
 from coterie.ledger.views import cleanups, counts, fleet_counts
+from coterie.ledger.views.clouds import count_alarms
 from coterie.telemetry import process
 from coterie.telemetry.meters import Sample, family
 
@@ -36,6 +37,7 @@ _FAMILIES = (
     ),
     _Family("coterie_cleanup_kept", "Found, and not to be deleted.", ("cloud", "kind"), cleanups.kept_by_kind),
     _Family("coterie_cleanup_cleaned_total", "Deleted.", ("cloud", "kind"), cleanups.cleaned_by_kind, "counter"),
+    _Family("coterie_cloud_alarms", "Alarms that wait for an operator.", ("cloud", "kind"), count_alarms),
     _Family("coterie_task_age_seconds", "Age of the oldest unfinished task.", ("kind",), counts.task_ages),
     _Family(
         "coterie_steps_unserved",

@@ -7,6 +7,7 @@ import logging
 import threading
 
 from coterie.errors import CoterieError
+from coterie.flows.look import Look
 from coterie.ledger.rows import deployments, events, machine_secrets
 from coterie.ledger.store import Ledger, time
 from coterie.ledger.work import tasks
@@ -22,8 +23,9 @@ _BATCH = 100  # rows in one transaction: other threads write too
 class PeriodicLook:
     """One thread. `every_s` 0: it never looks; `keep_days` 0: history is kept for ever."""
 
-    def __init__(self, ledger: Ledger, every_s: float, keep_days: float = 0.0) -> None:
+    def __init__(self, ledger: Ledger, every_s: float, keep_days: float = 0.0, how: Look | None = None) -> None:
         self._ledger = ledger
+        self._how = how
         self._every_s = every_s
         self._keep_s = keep_days * _DAY_S
         self._all_sealed = False
@@ -52,7 +54,7 @@ class PeriodicLook:
             waiting = deployments.resurrecting(tx)
         for name in waiting:
             self._resurrect(name)
-        start.look(self._ledger)
+        start.look(self._ledger, self._how)
         self.seal_once()
         if self._keep_s:
             self._forget()

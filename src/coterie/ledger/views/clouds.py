@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.ledger.rows import alarms, pins
+from coterie.ledger.rows.alarms import Alarm
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import cloud_configs, clouds, facts, nodes
 from coterie.ledger.views.page import Page, Row, Slice, fetch, when
@@ -53,14 +55,31 @@ def config(tx: Tx) -> Row:
 
 
 def _view(tx: Tx, rows: list[Row]) -> list[Row]:
-    counts = _node_counts(tx, [row["name"] for row in rows])
-    return [_shown(row, counts[row["name"]]) for row in rows]
+    names = [row["name"] for row in rows]
+    counts, rung, pinned = _node_counts(tx, names), alarms.of_clouds(tx, names), pins.all_pins(tx)
+    return [
+        {
+            **_shown(row, counts[row["name"]]),
+            "pinned_to": pinned.get(row["name"]),
+            "alarms": [_alarm(alarm) for alarm in rung.get(row["name"], ())],
+        }
+        for row in rows
+    ]
 
 
 def _shown(row: Row, count: int) -> Row:
     kept = {name: value for name, value in row.items() if name != "other_groups"}
     others = list(row["other_groups"] or ())
     return {**kept, "other_conductor_groups": others, "properties": row["properties"] or {}, "nodes": count}
+
+
+def _alarm(alarm: Alarm) -> Row:
+    return {"kind": alarm.kind, "since": when(alarm.since), "body": alarm.body, "remedy": alarms.remedy(alarm.cloud)}
+
+
+def count_alarms(tx: Tx) -> dict[tuple[str, ...], float]:
+    """(cloud, kind) → 1."""
+    return {(alarm.cloud, alarm.kind): 1.0 for rung in alarms.of_clouds(tx).values() for alarm in rung}
 
 
 def _node_counts(tx: Tx, names: Sequence[str]) -> Counter[str]:

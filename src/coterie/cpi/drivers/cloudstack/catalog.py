@@ -92,6 +92,15 @@ class Catalog:
         """CloudStack's version, and what the account may do."""
         return self._cache.get("listCapabilities", self._read_account)[0]
 
+    def account_id(self) -> str | None:
+        """None: administrators see many accounts, and CloudStack does not always tell which one a key belongs to."""
+        rows = list(self.client.list_all("listAccounts"))
+        if len(rows) == 1:
+            return f"account {rows[0]['id']}"
+        users = self.client.list_all("listUsers")
+        mine = next((user for user in users if user.get("apikey") == self.client.settings.api_key), None)
+        return f"account {mine['accountid']}" if mine else None
+
     def forget_account(self) -> None:
         self._cache.forget("listCapabilities")
 

@@ -100,6 +100,9 @@ class CloudstackCpi(Cpi):
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         return self.checks.run(needs or Needs())
 
+    def identity(self) -> str | None:
+        return self.catalog.account_id()
+
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
         return self.stemcells.create(image_path, cloud_properties or {}, env or {}, mark)
 

@@ -123,6 +123,9 @@ class OpenstackCpi(Cpi):
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         return self.checks.run(needs or Needs())
 
+    def identity(self) -> str | None:
+        return f"project {self.client.project}"
+
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
         return self.stemcells.create(image_path, cloud_properties or {}, env or {}, mark)
 

@@ -41,6 +41,9 @@ class CloudAccount:
             )
         return self._account
 
+    def identity(self) -> str:
+        return f"account {self.account.name} of sandbox {self.account.datacenter.uuid()}"
+
     def owns(self, tags: Mapping[str, str]) -> bool:
         """Whether this Director made the object that has these tags."""
         mark = read_mark_tags(tags)

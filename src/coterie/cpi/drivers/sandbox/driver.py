@@ -59,7 +59,7 @@ class SandboxCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         self.settings = settings = read_settings(cloud, properties, runtime.state_folder)
         limit = call_limit(cloud, settings.max_parallel_calls, runtime.director_uuid)
-        account = CloudAccount(settings, runtime.director_uuid, limit)
+        self._account = account = CloudAccount(settings, runtime.director_uuid, limit)
         records = GroupRecords(account, settings)
         writer = Writer(
             submit=lambda domain, change: runtime.coordinator.submit(self, domain, change),
@@ -98,6 +98,9 @@ class SandboxCpi(Cpi):
 
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         return self._checks.check(needs or Needs())
+
+    def identity(self) -> str | None:
+        return self._account.identity()
 
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
         return self._stemcells.create_stemcell(image_path, cloud_properties or {}, env or {}, mark)

@@ -116,6 +116,9 @@ class VsphereCpi(Cpi):
     def check(self, needs: Needs | None = None) -> list[CheckItem]:
         return self._checks.check(needs or Needs())
 
+    def identity(self) -> str | None:
+        return f"vCenter {self.client.content.about.instanceUuid}"
+
     def grant(self, user: str, *, groups: bool) -> list[str]:
         return self._rights.grant(user, groups)
 
