@@ -14,6 +14,7 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Mark
 from coterie.errors import Conflict
 from coterie.ids import Ids, director_prefix
+from coterie.ledger.rows import pins
 from coterie.requests import start
 from coterie.requests.audit import placement_audit
 from coterie.requests.enroll import Enrollment, enroll
@@ -21,6 +22,7 @@ from coterie.requests.operations import abandon, destroy
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
 from tests.cleanup.yard import Yard
 from tests.ledger.blank import sqlite_ledger
+from tests.requests.lost_ledger import prove_recovery
 from tests.requests.site import Site, group, manifest, site
 
 SPREAD = "persistent_disk: 1024, placement: {policy: anti-affinity}"
@@ -67,6 +69,12 @@ def test_a_deployment_lives_changes_and_goes(bed: CloudstackBed, here: Site) -> 
     here.delete(delete_disks=True)
     here.conductor.drain()
     assert {kind for kind, _ in bed.inventory() - before} <= {"disk"}  # that of the node that was removed is kept
+
+
+def test_a_lost_ledger_is_recovered_and_nothing_is_to_change(here: Site) -> None:
+    prove_recovery(here, manifest(group("a", 2, SPREAD, azs="z1"), group("plain", 1, azs="z1")))
+    with here.ledger.read() as tx:
+        assert (pins.get(tx, "lab") or "").startswith("account ")
 
 
 def test_what_was_given_up_is_swept(bed: CloudstackBed, here: Site) -> None:

@@ -30,6 +30,7 @@ VERBS = {
     "tokens": Verb("coterie.cli.tokens:tokens", "API tokens for a Director on TCP"),
     "placement": Verb("coterie.cli.placement:placement", "where nodes are, and whether promises hold"),
     "cleanup": Verb("coterie.cli.cleanup:cleanup", "find what was left behind in clouds, and remove it"),
+    "recover": Verb("coterie.cli.recover:recover", "write a lost ledger again from what the clouds hold"),
     "explain": Verb("coterie.cli.explain:explain", "what a field of the manifest or cloud config means"),
     "init": Verb("coterie.cli.init:init", "write a manifest and a cloud config to begin with"),
     "validate": Verb("coterie.cli.validate:validate", "check documents without a Director"),

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any
 
 from coterie.conductor.membership import RingView
-from coterie.cpi.contract import CheckItem, Cpi, CpiError, Mark, Needs
+from coterie.cpi.contract import CheckItem, CloudObject, Cpi, CpiError, Kind, Mark, Needs, Unavailable
 from coterie.engine.clouds import Clouds
 from coterie.errors import CoterieError, LeaseLost, NotFound, UsageError
 from coterie.ledger.errors import is_outage, reason
@@ -217,6 +217,29 @@ def _find_marked(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
     return {"able": True, "cid": found.cid if found else None}
 
 
+def _list_inventory(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
+    """Everything that carries the mark of this Director, by kind, and how its server groups are."""
+    found: dict[str, Any] = {}
+    for kind in ("vm", "disk", "image", "server_group"):
+        found[kind] = [thing.wire() for thing in _list_marked(cpi, kind, question["director"])]
+    groups = [group["cid"] for group in found["server_group"]]
+    return {**found, "views": {cid: cpi.inspect_server_group(cid).wire() for cid in groups}}
+
+
+def _list_marked(cpi: Cpi, kind: Kind, director: str) -> Iterator[CloudObject]:
+    if kind not in cpi.capabilities().kinds or "survey" in cpi.capabilities().unsupported:
+        return
+    cursor: str | None = None
+    while True:
+        page = cpi.survey(kind, director, cursor)
+        if not page.complete:
+            raise Unavailable(f"the list of {kind} is not complete", remedy="repeat; see `coterie clouds check`")
+        yield from (thing for thing in page.objects if thing.mark and thing.mark.director == director)
+        cursor = page.next
+        if cursor is None:
+            return
+
+
 _ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {
     "capabilities": lambda cpi, question: cpi.capabilities().wire(),
     "check": _check,
@@ -225,4 +248,5 @@ _ANSWERS: dict[str, Callable[[Cpi, dict[str, Any]], Any]] = {
     "vms": _vms,
     "machine": _machine,
     "marked": _find_marked,
+    "inventory": _list_inventory,
 }

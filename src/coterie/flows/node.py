@@ -22,6 +22,7 @@ from coterie.engine.create_once import (
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.errors import CoterieError, NotFound
 from coterie.flows.late_arrivals import delete_late_arrivals
+from coterie.flows.marks import place_marks, vm_marks
 from coterie.flows.node_disk import (
     attach_disk,
     change_disk,
@@ -117,7 +118,8 @@ def _arguments(work: NodeWork) -> tuple[Any, ...] | Wait:
 def _describe(work: NodeWork) -> Move:
     """Metadata and whatever follows may be repeated, so it needs no commit in between."""
     node = work.params.node
-    work.cpi.set_vm_metadata(work.progress.cid or "", _vm_metadata(node, work.node, _hidden_tags(work)))
+    shown = _vm_metadata(node, work.node, _hidden_tags(work))
+    work.cpi.set_vm_metadata(work.progress.cid or "", {**shown, **_recovery_marks(work)})
     if node.spec.disk is not None:
         return ensure_disk(work)
     unsure = keep_disk(work, "describe") if _may_have_disk(work) else None
@@ -137,13 +139,23 @@ def _vm_metadata(node: NodeToMake, uuid: str, hidden: Mapping[str, str]) -> dict
     return {
         **{str(key): str(value) for key, value in {**node.spec.tags, **hidden}.items()},
         "director": node.director,
-        "deployment": node.deployment,
-        "id": uuid,
-        "job": node.instance_group,
-        "instance_group": node.instance_group,
-        "index": str(node.index),
+        **place_marks(node.deployment, uuid, node.instance_group, node.index),
         "name": node.name,
     }
+
+
+def _recovery_marks(work: NodeWork) -> dict[str, str]:
+    node, spec = work.params.node, work.params.node.spec
+    group = node.server_group
+    group_cid = work.recall(("group", group), lambda: _group_cid(work, group)) if group else None
+    image = work.recall(("marked image", work.cloud, spec.stemcell), lambda: _image_mark(work, spec.stemcell))
+    return vm_marks(spec, node.addresses, group_cid, image)
+
+
+def _image_mark(work: NodeWork, stemcell: str) -> str | None:
+    with work.ledger.read() as tx:
+        rows = objects.images(tx, [stemcell])
+    return next((f"{row.intent} {row.cid}" for row in rows if row.cloud == work.cloud and row.state == "live"), None)
 
 
 def _may_have_disk(work: NodeWork) -> bool:

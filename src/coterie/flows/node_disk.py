@@ -14,6 +14,7 @@ from coterie.engine.create_once import (
     note_uncalled,
 )
 from coterie.engine.flow import Move, Next, Work
+from coterie.flows.marks import disk_marks, place_marks
 from coterie.flows.node_params import DeleteNode, NodeProgress, NodeWork
 from coterie.flows.node_up import wait_until_up
 from coterie.ledger.rows import objects
@@ -79,6 +80,10 @@ def attach_disk(work: NodeWork) -> Move:
     if row is None or row.cid is None:
         raise DiskNotFound(f"the ledger has no disk for {work.claim.subject}")
     work.cpi.attach_disk(work.progress.cid or "", row.cid)
+    if "set_disk_metadata" not in work.cpi.capabilities().unsupported:
+        node = work.params.node
+        place = place_marks(node.deployment, work.node, node.instance_group, node.index)
+        work.cpi.set_disk_metadata(row.cid, {**place, **disk_marks(_wanted(work))})
     return wait_until_up(work)
 
 

@@ -44,7 +44,7 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
     """Read the request, ask the clouds, plan. Changes no cloud; the only rows it writes are dated facts."""
     checked = read(ledger, request)
     wanted = checked.groups()
-    facts = _ask_clouds(ledger, checked, wanted)
+    facts = ask_clouds(ledger, checked, wanted)
     checked.check({name: cloud.capabilities for name, cloud in facts.items()})
     with ledger.read() as tx:
         fingerprint = snapshot.fingerprint(tx, checked.name)
@@ -104,7 +104,7 @@ def _require_security_groups(tx: Tx, draft: Draft) -> None:
         )
 
 
-def _ask_clouds(ledger: Ledger, checked: CheckedRequest, wanted: Sequence[InstanceGroupSpec]) -> dict[str, CloudNow]:
+def ask_clouds(ledger: Ledger, checked: CheckedRequest, wanted: Sequence[InstanceGroupSpec]) -> dict[str, CloudNow]:
     """All questions at once: what `check` says of the manifest's needs, and how our server groups are."""
     configured_clouds = checked.clouds
     with ledger.read() as tx:

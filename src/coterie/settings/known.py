@@ -42,6 +42,9 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("database", values.database, None, "ledger of the Director; unset: SQLite in the state folder"),
         Setting("listen", values.address, None, "HOST:PORT of `coterie director`; unset: the unix socket"),
         Setting("name", values.text, "coterie", "name of this Director, given at its first start"),
+        Setting(
+            "uuid", values.uuid, None, "uuid of a Director whose ledger was lost, for the first start of a new one"
+        ),
         Setting("workers", values.integer(1, 1024), 32, "steps that a conductor runs at once"),
         Setting("workers_per_cloud", values.integer(0, 1024), 0, "of them, at most for one cloud; 0: three quarters"),
         Setting("conductor", values.flag, True, "whether the Director runs work itself, or leaves it to conductors"),

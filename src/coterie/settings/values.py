@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from coterie import __version__
 from coterie.ring.hash import PROBED, ironic_settings
@@ -19,6 +20,13 @@ def text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("must be a text that is not empty")
     return value.strip()
+
+
+def uuid(value: Any) -> str:
+    try:
+        return str(UUID(text(value)))
+    except ValueError as error:
+        raise ValueError("must be a uuid") from error
 
 
 def path(value: Any) -> Path:

@@ -73,7 +73,7 @@ def run_director(options: RunOptions) -> None:
 
 
 def _context(options: RunOptions, ledger: Ledger) -> AppContext:
-    identity = ensure_director(ledger, options.settings["name"], Ids())
+    identity = ensure_director(ledger, options.settings["name"], Ids(), options.settings["uuid"])
     return AppContext(
         ledger,
         identity,

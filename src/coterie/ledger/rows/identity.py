@@ -26,11 +26,11 @@ def director(tx: Tx) -> Identity:
     return Identity(row.uuid, row.name)
 
 
-def ensure_director(ledger: Ledger, name: str, ids: Ids) -> Identity:
-    """The Director of this ledger; named `name` if it is the first start."""
+def ensure_director(ledger: Ledger, name: str, ids: Ids, uuid: str | None = None) -> Identity:
+    """The Director of this ledger; named `name` if it is the first start. `uuid`: of one whose ledger was lost."""
     with ledger.write() as tx:
         if tx.dialect.name == "postgresql":
             tx.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         if tx.execute(sa.select(sa.func.count()).select_from(directors)).scalar_one() == 0:
-            tx.execute(directors.insert().values(uuid=ids.uuid(), name=name, created_at=now()))
+            tx.execute(directors.insert().values(uuid=uuid or ids.uuid(), name=name, created_at=now()))
         return director(tx)

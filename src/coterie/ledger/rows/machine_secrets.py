@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from coterie.ledger.store import Tx, insert_or_update, now
 from coterie.ledger.tables import deployments, machine_secrets, nodes, schema_floor, tasks
 
-SINCE = "0012"  # the schema that brought them; a release from before it cannot make machines from sealed secrets
+SINCE = "0013"  # the schema that brought them; a release from before it cannot make machines from sealed secrets
 _KEEP_S = 86400.0  # what no node was made from is kept for so long after it was wanted, for a VM that is found late
 
 

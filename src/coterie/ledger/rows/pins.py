@@ -57,4 +57,5 @@ def pin_first(tx: Tx, cloud: str, identity: str) -> None:
     """Unless it has a pin: two processes may come here at once, and the first one counts."""
     new = insert_into(tx, cloud_pins).values(cloud=cloud, identity=identity, pinned_at=now())
     unset = cloud_pins.c.identity.is_(None)
-    tx.execute(new.on_conflict_do_update(index_elements=["cloud"], set_={"identity": identity}, where=unset))
+    values = {"identity": identity, "pinned_at": now()}
+    tx.execute(new.on_conflict_do_update(index_elements=["cloud"], set_=values, where=unset))

@@ -14,6 +14,7 @@ from peers.vsphere_image import write_image
 from peers.vsphere_operator import VsphereOperator
 from pyVmomi import vim
 from tests.peers.vcenter import Vcenter, vcenter
+from tests.requests.lost_ledger import prove_recovery
 from tests.requests.site import Site, group, manifest, site
 
 from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
@@ -470,3 +471,12 @@ def test_an_operations_user_without_the_clusters_privilege(tmp_path: Path) -> No
         assert "Host.Inventory.EditCluster" in f"{caught.value} {caught.value.details}"
         assert server.inventory() == before
         place.deploy(manifest(group("db", 3, azs="z1")))
+
+
+def test_a_lost_ledger_is_recovered_and_nothing_is_to_change(place: Place) -> None:
+    prove_recovery(place, manifest(group("db", 3, f"{HOSTS}, persistent_disk: 1024"), group("plain", 1)))
+    place.delete(delete_disks=True)
+
+
+def test_a_vcenter_identifies_itself(place: Place) -> None:
+    assert (place.vcenter().identity() or "").startswith("vCenter ")
