@@ -53,7 +53,7 @@ def store_past_the_check(site: Site) -> None:
     """The properties lead elsewhere although no conductor could say so when they were set."""
     text = elsewhere(site)
     with site.ledger.write() as tx:
-        store_config(tx, text, cloud_rows(load_cloud_config(text, "c.yml").value))
+        store_config(tx, text, cloud_rows(load_cloud_config(text, "c.yml").value), {})
 
 
 def test_a_cloud_is_pinned_with_its_first_object(here: Site) -> None:

@@ -174,7 +174,7 @@ def test_a_team_adopts_only_what_it_owns_or_the_operator_shared(local: Site) -> 
 def test_of_two_deployments_that_plan_one_name_at_once_the_second_is_refused(here: Site) -> None:
     clouds = read(here.ledger, here.request(web(OPEN))).clouds
     with here.ledger.write() as tx:
-        store_config(tx, here.config, clouds)
+        store_config(tx, here.config, clouds, {})
     first = draft_plan(here.ledger, PlanRequest(manifest=web(OPEN)))
     second = draft_plan(here.ledger, PlanRequest(manifest=web(NARROW, name="other")))
     here.wait(accept_draft(here.ledger, first, "deploy", "test"))

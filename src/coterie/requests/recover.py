@@ -31,7 +31,7 @@ from coterie.plan.model import CloudNow, GroupChange, Snapshot
 from coterie.plan.spec import SpecMaker
 from coterie.requests.ask_clouds import ask
 from coterie.requests.draft import ask_clouds, store_config
-from coterie.requests.request import CheckedRequest, PlanRequest, read
+from coterie.requests.request import CheckedRequest, PlanRequest, az_groups, read
 
 _PATIENCE_S = 300.0
 _OTHER_SPEC = "its VM was made from another spec than the manifest's"
@@ -122,11 +122,11 @@ def _write(tx: Tx, request: PlanRequest, checked: CheckedRequest, found: Recover
     present = clouds.config(tx)
     config_id = present.id if present else 0
     if request.cloud_config is not None:
-        config_id = store_config(tx, checked.config_text, checked.clouds)
+        config_id = store_config(tx, checked.config_text, checked.clouds, az_groups(checked.config.value))
     wanted, deployment = checked.groups(), checked.deployment
     resurrection = bool(deployment and deployment.value.resurrection)
     deployments.save(tx, checked.name, manifest=checked.manifest, config_id=config_id, resurrection=resurrection)
-    groups.set_instance_groups(tx, checked.name, [group.name for group in wanted])
+    groups.set_instance_groups(tx, checked.name, {group.name: group.conductor_group for group in wanted})
     for group in found.groups:
         recovered.put_group(tx, group)
     for node in found.nodes:
@@ -261,6 +261,7 @@ class _Draft:
             az=az,
             cloud=cloud,
             conductor_group=None,
+            inherited_group=next(one.conductor_group for one in spec.azs if one.name == az),
             state=("up" if vm.state in _RUNNING else "dead") if same else "failing",
             spec=made.wire(),
             vm_intent=vm.mark.intent if vm.mark else None,
