@@ -29,9 +29,12 @@ from coterie.plan import stemcells
 from coterie.plan.groups import plan_groups
 from coterie.plan.model import CloudNow, GroupChange, Snapshot
 from coterie.plan.spec import SpecMaker
+from coterie.redact import hide_yaml
 from coterie.requests.ask_clouds import ask
 from coterie.requests.draft import ask_clouds, store_config
+from coterie.requests.machine_secrets import seal_groups
 from coterie.requests.request import CheckedRequest, PlanRequest, az_groups, read
+from coterie.seal.machine import Holder
 
 _PATIENCE_S = 300.0
 _OTHER_SPEC = "its VM was made from another spec than the manifest's"
@@ -125,7 +128,9 @@ def _write(tx: Tx, request: PlanRequest, checked: CheckedRequest, found: Recover
         config_id = store_config(tx, checked.config_text, checked.clouds, az_groups(checked.config.value))
     wanted, deployment = checked.groups(), checked.deployment
     resurrection = bool(deployment and deployment.value.resurrection)
-    deployments.save(tx, checked.name, manifest=checked.manifest, config_id=config_id, resurrection=resurrection)
+    seal_groups(tx, checked.name, wanted)
+    manifest = hide_yaml(checked.manifest)
+    deployments.save(tx, checked.name, manifest=manifest, config_id=config_id, resurrection=resurrection)
     groups.set_instance_groups(tx, checked.name, {group.name: group.conductor_group for group in wanted})
     for group in found.groups:
         recovered.put_group(tx, group)
@@ -197,6 +202,7 @@ class _Draft:
         self._present = {node.uuid: node for node in nodes.of_deployment(tx, name)}
         self._group_intents = {(row.cloud, row.cid): row.intent for row in groups.of_deployment(tx, name)}
         self._images = set(seen.images)
+        self._seals = seen.seals
         self.found = Recovery(name)
 
     def add_cloud(self, cloud: str, inventory: Inventory) -> None:
@@ -250,7 +256,8 @@ class _Draft:
     def _take_vm(self, cloud: str, inventory: Inventory, vm: CloudObject, marks: NodeMarks) -> None:
         spec = self._specs[marks.instance_group or ""]
         az, addresses = self._az(spec, vm, marks) or "", self._addresses(spec, marks) or {}
-        made = SpecMaker(spec, marks.stemcell or self._cells[spec.name]).make(az, addresses, canary=False)
+        holder = Holder(self._director, self._name, spec.name) if self._seals else None
+        made = SpecMaker(spec, marks.stemcell or self._cells[spec.name], holder).make(az, addresses, canary=False)
         same = marks.spec in (None, digest(made))
         problem = None if same else {"code": "recovered", "what": _OTHER_SPEC}
         node = NodeRow(
