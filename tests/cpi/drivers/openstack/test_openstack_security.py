@@ -107,3 +107,18 @@ def test_one_of_ours_that_another_port_uses_is_kept(bed: OpenstackBed, lab: Lab)
     bed.operator.delete("port", port)
     lab.cpi.delete_server_group(cid)
     assert not bed.operator.exists("security_group", group["id"])
+
+
+@pytest.mark.short
+def test_a_security_group_that_comes_after_its_call_was_given_up_goes(bed: OpenstackBed, lab: Lab) -> None:
+    """Neutron carries out the request of a dead conductor when its successor has created its own already."""
+    mark = lab.mark()
+    bed.runtime().parts.intend(mark, "security_group", "web")  # by the dead one
+    cid = lab.group(mark=mark, security_groups=[SecurityGroup("web")])
+    (used,) = bed.operator.listed("security_group")
+    late = {"security_group": {"name": "web", "description": used["description"]}}
+    bed.tenant.call("POST", "neutron", "/security-groups", late)
+    lab.cpi.update_server_group(cid, lab.metadata(security_groups=[SecurityGroup("web")]))
+    assert [one["id"] for one in bed.operator.listed("security_group")] == [used["id"]]
+    lab.cpi.delete_server_group(cid)
+    assert bed.operator.listed("security_group") == []

@@ -70,3 +70,15 @@ def test_many_of_ours_cost_as_many_calls_as_pages(bed: OpenstackBed, lab: Lab) -
     calls = [call for call in bed.front.calls if call.service != "keystone"]
     assert len({one.cid for one in found}) == len(wanted)
     assert len(calls) <= 2 * pages, [call.path for call in calls]
+
+
+def test_an_image_that_a_server_boots_from_by_way_of_a_volume_is_in_use(bed: OpenstackBed, lab: Lab) -> None:
+    mark = lab.mark()
+    path, properties = bed.image()
+    image = lab.cpi.create_stemcell(path, properties, mark=mark)
+    lab.undo(lab.cpi.delete_stemcell, image)
+    volume = {**bed.vm_properties("z1"), "boot_from_volume": True, "root_disk": {"size": 2}}
+    vm = lab.vm(stemcell_cid=image, cloud_properties=volume)
+    found = lab.cpi.find("image", mark)
+    assert found
+    assert found.in_use_by == (vm,)

@@ -32,3 +32,15 @@ def upgrade() -> None:
         f"CREATE POLICY coterie_add ON parts FOR INSERT WITH CHECK ({_OWN_CLOUDS})",
     ):
         op.execute(statement)
+    _keep_old_roles(op.get_bind())
+
+
+def _keep_old_roles(tx: sa.Connection) -> None:
+    """Conductors whose role was granted its rights by an earlier release must work on."""
+    old = tx.exec_driver_sql(
+        "SELECT DISTINCT quote_ident(r.rolname) FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a"
+        " JOIN pg_roles r ON r.oid = a.grantee WHERE c.oid = 'objects'::regclass AND a.grantee <> c.relowner"
+    )
+    for role in old.scalars().all():
+        tx.exec_driver_sql(f"GRANT SELECT, INSERT, DELETE, UPDATE (cid) ON parts TO {role}".replace("%", "%%"))
+        tx.exec_driver_sql(f"GRANT USAGE ON SEQUENCE parts_id_seq TO {role}".replace("%", "%%"))
