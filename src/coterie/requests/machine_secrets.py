@@ -40,7 +40,7 @@ def seal_groups(tx: Tx, deployment: str, wanted: Sequence[InstanceGroupSpec]) ->
 def seal_stored(ledger: Ledger) -> bool:
     """Begin to seal once every service knows how, then seal what is stored in plain; whether nothing is left.
 
-    What a conductor works on is left for the next time, and so are nodes whose conductor group has no key yet.
+    Steps that have not ended are left for the next time, and so are nodes whose conductor group has no key yet.
     """
     with ledger.write() as tx:
         if not machine_secrets.are_sealed(tx):
@@ -111,7 +111,7 @@ def _seal_nodes(ledger: Ledger) -> set[str]:
 
 
 def _seal_steps(ledger: Ledger) -> set[str]:
-    """The same for steps that no conductor has: one that runs is stored by its conductor as it was claimed."""
+    """The same for steps that have ended."""
     reasons: set[str] = set()
     after, size = 0, _BATCH
     while size == _BATCH:

@@ -107,7 +107,7 @@ def _run_background_threads(options: RunOptions, ledger: Ledger, server: HttpSer
     how = Look(settings["meltdown_percent"], settings["meltdown_nodes"])
     periodic_look = PeriodicLook(ledger, settings["look_interval"], settings["keep_history_days"], how)
     scheduled_cleanup = ScheduledCleanup(ledger, options.settings)
-    periodic_look.seal_once()  # before the conductor claims steps that an older release stored
+    periodic_look.seal_once()  # at once: a look may be far off, or never come
     if conductor is not None:
         conductor.start()
     periodic_look.start()

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import nodes, steps
 
-_AT_REST = steps.c.state != "running"
+_ENDED = steps.c.state.in_(("done", "failed", "skipped", "cancelled"))
 
 
 def _holds_secrets(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
@@ -23,7 +23,7 @@ _STEP = _holds_secrets(steps.c.data["wish"])
 
 
 def are_left(tx: Tx) -> bool:
-    """Whether anything is still in plain, also what a conductor works on."""
+    """Whether anything is still in plain, also steps that have not ended."""
     found = (sa.select(nodes.c.uuid).where(_NODE), sa.select(steps.c.id).where(_STEP))
     return any(tx.execute(query.limit(1)).first() for query in found)
 
@@ -40,10 +40,10 @@ def replace_spec(tx: Tx, uuid: str, seen: Mapping[str, Any], spec: Mapping[str, 
 
 
 def steps_in_plain(tx: Tx, after: int, most: int) -> list[Any]:
-    """Steps with an id above `after` that no conductor has, with their data."""
-    query = sa.select(steps.c.id, steps.c.data).where(steps.c.id > after, _AT_REST, _STEP)
+    """Ended steps with an id above `after`, with their data. What is still to be done is left as it was ordered."""
+    query = sa.select(steps.c.id, steps.c.data).where(steps.c.id > after, _ENDED, _STEP)
     return list(tx.execute(query.order_by(steps.c.id).limit(most).with_for_update(skip_locked=True)))
 
 
 def replace_data(tx: Tx, step: int, data: Mapping[str, Any]) -> None:
-    tx.execute(steps.update().where(steps.c.id == step, _AT_REST).values(data=data))
+    tx.execute(steps.update().where(steps.c.id == step, _ENDED).values(data=data))
