@@ -72,12 +72,22 @@ class RecordedGroup:
     members: tuple[str, ...]
 
 
-class ServerGroupCloud(Protocol):
-    """How a cloud holds server groups. Its methods raise `CpiError`s only; a driver's refusal is one too."""
+class NamedGroups(Protocol):
+    """What adoption needs to know of a cloud's server groups."""
 
     @property
     def noun(self) -> str:
         """The cloud's word for a server group, for messages."""
+
+    def list_named(self, name: str) -> list[ExistingGroup]:
+        """All groups of this name, the one that counts first."""
+
+    def list_adoptable(self, name: str) -> list[ExistingGroup]:
+        """All groups that a user may mean by this name."""
+
+
+class ServerGroupCloud(NamedGroups, Protocol):
+    """How a cloud holds server groups. Its methods raise `CpiError`s only; a driver's refusal is one too."""
 
     @property
     def leave_hint(self) -> str:
@@ -88,12 +98,6 @@ class ServerGroupCloud(Protocol):
 
     def find_to_join(self, cid: str) -> ExistingGroup | None:
         """The same; may be answered from memory where the cloud refuses to boot a VM into a group that is gone."""
-
-    def list_named(self, name: str) -> list[ExistingGroup]:
-        """All groups of this name, the one that counts first."""
-
-    def list_adoptable(self, name: str) -> list[ExistingGroup]:
-        """All groups that a user may mean by this name."""
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> tuple[ExistingGroup, bool]:
         """False where another call created it meanwhile: then that one is answered, whatever its policy."""
@@ -153,15 +157,8 @@ class ServerGroups:
         """The CID of the operator's group to adopt; None where one of ours is to be created. Refuses what `create`
         would refuse."""
         require_group_spec(metadata, self._policies, OPTIONS)
-        if metadata.options.get("adopt"):
-            return self._adopt(metadata)
-        name = metadata.options.get("name")
-        if name and self._cloud.list_named(str(name)):
-            raise NameTaken(
-                f"{self._cloud.noun} {name!r} exists and is not ours",
-                remedy="use another name, or say placement.adopt: true to use the operator's group",
-            )
-        return None
+        group = find_to_adopt(self._cloud, metadata)
+        return f"{ADOPTED_PREFIX}{group.id}" if group else None
 
     def require_security_groups(self, cid: str | None, metadata: GroupMetadata) -> None:
         """Refuse what `create` or, of the server group `cid`, `update` would refuse because of security groups that are
@@ -243,30 +240,6 @@ class ServerGroups:
         recorded = [cid for cid in known if _belongs_to(cid, director_uuid)]
         present = set(list_present()) if recorded else set()
         return [RecordedGroup(cid, tuple(self._cloud.list_tagged(cid))) for cid in recorded if cid not in present]
-
-    def _adopt(self, metadata: GroupMetadata) -> str:
-        refuse_security_groups(metadata.security_groups)
-        name, noun = metadata.options.get("name"), self._cloud.noun
-        if not name:
-            raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
-        found = self._cloud.list_adoptable(str(name))
-        if not found:
-            raise GroupMissing(
-                f"there is no {noun} {name!r} to adopt",
-                remedy="have the operator create it, or leave placement.adopt out to make one of our own",
-            )
-        if len(found) > 1:
-            raise GroupMissing(
-                f"{len(found)} {noun}s are named {name!r}, so there is not one to adopt",
-                why=", ".join(group.id for group in found[:5]),
-                remedy="give its id as the name, or have the operator rename the others",
-            )
-        if found[0].policy != metadata.policy:
-            raise InvalidCall(
-                f"{noun} {name!r} has policy {found[0].policy}, not {metadata.policy}",
-                remedy=f"say placement.policy: {found[0].policy}, or adopt another group",
-            )
-        return f"{ADOPTED_PREFIX}{found[0].id}"
 
     def _create(self, metadata: GroupMetadata, mark: Mark, created: list[ExistingGroup]) -> None:
         """`created` lists what this call itself created, also when it ends in an error."""
@@ -357,6 +330,40 @@ class ServerGroups:
 
     def _mark(self, cid: str) -> Mark:
         return mark_of_group(cid, self._director_uuid)
+
+
+def find_to_adopt(cloud: NamedGroups, metadata: GroupMetadata) -> ExistingGroup | None:
+    """The operator's group that the options name for adoption; None where one of ours is to be created. Refuses a name
+    that is taken, and an adoption of none, of several, or of a group with another policy."""
+    name, noun = metadata.options.get("name"), cloud.noun
+    if not metadata.options.get("adopt"):
+        if name and cloud.list_named(str(name)):
+            raise NameTaken(
+                f"{noun} {name!r} exists and is not ours",
+                remedy="use another name, or say placement.adopt: true to use the operator's group",
+            )
+        return None
+    refuse_security_groups(metadata.security_groups)
+    if not name:
+        raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
+    found = cloud.list_adoptable(str(name))
+    if not found:
+        raise GroupMissing(
+            f"there is no {noun} {name!r} to adopt",
+            remedy="have the operator create it, or leave placement.adopt out to make one of our own",
+        )
+    if len(found) > 1:
+        raise GroupMissing(
+            f"{len(found)} {noun}s are named {name!r}, so there is not one to adopt",
+            why=", ".join(group.id for group in found[:5]),
+            remedy="give its id as the name, or have the operator rename the others",
+        )
+    if found[0].policy != metadata.policy:
+        raise InvalidCall(
+            f"{noun} {name!r} has policy {found[0].policy}, not {metadata.policy}",
+            remedy=f"say placement.policy: {found[0].policy}, or adopt another group",
+        )
+    return found[0]
 
 
 def group_missing(cid: str) -> GroupMissing:

@@ -439,7 +439,7 @@ def test_adoption_is_refused_where_it_would_lie(lab: Lab) -> None:
             lab.group(policy, security_group_names, **options)
         assert caught.value.remedy
     create_server_group(lab.operator, name="data", policy="affinity")
-    with pytest.raises(NameTaken, match="ambiguous"):
+    with pytest.raises(GroupMissing, match="2 server groups are named"):
         lab.group("affinity", name="data", adopt=True)
     with pytest.raises(CpiError):
         lab.cpi.update_server_group("ext-x", lab.metadata(security_group_names=["web"]))

@@ -232,7 +232,7 @@ def test_a_vm_that_cannot_join_or_start_is_removed(lists: Lab, method: str) -> N
 def test_doubt_about_a_join_is_settled_by_removing_the_vm(lists: Lab) -> None:
     class Silent:
         def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
-            raise OutcomeUnknown("nobody answered")
+            raise OutcomeUnknown("no answer came")
 
     cid = lists.group()
     lists.coordinator = Silent()

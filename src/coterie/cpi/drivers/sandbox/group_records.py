@@ -56,7 +56,6 @@ class GroupSpec:
     azs: tuple[str, ...]
     security_groups: tuple[SecurityGroup, ...]
     name: str | None
-    adopt: bool
     hosts: tuple[str, ...] | None
     host_group: str | None
 
@@ -92,7 +91,6 @@ def read_group_spec(metadata: GroupMetadata, policies: frozenset[str]) -> GroupS
         azs=metadata.azs,
         security_groups=metadata.security_groups,
         name=metadata.options.get("name"),
-        adopt=bool(metadata.options.get("adopt")),
         hosts=None if hosts is None else tuple(str(host) for host in hosts),
         host_group=metadata.options.get("host_group"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NoReturn
@@ -16,9 +17,7 @@ from coterie.cpi.contract import (
     GroupResource,
     GroupState,
     GroupView,
-    InvalidCall,
     Mark,
-    NameTaken,
     NotSupported,
     OutcomeUnknown,
     is_adopted,
@@ -26,12 +25,13 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.drivers.sandbox.account import CloudAccount, of_group
 from coterie.cpi.drivers.sandbox.errors import translate
-from coterie.cpi.drivers.sandbox.group_records import GroupRecord, GroupRecords, GroupSpec, read_group_spec
+from coterie.cpi.drivers.sandbox.group_records import GroupRecord, GroupRecords, read_group_spec
 from coterie.cpi.drivers.sandbox.membership import Membership
 from coterie.cpi.drivers.sandbox.properties import Settings
 from coterie.cpi.drivers.sandbox.security_groups import SecurityGroups
 from coterie.cpi.kit.checks import refuse_security_groups
 from coterie.cpi.kit.marking import INTENT, read_mark_tags
+from coterie.cpi.kit.server_groups import ExistingGroup, find_to_adopt
 from coterie.sandbox.errors import NoSuch, RevisionDiffers, SandboxError
 from coterie.sandbox.security_groups import get_security_group
 from coterie.sandbox.server_groups import Member, ServerGroup, list_members
@@ -59,7 +59,7 @@ class ServerGroups:
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         spec = read_group_spec(metadata, self._settings.policies)
-        adopted = self._require_name(spec)
+        adopted = self._find_adopted(metadata)
         if adopted:
             return adopted
         cid = mark.group_cid
@@ -77,7 +77,8 @@ class ServerGroups:
 
     def require_creatable(self, metadata: GroupMetadata) -> None:
         """Refuse what `create` would refuse because of groups that are there."""
-        self._require_name(read_group_spec(metadata, self._settings.policies))
+        read_group_spec(metadata, self._settings.policies)
+        self._find_adopted(metadata)
 
     def require_security_groups(self, cid: str | None, metadata: GroupMetadata) -> None:
         """Refuse what `create` or, of the server group `cid`, `update` would refuse because of security groups that are
@@ -145,39 +146,12 @@ class ServerGroups:
         record = None if is_adopted(cid) else self._records.find(cid)
         return record.security_groups_before if record else set()
 
-    def _require_name(self, spec: GroupSpec) -> str | None:
+    def _find_adopted(self, metadata: GroupMetadata) -> str | None:
         """The CID of the operator's group that is to be adopted; None where one of our own is to be created."""
-        if spec.adopt:
-            return self._adopt(spec)
-        if spec.name and self._records.foreign_groups(spec.name):
-            raise NameTaken(
-                f"server group {spec.name!r} exists and is not ours",
-                remedy="use another name, or say placement.adopt: true to use the operator's group",
-            )
-        return None
-
-    def _adopt(self, spec: GroupSpec) -> str:
-        if not spec.name:
-            raise InvalidCall("options.adopt needs options.name", remedy="name the operator's group")
-        refuse_security_groups(spec.security_groups)
-        found = self._records.foreign_groups(spec.name)
-        if not found:
-            raise GroupMissing(
-                f"there is no server group {spec.name!r} to adopt",
-                remedy="have the operator create it, or leave placement.adopt out to make one of our own",
-            )
-        if len({group.zone for group in found}) < len(found):
-            raise NameTaken(
-                f"server group {spec.name!r} is ambiguous",
-                why=f"{len(found)} have that name",
-                remedy="rename all but one of them",
-            )
-        if spec.policy != found[0].policy:
-            raise InvalidCall(
-                f"server group {spec.name!r} has policy {found[0].policy}, not {spec.policy}",
-                remedy=f"say placement.policy: {found[0].policy}, or adopt another group",
-            )
-        return ADOPTED_PREFIX + (spec.name if self._settings.single_writer else found[0].id)
+        group = find_to_adopt(_ForeignGroups(self._records), metadata)
+        if group is None:
+            return None
+        return ADOPTED_PREFIX + (group.name if self._settings.single_writer else group.id)
 
     def _undo(self, cid: str, error: CpiError) -> NoReturn:
         """After a certain failure nothing of the group may stay; after an uncertain one everything must."""
@@ -249,6 +223,23 @@ class ServerGroups:
             yield from members
             if after is None:
                 return
+
+
+class _ForeignGroups:
+    """The groups of a name that are not this Director's."""
+
+    noun = "server group"
+
+    def __init__(self, records: GroupRecords) -> None:
+        self._records = records
+
+    def list_named(self, name: str) -> list[ExistingGroup]:
+        return [ExistingGroup(one.id, one.name, one.policy) for one in self._records.foreign_groups(name)]
+
+    def list_adoptable(self, name: str) -> list[ExistingGroup]:
+        """Those of one zone: on single-writer clouds an operator's group is one object in each."""
+        zones = Counter(one.zone for one in self._records.foreign_groups(name))
+        return self.list_named(name)[: max(zones.values(), default=0)]
 
 
 def _vm_drift(vm: Vm, joined: set[str], wanted: set[str]) -> list[str]:
