@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOURCE = Path(__file__).parents[1] / "src" / "coterie"
+TESTS = Path(__file__).parent
 
 # Words that look like participles of the past and are not, or that are adjectives or nouns in a name.
 NOT_PARTICIPLES = frozenset({"embed", "exceed", "feed", "need", "proceed", "read", "seed", "set", "speed", "based"})
@@ -113,6 +114,11 @@ def check(text: str, path: Path) -> Iterator[Finding]:
             yield from _metaphors(node.name, node.lineno, path)
         if isinstance(node, ast.ClassDef):
             yield from _metaphors(node.name, node.lineno, path)
+    yield from check_persons(text, path)
+
+
+def check_persons(text: str, path: Path) -> Iterator[Finding]:
+    """Persons in comments and docstrings, which tests have to do without, too."""
     for line, prose in _prose(text):
         if found := PERSONS.search(prose):
             yield Finding(path, line, f"{found[0]!r}: things are not persons; say what the code does")
@@ -160,8 +166,9 @@ def _prose(text: str) -> Iterator[tuple[int, str]]:
 def main() -> int:
     findings = [
         finding
-        for path in sorted(SOURCE.rglob("*.py"))
-        for finding in check(path.read_text("utf-8"), path.relative_to(SOURCE.parents[1]))
+        for folder, found_in in ((SOURCE, check), (TESTS, check_persons))
+        for path in sorted(folder.rglob("*.py"))
+        for finding in found_in(path.read_text("utf-8"), path.relative_to(SOURCE.parents[1]))
     ]
     for finding in findings:
         print(finding)

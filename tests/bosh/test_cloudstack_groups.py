@@ -13,7 +13,7 @@ from tests.bosh.program import PATIENCE_S, result
 from tests.bosh.starting import Start, by_fork, by_the_program
 
 GROUP = "bosh-dep-web"
-NOBODY: dict[str, Any] = {"vm": [], "disk": [], "snapshot": []}
+NOTHING_IN_USE: dict[str, Any] = {"vm": [], "disk": [], "snapshot": []}
 
 
 def made_together(shop: CloudShop, start: Start, count: int) -> list[str]:
@@ -33,17 +33,17 @@ def removed(shop: CloudShop, cids: list[str]) -> None:
 
 def without_the_right(shop: CloudShop, start: Start, count: int) -> None:
     removed(shop, made_together(shop, start, count))
-    report = shop.cleanup(NOBODY)
+    report = shop.cleanup(NOTHING_IN_USE)
     assert report["server_group"]["deleted"] == []
     assert len(shop.inventory()["server_group"]) == 1
     shop.bed.set("expunge.delay", "0")
     shop.bed.set("expunge.interval", "0")
-    assert wait_for(lambda: (shop.cleanup(NOBODY) and not shop.inventory()) or None, PATIENCE_S)
+    assert wait_for(lambda: (shop.cleanup(NOTHING_IN_USE) and not shop.inventory()) or None, PATIENCE_S)
 
 
 def with_the_right(shop: CloudShop, start: Start, count: int) -> None:
     removed(shop, made_together(shop, start, count))
-    shop.cleanup(NOBODY)
+    shop.cleanup(NOTHING_IN_USE)
     assert shop.inventory() == {}
 
 

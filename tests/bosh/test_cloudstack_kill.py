@@ -102,7 +102,7 @@ def test_killed_anywhere_cleanup_leaves_nothing(
 ) -> None:
     cloud_shop.configure(lease_s=0.2)
     stage = Stage(cloud_shop, tmp_path, nursery)
-    _begun(cloud_shop)
+    _begin(cloud_shop)
     status, points = stage.run(act(stage))
     assert status == 0
     stage.swept(None)
@@ -114,7 +114,7 @@ def test_killed_anywhere_cleanup_leaves_nothing(
         stage.swept(point)
 
 
-def _begun(shop: CloudShop) -> None:
+def _begin(shop: CloudShop) -> None:
     """The ledger's own beginning is no point of this matrix."""
     with shop.ledger():
         pass

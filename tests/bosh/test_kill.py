@@ -67,7 +67,7 @@ def _delete_vm(shop: Shop) -> World:
     return World(shop, shop.request("delete_vm", cid), stemcell)
 
 
-def _begun(shop: Shop) -> None:
+def _begin(shop: Shop) -> None:
     """Cloud and ledger are there already, so that their own beginning is no point to die at."""
     shop.call("has_disk", "none")
     with shop.ledger():
@@ -75,7 +75,7 @@ def _begun(shop: Shop) -> None:
 
 
 def _create_disk(shop: Shop) -> World:
-    _begun(shop)
+    _begin(shop)
     return World(shop, shop.request("create_disk", 1024, {"zone": "z1"}, None, version=1), None)
 
 
@@ -85,7 +85,7 @@ def _delete_disk(shop: Shop) -> World:
 
 
 def _create_stemcell(shop: Shop) -> World:
-    _begun(shop)
+    _begin(shop)
     return World(shop, shop.request("create_stemcell", str(shop.image), {}), None)
 
 
@@ -116,7 +116,7 @@ def test_killed_anywhere_cleanup_leaves_nothing(name: str, nursery: Nursery, tmp
     points = _points(world, nursery, tmp_path)
     for number, point in enumerate(points):
         died = _died(world.copy(tmp_path / f"run-{number}"), point, nursery)
-        _swept(died, point)
+        _sweep(died, point)
 
 
 def test_killed_over_the_first_opening_of_the_ledger(nursery: Nursery, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_killed_over_the_first_opening_of_the_ledger(nursery: Nursery, tmp_path:
     assert {point.side for point in opening} == {"before", "after"}
     for number, point in enumerate(opening):
         died = _died(world.copy(tmp_path / f"run-{number}"), point, nursery)
-        _swept(died, point)
+        _sweep(died, point)
 
 
 @pytest.mark.parametrize("name", [*LONG, "delete_vm", "delete_disk"])
@@ -166,7 +166,7 @@ def _died(world: World, point: Point, nursery: Nursery) -> World:
     return world
 
 
-def _swept(world: World, point: Point) -> None:
+def _sweep(world: World, point: Point) -> None:
     """The Director knows its stemcell and nothing else. What a dead call holds is free when its lease has ended."""
     known: dict[str, Any] = {"vm": [], "disk": [], "snapshot": [], "image": [], **world.kept}
     until = time.monotonic() + PATIENCE_S

@@ -45,7 +45,7 @@ class Leaks:
         self._numbers = itertools.count()
         self.start = new_world(folder / "start", None)
         self._plant(self.start)
-        self.foreign = read_cloud(self.start, "nobody").foreign
+        self.foreign = read_cloud(self.start, "another").foreign
 
     def points(self) -> list[Point]:
         """Everything that a deployment passes through, in order."""

@@ -48,7 +48,7 @@ class Remains:
         self._start = new_world(folder / "start", server)
         with self._start.operator() as account:
             plant(account, FOREIGN)
-        self._foreign = read_cloud(self._start, "nobody").foreign
+        self._foreign = read_cloud(self._start, "another").foreign
         with self._start.ledger() as ledger:
             _live_badly(ledger, self._start)
 

@@ -110,10 +110,10 @@ class Machine:
             assert self.run("stemcells", "add", "debian-12", version, "--property", "image=x").code == 0
 
     def close(self) -> None:
-        who = read_holder(self.state_folder.lock)
-        if who is not None:
+        holder = read_holder(self.state_folder.lock)
+        if holder is not None:
             with suppress(ProcessLookupError):
-                os.kill(who.pid, signal.SIGKILL)
+                os.kill(holder.pid, signal.SIGKILL)
 
 
 def finish(process: subprocess.Popen[str]) -> Result:

@@ -58,8 +58,8 @@ def test_the_first_admin_finds_its_token_and_makes_others(site: Machine, laptop:
 
 
 def test_without_or_with_too_weak_a_token_one_is_told(site: Machine, laptop: Machine) -> None:
-    nobody = laptop.run("nodes")
-    assert nobody.code == 8 and "COTERIE_TOKEN" in nobody.err
+    refused = laptop.run("nodes")
+    assert refused.code == 8 and "COTERIE_TOKEN" in refused.err
     laptop.env["COTERIE_TOKEN"] = token(site, "vic")
     assert laptop.run("nodes").code == 0
     forbidden = laptop.run("delete", "web", "--yes")

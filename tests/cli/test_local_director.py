@@ -17,9 +17,9 @@ from tests.cli.conftest import MANIFEST, Machine, finish
 
 
 def pid_of(machine: Machine) -> int:
-    who = read_holder(machine.state_folder.lock)
-    assert who is not None
-    return who.pid
+    holder = read_holder(machine.state_folder.lock)
+    assert holder is not None
+    return holder.pid
 
 
 def await_end(machine: Machine) -> None:

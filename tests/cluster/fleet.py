@@ -47,7 +47,7 @@ class Process:
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
-        """If it does not run: whoever kills it and whoever mends it may both want it back."""
+        """If it does not run: the thread that kills and the one that restarts may both want it back."""
         with self._turn, self.log.open("ab") as out:
             if self.alive:
                 return

@@ -58,7 +58,7 @@ class Chaos(threading.Thread):
         self.join(60)
 
     def mend(self) -> None:
-        """As a service manager does: who has ended is started again."""
+        """As a service manager does: start the processes that have ended."""
         for one in list(self._here.conductors.values()):
             if not one.alive:
                 one.start()

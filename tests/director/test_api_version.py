@@ -76,7 +76,7 @@ def test_conductor_groups_are_hidden_from_older_versions(furnished: Client, path
     for page in (said, before):
         for row in page.get("items", ()):
             row.pop("silent_s", None)  # time passes between two requests
-    assert said == before, "who says nothing is one from before versions"
+    assert said == before, "a client that names no version is one from before versions"
 
 
 def _names(value: object) -> list[str]:

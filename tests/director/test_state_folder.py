@@ -45,8 +45,8 @@ def test_a_lock_has_one_holder_that_writes_its_name(tmp_path: Path) -> None:
     assert first.take()
     assert not second.take()
     first.write_holder()
-    who = read_holder(path)
-    assert who is not None and (who.pid, who.version) == (os.getpid(), __version__)
+    holder = read_holder(path)
+    assert holder is not None and (holder.pid, holder.version) == (os.getpid(), __version__)
     first.release()
     assert read_holder(path) is None
     assert second.take()
@@ -62,8 +62,8 @@ def test_a_lock_is_released_when_its_process_dies(tmp_path: Path) -> None:
     )
     child = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)
     assert child.stdout is not None and child.stdout.readline() == b"held\n"
-    who = read_holder(path)
-    assert who is not None and who.pid == child.pid
+    holder = read_holder(path)
+    assert holder is not None and holder.pid == child.pid
     child.kill()
     child.wait(60)
     child.stdout.close()

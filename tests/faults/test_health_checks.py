@@ -48,7 +48,7 @@ def _checked(port: int | None, watch_s: float = 60.0) -> Json:
 
 @contextmanager
 def _reserved_port() -> Iterator[socket.socket]:
-    """A port of the node's (loopback) address at which nobody answers before `listen`."""
+    """A port of the node's (loopback) address that refuses connections before `listen`."""
     with socket.socket() as door:
         door.bind((ADDRESS, 0))
         yield door

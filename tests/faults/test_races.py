@@ -27,7 +27,7 @@ LAB = CloudRow("lab", "sandbox", {"account": "a"}, "")
 
 @pytest.mark.parametrize("late_first", [True, False])
 def test_a_late_outcome_beside_the_valid_one_of_its_step_changes_nothing(ledger: Ledger, late_first: bool) -> None:
-    late, valid = _handed_over(ledger)
+    late, valid = _hand_over(ledger)
     batch = [_done(late, "late"), _done(valid, "valid")]
     with ledger.write() as tx:
         applied = steps.commit(tx, batch if late_first else batch[::-1])
@@ -86,7 +86,7 @@ def test_an_outcome_waits_for_one_that_is_under_way(ledger: Ledger, monkeypatch:
 
 def test_a_thread_that_leaves_a_step_already_claimed_again_has_not_been_replaced(ledger: Ledger) -> None:
     """Otherwise a step that rests shortly costs a worker each time, until none is left."""
-    first, second = _handed_over(ledger)
+    first, second = _hand_over(ledger)
     watchdog = Watchdog(ledger, 600.0, lambda claim: None)
     watchdog.enter(first)
     watchdog.enter(second)
@@ -161,7 +161,7 @@ def test_a_question_that_a_dead_conductor_took_is_open_for_its_successor(ledger:
 
 
 def test_a_kept_disk_whose_deletion_was_cancelled_can_be_deleted_still(ledger: Ledger) -> None:
-    intent = _kept_disk(ledger)
+    intent = _keep_disk(ledger)
     first = start.delete_kept_disk(ledger, intent, None)
     with pytest.raises(Conflict):
         start.delete_kept_disk(ledger, intent, None)
@@ -169,7 +169,7 @@ def test_a_kept_disk_whose_deletion_was_cancelled_can_be_deleted_still(ledger: L
     assert start.delete_kept_disk(ledger, intent, None) > first
 
 
-def _kept_disk(ledger: Ledger) -> str:
+def _keep_disk(ledger: Ledger) -> str:
     intent = Ids().intent()
     with ledger.write() as tx:
         clouds.set_config(tx, "clouds", [LAB])
@@ -186,7 +186,7 @@ def _claims(ledger: Ledger, count: int) -> list[Claim]:
         return alone.claim(tx, count)
 
 
-def _handed_over(ledger: Ledger) -> tuple[Claim, Claim]:
+def _hand_over(ledger: Ledger) -> tuple[Claim, Claim]:
     """Two claims of one step, of which the second holds."""
     (first,) = _claims(ledger, 1)
     with ledger.write() as tx:

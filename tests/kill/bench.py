@@ -1,6 +1,6 @@
 """Where a phase of the scenario is run again and again: each time in a copy of the world that it begins with.
 
-What is done to the Director or to the cloud meanwhile is the business of those who use the bench.
+What is done to the Director or to the cloud meanwhile is up to the tests that use the bench.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Bench:
         world = new_world(self._folder / "recording", self.server)
         with world.operator() as account:
             plant(account)
-        self.recording.foreign = read_cloud(world, "nobody").foreign
+        self.recording.foreign = read_cloud(world, "another").foreign
         book: Book | None = None
         for number, phase in enumerate(phases()):
             if phase.ask == "revive":
@@ -72,7 +72,7 @@ class Bench:
     def finish(self, start: Start, world: World, order: Order, story: str) -> None:
         """Let a Director live to the end of the phase, and look at what it leaves behind."""
         status = self.nursery.run(order)
-        if status == LEASE_LOST:  # starved by its neighbours on this machine: whoever runs it starts another
+        if status == LEASE_LOST:  # starved by other processes of this machine: a service manager starts another
             status = self.nursery.run(order)
         with world.ledger() as ledger:
             found = self._judge(start, world, order, status, read_book(ledger))

@@ -41,14 +41,14 @@ LEASE_LOST = 7
 _PATIENCE_S = 60.0
 _BEATS_AFTER_S = 0.1
 _REPEATS = 20
-_BUSY_S = 0.2  # how long a wish is held for one who died over it
+_BUSY_S = 0.2  # how long a request of a process that died blocks its repetition
 BAD, NOT_FOUND, STALE = 400, 404, 412
 _SHOP = f"/v1/deployments/{DEPLOYMENT}"
 CONFIG_FILE = "cloud-config"
 
 
 def run(order: Order) -> dict[str, Any]:
-    """Go on with what is unfinished, ask for what is still wanted, and tell what was left to do in the end."""
+    """Go on with what is unfinished, request what is still wanted, and return what was left to do in the end."""
     tracer = Tracer(order.trace, order.target)
     interception.install(tracer)
     once._BUSY_S = _BUSY_S
@@ -115,8 +115,8 @@ class Director:
             return len(tx.execute(query).all())
 
     def send(self, method: str, path: str, body: Any = None, what: str = "") -> int | None:
-        """The task of a wish that is sent until it is answered, under one key: nobody knows what became of it before a
-        death. None: it was answered in this life, or there is nothing left of what it is about."""
+        """The task of a request that is sent until it is answered, under one key: what came of it before a death is not
+        known. None: it was answered in this life, or there is nothing left of what it is about."""
         key = f"{self.order.since}-{self.order.phase.name}-{what}-{self.cancelled()}"
         if key in self._answered:
             return None
@@ -125,7 +125,7 @@ class Director:
         return None if reply.status == NOT_FOUND else int(reply.json["task_id"])
 
     def ask(self, method: str, path: str, body: Any, headers: dict[str, str] | None = None) -> Reply:
-        """As a person does, who is told to try again later and does so."""
+        """Repeat what is refused for now, as the answer says."""
         give_up = time.monotonic() + _PATIENCE_S
         while True:
             with self.conductor.pause:
@@ -139,7 +139,7 @@ class Director:
             time.sleep(_BUSY_S / 4)
 
     def cancelled(self) -> int:
-        """Whoever sees a wish cancelled wishes anew."""
+        """How many requests of this phase were cancelled; each is sent again, under another key."""
         with self.ledger.read() as tx:
             query = sa.select(tasks.c.id).where(tasks.c.id > self.order.since, tasks.c.state == "cancelled")
             return len(tx.execute(query).all())
@@ -186,7 +186,7 @@ def conductor(ledger: Ledger, order: Order) -> Orderly:
 
 
 def _patiently(ask: Callable[[], T]) -> T:
-    """As a person does, who is told to try again later and does so."""
+    """Repeat what is refused for now, as the answer says."""
     for _ in range(_REPEATS):
         try:
             return ask()
@@ -203,8 +203,8 @@ def _deploy(director: Director, phase: Phase) -> int | None:
     body: dict[str, Any] = {"manifest": phase.text}
     if phase.name != "create":
         return director.send("PUT", _SHOP, body)
-    # The first time as a person does it, who confirms a plan, knows it still when the Director comes back, and looks
-    # again when it is out of date.
+    # The first time with a plan that is confirmed, is still known when the Director comes back, and is made again when
+    # it is out of date.
     note = Path(director.order.folder) / "plan"
     while True:
         if not note.exists():
@@ -241,12 +241,12 @@ def _revive(director: Director, phase: Phase) -> int | None:
 
 
 def _dispose(director: Director, phase: Phase) -> int | None:
-    """One kept disk, as a person names it: a deletion that was cancelled on its way is asked for again."""
+    """One kept disk, by its name: a deletion that was cancelled on its way is sent again."""
     if director.accepted():
         return None
-    nobodys = sa.select(objects.c.intent).where(objects.c.state.in_(("kept", "deleting")), objects.c.node.is_(None))
+    unused = sa.select(objects.c.intent).where(objects.c.state.in_(("kept", "deleting")), objects.c.node.is_(None))
     with director.ledger.read() as tx:
-        intent = tx.execute(nobodys.where(objects.c.kind == "disk").order_by(objects.c.intent).limit(1)).scalar()
+        intent = tx.execute(unused.where(objects.c.kind == "disk").order_by(objects.c.intent).limit(1)).scalar()
     return director.send("DELETE", f"/v1/disks/{intent}", what=intent) if intent else None
 
 

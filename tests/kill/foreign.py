@@ -31,7 +31,7 @@ def planted(account: Account, director: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for listing in (vm_shape.list_vms, disks.list_disks, images.list_images, server_groups.list_server_groups):
         found.update((item.id, item) for item in listing(account).items if item.tags.get(DIRECTOR) != director)
-    # who uses a security group is not its own affair
+    # the VMs that use a security group are no part of it
     guards = security_groups.list_security_groups(account).items
     found.update((guard.id, (guard.name, guard.tags)) for guard in guards if guard.tags.get(DIRECTOR) != director)
     return found

@@ -33,12 +33,12 @@ def install(tracer: Tracer) -> None:
 
 def _around_ledger(tracer: Tracer) -> None:
     for name in ("write", "write_outcomes", "write_silently"):
-        setattr(Ledger, name, _watched(getattr(Ledger, name), tracer))
-    steps.commit = _noting(steps.commit, lambda tx, outcomes, *_: [_words_of(outcome) for outcome in outcomes])
-    tasks.create = _noting(tasks.create, lambda tx, new: [new.kind])
+        setattr(Ledger, name, _watch(getattr(Ledger, name), tracer))
+    steps.commit = _note_words(steps.commit, lambda tx, outcomes, *_: [_words_of(outcome) for outcome in outcomes])
+    tasks.create = _note_words(tasks.create, lambda tx, new: [new.kind])
 
 
-def _watched(original: Callable[..., Any], tracer: Tracer) -> Callable[..., Any]:
+def _watch(original: Callable[..., Any], tracer: Tracer) -> Callable[..., Any]:
     @contextmanager
     def write(self: Ledger) -> Iterator[Any]:
         _note.words = []
@@ -52,7 +52,7 @@ def _watched(original: Callable[..., Any], tracer: Tracer) -> Callable[..., Any]
     return write
 
 
-def _noting(function: Callable[..., Any], words: Callable[..., list[str]]) -> Callable[..., Any]:
+def _note_words(function: Callable[..., Any], words: Callable[..., list[str]]) -> Callable[..., Any]:
     def noted(*args: Any, **kwargs: Any) -> Any:
         _note.words += words(*args, **kwargs)
         return function(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""A conductor in a process of its own: it takes what others ask for, until it is told to end or is given up."""
+"""A conductor in a process of its own: it takes what others request, until it gets a SIGTERM or loses its lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Director process is told when it is started; plain data that goes through a pipe."""
+"""What a Director process is given when it is started; plain data that goes through a pipe."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Order:
         return Path(self.folder) / f"{self.role}-{self.run}.outages"
 
     def left(self) -> list[str]:
-        """What the Director told at its end: changes that another plan would make."""
+        """What the Director returned at its end: changes that another plan would make."""
         found: list[str] = json.loads(self.result.read_text())["left"]
         return found
 

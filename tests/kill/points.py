@@ -31,7 +31,7 @@ class Point:
 
 
 class Tracer:
-    """Writes every point to a file that outlives the process, and acts at `target`; unless told otherwise, it dies."""
+    """Writes every point to a file that outlives the process, and acts at `target`; by default it dies."""
 
     def __init__(self, trace: Path, target: Point | None) -> None:
         self._file = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -82,7 +82,7 @@ def die() -> None:
 
 
 def stop() -> None:
-    """Until somebody sends SIGCONT."""
+    """Until a SIGCONT comes."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 

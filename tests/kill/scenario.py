@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 DEPLOYMENT = "shop"
 CLOUD = "lab"
-LOST = ("job", 0)  # the node whose VM somebody deletes before it is revived
+LOST = ("job", 0)  # the node whose VM is deleted before it is revived
 OPERATORS_GUARD = "operators"  # a security group that the operator made and our nodes use
 STEMCELLS = (("debian-12", "1.1"), ("debian-12", "1.2"))
 Json = dict[str, Any]

@@ -51,7 +51,7 @@ class World:
             datacenter.store.close()
 
     def copy(self, folder: Path) -> World:
-        """The same world again, elsewhere. Nobody may be using it."""
+        """The same world again, elsewhere. No process may be using it."""
         folder.mkdir(parents=True)
         for name in ("sandbox.db", "sandbox.db-wal", "ledger.db", "ledger.db-wal"):
             if (self.folder / name).exists():

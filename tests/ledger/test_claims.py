@@ -1,4 +1,4 @@
-"""Who claims what: groups, drivers, rings, joins and pins, on both databases."""
+"""Which conductor claims which steps: groups, drivers, rings, joins and pins, on both databases."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_canaries_go_first_and_no_more_run_at_once_than_allowed(text: str) -> No
 
 
 def _check_serial(order: list[Stage], text: str) -> None:
-    """Who comes after a serial group waits for all of it, and for its canaries to be up."""
+    """What comes after a serial group waits for all of it, and for its canaries to be up."""
     of = {spec.name: spec for spec in group_specs(text)}
     before: list[tuple[int, Stage]] = []
     for n, stage in enumerate(order):

@@ -32,7 +32,7 @@ def audited(site: Site) -> dict[str, Any]:
     return dict(found)
 
 
-def looked(site: Site) -> str:
+def look_at_groups(site: Site) -> str:
     task = start.look(site.ledger) or 0
     site.wait(task)
     return site.story(task)
@@ -44,7 +44,7 @@ def listed(site: Site) -> dict[str, Any]:
     return dict(found)
 
 
-def repaired(site: Site) -> str:
+def remedy_of_repair(site: Site) -> str:
     """The remedy of a repair that fails."""
     with site.ledger.read() as tx:
         intent = tx.execute(sa.select(server_groups.c.intent).where(server_groups.c.state != "gone")).scalar_one()
@@ -62,9 +62,9 @@ def test_a_group_with_another_policy_than_it_was_made_with_is_replaced(local: Si
     found = audited(local)
     assert (found["state"], found["holds"], found["remedy"]) == ("drifted", False, ANEW)
     assert found["why"] == "the cloud's policy is soft-affinity, promised was anti-affinity"
-    assert f"is not as it was made: {ANEW}" in looked(local)
+    assert f"is not as it was made: {ANEW}" in look_at_groups(local)
     assert listed(local)["remedy"] == "`coterie groups show data` tells what is wrong, and what to do"
-    assert repaired(local) == ANEW
+    assert remedy_of_repair(local) == ANEW
     changed = "its policy was changed behind our back, anti-affinity → soft-affinity"
     plan = local.plan(text)
     assert [(c.action, c.kind, c.reason) for c in plan.changes if c.kind == "group"] == [
@@ -101,9 +101,9 @@ def test_what_is_advised_about_a_missing_group_is_what_works(local: Site) -> Non
     text = manifest(group("a", 2, STRICT))
     local.deploy(text)
     reshape.delete_group(operator(local).datacenter, in_the_cloud(local))
-    assert f"is missing: {ANEW}" in looked(local)
+    assert f"is missing: {ANEW}" in look_at_groups(local)
     assert (listed(local)["remedy"], audited(local)["remedy"]) == (ANEW, ANEW)
-    assert "deploy again" in repaired(local)
+    assert "deploy again" in remedy_of_repair(local)
     local.deploy(text)
     assert audited(local)["holds"] is True
 

@@ -21,7 +21,7 @@ from coterie.requests.operations import repair_group
 from coterie.requests.request import PlanRequest, read
 from coterie.sandbox import security_groups as cloud
 from tests.requests.site import Site, group, manifest
-from tests.requests.test_group_drift import audited, listed, looked
+from tests.requests.test_group_drift import audited, listed, look_at_groups
 from tests.requests.test_groups import operator
 
 OPEN = "{protocol: any, cidr: 0.0.0.0/0}"
@@ -89,7 +89,7 @@ def test_a_rule_changed_behind_our_back_is_shown_everywhere_and_mended_by_deploy
     lacks = "security group web lacks the rule: ingress tcp 443 from 10.0.0.0/8"
     has = "security group web has a rule that was not requested: ingress tcp 22 from 0.0.0.0/0"
     assert (audited(local)["state"], audited(local)["notes"]) == ("drifted", [lacks, has])
-    story = looked(local)
+    story = look_at_groups(local)
     assert "group.drifted" in story and lacks in story and has in story
     assert (listed(local)["state"], listed(local)["drift"]) == ("drifted", sorted([lacks, has]))
     changed = [("update", "rules of security group web were changed behind our back")]
@@ -195,7 +195,7 @@ def test_deployments_that_shared_a_security_group_before_go_on(local: Site) -> N
     local.deploy(web(name="other", more="adopt: true"))
     old = {"name": "web", "rules": [{"protocol": "tcp", "ports": "443", "cidr": "10.0.0.0/8", "direction": "ingress"}]}
     make_row_of_first_release(local, "other", old)
-    assert "drifted" not in looked(local)  # its rules are the other deployment's
+    assert "drifted" not in look_at_groups(local)  # its rules are the other deployment's
     shared = web(NARROW, name="other")
     plan = local.plan(shared)
     assert "belongs to another deployment: it is used as before, and its rules are not changed" in plan.notes[0]

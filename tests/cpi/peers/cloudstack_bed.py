@@ -85,7 +85,7 @@ class CloudstackBed(SmallBed):
         )
 
     def upload(self, client: CloudStack, **more: Any) -> str:
-        """A template of somebody's, in the first zone, as any client uploads one."""
+        """A template of another user, in the first zone, as any client uploads one."""
         zone = client.listZones(name=self.azs[0])["zone"][0]["id"]
         order = {"name": "theirs", "displaytext": "theirs", "format": "QCOW2", "hypervisor": "KVM", "zoneid": zone}
         permit = client.getUploadParamsForTemplate(**order, **more)["getuploadparams"]
@@ -146,7 +146,7 @@ class CloudstackBed(SmallBed):
 
 
 class CloudstackUserBed(CloudstackBed):
-    """The same as somebody who is no administrator, in a cloud that lets users expunge."""
+    """The same without the rights of an administrator, in a cloud that lets users expunge."""
 
     driver = "cloudstack-user"
     account = "user"
@@ -176,7 +176,7 @@ class EmulatorFaults(SandboxFaults):
 
 
 class CloudstackOperator(Operator):
-    """Somebody with the same keys and another client."""
+    """Another client with the same keys."""
 
     def __init__(self, client: CloudStack, account: Account) -> None:
         self._client = client

@@ -55,7 +55,7 @@ class _TinyFaults(Faults):
         self._set({method: "lose"})
 
     def late(self, method: str) -> None:
-        raise AssertionError("who cannot be searched is not asked to be late")
+        raise AssertionError("a cloud that cannot be searched has no late objects")
 
     def clear(self) -> None:
         self._set({})

@@ -229,8 +229,8 @@ def test_groups_give_role_and_teams(issuer: Issuer) -> None:
     oidc = trusting(issuer, teams="red-devs=red,blue-devs=blue")
     caller = oidc.caller_of(issuer.token(groups=["ops", "red-devs", "unknown"]))
     assert caller is not None and caller.teams == {"red"}
-    nobody = oidc.caller_of(issuer.token(groups="ops"))
-    assert nobody is not None and nobody.teams == frozenset(), "who is in no team sees no team's deployments"
+    teamless = oidc.caller_of(issuer.token(groups="ops"))
+    assert teamless is not None and teamless.teams == frozenset(), "a member of no team sees no team's deployments"
     for groups in ([], None, ["unknown"], 7, [{"ops": 1}]):
         with pytest.raises(Forbidden, match="no role"):
             oidc.caller_of(issuer.token(groups=groups))

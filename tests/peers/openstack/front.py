@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _serve
 
     def _note(self, status: int | None) -> None:
-        """Before anything is sent: who has an answer can count its call."""
+        """Before anything is sent: once a client has its answer, the call is counted."""
         self.server.calls.append(Call(self._service, self.command, self._rest, status))
 
     def _answer(self, service: str, path: str, body: bytes | None) -> None:

@@ -72,12 +72,12 @@ def _unpack(layout: Layout, versions: dict[str, str]) -> None:
     if all((here / name).exists() for name in _SHIPPED):
         return
     if not (kept and all((kept / name).exists() for name in _SHIPPED)):
-        kept = _downloaded(layout, kept or Path(layout.path("tmp/shipped")))
+        kept = _download(layout, kept or Path(layout.path("tmp/shipped")))
     for name in _SHIPPED:
         shutil.copy(kept / name, here / name)
 
 
-def _downloaded(layout: Layout, target: Path) -> Path:
+def _download(layout: Layout, target: Path) -> Path:
     folder = Path(layout.path("tmp", "debs"))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -98,7 +98,7 @@ def test_a_url_is_registered_and_a_failed_download_leaves_nothing(bed: Cloudstac
 
 
 class Shelf(ThreadingHTTPServer):
-    """A publishing server as the program runs it: PUT and DELETE with a password, GET for anyone with the link."""
+    """A publishing server as the program runs it: PUT and DELETE with a password, GET for any user with the link."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _ShelfHandler)

@@ -14,7 +14,7 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, Unavailable
 from coterie.sandbox.fronts.cloudstack.server import Server
 
-NOBODY = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
+MISSING = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
 
 
 @pytest.fixture
@@ -44,27 +44,27 @@ def test_a_ca_of_the_settings_is_trusted(
 ) -> None:
     ca_cert = authority.ca.read_text() if as_text else str(authority.ca)
     bed.more = {"endpoint": secure.endpoint, "ca_cert": ca_cert}
-    assert bed.open().has_vm(NOBODY) is False
+    assert bed.open().has_vm(MISSING) is False
 
 
 def test_no_other_ca_is_trusted(bed: CloudstackBed, secure: Server) -> None:
     bed.more = {"endpoint": secure.endpoint}
     with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED") as caught:
-        bed.open().has_vm(NOBODY)
+        bed.open().has_vm(MISSING)
     assert "certificate" in caught.value.remedy
 
 
 def test_a_certificate_for_another_name_is_refused(bed: CloudstackBed, secure: Server, authority: Authority) -> None:
     bed.more = {"endpoint": secure.endpoint.replace("127.0.0.1", "localhost"), "ca_cert": str(authority.ca)}
     with pytest.raises(Unavailable, match="localhost"):
-        bed.open().has_vm(NOBODY)
+        bed.open().has_vm(MISSING)
 
 
 def test_a_ca_that_cannot_be_read_is_named(bed: CloudstackBed, secure: Server, tmp_path: Path) -> None:
     for wrong in (str(tmp_path / "no-such.pem"), "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"):
         bed.more = {"endpoint": secure.endpoint, "ca_cert": wrong}
         with pytest.raises(CpiError, match=r"properties\.ca_cert"):
-            bed.open().has_vm(NOBODY)
+            bed.open().has_vm(MISSING)
 
 
 def test_an_image_is_uploaded_over_tls_and_through_the_proxy(
@@ -88,14 +88,14 @@ def test_a_proxy_leads_to_a_server_without_tls_too(bed: CloudstackBed, proxy: Pr
         "proxy_user": "us",
         "proxy_password": "s3cret-word",
     }
-    assert bed.open().has_vm(NOBODY) is False
+    assert bed.open().has_vm(MISSING) is False
     assert proxy.tunnels == [bed.server.origin.removeprefix("http://")]
 
 
 def test_a_proxy_that_refuses_is_reported_without_its_password(bed: CloudstackBed, proxy: Proxy) -> None:
     bed.more = {"proxy_host": "127.0.0.1", "proxy_port": proxy.port, "proxy_user": "us", "proxy_password": "wr0ng-word"}
     with pytest.raises(Unavailable, match="407") as caught:
-        bed.open().has_vm(NOBODY)
+        bed.open().has_vm(MISSING)
     assert "proxy" in caught.value.remedy
     assert "wr0ng-word" not in f"{caught.value} {caught.value.facts()}"
     assert proxy.tunnels == []

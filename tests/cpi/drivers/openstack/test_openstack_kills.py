@@ -190,16 +190,16 @@ def test_the_products_own_cleanup_leaves_nothing_of_a_killed_create(bed: Opensta
         def act(cpi: Cpi, mark: Mark) -> None:
             cpi.create_vm(**arguments, mark=mark)
 
-        points = list(points_of(place.cpi, act, _intended(place)))
-        _cleaned(bed, place, before, "the end")
+        points = list(points_of(place.cpi, act, _intend(place)))
+        _clean(bed, place, before, "the end")
         for where, dies in points:
-            assert killed_at(place.cpi, act, dies, _intended(place)), where
-            _cleaned(bed, place, before, where)
+            assert killed_at(place.cpi, act, dies, _intend(place)), where
+            _clean(bed, place, before, where)
         assert len(points) > 5
     _drop_addresses(bed)
 
 
-def _intended(place: Place) -> Mark:
+def _intend(place: Place) -> Mark:
     """Written down before the cloud is called, as for a node that is not wanted any more."""
     intent = Ids().intent()
     with place.ledger.write() as tx:
@@ -207,7 +207,7 @@ def _intended(place: Place) -> Mark:
     return Mark(place.director.uuid, intent)
 
 
-def _cleaned(bed: OpenstackBed, place: Place, before: Any, where: str) -> None:
+def _clean(bed: OpenstackBed, place: Place, before: Any, where: str) -> None:
     until(lambda: settled(bed))
     plan = Yard(place).clean()
     assert bed.inventory() == before, (where, sorted(bed.inventory() ^ before), Yard(place).outcomes(plan))

@@ -45,7 +45,7 @@ class Processes:
         for calls in itertools.count(1):
             try:
                 with pytest.MonkeyPatch.context() as patch:
-                    act(killed_after(self.open_driver(), calls, patch))
+                    act(kill_after(self.open_driver(), calls, patch))
                 after(calls)
                 return calls
             except Killed:
@@ -63,7 +63,7 @@ def processes(bed: VsphereBed, tmp_path: Path) -> Iterator[Processes]:
     ledger.close()
 
 
-def killed_after(cpi: VsphereCpi, calls: int, patch: pytest.MonkeyPatch) -> VsphereCpi:
+def kill_after(cpi: VsphereCpi, calls: int, patch: pytest.MonkeyPatch) -> VsphereCpi:
     """The process dies when this many calls were answered; what it submitted stays submitted."""
     once, left = Session.call, itertools.count(calls, -1)
 

@@ -14,7 +14,7 @@ from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, Cpi, CpiError
 
-NOBODY = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
+MISSING = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_vcenter_of_the_given_authority_is_believed(
 ) -> None:
     secured.more["ca_cert"] = given(authority.ca)
     cpi = secured.open()
-    assert not cpi.has_vm(NOBODY)
+    assert not cpi.has_vm(MISSING)
     assert certificate(cpi).ok
 
 
@@ -66,7 +66,7 @@ def test_a_vcenter_of_another_authority_is_refused_with_the_remedy(
     if known:
         secured.more["ca_cert"] = str(other_authority.ca)
     cpi = secured.open()
-    error = expect_error(AuthenticationFailed, lambda: cpi.has_vm(NOBODY))
+    error = expect_error(AuthenticationFailed, lambda: cpi.has_vm(MISSING))
     assert ("properties.ca_cert" in error.remedy, error.retryable) == (True, False)
     item = certificate(cpi)
     assert (item.ok, "properties.ca_cert" in item.remedy) == (False, True)
@@ -75,14 +75,14 @@ def test_a_vcenter_of_another_authority_is_refused_with_the_remedy(
 
 def test_a_vcenter_under_another_name_is_refused(secured: VsphereBed, authority: Authority) -> None:
     secured.more |= {"ca_cert": str(authority.ca), "url": secured.more["url"].replace("127.0.0.1", "localhost")}
-    error = expect_error(AuthenticationFailed, lambda: secured.open().has_vm(NOBODY))
+    error = expect_error(AuthenticationFailed, lambda: secured.open().has_vm(MISSING))
     assert "localhost" in f"{error}"
 
 
 def test_without_verification_every_vcenter_is_trusted_and_the_check_warns(secured: VsphereBed) -> None:
     secured.more["insecure"] = True
     cpi = secured.open()
-    assert not cpi.has_vm(NOBODY)
+    assert not cpi.has_vm(MISSING)
     item = certificate(cpi)
     assert item.ok
     assert "insecure" in item.detail
@@ -93,5 +93,5 @@ def test_an_authority_that_cannot_be_read_is_named(secured: VsphereBed, tmp_path
     for wrong in (str(tmp_path / "absent.pem"), str(tmp_path / "empty.pem"), "-----BEGIN CERTIFICATE-----\nx"):
         secured.more["ca_cert"] = wrong
         cpi = secured.open()
-        error = expect_error(CpiError, lambda cpi=cpi: cpi.has_vm(NOBODY))
+        error = expect_error(CpiError, lambda cpi=cpi: cpi.has_vm(MISSING))
         assert "properties.ca_cert" in error.what
