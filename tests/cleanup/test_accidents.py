@@ -23,6 +23,7 @@ from coterie.errors import Conflict, UsageError
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import domains
 from coterie.requests import start as work
+from coterie.requests.draft import draft_plan
 from coterie.sandbox import disks, faults, security_groups, server_groups
 from coterie.sandbox.pages import Filter
 from coterie.sandbox.tags import set_tags
@@ -173,6 +174,8 @@ def test_a_cloned_security_group_is_kept_by_a_sweep(yard: Yard) -> None:
 def test_a_cloned_security_group_is_kept_by_an_ordinary_delete(yard: Yard) -> None:
     yard.site.deploy(WEB)
     ours, clone = copy_security_group(yard)
+    plan = draft_plan(yard.ledger, work.PlanRequest(deployment="dep", delete=True)).plan
+    assert [change.subject for change in plan.changes if f"security_group {ours}" in change.reason] == ["web@lab"]
     task = yard.site.delete()
     assert [key for key in yard.everything() if key[0] == "security_group"] == [("security_group", clone)]
     assert "object.parts" in yard.site.kinds(task)

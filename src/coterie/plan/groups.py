@@ -10,7 +10,7 @@ from typing import Any
 from coterie.cpi.contract import GroupMetadata, SecurityGroup
 from coterie.group.policy import PROMISES
 from coterie.manifest import InstanceGroupSpec, ServerGroupSpec
-from coterie.plan.model import Action, Change, GroupChange, GroupNow, GroupRemoval, ServerGroupRef, Snapshot
+from coterie.plan.model import Action, Change, GroupChange, GroupNow, GroupRemoval, ServerGroupRef, Snapshot, with_parts
 from coterie.plan.present import Choice, choose, members
 from coterie.plan.security_groups import SecurityGroupPlan, assign, with_rules
 
@@ -77,7 +77,7 @@ def removals(plan: GroupPlan) -> list[Change]:
             "leave" if group.adopted else "delete",
             "group",
             subject((group.name, group.cloud)),
-            reason,
+            with_parts(reason, group.parts),
             group.cloud,
             GroupRemoval(group.intent, group.cid),
         )

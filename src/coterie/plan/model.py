@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -52,6 +52,7 @@ class NodeNow:
     disk: DiskNow | None
     has_vm: bool
     problem: str = ""
+    parts: tuple[str, ...] = ()  # kind and id of what came with its VM
 
     @property
     def name(self) -> str:
@@ -67,6 +68,12 @@ class GroupNow:
     state: str
     metadata: GroupMetadata
     adopted: bool
+    parts: tuple[str, ...] = ()  # kind and id of what came with it
+
+
+def with_parts(reason: str, parts: Sequence[str]) -> str:
+    """The reason of a deletion, and the ids of what came with the object: of that goes what nothing else uses."""
+    return f"{reason}; with it goes what is unused of: {', '.join(parts)}" if parts else reason
 
 
 @dataclass(frozen=True, slots=True)

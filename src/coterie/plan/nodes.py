@@ -12,7 +12,7 @@ from coterie.manifest import InstanceGroupSpec
 from coterie.plan.address_pool import AddressPool, covers
 from coterie.plan.azs import choose_azs
 from coterie.plan.groups import GroupPlan
-from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot
+from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot, with_parts
 from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update, seal_spec
 from coterie.seal.machine import Holder
 
@@ -82,6 +82,7 @@ def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
     if node.disk is not None:
         reason += f"; its disk of {node.disk.size_mb} MiB is {'DELETED' if delete_disks else 'kept'}"
     details = NodeRemoval(node.uuid, node.instance_group, delete_disks)
+    reason = with_parts(reason, node.parts)
     return Change("delete", "node", node.name, reason, node.cloud, details, node.az, destructive=True)
 
 

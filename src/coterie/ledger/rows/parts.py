@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from coterie.cpi.contract import Kind, Part
 from coterie.ledger.store import Tx, now
-from coterie.ledger.tables import parts
+from coterie.ledger.tables import nodes, parts, server_groups
 
 
 def intend(tx: Tx, cloud: str, intent: str, kind: Kind, name: str) -> None:
@@ -40,6 +40,14 @@ def list_of(tx: Tx, intents: Sequence[str]) -> dict[str, list[Part]]:
 
 def list_of_cloud(tx: Tx, cloud: str) -> dict[str, list[Part]]:
     return _by_intent(tx, parts.c.cloud == cloud)
+
+
+def of_deployment(tx: Tx, deployment: str) -> dict[str, tuple[str, ...]]:
+    """Kind and id of what was created with its VMs and server groups, by intent; it may be gone."""
+    vms = sa.select(nodes.c.vm_intent).where(nodes.c.deployment == deployment)
+    groups = sa.select(server_groups.c.intent).where(server_groups.c.deployment == deployment)
+    found = _by_intent(tx, sa.or_(parts.c.intent.in_(vms), parts.c.intent.in_(groups)))
+    return {intent: tuple(f"{one.kind} {one.cid}" for one in beside if one.cid) for intent, beside in found.items()}
 
 
 def _by_intent(tx: Tx, which: sa.ColumnElement[bool]) -> dict[str, list[Part]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from coterie.cpi.contract import GroupMetadata
-from coterie.ledger.rows import groups, identity, machine_secrets, nodes, objects, ownerships, stemcells
+from coterie.ledger.rows import groups, identity, machine_secrets, nodes, objects, ownerships, parts, stemcells
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import addresses, cloud_configs, deployments
 from coterie.ledger.tables import nodes as nodes_table
@@ -33,11 +33,11 @@ def read(
     """`clouds`: what conductors answered for each. `shared`: (cloud, name) of security groups that every team may
     adopt."""
     director = identity.director(tx)
-    disks = _disks(tx, deployment)
+    disks, beside = _disks(tx, deployment), parts.of_deployment(tx, deployment)
     return Snapshot(
         director={"name": director.name, "uuid": director.uuid},
         deployment=deployment,
-        nodes=tuple(_node(row, disks.get(row.uuid)) for row in nodes.of_deployment(tx, deployment)),
+        nodes=tuple(_node(row, disks.get(row.uuid), beside) for row in nodes.of_deployment(tx, deployment)),
         groups=tuple(
             GroupNow(
                 row.intent,
@@ -47,6 +47,7 @@ def read(
                 row.state,
                 GroupMetadata.of_wire(row.metadata),
                 row.adopted,
+                beside.get(row.intent, ()),
             )
             for row in groups.of_deployment(tx, deployment)
         ),
@@ -73,7 +74,7 @@ def _security_group_owners(tx: Tx, deployment: str, shared: frozenset[tuple[str,
     return SecurityGroupOwners(holders, ownerships.teams_of(tx, sorted(set(holders.values()))), limits, shared)
 
 
-def _node(row: nodes.NodeRow, disk: DiskNow | None) -> NodeNow:
+def _node(row: nodes.NodeRow, disk: DiskNow | None, beside: Mapping[str, tuple[str, ...]]) -> NodeNow:
     return NodeNow(
         uuid=row.uuid,
         instance_group=row.instance_group,
@@ -87,6 +88,7 @@ def _node(row: nodes.NodeRow, disk: DiskNow | None) -> NodeNow:
         disk=disk,
         has_vm=row.vm_intent is not None,
         problem=str((row.problem or {}).get("what", "")),
+        parts=beside.get(row.vm_intent or "", ()),
     )
 
 
