@@ -77,7 +77,7 @@ def test_two_ways_to_give_a_length_are_refused(client: Client) -> None:
 
 def test_a_webhook_is_not_led_elsewhere(redirecting: Redirecting) -> None:
     with pytest.raises(CoterieError, match="webhook"):
-        notify_hook(f"{redirecting.url}/hook", None, {})
+        notify_hook("webhook", f"{redirecting.url}/hook", {})
     assert redirecting.seen == ["/hook"]
 
 
@@ -89,7 +89,7 @@ def test_a_command_is_not_led_elsewhere(redirecting: Redirecting) -> None:
 
 def test_the_command_of_a_cleanup_does_not_get_our_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTERIE_TOKEN", "CANARY")
-    notify_hook(None, f"sh -c 'env >{tmp_path}/env'", {})
+    notify_hook("command", f"sh -c 'env >{tmp_path}/env'", {})
     assert "CANARY" not in (tmp_path / "env").read_text()
     assert f"PATH={os.environ['PATH']}" in (tmp_path / "env").read_text()
 

@@ -35,6 +35,8 @@ def director() -> Iterator[Callable[[Answers], Api]]:
             self.end_headers()
             self.wfile.write(body)
 
+        do_POST = do_GET
+
         def log_message(self, format: str, *words: object) -> None:
             pass
 
@@ -67,3 +69,13 @@ def test_a_refusal_is_final(director: Callable[[Answers], Api], status: int) -> 
     for ask in (lambda api: api.get("/v1/x"), lambda api: list(follow(api, "/v1/x"))):
         with pytest.raises(ApiProblem, match="no"):
             ask(director([refusal]))
+
+
+def test_a_repeated_request_waits_for_its_first_one(director: Callable[[Answers], Api]) -> None:
+    """A killed Director's reservation is taken over after some seconds: longer than a few quick tries."""
+    busy = {"code": "conflict", "what": "the same request", "retryable": True, "details": {"same_request": True}}
+    api = director([*[(409, busy)] * 7, (202, {"task_id": 3})])
+    assert api.start("POST", "/v1/cleanups") == 3
+    other = {"code": "conflict", "what": "another one", "retryable": False}
+    with pytest.raises(ApiProblem, match="another one"):
+        director([(409, other)]).start("POST", "/v1/cleanups")

@@ -161,6 +161,65 @@ def test_the_hook_is_called_once(working: Client, context: AppContext, tmp_path:
     assert [json.loads(line) for line in out.read_text().splitlines()] == heard
 
 
+def test_a_hook_receives_each_event_once_although_another_one_fails(
+    working: Client, context: AppContext, tmp_path: Path
+) -> None:
+    leave(working)
+    heard: list[Any] = []
+    with _listening(heard) as port:
+        settings = configured(context, tmp_path, webhook=f"http://127.0.0.1:{port}/x", command="false")
+        keeper = ScheduledCleanup(context.ledger, settings)
+        survey(working)
+        for _ in range(5):
+            keeper.run_due()
+    assert [news["event"] for news in heard] == ["cleanup.planned"]
+
+
+def test_a_new_hook_receives_nothing_of_the_past(working: Client, context: AppContext, tmp_path: Path) -> None:
+    leave(working)
+    survey(working)
+    heard: list[Any] = []
+    with _listening(heard) as port:
+        settings = configured(context, tmp_path, webhook=f"http://127.0.0.1:{port}/x")
+        keeper = ScheduledCleanup(context.ledger, settings)
+        keeper.run_due()
+        assert heard == []
+        new = survey(working)
+        ScheduledCleanup(context.ledger, settings).run_due()  # a restart makes no hook new
+    assert [news["cleanup"] for news in heard] == [new["id"]]
+
+
+def test_the_number_of_planned_deletions_never_changes(working: Client, context: AppContext, tmp_path: Path) -> None:
+    leave(working)
+    heard: list[Any] = []
+    with _listening(heard) as port:
+        settings = configured(context, tmp_path, webhook=f"http://127.0.0.1:{port}/x")
+        keeper = ScheduledCleanup(context.ledger, settings)
+        run = survey(working, undo_s=3600)
+        keeper.run_due()
+        task = working.send("POST", f"/v1/cleanups/{run['id']}/apply", {"plan": run["plan"]["id"]}).json["task_id"]
+        ended(working, task)
+        assert working.send("POST", "/v1/cleanups/undo", {"names": []}).json["saved"]
+        keeper.run_due()
+    assert [(news["event"], news["planned"]) for news in heard] == [
+        ("cleanup.planned", len(run["plan"]["items"])),
+        ("cleanup.swept", len(run["plan"]["items"])),
+    ]
+
+
+def test_what_was_confirmed_is_what_is_executed(working: Client) -> None:
+    leave(working)
+    run = survey(working)
+    items = run["plan"]["items"]
+    edited = [{**items[0], "cid": "vm-of-others"}, *items[1:]]
+    for wrong in (edited, items[1:], []):
+        body = {"plan": run["plan"]["id"], "items": wrong}
+        refused = working.send("POST", f"/v1/cleanups/{run['id']}/apply", body)
+        assert (refused.status, refused.json["code"]) == (412, "stale_plan")
+    body = {"plan": run["plan"]["id"], "items": items}
+    assert working.send("POST", f"/v1/cleanups/{run['id']}/apply", body).status == 202
+
+
 def test_a_failing_hook_is_retried_and_reported(working: Client, context: AppContext, tmp_path: Path) -> None:
     keeper = ScheduledCleanup(context.ledger, configured(context, tmp_path, command="false"))
     survey(working)

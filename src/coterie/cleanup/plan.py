@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -35,7 +35,11 @@ class CleanupPlan:
 
     @property
     def id(self) -> str:
-        bound = [list(_bound(item).values()) for item in self.items]
+        return self.id_with([_bound(item) for item in self.items])
+
+    def id_with(self, items: Iterable[Mapping[str, Any]]) -> str:
+        """The id that this plan would have with these items, in the form of `wire`."""
+        bound = [[item.get(name) for name in _BOUND] for item in items]
         text = json.dumps([self.cleanup, self.director, self.expires_at, bound], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:40]
 
@@ -51,21 +55,24 @@ class CleanupPlan:
         }
 
 
+# What the plan is bound to, in the order in which its id is computed; `finding` is the id of the row.
+_BOUND = (
+    "finding",
+    "cloud",
+    "kind",
+    "cid",
+    "name",
+    "created_at",
+    "etag",
+    "intent",
+    "action",
+    "reason",
+    "evidence",
+)
+
+
 def _bound(item: FindingRow) -> dict[str, Any]:
-    """What the plan is bound to, in the order in which its id is computed."""
-    return {
-        "finding": item.id,
-        "cloud": item.cloud,
-        "kind": item.kind,
-        "cid": item.cid,
-        "name": item.name,
-        "created_at": item.created_at,
-        "etag": item.etag,
-        "intent": item.intent,
-        "action": item.action,
-        "reason": item.reason,
-        "evidence": item.evidence,
-    }
+    return {name: item.id if name == "finding" else getattr(item, name) for name in _BOUND}
 
 
 def make_plan(

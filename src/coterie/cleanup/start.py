@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coterie.cleanup.clock import note_clock
 from coterie.cleanup.options import DELETION_ORDER, Options
 from coterie.cleanup.plan import CleanupPlan, make_plan
 from coterie.cleanup.stages import reclaims, sweep_stages
@@ -21,6 +22,7 @@ _REMEMBERED = 50  # runs
 
 def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
     """(cleanup, task). Lists every kind of every cloud that is meant; changes none of them."""
+    note_clock(ledger)
     with ledger.write() as tx:
         cleanups.refuse_second(tx)
         cleanups.forget_old(tx, _REMEMBERED)
@@ -42,8 +44,13 @@ def read_plan(ledger: Ledger, cleanup: int) -> CleanupPlan:
         return _make_plan(tx, cleanups.get(tx, cleanup))
 
 
-def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
-    """The task that carries out the plan of this run, if it is the very plan that was looked at."""
+def apply(
+    ledger: Ledger, cleanup: int, plan: str, by: str | None, items: Sequence[Mapping[str, Any]] | None = None
+) -> int:
+    """The task that carries out the plan of this run, if it is the very plan that was looked at.
+
+    `items`: those that were confirmed, in the form of the plan's `wire`. None: the caller confirmed the id only.
+    """
     with ledger.write() as tx:
         row = cleanups.get(tx, cleanup)
         if row.sweep_task is not None:
@@ -55,6 +62,12 @@ def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
         cleanups.refuse_second(tx)
         current = _make_plan(tx, row)
         _refuse_stale(current, plan, time(tx))
+        if items is not None and current.id_with(items) != current.id:
+            raise StalePlan(
+                f"what was confirmed is not the plan of cleanup {cleanup}",
+                why="its items are others: the file was edited",
+                remedy="make a new one: coterie cleanup --save FILE; to leave objects out, use its filters",
+            )
         alarms.refuse(tx, {item.cloud for item in current.items})
         options = Options.of_wire(row.options)
         started = reclaims(tx, current.items, by)
@@ -68,6 +81,7 @@ def apply(ledger: Ledger, cleanup: int, plan: str, by: str | None) -> int:
         )
         task = tasks.create(tx, new)
         cleanups.set_sweep_task(tx, cleanup, task)
+        cleanups.record_planned(tx, cleanup, len(current.items))
         return task
 
 

@@ -73,7 +73,8 @@ def apply(session: Session, plan: str) -> int:
     doomed = [item for item in saved["items"] if item["action"] == "delete"]
     if doomed:
         session.confirm(f"Delete {len(doomed)} objects for good?")
-    task = session.api.start("POST", f"/v1/cleanups/{saved['cleanup']}/apply", {"plan": saved["id"]})
+    confirmed = {"plan": saved["id"], "items": saved["items"]}
+    task = session.api.start("POST", f"/v1/cleanups/{saved['cleanup']}/apply", confirmed)
     code = watch_or_leave(session, task)
     if session.wait and not session.json:
         outcomes = session.api.get(f"/v1/cleanups/{saved['cleanup']}")["outcomes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import time
@@ -18,6 +19,8 @@ VERSION_HEADER = {"Coterie-API-Version": "latest"}
 _TIMEOUT_S = 180.0
 _PAGE = 1000
 _TRIES = 4
+# The first request of a Director that was killed is given up after 10 s; then the repetition runs.
+_OWN_REQUEST_S = 60.0
 
 
 class Answer(NamedTuple):
@@ -65,19 +68,21 @@ class Api:
         """One request. It is repeated after a cut only where that does no harm."""
         headers = dict(headers or {})
         safe = harmless or method == "GET" or "Idempotency-Key" in headers
-        for attempt in range(1, _TRIES + 1):
+        patience = time.monotonic() + _OWN_REQUEST_S
+        for attempt in itertools.count(1):
             try:
                 return self._send(method, address(path, query), body, headers)
             except (http.client.HTTPException, OSError) as error:
-                if not safe or attempt == _TRIES:
+                if not safe or attempt >= _TRIES:
                     raise _cut_off(error) from error
             except ApiProblem as problem:
                 # Our first request is still being worked on: its reply will be there in a moment. Or the database
                 # restarts, which a read may wait for.
+                own = bool(problem.details.get("same_request")) and time.monotonic() < patience
                 busy = problem.retryable and problem.code == "conflict"
-                if attempt == _TRIES or not (busy or (method == "GET" and problem.is_passing)):
+                if not own and (attempt >= _TRIES or not (busy or (method == "GET" and problem.is_passing))):
                     raise
-            time.sleep(0.2 * attempt)
+            time.sleep(min(1.0, 0.2 * attempt))
         raise AssertionError("unreachable")
 
     def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Answer:

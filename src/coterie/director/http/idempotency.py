@@ -128,7 +128,10 @@ def _reserve_in(tx: Tx, key: str, request: str) -> replies.Reply | None:
 
 def _busy() -> Conflict:
     return Conflict(
-        "the same request is being worked on right now", remedy="wait a second and repeat it", retryable=True
+        "the same request is being worked on right now",
+        remedy="wait a second and repeat it",
+        retryable=True,
+        details={"same_request": True},
     )
 
 

@@ -50,6 +50,9 @@ class ApplyBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     plan: str = Field(max_length=255)
+    items: list[dict[str, Any]] | None = Field(
+        None, max_length=1_000_000, description="those that were confirmed; another plan's are refused"
+    )
 
 
 class UndoBody(BaseModel):
@@ -161,5 +164,5 @@ def apply(context: Context, request: Request, cleanup: Id, body: ApplyBody, key:
         request,
         key,
         body.model_dump(),
-        lambda: (202, {"task_id": cleanups.apply(context, cleanup, body.plan)}),
+        lambda: (202, {"task_id": cleanups.apply(context, cleanup, body.plan, body.items)}),
     )

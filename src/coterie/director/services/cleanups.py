@@ -37,8 +37,8 @@ def survey(context: AppContext, given: dict[str, Any]) -> dict[str, int]:
     return {"cleanup": number, "task_id": task}
 
 
-def apply(context: AppContext, cleanup: int, plan: str) -> int:
-    return start.apply(context.ledger, cleanup, plan, caller.current().identity)
+def apply(context: AppContext, cleanup: int, plan: str, items: list[dict[str, Any]] | None) -> int:
+    return start.apply(context.ledger, cleanup, plan, caller.current().identity, items)
 
 
 def undo(context: AppContext, names: list[str]) -> list[dict[str, Any]]:

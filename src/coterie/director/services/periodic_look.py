@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 
+from coterie.cleanup.clock import note_clock
 from coterie.errors import CoterieError
 from coterie.flows.look import Look
 from coterie.ledger.rows import deployments, events, machine_secrets
@@ -50,6 +51,7 @@ class PeriodicLook:
 
     def look_once(self) -> None:
         """Resurrect the nodes that the last look found dead, then start the next look."""
+        note_clock(self._ledger)
         with self._ledger.read() as tx:
             waiting = deployments.resurrecting(tx)
         for name in waiting:

@@ -3,6 +3,7 @@ webhook that gets JSON, or a command that gets it on standard input)."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from coterie.cleanup import start
@@ -19,10 +21,12 @@ from coterie.cleanup.cron import Cron
 from coterie.cleanup.options import within
 from coterie.director.services.cleanups import options, show
 from coterie.errors import CoterieError, UsageError
+from coterie.ids import Ids
 from coterie.ledger.rows import cleanups, events, identity
 from coterie.ledger.rows.cleanups import CleanupRow
 from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Ledger, time
+from coterie.ledger.work import leases
 from coterie.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -30,6 +34,8 @@ BY = "schedule"
 _LOOK_S = 5.0
 _TRIES = 3
 _UNFINISHED = ("running", "cancelling")
+_HOOKS = ("webhook", "command")
+_NOTIFYING, _NOTIFYING_S = "cleanup hooks", 300.0  # longer than both hooks together may take for a few runs
 
 
 class ScheduledCleanup:
@@ -43,6 +49,8 @@ class ScheduledCleanup:
         if self._hours:
             within(self._hours, 0.0)
         self._since = self._now()
+        self._holder = Ids().uuid()
+        self._hooks = self._configured_hooks()
         self._finished: set[int] = set()  # scheduled runs that need no sweep
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduled_cleanup", daemon=True)
@@ -98,45 +106,71 @@ class ScheduledCleanup:
     # -- the hook --
 
     def _has_hook(self) -> bool:
-        return bool(self._settings["cleanup_webhook"] or self._settings["cleanup_command"])
+        return bool(self._hooks)
+
+    def _configured_hooks(self) -> dict[str, float]:
+        """Each with the time since when it is configured so: a new one receives nothing of the past."""
+        found = {hook: self._settings[f"cleanup_{hook}"] for hook in _HOOKS if self._settings[f"cleanup_{hook}"]}
+        with self._ledger.write_silently() as tx:
+            digests = {hook: hashlib.sha256(where.encode()).hexdigest() for hook, where in found.items()}
+            return {hook: cleanups.hook_since(tx, hook, digest) for hook, digest in digests.items()}
 
     def _notify_ended(self) -> None:
-        with self._ledger.read() as tx:
-            runs = cleanups.list_unannounced(tx, _TRIES)
-            states = {run.id: cleanups.task_end(tx, run.sweep_task or run.survey_task)[0] for run in runs}
-        for run in runs:
-            if states[run.id] not in _UNFINISHED:
-                self._notify(run, states[run.id])
-
-    def _notify(self, run: CleanupRow, state: str | None) -> None:
-        word = "swept" if run.sweep_task else "planned"
+        """One Director at a time: several may run on this database."""
+        with self._ledger.write_silently() as tx:
+            if not leases.take(tx, _NOTIFYING, self._holder, _NOTIFYING_S):
+                return
         try:
-            notify_hook(
-                self._settings["cleanup_webhook"], self._settings["cleanup_command"], self._report(run, word, state)
-            )
-        except CoterieError as error:
-            log.warning("cleanup %s: %s", run.id, error)
+            with self._ledger.read() as tx:
+                runs = cleanups.list_unannounced(tx, _TRIES)
+                ends = {run.id: cleanups.task_end(tx, run.sweep_task or run.survey_task) for run in runs}
+            for run in runs:
+                if ends[run.id][0] not in _UNFINISHED:
+                    self._notify(run, *ends[run.id])
+        finally:
+            with self._ledger.write_silently() as tx:
+                leases.release(tx, _NOTIFYING, self._holder)
+
+    def _notify(self, run: CleanupRow, state: str | None, ended_at: float) -> None:
+        """Each hook once; one that failed is tried again, the others are not."""
+        word = "swept" if run.sweep_task else "planned"
+        report, failed = self._report(run, word, state), False
+        for hook, since in self._hooks.items():
+            received = (run.received or {}).get(hook)
+            if ended_at < since or received == word:
+                continue
+            try:
+                notify_hook(hook, self._settings[f"cleanup_{hook}"], report)
+            except CoterieError as error:
+                failed = True
+                log.warning("cleanup %s: %s", run.id, error)
+                with self._ledger.write() as tx:
+                    events.append(tx, [Event(None, "cleanup.untold", f"cleanup {run.id}", str(error))], time(tx))
+                continue
             with self._ledger.write() as tx:
-                cleanups.count_failed_notice(tx, run.id)
-                events.append(tx, [Event(None, "cleanup.untold", f"cleanup {run.id}", str(error))], time(tx))
-            return
+                run = replace(run, received={**(run.received or {}), hook: word})
+                cleanups.record_received(tx, run, hook, word)
         with self._ledger.write() as tx:
-            cleanups.record_notice(tx, run.id, word)
+            if failed:
+                cleanups.count_failed_notice(tx, run.id)
+            else:
+                cleanups.record_notice(tx, run.id, word)
 
     def _report(self, run: CleanupRow, word: str, state: str | None) -> dict[str, Any]:
         shown = show(self._ledger, run.id)
         found: Counter[str] = Counter()
         for survey in shown["surveys"]:
             found.update(survey["counts"] or {})
-        with self._ledger.read() as tx:
-            director = identity.director(tx)
+        with self._ledger.write() as tx:
+            cleanups.record_planned(tx, run.id, len(shown["plan"]["items"]))
+            planned, director = cleanups.get(tx, run.id).planned, identity.director(tx)
         return {
             "event": f"cleanup.{word}",
             "director": {"name": director.name, "uuid": director.uuid},
             "cleanup": run.id,
             "state": state,
             "found": dict(found),
-            "planned": len(shown["plan"]["items"]),
+            "planned": planned,
             "stopped": shown["plan"]["stopped"],
             "outcomes": shown["outcomes"],
         }
@@ -151,18 +185,8 @@ _COMMAND_S = 60.0
 _ENVIRONMENT = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ")
 
 
-def notify_hook(webhook: str | None, command: str | None, report: dict[str, Any]) -> None:
-    """Call both, the second even if the first fails."""
-    body = json.dumps(report).encode()
-    problems = []
-    for send, where in ((_post, webhook), (_run, command)):
-        try:
-            if where:
-                send(where, body)
-        except CoterieError as error:
-            problems.append(error)
-    if problems:
-        raise problems[0]
+def notify_hook(hook: str, where: str, report: dict[str, Any]) -> None:
+    {"webhook": _post, "command": _run}[hook](where, json.dumps(report).encode())
 
 
 def _post(url: str, body: bytes) -> None:

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from coterie.cpi.contract import Kind
 from coterie.errors import Conflict, NotFound
-from coterie.ledger.store import Tx, now, time
-from coterie.ledger.tables import cleanups, directors, findings, surveys, tallies, tasks
+from coterie.ledger.store import Tx, insert_or_update, now, time
+from coterie.ledger.tables import cleanups, directors, findings, hooks, surveys, tallies, tasks
 from coterie.ledger.writes import NOW, Write, delete, insert, update
 
 KINDS_OF_TASK = ("survey", "sweep")
@@ -26,6 +26,8 @@ class CleanupRow:
     created_at: float
     notified: str
     notices: int
+    received: dict[str, str] | None
+    planned: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,29 @@ def count_failed_notice(tx: Tx, cleanup: int) -> None:
 
 
 def record_notice(tx: Tx, cleanup: int, state: str) -> None:
-    """The hook has received that the run is in this state."""
+    """All hooks have received that the run is in this state."""
     tx.execute(cleanups.update().where(cleanups.c.id == cleanup).values(notified=state, notices=0))
+
+
+def record_received(tx: Tx, run: CleanupRow, hook: str, state: str) -> None:
+    """This hook has received that the run is in this state; another one may have failed."""
+    tx.execute(cleanups.update().where(cleanups.c.id == run.id).values(received={**(run.received or {}), hook: state}))
+
+
+def record_planned(tx: Tx, cleanup: int, count: int) -> None:
+    """How many items the plan has; the first number stays."""
+    unset = sa.and_(cleanups.c.id == cleanup, cleanups.c.planned.is_(None))
+    tx.execute(cleanups.update().where(unset).values(planned=count))
+
+
+def hook_since(tx: Tx, hook: str, digest: str) -> float:
+    """Since when this hook is configured as it is: from now on, if it was not so before."""
+    row = tx.execute(sa.select(hooks.c.digest, hooks.c.since).where(hooks.c.name == hook)).first()
+    if row is not None and row.digest == digest:
+        return float(row.since)
+    since = time(tx)
+    insert_or_update(tx, hooks, {"name": hook}, {"digest": digest, "since": since})
+    return since
 
 
 # -- surveys and findings --

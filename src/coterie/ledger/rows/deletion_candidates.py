@@ -79,6 +79,11 @@ def list_outdated(tx: Tx, cloud: str, kind: str, cleanup: int) -> list[str]:
     return list(tx.execute(query).scalars())
 
 
+def shift_all(tx: Tx, seconds: float) -> None:
+    """The database's clock has jumped: what was seen unused before was seen so much later by the clock of now."""
+    tx.execute(suspects.update().where(suspects.c.since > 0).values(since=suspects.c.since + seconds))
+
+
 def pin(tx: Tx, cloud: str, kind: str, cid: str, *, intent: str) -> None:
     """No cleanup deletes it any more."""
     here = [suspects.c[name] == value for name, value in _key(cloud, kind, cid).items()]
