@@ -50,7 +50,7 @@ class ScheduledCleanup:
             within(self._hours, 0.0)
         self._since = self._now()
         self._holder = Ids().uuid()
-        self._hooks = self._configured_hooks()
+        self._hooks = self._read_hooks()
         self._finished: set[int] = set()  # scheduled runs that need no sweep
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduled_cleanup", daemon=True)
@@ -108,7 +108,7 @@ class ScheduledCleanup:
     def _has_hook(self) -> bool:
         return bool(self._hooks)
 
-    def _configured_hooks(self) -> dict[str, float]:
+    def _read_hooks(self) -> dict[str, float]:
         """Each with the time since when it is configured so: a new one receives nothing of the past."""
         found = {hook: self._settings[f"cleanup_{hook}"] for hook in _HOOKS if self._settings[f"cleanup_{hook}"]}
         with self._ledger.write_silently() as tx:
