@@ -12,17 +12,18 @@ import pytest
 from coterie.cleanup import start as cleanup
 from coterie.cleanup.options import Options
 from coterie.conductor.membership import ConductorRole
-from coterie.conductor.process import Conductor
+from coterie.conductor.process import Conductor, params_of
 from coterie.conductor.startup import check_role, connect
 from coterie.errors import Conflict, Refused
 from coterie.ids import Ids
 from coterie.ledger.grants import statements
-from coterie.ledger.rows import roles, stemcells
+from coterie.ledger.rows import director_keys, roles, stemcells
 from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors
 from coterie.requests import start
 from coterie.requests.request import PlanRequest
+from coterie.seal.signature import Signer
 from tests.ledger.test_grants import finished
 from tests.ledger.test_schema import upgrade_to
 from tests.peers.postgres import conductor_role
@@ -69,8 +70,11 @@ class TwoSites:
         self.url = url
         self.director = Ledger.open(url)
         ensure_director(self.director, "test", Ids())
+        signer = Signer.load(folder / "director.key")
         with self.director.write() as tx:
+            director_keys.publish(tx, signer, params_of, pinned=False)
             stemcells.add(tx, "debian-12", "1.1", None, None, {"image": "x"}, [])
+        self.director.sign_with(signer)
         self.role_a, self.role_b = conductor_role(url, "site-a"), conductor_role(url, "site-b")
         self.ledgers = [connect(self.role_a), connect(self.role_b)]
         self.conductors = [
@@ -224,6 +228,11 @@ REFUSED = [
     # keys, clouds, roles
     "INSERT INTO conductor_keys VALUES ('site-b', 'a', 'b', 'c', 1)",
     "UPDATE clouds SET driver = 'exec'",
+    "INSERT INTO director_keys (id, public, required, created_at) VALUES ('x', 'x', false, 0)",
+    "UPDATE director_keys SET required = false",
+    "DELETE FROM director_keys",
+    "UPDATE steps SET signature = NULL",
+    "UPDATE facts SET signature = NULL",
     "INSERT INTO conductor_roles VALUES (session_user, 'site-b')",
     "UPDATE conductor_roles SET conductor_group = 'site-b'",
     # conductors: of the other site, of every group, and one that would make the fleet ignore groups

@@ -67,10 +67,10 @@ def test_what_that_release_stored_has_no_version_and_is_stored_with_one() -> Non
         for flow, label, data in database.execute("SELECT flow, label, data FROM steps"):
             old = json.loads(data)
             assert "version" not in old
-            params, progress = FLOWS[flow].read(old)
+            params, progress = FLOWS[flow].read(old, old)
             new = FLOWS[flow].step(params, "subject", _CLOUD, progress=progress).data
             assert new["version"] == VERSION
-            assert FLOWS[flow].read(new) == (params, progress)
+            assert FLOWS[flow].read(new, new) == (params, progress)
             # A conductor of that release, which works beside ours during an upgrade, finds what it wrote.
             assert {key: new[key] for key in old.keys() & new.keys()} == {
                 key: old[key] for key in old.keys() & new.keys()

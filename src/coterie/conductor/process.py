@@ -14,9 +14,11 @@ from coterie.cleanup.flows import FLOWS as CLEANUP_FLOWS
 from coterie.conductor.inbox import Inbox
 from coterie.conductor.membership import ConductorRole, Heartbeat, RingView
 from coterie.conductor.questions import Questions
+from coterie.conductor.signatures import Signatures
 from coterie.conductor.workers import HandBackQueue, Workers
 from coterie.cpi.contract import Cpi
 from coterie.cpi.load import driver_names
+from coterie.engine import stored
 from coterie.engine.clouds import Clouds, Unopened
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.fence import Lease, Observer
@@ -37,6 +39,13 @@ from coterie.telemetry.process import LOSSES
 log = logging.getLogger(__name__)
 
 FLOWS = {**TASK_FLOWS, **CLEANUP_FLOWS}
+
+
+def params_of(flow: str) -> list[str]:
+    """The keys of a step's data that say what it is to do; none of a flow that this release does not know."""
+    return stored.keys_of(FLOWS[flow].params) if flow in FLOWS else []
+
+
 _RETRY_S = 1.0  # after the database did not answer
 _CLAIM_PAUSE_S = 0.05  # between two claims while _MANY steps are in hand
 _MANY = 8
@@ -93,6 +102,7 @@ class Conductor:
             observe=observe,
         )
         self._secrets = SecretReader(ledger, keys)
+        self._signatures = Signatures(ledger)
         self._store = str(state_folder / "stemcells")
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
         self._hand_backs = HandBackQueue(ledger, self.owner)
@@ -121,6 +131,7 @@ class Conductor:
             self.owner,
             self._ring_view,
             self._clouds,
+            self._signatures,
             lease_s=ttl_s,
             patience_s=call_timeout_s,
             stopping=self._stopping,
@@ -252,7 +263,7 @@ class Conductor:
 
     def _open_work(self, claim: Claim, flow: Flow[Any, Any]) -> Work[Any, Any]:
         self._lease.require()
-        params, progress = flow.read(claim.data)
+        params, progress = flow.read(self._signatures.signed_data(claim), claim.data)
         cpi = self._open_cloud(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
         return Work(

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from coterie.conductor.membership import RingView
+from coterie.conductor.signatures import Signatures
 from coterie.cpi.contract import CheckItem, CloudObject, Cpi, CpiError, Kind, Mark, Needs, Unavailable
 from coterie.engine.clouds import Clouds
 from coterie.errors import CoterieError, LeaseLost, NotFound, UsageError
@@ -33,6 +34,7 @@ class Questions:
         owner: str,
         ring_view: RingView,
         clouds: Clouds,
+        signatures: Signatures,
         *,
         lease_s: float,
         patience_s: float,
@@ -42,6 +44,7 @@ class Questions:
         self._owner = owner
         self._ring_view = ring_view
         self._clouds = clouds
+        self._signatures = signatures
         self._lease_s = lease_s
         self._stopping = stopping
         self._patience_s = patience_s
@@ -114,6 +117,7 @@ class Questions:
             facts.give_back(tx, self._owner, question)
 
     def _answer_question(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
+        self._signatures.require_question(question)
         if question.what.partition(":")[0] == "reseal":
             cloud = self._read_cloud(question.cloud)
             group = (question.question or {}).get("group", cloud.conductor_group)
@@ -140,7 +144,7 @@ class Questions:
     def _cloud_of(self, question: facts.Wanted) -> Cpi:
         if question.properties is None:
             return self._clouds.get(question.cloud)
-        return self._clouds.open(question.cloud, question.driver, question.properties)
+        return self._clouds.open_unconfigured(question.cloud, question.driver, question.properties)
 
 
 def answer(cpi: Cpi, what: str, question: Any) -> tuple[Any, dict[str, Any] | None]:

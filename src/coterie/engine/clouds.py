@@ -13,7 +13,7 @@ from coterie.cpi.load import driver_class, driver_names, open_cloud
 from coterie.engine.fence import FencedCpi, Lease, Observer
 from coterie.engine.part_records import LedgerPartRecords
 from coterie.engine.pin import Pin
-from coterie.errors import CoterieError, KeyMissing, NotFound, UsageError
+from coterie.errors import CoterieError, KeyMissing, NotFound, Refused, UsageError
 from coterie.ledger.rows import clouds
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger
@@ -76,8 +76,18 @@ class Clouds:
         opened.append(self.open(name, row.driver, row.properties, pin))
         return row, opened[0], pin
 
+    def open_unconfigured(self, name: str, driver: str, properties: Mapping[str, Any]) -> Cpi:
+        """A driver for properties that came with a question. A conductor that has keys takes only sealed ones."""
+        if properties and self._keys is not None and not boxes(properties):
+            raise Refused(
+                f"the properties of cloud {name} in a question are not sealed",
+                why="this conductor has the key of its group, and takes nothing else",
+                remedy="ask through a Director of this release, which seals them",
+            )
+        return self.open(name, driver, properties)
+
     def open(self, name: str, driver: str, properties: Mapping[str, Any], pin: Pin | None = None) -> Cpi:
-        """A driver for these very properties, which need not be configured yet; without a pin for questions only."""
+        """A driver for these very properties; without a pin for questions only."""
         opened_up = unseal(self._key(name, properties), name, driver, properties) if boxes(properties) else properties
         hidden = _hidden_part(driver, opened_up)
         KNOWN.learn(hidden)

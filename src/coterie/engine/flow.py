@@ -141,8 +141,9 @@ class Flow(Generic[Params, Progress]):
     labels: Mapping[str, Callable[[Work[Params, Progress]], Move]]
     on_failure: Callable[[Work[Params, Progress], CoterieError], None] = _fail_nothing
 
-    def read(self, data: Mapping[str, Any]) -> tuple[Params, Progress]:
-        return stored.read(self.params, data), stored.read(self.progress, data)
+    def read(self, signed: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Params, Progress]:
+        """`signed`: the part of the data that a Director has signed; what the step is to do is read from that alone."""
+        return stored.read(self.params, signed), stored.read(self.progress, data)
 
     def step(
         self,
@@ -164,6 +165,7 @@ class Flow(Generic[Params, Progress]):
             cloud=cloud.name,
             driver=cloud.driver,
             conductor_group=cloud.conductor_group if group is None else group,
+            signed=stored.keys_of(self.params),
         )
 
 

@@ -42,6 +42,18 @@ def store(params: object, progress: object) -> dict[str, Any]:
     return {"version": VERSION, **_keys(params), **_keys(progress)}
 
 
+def keys_of(kept: type) -> list[str]:
+    """The keys that parameters of this type are stored under, with the version."""
+    return ["version", *_names(kept)]
+
+
+def _names(kept: type) -> list[str]:
+    found: list[str] = []
+    for one in fields(cast(Any, kept)):
+        found += _names(one.metadata["part"]) if "part" in one.metadata else [one.metadata.get("key", one.name)]
+    return found
+
+
 def read(kept: type[Kept], data: Mapping[str, Any]) -> Kept:
     """Keys that `kept` does not have are left to others; a missing one takes the field's default."""
     version = data.get("version", VERSION)

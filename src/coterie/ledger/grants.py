@@ -26,6 +26,7 @@ _RIGHTS = {
     "cloud_alarms": "SELECT, INSERT, UPDATE, DELETE",
     "conductor_keys": _READ,
     "machine_secrets": _READ,
+    "director_keys": _READ,
     "stemcells": _READ,
     "cleanups": _READ,
     "deployments": "SELECT (name)",

@@ -19,6 +19,7 @@ from coterie.ledger.errors import is_standby
 
 if TYPE_CHECKING:
     from coterie.ledger.postgresql import Wakeups
+    from coterie.seal.signature import Signer
 
 Tx = sa.Connection
 
@@ -30,6 +31,7 @@ _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _POLL_S = 1.0
 _PINNED = "coterie_pinned_release"
+_SIGNER = "coterie_signer"
 # What a wake-up between processes carries; an older release sends "w", "q" or nothing, and takes all others for both:
 #   w   something was written
 #   q   there may be a question about a cloud
@@ -67,6 +69,12 @@ def time(tx: Tx) -> float:
 def pinned_release(tx: Tx) -> str | None:
     """What `Ledger.pin` has set."""
     found: str | None = tx.get_execution_options().get(_PINNED)
+    return found
+
+
+def signer_of(tx: Tx) -> Signer | None:
+    """What `Ledger.sign_with` has set."""
+    found: Signer | None = tx.get_execution_options().get(_SIGNER)
     return found
 
 
@@ -185,6 +193,11 @@ class Ledger:
         """The release that this process behaves as during an upgrade, for whatever reads the fleet."""
         for engine in {self._reader, self._writer}:
             engine.update_execution_options(**{_PINNED: release})
+
+    def sign_with(self, signer: Signer) -> None:
+        """The Director's key: steps and questions that this process writes are signed with it."""
+        for engine in {self._reader, self._writer}:
+            engine.update_execution_options(**{_SIGNER: signer})
 
     def wake_as(self, conductor: str) -> None:
         """This process has a conductor of this name."""

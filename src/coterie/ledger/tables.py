@@ -92,6 +92,14 @@ conductor_keys = _table(  # public halves; credentials of a group's clouds are s
     _time("created_at", null=False),
 )
 
+director_keys = _table(  # public halves of the keys that Directors sign steps and questions with
+    "director_keys",
+    _key("id"),
+    _text("public"),
+    _flag("required"),  # in any row: what has no signature is refused
+    _time("created_at", null=False),
+)
+
 # -- access --
 
 # PostgreSQL only, written by `coterie conductors role`: the groups whose rows a conductor's database role sees and
@@ -274,6 +282,7 @@ facts = _table(  # answers of clouds, dated; `wanted_at` > `at`: a conductor mus
     _json("error"),
     _text("holder", null=True),
     _time("held_until"),
+    _json("signature"),
 )
 
 # -- work --
@@ -338,6 +347,7 @@ steps = _table(
     _json("error"),
     _time("started_at"),
     _time("ended_at"),
+    _json("signature"),  # of a Director, on what the step is to do; null: of a release that did not sign
     sa.Index("steps_to_claim", "state", "id"),
     sa.Index("steps_by_stage", "task", "stage", "state", "id"),
     sa.Index("steps_by_owner", "owner", "state"),

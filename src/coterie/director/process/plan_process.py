@@ -17,6 +17,7 @@ from coterie.director.services.deployments import PlanBody
 from coterie.errors import CoterieError
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
+from coterie.seal.signature import Signer
 from coterie.settings import load
 
 _MEMORY = 4 * 2**30
@@ -39,6 +40,7 @@ def _plan(order: dict[str, Any]) -> dict[str, Any]:
     caller = Caller(**{**order["caller"], "teams": _teams(order["caller"]["teams"])})
     ledger = Ledger.open(order["database"])
     try:
+        ledger.sign_with(Signer.load(StateFolder(settings.state).signing_key))
         with ledger.read() as tx:
             director = identity.director(tx)
         context = AppContext(ledger, director, settings, StateFolder(settings.state))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from coterie.conductor.membership import ConductorRole
-from coterie.conductor.process import Conductor
+from coterie.conductor.process import Conductor, params_of
 from coterie.conductor.startup import connect, key_file
 from coterie.director.access.bootstrap import ensure_first_token, read_issuer
 from coterie.director.app import build
@@ -20,10 +20,11 @@ from coterie.director.services.periodic_look import PeriodicLook
 from coterie.director.services.scheduled_cleanup import ScheduledCleanup
 from coterie.flows.look import Look
 from coterie.ids import Ids
-from coterie.ledger.rows import roles
+from coterie.ledger.rows import director_keys, roles
 from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import tasks
+from coterie.seal.signature import Signer
 from coterie.settings import Settings
 from coterie.telemetry import trace
 
@@ -56,6 +57,7 @@ def run_director(options: RunOptions) -> None:
     try:
         trace.start(options.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
         context = _context(options, ledger)
+        _sign(options, ledger)
         _warn_of_old_roles(ledger)
         if options.guarded:
             has_other = options.token is not None or context.oidc is not None
@@ -85,6 +87,15 @@ def _context(options: RunOptions, ledger: Ledger) -> AppContext:
         local=options.local,
         database=options.database,
     )
+
+
+def _sign(options: RunOptions, ledger: Ledger) -> None:
+    """Steps and questions of this process carry our signature from now on."""
+    signer = Signer.load(options.state_folder.signing_key)
+    with ledger.write() as tx:
+        pinned = options.settings["pin_release_version"] is not None
+        director_keys.publish(tx, signer, params_of, pinned=pinned)
+    ledger.sign_with(signer)
 
 
 def _warn_of_old_roles(ledger: Ledger) -> None:

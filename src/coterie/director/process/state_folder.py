@@ -51,6 +51,11 @@ class StateFolder:
         return self.path / "token"
 
     @property
+    def signing_key(self) -> Path:
+        """The private key that the Director signs steps and questions with."""
+        return self.path / "director.key"
+
+    @property
     def stemcells(self) -> Path:
         return self.path / "stemcells"
 

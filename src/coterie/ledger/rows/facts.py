@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.ledger.rows import clouds
+from coterie.ledger.rows import clouds, director_keys
 from coterie.ledger.rows.clouds import CloudRow
-from coterie.ledger.store import Tx, insert_or_update, now
+from coterie.ledger.store import Tx, insert_or_update, now, signer_of
 from coterie.ledger.tables import facts
 from coterie.ledger.work.share import Share
 
@@ -35,6 +35,9 @@ class Wanted:
     question: Any
     driver: str
     properties: dict[str, Any] | None
+    conductor_group: str
+    wanted_at: float
+    signature: dict[str, Any] | None = None
 
 
 def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
@@ -50,6 +53,9 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
         "conductor_group": cloud.conductor_group,
         "properties": None if known else cloud.properties,
     }
+    signer = signer_of(tx)
+    row = {"cloud": cloud.name, "what": what, **asked}
+    asked["signature"] = director_keys.sign_question(signer, row) if signer else None
     insert_or_update(tx, facts, {"cloud": cloud.name, "what": what}, asked)
     _forget_old(tx, cloud.name, what)
     return at
@@ -83,7 +89,7 @@ def _take(tx: Tx, holder: str, lease_s: float, cloud: str, what: str) -> Wanted 
         facts.update()
         .where(facts.c.cloud == cloud, facts.c.what == what, _OPEN)
         .values(holder=holder, held_until=now() + lease_s)
-        .returning(facts.c.cloud, facts.c.what, facts.c.question, facts.c.driver, facts.c.properties)
+        .returning(*(facts.c[name] for name in Wanted.__slots__))
     )
     row = tx.execute(take).first()
     return Wanted(*row) if row else None

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from coterie.ledger import writes
-from coterie.ledger.rows import events, objects
+from coterie.ledger.rows import director_keys, events, objects
 from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Tx, now, time
 from coterie.ledger.tables import conductors, nodes, steps
@@ -41,6 +41,10 @@ class Claim:
     time_left: float | None  # seconds until the deadline, when it was claimed
     data: dict[str, Any]
     owner: str
+    driver: str | None = None
+    conductor_group: str = ""
+    signature: dict[str, Any] | None = None
+    checked: bool = field(default=False, compare=False)  # the signature was found right
     claimed_at: float = field(default_factory=monotonic, compare=False)  # by this process's clock
 
     @property
@@ -79,6 +83,9 @@ CLAIMED = (  # what a claim is made of
     steps.c.attempt,
     (steps.c.deadline - now()).label("time_left"),
     steps.c.data,
+    steps.c.driver,
+    steps.c.conductor_group,
+    steps.c.signature,
 )
 
 
@@ -266,7 +273,9 @@ def _regroup(tx: Tx, condition: sa.ColumnElement[bool], group: str) -> None:
         condition, steps.c.state.in_(_UNFINISHED), steps.c.conductor_group != group
     )
     chosen = unfinished.order_by(steps.c.id).with_for_update().cte("chosen")
-    tx.execute(steps.update().where(steps.c.id.in_(sa.select(chosen.c.id))).values(conductor_group=group))
+    ids = tx.execute(sa.select(chosen.c.id)).scalars().all()
+    director_keys.sign_regrouped(tx, ids, group)
+    tx.execute(steps.update().where(steps.c.id.in_(ids)).values(conductor_group=group))
 
 
 _UNFINISHED = ("queued", "ready", "running")

@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.ledger.rows import deployments, events
+from coterie.ledger.rows import deployments, director_keys, events
 from coterie.ledger.rows.events import Event
-from coterie.ledger.store import Tx, now, time
+from coterie.ledger.store import Tx, now, signer_of, time
 from coterie.ledger.tables import cleanups, steps, tasks
 from coterie.ledger.tables import events as events_table
 from coterie.ledger.tables import stages as stages_table
@@ -27,6 +27,7 @@ class NewStep:
     cloud: str | None = None
     driver: str | None = None
     conductor_group: str = ""
+    signed: Sequence[str] = ()  # keys of `data` that say what it is to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None
     )
     if not stage.steps:
         return
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "task": task,
             "stage": n,
@@ -100,7 +101,21 @@ def _create_stage(tx: Tx, task: int, n: int, stage: NewStage, at: float) -> None
         }
         for step in stage.steps
     ]
+    signer = signer_of(tx)
+    if signer is not None:
+        for row, step, number in zip(rows, stage.steps, _reserve_ids(tx, len(rows)), strict=True):
+            row["id"] = number
+            row["signature"] = director_keys.sign_step(signer, row, step.signed)
     tx.execute(steps.insert(), rows)
+
+
+def _reserve_ids(tx: Tx, count: int) -> Sequence[int]:
+    """Ids of steps before they are stored: a signature holds the id."""
+    if tx.dialect.name == "postgresql":
+        series = sa.text("SELECT nextval('steps_id_seq') FROM generate_series(1, :count)")
+        return tx.execute(series, {"count": count}).scalars().all()
+    last: int = tx.execute(sa.select(sa.func.coalesce(sa.func.max(steps.c.id), 0))).scalar_one()
+    return range(last + 1, last + 1 + count)
 
 
 def lock(tx: Tx, task: int) -> None:
