@@ -23,7 +23,12 @@ def upgrade() -> None:
 
 
 def _show_keys(tx: sa.Connection) -> None:
-    """To roles of conductors that have rights already."""
+    """To roles of conductors that have rights already; they need the parts of objects, too."""
     query = "SELECT DISTINCT quote_ident(rolname) FROM conductor_roles JOIN pg_roles ON rolname = role"
-    for quoted in tx.exec_driver_sql(query).scalars():
-        tx.exec_driver_sql(f"GRANT SELECT ON director_keys TO {quoted}".replace("%", "%%"))
+    for quoted in tx.exec_driver_sql(query).scalars().all():
+        for right in (
+            "SELECT ON director_keys",
+            "SELECT, INSERT, DELETE, UPDATE (cid) ON parts",
+            "USAGE ON SEQUENCE parts_id_seq",
+        ):
+            tx.exec_driver_sql(f"GRANT {right} TO {quoted}".replace("%", "%%"))
