@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 
 
 def upgrade() -> None:
@@ -23,12 +23,7 @@ def upgrade() -> None:
 
 
 def _show_keys(tx: sa.Connection) -> None:
-    """To roles of conductors that have rights already; they need the parts of objects, too."""
+    """To roles of conductors that have rights already."""
     query = "SELECT DISTINCT quote_ident(rolname) FROM conductor_roles JOIN pg_roles ON rolname = role"
     for quoted in tx.exec_driver_sql(query).scalars().all():
-        for right in (
-            "SELECT ON director_keys",
-            "SELECT, INSERT, DELETE, UPDATE (cid) ON parts",
-            "USAGE ON SEQUENCE parts_id_seq",
-        ):
-            tx.exec_driver_sql(f"GRANT {right} TO {quoted}".replace("%", "%%"))
+        tx.exec_driver_sql(f"GRANT SELECT ON director_keys TO {quoted}".replace("%", "%%"))
