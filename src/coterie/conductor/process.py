@@ -263,7 +263,7 @@ class Conductor:
 
     def _open_work(self, claim: Claim, flow: Flow[Any, Any]) -> Work[Any, Any]:
         self._lease.require()
-        params, progress = flow.read(self._signatures.signed_data(claim), claim.data)
+        params, progress = flow.read(self._signatures.read_signed(claim), claim.data)
         cpi = self._open_cloud(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
         return Work(

@@ -33,7 +33,7 @@ class Signatures:
         self._known: DirectorKeys | None = None
         self._read_at = 0.0
 
-    def signed_data(self, claim: Claim) -> Mapping[str, Any]:
+    def read_signed(self, claim: Claim) -> Mapping[str, Any]:
         """The part of its data that says what the step is to do; all of it while signatures are not required."""
         if not claim.checked:
             row = {name: getattr(claim, name) for name in Claim.__slots__}
