@@ -58,7 +58,8 @@ def test_strangers_cost_no_calls_where_the_cloud_can_filter(bed: OpenstackBed, l
         calls = [call for call in bed.front.calls if call.service != "keystone"]
         assert [page.complete, page.next] == [True, None]
         assert len([one for one in page.objects if one.mark]) == 1, kind
-        assert len(calls) <= 2, [call.path for call in calls]
+        # one of ours costs more questions: which servers and which volumes use an image
+        assert len(calls) <= (3 if kind == "image" else 2), [call.path for call in calls]
         assert page.calls == len(calls)
 
 
