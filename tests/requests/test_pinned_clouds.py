@@ -13,7 +13,7 @@ from coterie.errors import Conflict, CoterieError
 from coterie.flows.look import Look
 from coterie.ledger.rows import alarms, pins
 from coterie.ledger.rows.pins import CloudMoved
-from coterie.ledger.tables import cloud_pins, events
+from coterie.ledger.tables import cloud_alarms, cloud_pins, events
 from coterie.manifest import load_cloud_config
 from coterie.requests import pinned_clouds, start
 from coterie.requests.draft import store_config
@@ -195,3 +195,41 @@ def test_alarms_are_events(local: Site) -> None:
     with local.ledger.read() as tx:
         kinds = set(tx.execute(sa.select(events.c.kind)).scalars())
     assert {"cloud.alarm", "cloud.accepted"} <= kinds
+
+
+def test_two_ledgers_under_one_uuid_both_say_so(here: Site) -> None:
+    here.deploy(TWO)
+    look(here)
+    with here.ledger.read() as tx:
+        copy = dict(tx.execute(sa.select(cloud_pins)).one()._mapping)  # another Director begins with this ledger
+    look(here)
+    assert rung(here) == [], "its own token is no stranger's"
+
+    def swap() -> None:
+        """Go on as the other Director, with what its own ledger knows."""
+        nonlocal copy
+        with here.ledger.write() as tx:
+            mine = dict(tx.execute(sa.select(cloud_pins)).one()._mapping)
+            tx.execute(cloud_pins.update().values(**copy))
+            tx.execute(cloud_alarms.delete())
+        copy = mine
+
+    age(here)
+    look(here)  # the first one leaves a new token
+    age(here)
+    look(here)  # and another: the copy knows neither
+    swap()
+    look(here)
+    assert rung(here) == ["twin"]
+    assert resurrect(here.ledger, "dep") is None
+    swap()
+    look(here)
+    assert rung(here) == ["twin"], "the first one finds the token of the second"
+    assert pinned_clouds.accept(here.ledger, "lab", "test") == ["twin"]
+    look(here)
+    assert rung(here) == []
+
+
+def age(site: Site) -> None:
+    with site.ledger.write() as tx:
+        tx.execute(cloud_pins.update().values(token_at=cloud_pins.c.token_at - 3600))

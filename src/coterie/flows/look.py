@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CloudObject, GroupView
+from coterie.cpi.contract import CloudObject, CpiError, GroupView
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
+from coterie.flows.marks import LEDGER
 from coterie.group.audit import remedy
 from coterie.group.rules import with_rule_drift
-from coterie.ledger.rows import alarms, groups, nodes, objects
+from coterie.ledger.rows import alarms, groups, nodes, objects, pins
 from coterie.ledger.rows.alarms import Alarm
 from coterie.ledger.rows.groups import GroupRow
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.rows.pins import CloudMoved
 from coterie.ledger.work.steps import LATE_REMEDY
 
+_TOKEN_S = 600.0  # between two tokens
 _WATCHED = ("up", "dead", "missing")
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Compares the cloud's list with the nodes and records what is dead or missing; it changes no cloud.
+    """Compares the cloud's list with the nodes and records what is dead or missing; it changes nothing in a cloud but
+    the token of this ledger on one VM.
 
     A meltdown: so many nodes vanish within one look, and more than this share of the cloud's nodes."""
 
@@ -52,6 +55,7 @@ def _look_at_nodes(work: LookWork) -> Move:
         _note_arrivals(work, seen)
         states = {cid: found.state or "unknown" for cid, found in seen.items()}
         states.update(_find_unlisted(work, known, states))
+        _watch_for_twin(work, known, seen)
     # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
     # removed in between must not look missing.
     judged = {cid: node for cid, node in _list_watched_nodes(work).items() if cid in known}
@@ -73,6 +77,35 @@ def _survey(work: LookWork) -> dict[str, CloudObject] | None:
         cursor = page.next
         if cursor is None:
             return seen
+
+
+def _watch_for_twin(work: LookWork, known: dict[str, NodeRow], seen: dict[str, CloudObject]) -> None:
+    """Another ledger under this Director's uuid, a copy or one that was restored, leaves its token on the same VM: the
+    oldest of ours. Each ledger then finds the other's, and both say so."""
+    marked = [node for cid, node in known.items() if cid in seen and seen[cid].tags is not None and node.vm_intent]
+    if not marked:
+        return
+    oldest = min(marked, key=lambda node: node.vm_intent or "").vm_cid or ""
+    found, at = (seen[oldest].tags or {}).get(LEDGER), work.moment
+    with work.ledger.read() as tx:
+        own = pins.read_token(tx, work.cloud)
+    foreign = bool(found) and own is not None and found not in own.known
+    if foreign:
+        what = "another ledger works under this Director's uuid: a second Director, or this ledger is an old backup"
+        _ring(work, _read_alarms(work), alarms.TWIN, what)
+    if foreign or not found or own is None or at - own.at > _TOKEN_S:
+        _leave_token(work, oldest)
+
+
+def _leave_token(work: LookWork, cid: str) -> None:
+    """The ledger knows the token before the cloud does, so that a lost answer does not make our own a stranger's."""
+    token = work.ids.intent()
+    with work.ledger.write_silently() as tx:
+        pins.intend_token(tx, work.cloud, token)
+    try:
+        work.cpi.set_vm_metadata(cid, {LEDGER: token})
+    except CpiError as error:
+        work.say("look.partial", f"the token of this ledger could not be written: {error}")
 
 
 def _note_arrivals(work: LookWork, seen: dict[str, CloudObject]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from coterie.plan.spec import DiskSpec, NodeSpec
 
 NODE, IMAGE, SIZE = "coterie_node", "coterie_image", "coterie_size_mb"
+LEDGER = "coterie_ledger"  # the token of the ledger that last looked at the cloud, on its oldest VM
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import sqlalchemy as sa
 
 from coterie.errors import Refused
@@ -59,3 +61,23 @@ def pin_first(tx: Tx, cloud: str, identity: str) -> None:
     unset = cloud_pins.c.identity.is_(None)
     values = {"identity": identity, "pinned_at": now()}
     tx.execute(new.on_conflict_do_update(index_elements=["cloud"], set_=values, where=unset))
+
+
+class Token(NamedTuple):
+    """What this ledger has left in the cloud. `known`: the last token, and the one that was intended after it."""
+
+    known: tuple[str | None, ...]
+    at: float
+
+
+def read_token(tx: Tx, cloud: str) -> Token | None:
+    columns = (cloud_pins.c.token, cloud_pins.c.next_token, cloud_pins.c.token_at)
+    row = tx.execute(sa.select(*columns).where(cloud_pins.c.cloud == cloud)).first()
+    return Token((row.token, row.next_token), row.token_at) if row and row.next_token else None
+
+
+def intend_token(tx: Tx, cloud: str, token: str) -> None:
+    """To be committed before it is written into the cloud; the one before stays known."""
+    new = insert_into(tx, cloud_pins).values(cloud=cloud, next_token=token, token_at=now(), pinned_at=now())
+    values = {"token": cloud_pins.c.next_token, "next_token": token, "token_at": now()}
+    tx.execute(new.on_conflict_do_update(index_elements=["cloud"], set_=values))
