@@ -156,5 +156,6 @@ def test_when_all_tokens_are_lost_the_machine_s_owner_makes_one(site: Machine, l
 
 
 def test_the_sql_of_a_role_is_printed(machine: Machine) -> None:
-    done = machine.run("conductors", "role", "site-a")
-    assert done.code == 0 and 'GRANT SELECT, UPDATE ON steps TO "site-a";' in done.out
+    done = machine.run("conductors", "role", "role-a", "--group", "site-a")
+    assert done.code == 0 and 'GRANT SELECT ON clouds TO "role-a";' in done.out
+    assert "'site-a'" in done.out
