@@ -7,7 +7,8 @@ from coterie.requests import recover
 from coterie.requests.recover import Recovery
 from tests.requests.site import Site
 
-_KEPT = ("alembic_version", "schema_floor", "directors", "stemcells", "conductors")
+# An operator brings these back first: the catalogue, and by their start the conductors and their keys.
+_KEPT = ("alembic_version", "schema_floor", "directors", "stemcells", "conductors", "conductor_keys")
 
 
 def lose_ledger(site: Site) -> None:
