@@ -57,10 +57,12 @@ def manifest(*groups: str, extra: str = "") -> str:
 class Site:
     patience_s = 60.0  # of a test with a task
 
-    def __init__(self, ledger: Ledger, folder: Path) -> None:
+    def __init__(self, ledger: Ledger, folder: Path, *, opens_sealed: bool = False) -> None:
+        """`opens_sealed`: its conductor has the key, and takes only sealed properties; there are none then."""
         self.ledger = ledger
         self.folder = folder
-        self.config = CONFIG
+        self.opens_sealed = opens_sealed
+        self.config = CONFIG.replace(", properties: {settle_s: 0.1}", "") if opens_sealed else CONFIG
         self.director = identity.ensure_director(ledger, "test", Ids())
         (folder / "stemcells").mkdir()
         (folder / "stemcells" / "image").write_bytes(b"image")
@@ -73,7 +75,8 @@ class Site:
 
     def new_conductor(self, name: str = "c") -> Conductor:
         retry = Retry(first_s=0.01, longest_s=0.05)
-        return Conductor(self.ledger, name, state_folder=self.folder, retry=retry, keys=self.keys)
+        keys = self.keys if self.opens_sealed else None
+        return Conductor(self.ledger, name, state_folder=self.folder, retry=retry, keys=keys)
 
     def _publish_key(self) -> KeyFile:
         """What a conductor does at its first start."""
@@ -160,8 +163,8 @@ class Site:
 
 
 @contextmanager
-def site(ledger: Ledger, folder: Path) -> Iterator[Site]:
-    made = Site(ledger, folder)
+def site(ledger: Ledger, folder: Path, *, opens_sealed: bool = False) -> Iterator[Site]:
+    made = Site(ledger, folder, opens_sealed=opens_sealed)
     made.conductor.start()
     try:
         yield made

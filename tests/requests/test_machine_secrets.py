@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,26 @@ from coterie.requests.machine_secrets import seal_stored
 from coterie.requests.resurrection import resurrect
 from coterie.seal.key import fresh
 from coterie.seal.keys import KeyFile
-from tests.requests.site import CONFIG, Site, group, manifest
+from tests.ledger.blank import sqlite_ledger
+from tests.requests.site import Site, group, manifest, site
 
 PASSWORD, SCRIPT = "CanaryPassword77", "echo CanaryScript88"
 SECRETS = f"env: {{bosh: {{password: {PASSWORD}}}}}, user_data: {SCRIPT}"
 CANARIES = (PASSWORD, "CanaryScript88")
+
+
+@pytest.fixture
+def here(ledger: Ledger, tmp_path: Path) -> Iterator[Site]:
+    with site(ledger, tmp_path, opens_sealed=True) as made:
+        yield made
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Site]:
+    ledger = sqlite_ledger(tmp_path / "ledger.db")
+    with site(ledger, tmp_path, opens_sealed=True) as made:
+        yield made
+    ledger.close()
 
 
 @pytest.fixture
@@ -183,7 +199,7 @@ def test_a_node_does_not_move_to_a_group_that_cannot_open_them(one: Site) -> Non
         tx.execute(clouds.update().values(other_groups=["west"]))
     with pytest.raises(Refused, match="could not make node a/0"):
         regroup.move_node(one.ledger, one.nodes()["a/0"].uuid, "west")
-    one.config = CONFIG.replace("driver: sandbox", "driver: sandbox, other_conductor_groups: [west]")
+    one.config = one.config.replace("driver: sandbox", "driver: sandbox, other_conductor_groups: [west]")
     one.deploy(manifest(group("a", 1, SECRETS)))
     regroup.move_node(one.ledger, one.nodes()["a/0"].uuid, "west")
 
