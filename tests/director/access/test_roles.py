@@ -23,6 +23,9 @@ ADMINS = {
     ("DELETE", "/v1/tokens/x"),
     ("POST", "/v1/keys"),
     ("POST", "/v1/keys/x/retire"),
+    ("POST", "/v1/clouds/x/repin"),
+    ("POST", "/v1/recoveries"),
+    ("POST", "/v1/recoveries/plan"),
 }
 
 
