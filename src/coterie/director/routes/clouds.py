@@ -160,16 +160,26 @@ def reseal(context: Context, request: Request, name: Annotated[Word, Path()], ke
 
 
 @router.post("/{name}/repin", response_model=CloudDetail)
-def repin(context: Context, name: Annotated[Word, Path()], body: PinBody) -> Json:
+def repin(
+    context: Context, request: Request, name: Annotated[Word, Path()], body: PinBody, key: Key = None
+) -> Response:
     """Everything of ours in this cloud was moved to another account and kept its ids."""
-    pinned_clouds.repin(context.ledger, name, body.identity, caller.current().identity)
-    return _show(context, name)
+
+    def work() -> tuple[int, Json]:
+        pinned_clouds.repin(context.ledger, name, body.identity, caller.current().identity)
+        return 200, _show(context, name)
+
+    return run_once(context, request, key, body.model_dump(), work)
 
 
 @router.post("/{name}/accept", response_model=Ended)
-def accept(context: Context, name: Annotated[Word, Path()]) -> Json:
+def accept(context: Context, request: Request, name: Annotated[Word, Path()], key: Key = None) -> Response:
     """Take the state of the cloud as it is: its alarms end, and lost nodes may be made anew."""
-    return {"name": name, "ended": pinned_clouds.accept(context.ledger, name, caller.current().identity)}
+
+    def work() -> tuple[int, Json]:
+        return 200, {"name": name, "ended": pinned_clouds.accept(context.ledger, name, caller.current().identity)}
+
+    return run_once(context, request, key, None, work)
 
 
 @router.post("/{name}/grant", status_code=202, response_model=Accepted)
