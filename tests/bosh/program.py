@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 from coterie.bosh.client.in_process import respond
 from coterie.bosh.launcher import program
 from coterie.ledger.store import Ledger
+from coterie.ledger.tables import objects
 from coterie.sandbox import disks, images, labels, security_groups, server_groups, snapshots, vm_shape
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
@@ -148,6 +152,13 @@ class Shop:
     def cleanup(self, known: Any = None, *, dry_run: bool = False, **options: Any) -> Any:
         told = {"dry_run": dry_run, "grace_s": 0, "cap": 1000, **options}
         return self.call("cleanup", DIRECTOR, known, told)
+
+    def cleanup_by_list(self, known: dict[str, list[str]]) -> Any:
+        """With the count of what the list lacks, which an operator gives after a check of the list."""
+        with self.ledger() as ledger, ledger.read() as tx:
+            rows = tx.execute(sa.select(objects).where(objects.c.state.in_(("live", "kept")))).all()
+        lacking = Counter(row.kind for row in rows if row.cid not in known.get(row.kind, ()))
+        return self.cleanup(known, left_out=lacking, cap_percent=100)
 
     # -- looking --
 

@@ -46,7 +46,7 @@ class Stage:
         """The Director knows nothing of it. A dead call's claims end with its lease, and jobs of the cloud go on."""
         known: dict[str, Any] = {"vm": [], "disk": [], "snapshot": [], "image": []}
         until = time.monotonic() + PATIENCE_S
-        while self.shop.cleanup(known) and self.shop.inventory():
+        while self.shop.cleanup_by_list(known) and self.shop.inventory():
             assert time.monotonic() < until, f"killed {point}: {self.shop.inventory()} is left"
             time.sleep(0.05)
 

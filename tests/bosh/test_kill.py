@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from coterie.ledger.rows import objects
 from tests.bosh.nursery import Nursery, Order
-from tests.bosh.program import DIRECTOR, PATIENCE_S, Shop, result
+from tests.bosh.program import PATIENCE_S, Shop, result
 from tests.kill.points import Point, read_trace
 
 _LEASE_S = 0.2
@@ -172,14 +170,6 @@ def _sweep(world: World, point: Point) -> None:
     """The Director knows its stemcell and nothing else. What a dead call holds is free when its lease has ended."""
     known: dict[str, Any] = {"vm": [], "disk": [], "snapshot": [], "image": [], **world.kept}
     until = time.monotonic() + PATIENCE_S
-    while _clean(world.shop, known) and world.shop.inventory() != world.kept:
+    while world.shop.cleanup_by_list(known) and world.shop.inventory() != world.kept:
         assert time.monotonic() < until, f"killed {point}: {world.shop.inventory()} is left"
         time.sleep(0.05)
-
-
-def _clean(shop: Shop, known: dict[str, Any]) -> Any:
-    """With the count of what the list lacks, as an operator gives it who has checked the list."""
-    with shop.ledger() as ledger, ledger.read() as tx:
-        rows = objects.of_caller(tx, "lab", DIRECTOR)
-    living = [row.kind for row in rows if row.state in ("live", "kept") and row.cid not in known.get(row.kind, ())]
-    return shop.cleanup(known, left_out=Counter(living), cap_percent=100)

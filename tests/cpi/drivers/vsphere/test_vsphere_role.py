@@ -26,7 +26,7 @@ def limited(postgres_url: str, tmp_path: Path) -> Iterator[Place]:
     """A place whose only conductor has the restricted role; the Director itself owns the tables."""
     with placed(tmp_path, shared(), postgres_url) as place:
         place.conductor.drain(10)
-        theirs = connect(conductor_role(postgres_url))
+        theirs = connect(conductor_role(postgres_url, "*"))
         place.conductor = Conductor(theirs, "limited", state_folder=tmp_path, retry=Retry(tries=2, first_s=0.01))
         place.conductor.start()
         yield place

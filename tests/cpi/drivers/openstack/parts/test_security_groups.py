@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import InvalidCall, Mark, read_rules
+from coterie.cpi.contract import InvalidCall, Mark, always_held, read_rules
 from coterie.cpi.drivers.openstack.client import Client, Row
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.drivers.openstack.rows import Rows, description
@@ -29,7 +29,9 @@ class Neutron:
         self.deleted: list[str] = []
 
     def client(self, monkeypatch: pytest.MonkeyPatch) -> Client:
-        client = Client(read_settings({"auth_url": "http://127.0.0.1:9", "project_id": "p"}), DIRECTOR, CallLimit(1))
+        client = Client(
+            read_settings({"auth_url": "http://127.0.0.1:9", "project_id": "p"}), DIRECTOR, CallLimit(1), always_held
+        )
         monkeypatch.setattr(client, "page", lambda *_, **__: ([*self.rows], None))
         monkeypatch.setattr(client, "delete", self.delete)
         monkeypatch.setattr(Client, "project", "p")

@@ -108,7 +108,9 @@ def test_what_this_call_created_is_known_though_it_cannot_be_read(monkeypatch: p
 def test_a_name_that_two_security_groups_got_meanwhile_is_refused(
     monkeypatch: pytest.MonkeyPatch, sent: list[Any]
 ) -> None:
-    monkeypatch.setattr(Rows, "list_all", lambda self, kind, **params: iter([{"id": "a"}, {"id": "b"}]))
+    monkeypatch.setattr(
+        Rows, "list_all", lambda self, kind, **params: iter([{"id": cid, "name": "web"} for cid in "ab"])
+    )
     cpi = OpenstackCpi("north", SECRET, Runtime(MARK.director, Ended()))
     change = {**CHANGE, "kind": "security_group", "body": {"name": "web"}, "until": time.time() + 9}
     (outcome,) = cpi.apply("d", [change])

@@ -108,6 +108,21 @@ def list_accounts(call: Call) -> Iterator[Row]:
     return filter_rows(call, [row], "id", "name")
 
 
+@answers("listUsers")
+def list_users(call: Call) -> Iterator[Row]:
+    row = {
+        "id": places.id_of("user", call.caller.user),
+        "username": call.caller.user,
+        "account": call.caller.account,
+        "accountid": places.id_of("account", call.caller.account),
+        "domain": "ROOT",
+        "domainid": places.id_of("domain", "ROOT"),
+        "state": "enabled",
+        "apikey": call.params.get("apikey"),
+    }
+    return filter_rows(call, [row], "id", "username", "account")
+
+
 def _usage(call: Call) -> Row:
     quotas = work_of(get_quotas)(call.tx)
     row: Row = {}
