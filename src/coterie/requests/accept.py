@@ -101,7 +101,7 @@ class PlanRows:
             elif node.leaves or node.gains:
                 # The old address stays taken until the old VM is gone.
                 moved.append((node.node, dict(node.gains)))
-        conductor_groups.inherit(self._tx, self._inheritance.changed(self._tx, self._plan.deployment, self._plan))
+        conductor_groups.inherit(self._tx, self._inheritance.find_changes(self._tx, self._plan.deployment, self._plan))
         deployments.reserve(self._tx, self._plan.deployment, moved)
         deployments.add_nodes(self._tx, self._plan.deployment, new)
 

@@ -75,7 +75,7 @@ def _store(tx: Tx, name: str, deployment: str, secrets: MachineSecrets, groups: 
         if present.get((name, group)) != key.id:
             sealed = seal_secrets(key, name, deployment, secrets)
             machine_secrets.save(tx, SecretRow(name, group, deployment, key.id, sealed))
-    machine_secrets.want(tx, [name])
+    machine_secrets.record_use(tx, [name])
 
 
 # -- what an older release stored --

@@ -106,7 +106,7 @@ def _refuse_lost_groups(tx: Tx, present: Mapping[str, CloudRow], wanted: Mapping
 
 
 def _move_azs(tx: Tx, wanted: Mapping[str, CloudRow], azs: Mapping[str, str | None]) -> None:
-    moved = conductor_groups.inherited_with_azs(tx, azs)
+    moved = conductor_groups.find_changes_by_azs(tx, azs)
     conductor_groups.inherit(tx, moved)
     fleet = conductors.living(tx)
     for uuid, group in moved.items():
@@ -124,7 +124,7 @@ def require_conductors(
 ) -> Plan:
     """Refuse a plan for whose nodes no conductor lives. The plan, with a note of nodes that change their group."""
     inheritance = Inheritance.of(specs)
-    moved = inheritance.changed(tx, deployment, plan)
+    moved = inheritance.find_changes(tx, deployment, plan)
     present = {node.uuid: node for node in nodes.of_deployment(tx, deployment)}
     fleet = conductors.living(tx)
     served: set[tuple[str, str]] = set()
@@ -175,7 +175,7 @@ class Inheritance:
     def of_new(self, change: NodeChange) -> str | None:
         return self.groups.get((change.instance_group, change.spec.az))
 
-    def changed(self, tx: Tx, deployment: str, plan: Plan) -> dict[str, str | None]:
+    def find_changes(self, tx: Tx, deployment: str, plan: Plan) -> dict[str, str | None]:
         """Nodes that are there and will inherit another group; those that the plan removes keep theirs."""
         planned = [change.details for change in plan.changes]
         removed = {details.node for details in planned if isinstance(details, NodeRemoval)}

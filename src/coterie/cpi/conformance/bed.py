@@ -36,7 +36,7 @@ class TestBed(ABC):
     def open_keeping(self, cid: str) -> Cpi:
         """The same, with a cloud that is configured to keep this object. Needed where people can write nothing on some
         kind."""
-        raise NotImplementedError
+        raise NotImplementedError(f"people cannot write on {cid}, so {type(self).__name__} needs open_keeping")
 
     @abstractmethod
     def image(self) -> tuple[str, Json]:

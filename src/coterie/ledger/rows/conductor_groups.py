@@ -40,7 +40,7 @@ def set_apart(tx: Tx, cloud: str, groups: Iterable[str]) -> dict[str, str]:
     return {group: name[1] if enrolled else "/".join(map(str, name)) for group, enrolled, *name in found}
 
 
-def inherited_with_azs(tx: Tx, azs: Mapping[str, str | None]) -> dict[str, str | None]:
+def find_changes_by_azs(tx: Tx, azs: Mapping[str, str | None]) -> dict[str, str | None]:
     """What nodes will inherit when azs have these groups (None: no own one); only those for which that changes."""
     concerned = sa.or_(
         nodes.c.inherited_group.is_not(None),

@@ -61,7 +61,7 @@ def save(tx: Tx, row: SecretRow) -> None:
     insert_or_update(tx, machine_secrets, key, values)
 
 
-def want(tx: Tx, names: Iterable[str]) -> None:
+def record_use(tx: Tx, names: Iterable[str]) -> None:
     """A request was accepted that uses these."""
     tx.execute(machine_secrets.update().where(machine_secrets.c.name.in_(sorted(names))).values(wanted_at=now()))
 
