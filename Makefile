@@ -32,7 +32,7 @@ test: packages $(VENV)/.tested lint ## everything that decides whether a change 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
 	$(PYTEST) -m "not openstack"
 
-OPENSTACK := tests/cpi/drivers/openstack tests/cpi/test_conformance.py
+OPENSTACK := tests/cpi/drivers/openstack tests/cpi/test_conformance.py tests/cleanup/accidents
 
 test-openstack: $(VENV)/.tested ## against a real OpenStack: brings it up (Debian), runs the tests, takes it down
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and not full" $(OPENSTACK)
@@ -52,6 +52,7 @@ lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 
 docs: $(VENV)/.tested ## write the pages that are made from the code
 	$(BIN)/python -m coterie.cli.reference > docs/cli.md
+	$(BIN)/python -m tests.cleanup.accidents.page
 
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'

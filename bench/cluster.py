@@ -1,9 +1,10 @@
-"""A fleet on PostgreSQL and on SQLite: steps per second and latency of questions with 1, 2 and 4 conductors, one
-deployment with 1, 4 and 8 conductors, latency from commit to start, what 100 idle conductors cost, and how long a
-hand-over takes after a kill. Prints figures; asserts nothing.
+"""A fleet on PostgreSQL and on SQLite: what a step and a node cost with 1, 2, 4 and 8 conductors of one ring, latency
+of questions and from commit to start, what 100 idle conductors cost, and how long a hand-over takes after a kill.
+Prints figures; asserts nothing.
 
-The steps are looks at an empty cloud, or nodes in a simulated one that answers at once: what is measured is the engine,
-not a driver.
+The steps are looks at an empty cloud, or nodes whose VMs are created by an answer and nothing else: what is measured is
+the engine, not a driver. (`--datacenter`: the simulated one, a file that all conductors of a ring write to in turn.)
+Compare CPU, not steps per second, where conductors share a few cores; other load on them makes each step dearer, too.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +33,8 @@ from tests.peers.postgres import Server
 
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
+from coterie.cpi.contract import CloudObject, Kind, Mark, VmCreated
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.ids import Ids
 from coterie.ledger.rows import clouds, identity, stemcells
 from coterie.ledger.rows.clouds import CloudRow
@@ -64,15 +66,34 @@ def queue(ledger: Ledger, count: int) -> int:
 
 
 def work(url: str, name: str, folder: str, ttl_s: float) -> None:
-    """One conductor, until its standard input closes; then its CPU seconds on standard output."""
-    ledger = Ledger.open(url, follows_events=False)
-    conductor = Conductor(ledger, name, state_folder=Path(folder), role=ConductorRole(GROUP), workers=8, ttl_s=ttl_s)
+    """One conductor, until its standard input closes."""
+    if _DATACENTER not in os.environ:
+        answer_at_once()
+    ledger = Ledger.open(url)
+    conductor = Conductor(ledger, name, state_folder=Path(folder), role=ConductorRole(GROUP), ttl_s=ttl_s)
     conductor.start()
     sys.stdin.read()
     conductor.drain()
     ledger.close()
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    print(used.ru_utime + used.ru_stime)
+
+
+_DATACENTER = "COTERIE_BENCH_DATACENTER"
+
+
+def answer_at_once() -> None:
+    """The calls of a new node's step touch no file; all other calls are the sandbox driver's own."""
+
+    def create_vm(cpi: SandboxCpi, *arguments: Any, mark: Mark) -> VmCreated:
+        return VmCreated(f"vm-{mark.intent}", {})
+
+    def set_vm_metadata(cpi: SandboxCpi, vm_cid: str, metadata: Mapping[str, str]) -> None:
+        pass
+
+    def find(cpi: SandboxCpi, kind: Kind, mark: Mark) -> CloudObject:
+        return CloudObject(kind, f"{kind}-{mark.intent}", mark.intent, state="running", host="host-1")
+
+    for method in (create_vm, set_vm_metadata, find):
+        setattr(SandboxCpi, method.__name__, method)
 
 
 @contextmanager
@@ -81,9 +102,7 @@ def fleet(url: str, count: int, folder: str, ttl_s: float = 6.0) -> Iterator[lis
         subprocess.Popen(
             [sys.executable, __file__, "--work", url, f"c{n}", folder, str(ttl_s)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ},
         )
         for n in range(count)
     ]
@@ -117,16 +136,17 @@ def ended(ledger: Ledger, task: int) -> None:
 
 
 def throughput(url: str, count: int, number: int) -> str:
+    """Of SQLite, whose work is part of the conductors."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = prepare(url)
         with fleet(url, count, folder) as started:
             joined(ledger, count)
-            begun = time.perf_counter()
+            ended(ledger, queue(ledger, _WARM * count))
+            begun = Cost.of_conductors(started)
             ended(ledger, queue(ledger, number))
-            wall = time.perf_counter() - begun
-            cpu = sum(float(one.communicate("")[0]) for one in started)
+            used = Cost.of_conductors(started).since(begun)
         ledger.close()
-    return f"{number / wall:7.0f} steps/s, {cpu / number * 1000:5.2f} ms CPU per step in the conductors"
+    return f"{number / used.at:6.0f} steps/s, {used.conductors / number * 1000:5.2f} ms CPU per step"
 
 
 class Cost(NamedTuple):
@@ -138,19 +158,53 @@ class Cost(NamedTuple):
 
     @staticmethod
     def now(started: list[subprocess.Popen[str]], ledger: Ledger) -> Cost:
-        return Cost(sum(_process_cpu(one.pid) for one in started), _postgres_cpu(ledger), time.perf_counter())
+        return Cost.of_conductors(started)._replace(postgres=_postgres_cpu(ledger))
+
+    @staticmethod
+    def of_conductors(started: list[subprocess.Popen[str]]) -> Cost:
+        return Cost(sum(_process_cpu(one.pid) for one in started), 0.0, time.perf_counter())
 
     def since(self, before: Cost) -> Cost:
         return Cost(*(after - then for after, then in zip(self, before, strict=True)))
 
 
-def deployment(server: Server, count: int, nodes: int, rings: int = 1) -> str:
-    """So many conductors on one ring, and one deployment as their only work. With as many rings as conductors nothing
-    is shared but the machine: the rest of the difference is what sharing costs.
+Act = Callable[[Sequence[Ledger], int, int], None]  # so many nodes or steps, for the first or second time
 
-    Each conductor first runs a few nodes, since what happens once per process is no cost of a node; and what the same
-    fleet uses while it rests is subtracted.
-    """
+
+def compare(server: Server, counts: Sequence[int], what: str, act: Act, number: int) -> None:
+    """So many conductors of one ring with one task as their only work, beside one alone. The last line is of as many
+    conductors with a database and a datacenter each: what crowded cores cost alone."""
+    print(f"PostgreSQL, {what}: ms of CPU each")
+    print(f"{'conductors':>12} {'per s':>6} {'conductors':>11} {'PostgreSQL':>11} {'sum':>6} {'x one':>6}  resting")
+    rows = [(count, 1) for count in counts]
+    if max(counts) > 1:
+        rows.append((max(counts), max(counts)))
+    one: float | None = None
+    for count, rings in rows:
+        found = measure(server, count, rings, act, number)
+        one = found.total if one is None else one
+        title = f"{count} apart" if rings > 1 else str(count)
+        print(
+            f"{title:>12} {found.rate:6.0f} {found.conductors:11.2f} {found.postgres:11.2f} {found.total:6.2f} "
+            f"{found.total / one:6.2f}  {found.resting:.2f} % of a core each",
+            flush=True,
+        )
+
+
+class Measured(NamedTuple):
+    rate: float
+    conductors: float  # ms
+    postgres: float  # ms
+    resting: float
+
+    @property
+    def total(self) -> float:
+        return self.conductors + self.postgres
+
+
+def measure(server: Server, count: int, rings: int, act: Act, number: int) -> Measured:
+    """Each conductor first runs a little, since what happens once per process is no cost of a step; and what the same
+    fleet uses while it rests is subtracted."""
     with ExitStack() as stack:
         started: list[subprocess.Popen[str]] = []
         ledgers = []
@@ -158,33 +212,34 @@ def deployment(server: Server, count: int, nodes: int, rings: int = 1) -> str:
             url = _new_database(server.url)
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             ledgers.append(prepare(url))
+            stack.callback(ledgers[-1].close)
             with ledgers[-1].write() as tx:
                 stemcells.add(tx, "os", "1", None, None, {"image": "x"}, [])
             started += stack.enter_context(fleet(url, count // rings, folder))
             joined(ledgers[-1], count // rings)
-        _deploy(ledgers, 1, _WARM_NODES * count // rings)
+        act(ledgers, 1, _WARM * count // rings)
+        time.sleep(1.0)
         cold = Cost.now(started, ledgers[0])
         time.sleep(_REST_S)
         begun = Cost.now(started, ledgers[0])
         rest = begun.since(cold)
-        _deploy(ledgers, 2, nodes // rings)
+        act(ledgers, 2, number // rings)
         used = Cost.now(started, ledgers[0]).since(begun)
-        for one in ledgers:
-            one.close()
     share = used.at / rest.at
-    net = [max(0.0, used[n] - rest[n] * share) / nodes * 1000 for n in (0, 1)]
-    resting = sum(rest[:2]) / rest.at / count * 100
-    return (
-        f"{nodes / used.at:5.0f} nodes/s, ms CPU per node: {net[0]:5.2f} conductors + {net[1]:5.2f} PostgreSQL = "
-        f"{sum(net):5.2f}; resting: {resting:.2f} % of a core for each conductor"
-    )
+    net = [max(0.0, used[n] - rest[n] * share) / number * 1000 for n in (0, 1)]
+    return Measured(number / used.at, net[0], net[1], sum(rest[:2]) / rest.at / count * 100)
 
 
-_WARM_NODES = 20
+_WARM = 20
 _REST_S = 5.0
 
 
-def _deploy(ledgers: list[Ledger], number: int, nodes: int) -> None:
+def look(ledgers: Sequence[Ledger], _: int, count: int) -> None:
+    for ledger, task in [(ledger, queue(ledger, count)) for ledger in ledgers]:
+        ended(ledger, task)
+
+
+def deploy(ledgers: Sequence[Ledger], number: int, nodes: int) -> None:
     request = start.PlanRequest(manifest=manifest(number, nodes), cloud_config=_CONFIG)
     for ledger, task in [(ledger, start.deploy(ledger, request, None, "bench")) for ledger in ledgers]:
         ended(ledger, task)
@@ -263,7 +318,7 @@ def questions(url: str, count: int, number: int) -> str:
         ledger = prepare(url)
         with ledger.write() as tx:
             clouds.set_config(tx, "bench", rows)
-        with fleet(url, count, folder) as started:
+        with fleet(url, count, folder):
             joined(ledger, count)
             found = []
             for n in range(number):
@@ -271,8 +326,6 @@ def questions(url: str, count: int, number: int) -> str:
                 begun = time.perf_counter()
                 ask(ledger, [(rows[n % len(rows)], "check", {"number": n})])
                 found.append((time.perf_counter() - begun) * 1000)
-            for one in started:
-                one.communicate("")
         ledger.close()
     return f"p50 {statistics.median(found):.1f} ms, max {max(found):.1f} ms"
 
@@ -324,27 +377,34 @@ def main() -> None:
         work(sys.argv[2], sys.argv[3], sys.argv[4], float(sys.argv[5]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=4000)
-    parser.add_argument("--nodes", type=int, default=2000, help="of the deployment")
-    parser.add_argument("--rounds", type=int, default=1, help="of deployments, to take the best on a busy machine")
-    parser.add_argument("--questions", type=int, default=100)
-    parser.add_argument("--idle", type=int, default=100)
+    parser.add_argument("--conductors", default="1,2,4,8", help="how many, as a list")
+    parser.add_argument("--steps", type=int, default=2000, help="looks; 0: none")
+    parser.add_argument("--nodes", type=int, default=1000, help="of the deployment; 0: none")
+    parser.add_argument("--questions", type=int, default=100, help="0: neither these nor the other latencies")
+    parser.add_argument("--idle", type=int, default=100, help="0: none")
+    parser.add_argument("--datacenter", action="store_true", help="create the VMs in a simulated datacenter")
     chosen = parser.parse_args()
+    if chosen.datacenter:
+        os.environ[_DATACENTER] = "1"
+    counts = [int(count) for count in chosen.conductors.split(",")]
     with tempfile.TemporaryDirectory() as folder, postgres.running(connections=1000) as server:
-        for title, url in (("PostgreSQL", server.url), ("SQLite", f"sqlite:///{folder}/ledger.db")):
-            for count in (1, 2, 4):
-                print(f"{title:>10}, {count} conductors: {throughput(url, count, chosen.steps)}", flush=True)
-            for count in (1, 2, 4):
+        for what, act, number in (("looks", look, chosen.steps), ("nodes of a deployment", deploy, chosen.nodes)):
+            if number:
+                compare(server, counts, what, act, number)
+        sqlite = f"sqlite:///{folder}/ledger.db"
+        for count in [count for count in counts if count <= _MOST_OF_SQLITE and chosen.steps]:
+            print(f"{'SQLite':>10}, {count} conductors: {throughput(sqlite, count, chosen.steps)}", flush=True)
+        for title, url in (("PostgreSQL", server.url), ("SQLite", sqlite)) if chosen.questions else ():
+            for count in [count for count in counts if count <= _MOST_OF_SQLITE]:
                 found = questions(url, count, chosen.questions)
                 print(f"{title:>10}, {count} conductors: a question is answered in {found}", flush=True)
             print(f"{title:>10}, commit to start: {latency_ms(url)}", flush=True)
             print(f"{title:>10}, hand-over after a kill: {hand_over_s(url, 6.0)}", flush=True)
-        for count in (1, 4, 8) * chosen.rounds:
-            found = deployment(server, count, chosen.nodes)
-            print(f"PostgreSQL, {count} conductors, one deployment: {found}", flush=True)
-        print(f"PostgreSQL, 8 conductors that share nothing: {deployment(server, 8, chosen.nodes, 8)}", flush=True)
         if chosen.idle:
             print(f"PostgreSQL, {chosen.idle} idle conductors: {idle(server.url, chosen.idle, 20.0)}")
+
+
+_MOST_OF_SQLITE = 4
 
 
 if __name__ == "__main__":

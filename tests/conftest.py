@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,16 +12,41 @@ from coterie.ledger.store import Ledger
 from coterie.sandbox import datacenter
 from tests.ledger import shortcuts
 from tests.ledger.blank import postgres_database, postgres_template, sqlite_ledger
+from tests.once import made_in_this_run, once_per_run
 from tests.peers import postgres
 
+if TYPE_CHECKING:
+    from tests.kill.nursery import Nursery
+
+_SERVER = "postgres"
 shortcuts.install()
 shortcuts.be_patient()
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    with postgres.server() as url:
-        yield url
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of the maintenance database of a server that all workers of a run share."""
+    return once_per_run(tmp_path_factory, _SERVER, lambda: postgres.start(connections=1000)).url
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the server when the run ends; the process that started the workers is the last one."""
+    folders: pytest.TempPathFactory | None = getattr(config, "_tmp_path_factory", None)
+    if folders is None or hasattr(config, "workerinput"):
+        return
+    server: postgres.Server | None = made_in_this_run(folders, _SERVER)
+    if server is not None:
+        server.stop()
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Where the processes are forked that kill and fault tests watch."""
+    from tests.kill.nursery import Nursery
+
+    with Nursery() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -16,8 +17,9 @@ from coterie.flows.node_params import DeleteNode
 from coterie.ids import Ids
 from coterie.ledger.rows import clouds, director_keys, nodes, stemcells
 from coterie.ledger.rows.clouds import CloudRow
+from coterie.ledger.rows.director_keys import DirectorKeys
 from coterie.ledger.rows.identity import ensure_director
-from coterie.ledger.store import Ledger
+from coterie.ledger.store import Ledger, time
 from coterie.ledger.tables import events, facts, steps
 from coterie.ledger.work import steps as work
 from coterie.ledger.work import tasks
@@ -76,6 +78,17 @@ class Place:
         with self.director.read() as tx:
             rows = tx.execute(sa.select(steps.c.state, steps.c.error).where(steps.c.task == task)).all()
         return [(row.state, (row.error or {}).get("code")) for row in rows]
+
+    def wait_for_refusals(self, count: int) -> list[Any]:
+        """The events about refused questions, once there are so many."""
+        give_up = monotonic() + 30
+        while True:
+            with self.director.read() as tx:
+                found = list(tx.execute(sa.select(events).where(events.c.kind == "question.refused")).all())
+            if len(found) >= count:
+                return found
+            assert monotonic() < give_up
+            sleep(0.05)
 
     def delete_node(self, ledger: Ledger) -> int:
         """A task that deletes a node with its disks, as `ledger` writes it."""
@@ -136,15 +149,40 @@ def test_a_changed_or_copied_step_is_refused(place: Place) -> None:
     assert len(rows) == 7 and not any(known.accept_step(one, one["signature"]) for one in rows)
 
 
-def test_a_forged_question_runs_no_program(place: Place, tmp_path: Path) -> None:
+def test_each_signed_field_counts(tmp_path: Path) -> None:
+    """One that is changed by itself is enough, also with the right id."""
+    signer = Signer.load(tmp_path / "director.key")
+    known = DirectorKeys({signer.public.id: signer.public}, required=True)
+    step: dict[str, Any] = {name: name for name in ("flow", "subject", "node", "cloud", "driver", "conductor_group")}
+    step |= {"id": 1, "task": 1, "data": {"reason": "x", "progress": 1}}
+    signed = director_keys.sign_step(signer, step, ["reason"])
+    assert known.accept_step({**step, "data": {"reason": "x", "progress": 2}}, signed)
+    for name in step.keys() - {"data"}:
+        assert not known.accept_step({**step, name: "another"}, signed), name
+    for data in ({"reason": "y"}, {}, None):
+        assert not known.accept_step({**step, "data": data}, signed)
+    assert not known.accept_step(step, {**signed, "names": []})
+    question: dict[str, Any] = {"cloud": "lab", "what": "check", "driver": "sandbox", "conductor_group": ""}
+    question |= {"properties": None, "question": {}, "wanted_at": 1.5}
+    signed = director_keys.sign_question(signer, question)
+    assert known.accept_question(question, signed)
+    for name in question:
+        assert not known.accept_question({**question, name: "another"}, signed), name
+    assert not known.accept_question(question, director_keys.sign_step(signer, step, []))
+    stranger = Signer.load(tmp_path / "another.key")
+    assert not known.accept_question(question, director_keys.sign_question(stranger, question))
+
+
+def test_a_forged_question_runs_no_program_and_is_recorded(place: Place, tmp_path: Path) -> None:
     place.publish()
     place.work()
     place.deploy()
     canary = tmp_path / "canary"
     with place.attacker.write() as tx:
         properties = {"path": "/bin/sh", "properties": {"x": f"$(id > {canary})"}}
-        forged = {"driver": "exec", "properties": properties, "at": None, "wanted_at": 2e9, "holder": None}
-        assert tx.execute(facts.update().values(**forged)).rowcount > 0
+        forged = {"driver": "exec", "properties": properties, "at": None, "wanted_at": time(tx), "holder": None}
+        count = tx.execute(facts.update().values(**forged)).rowcount
+        assert count > 0
     place.director.notify_question()
     with pytest.raises(CoterieError) as refused, place.director.read() as tx:
         cloud = clouds.get(tx, "lab")
@@ -152,6 +190,25 @@ def test_a_forged_question_runs_no_program(place: Place, tmp_path: Path) -> None
         ask(place.attacker, [(cloud, "check", {"kinds": ["vm"]})], timeout_s=30)
     assert "not signed by a Director" in str(refused.value)
     assert not canary.exists()
+    told = place.wait_for_refusals(count)
+    assert {row.subject for row in told} == {"lab"} and {row.data["code"] for row in told} == {"not_signed"}
+    assert all("is not signed by a Director" in row.body for row in told)
+
+
+def test_a_question_of_the_future_occupies_no_conductor(place: Place) -> None:
+    """No answer would reach its date, so it would stay open and be answered for ever."""
+    place.publish()
+    place.work()
+    place.deploy()
+    with place.attacker.write() as tx:
+        tx.execute(facts.update().values(at=None, wanted_at=time(tx) + 1000, holder=None))
+    place.director.notify_question()
+    with place.director.read() as tx:
+        cloud = clouds.get(tx, "lab")
+        assert cloud is not None
+    (answer,) = ask(place.director, [(cloud, "capabilities", {"of": "another"})], timeout_s=30)
+    sleep(0.5)
+    assert answer and place.wait_for_refusals(0) == []
 
 
 def test_plain_properties_in_a_question_are_refused_by_a_conductor_with_keys(place: Place) -> None:

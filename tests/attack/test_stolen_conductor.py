@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,33 +135,89 @@ def test_two_sites_deploy_update_delete_and_clean_up(sites: TwoSites) -> None:
     assert outcomes == [("deleted",)]
 
 
+# Rows of site B that its deployment does not bring along, so that each table has something to take.
+MORE = [
+    "INSERT INTO server_groups (intent, deployment, name, cloud, state, created_at)"
+    " VALUES ('g-b', 'bapp', 'g', 'cloud-b', 'live', 0)",
+    "INSERT INTO server_group_users SELECT id, 'g-b' FROM instance_groups WHERE deployment = 'bapp'",
+    "INSERT INTO changes (domain, state, created_at, cloud) VALUES ('cloud-b/z1', 'waiting', 0, 'cloud-b')",
+    "INSERT INTO domains (domain, cloud) VALUES ('cloud-b/z1', 'cloud-b')",
+    "INSERT INTO cleanups (id, options, created_at) VALUES (1, '{}', 0)",
+    "INSERT INTO surveys (cleanup, cloud, kind, state) VALUES (1, 'cloud-b', 'vm', 'open')",
+    "INSERT INTO findings (cleanup, cloud, kind, verdict, action, reason)"
+    " VALUES (1, 'cloud-b', 'vm', 'orphan', 'delete', 'x')",
+    "INSERT INTO suspects (cloud, kind, cid, since, cleanup) VALUES ('cloud-b', 'vm', 'x', 0, 1)",
+    "INSERT INTO sightings (cleanup, cloud, kind, intent) VALUES (1, 'cloud-b', 'vm', 'x')",
+    "INSERT INTO parts (cloud, intent, kind, name, created_at) VALUES ('cloud-b', 'x', 'port', 'x', 0)",
+    "INSERT INTO cloud_pins (cloud, identity, pinned_at) VALUES ('cloud-b', 'x', 0)"
+    " ON CONFLICT (cloud) DO UPDATE SET identity = 'x'",
+    "INSERT INTO cloud_alarms (cloud, kind, since, body) VALUES ('cloud-b', 'meltdown', 0, 'x')",
+    "INSERT INTO machine_secrets (name, conductor_group, deployment, key_id, sealed, wanted_at)"
+    " VALUES ('x', 'site-b', 'bapp', 'k', 's', 0)",
+]
+
+
 @pytest.fixture
-def attacker(sites: TwoSites) -> Iterator[psycopg.Connection]:
+def owner(sites: TwoSites) -> Iterator[psycopg.Connection]:
+    """Policies do not bind it: what it sees is what the attacker would see without them."""
     sites.deploy("aapp", manifest("aapp", "a"))
     sites.deploy("bapp", manifest("bapp", "b"))
+    for conductor in sites.conductors:
+        conductor.drain(10)  # else the conductor of site B would answer, apply and remove these rows
+    with psycopg.connect(sites.url, autocommit=True) as connection:
+        for statement in MORE:
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO conductors (name, incarnation, conductor_group, release, started_at, heartbeat, ttl_s)"
+            " VALUES ('c-site-b', 'i', 'site-b', '0.2', 0, extract(epoch from now()), 600)"
+        )
+        yield connection
+
+
+@pytest.fixture
+def attacker(sites: TwoSites, owner: psycopg.Connection) -> Iterator[psycopg.Connection]:
     with psycopg.connect(sites.role_a, autocommit=True) as connection:
         yield connection
 
 
-READ = [
-    "SELECT spec FROM nodes WHERE cloud = 'cloud-b'",
-    "SELECT data FROM steps WHERE cloud = 'cloud-b'",
-    "SELECT intent FROM objects WHERE cloud = 'cloud-b'",
-    "SELECT data FROM facts WHERE cloud = 'cloud-b'",
-    "SELECT properties FROM clouds WHERE name = 'cloud-b'",
-    "SELECT id FROM tasks WHERE deployment = 'bapp'",
-    "SELECT name FROM deployments WHERE name = 'bapp'",
-    "SELECT n FROM stages WHERE task NOT IN (SELECT task FROM steps)",
-    "SELECT intent FROM server_groups WHERE cloud = 'cloud-b'",
-    "SELECT ip FROM addresses WHERE ip LIKE '10.9.%'",
-    "SELECT role FROM conductor_roles WHERE conductor_group = 'site-b'",
-    "SELECT body FROM changes WHERE cloud = 'cloud-b'",
-]
+READ = {  # table: which rows of it are of the other site
+    "nodes": "cloud = 'cloud-b'",
+    "steps": "cloud = 'cloud-b'",
+    "objects": "cloud = 'cloud-b'",
+    "facts": "cloud = 'cloud-b'",
+    "clouds": "name = 'cloud-b'",
+    "tasks": "deployment = 'bapp'",
+    "deployments": "name = 'bapp'",
+    "stages": "task = {b_task}",
+    "events": "id = {b_event}",
+    "server_groups": "cloud = 'cloud-b'",
+    "server_group_users": "server_group = 'g-b'",
+    "addresses": "ip LIKE '10.9.%'",
+    "conductor_roles": "conductor_group = 'site-b'",
+    "changes": "cloud = 'cloud-b'",
+    "domains": "cloud = 'cloud-b'",
+    "surveys": "cloud = 'cloud-b'",
+    "findings": "cloud = 'cloud-b'",
+    "suspects": "cloud = 'cloud-b'",
+    "sightings": "cloud = 'cloud-b'",
+    "parts": "cloud = 'cloud-b'",
+    "cloud_pins": "cloud = 'cloud-b'",
+    "cloud_alarms": "cloud = 'cloud-b'",
+    "machine_secrets": "conductor_group = 'site-b'",
+}
+SHOWN = {"conductors", "instance_groups"}  # living conductors are shown to all; of the other table no role reads a row
 
 
-def test_nothing_of_the_other_site_is_read(attacker: psycopg.Connection) -> None:
-    for statement in READ:
-        assert attacker.execute(statement).fetchall() == [], statement
+def test_nothing_of_the_other_site_is_read(attacker: psycopg.Connection, owner: psycopg.Connection) -> None:
+    """The owner finds a row with the same words: without its policy, each of these would find something."""
+    (b_task,) = owner.execute("SELECT id FROM tasks WHERE deployment = 'bapp'").fetchone() or (0,)
+    (b_event,) = owner.execute("SELECT max(id) FROM events WHERE task = %s", [b_task]).fetchone() or (0,)
+    for table, which in READ.items():
+        statement = f"SELECT count(*) FROM {table} WHERE {which}".format(b_task=b_task, b_event=b_event)
+        found = [one.execute(statement).fetchone() for one in (attacker, owner)]  # type: ignore[arg-type]  # one of ours
+        assert found[0] == (0,) and found[1] != (0,), statement
+    guarded = {row[0] for row in owner.execute("SELECT relname FROM pg_class WHERE relrowsecurity").fetchall()}
+    assert guarded == READ.keys() | SHOWN, "each table with a policy is attacked"
     seen = [str(attacker.execute(f"SELECT * FROM {table}").fetchall()) for table in ("nodes", "steps", "objects")]
     assert "CANARY-aapp" in "".join(seen) and "bapp" not in "".join(seen)
 
@@ -169,7 +226,7 @@ NOTHING = [  # statements that a conductor may run; on rows of the other site th
     "UPDATE facts SET at = NULL, holder = NULL, held_until = NULL WHERE cloud = 'cloud-b'",
     "UPDATE steps SET state = 'ready', label = 'begin', owner = NULL WHERE cloud = 'cloud-b'",
     "UPDATE tasks SET state = 'running' WHERE deployment = 'bapp'",
-    "UPDATE stages SET state = 'open' WHERE task IN (SELECT task FROM steps WHERE cloud = 'cloud-b')",
+    "UPDATE stages SET state = 'open' WHERE task = {b_task}",
     "UPDATE objects SET state = 'gone' WHERE cloud = 'cloud-b'",
     "UPDATE nodes SET vm_cid = 'x' WHERE cloud = 'cloud-b'",
     "UPDATE server_groups SET state = 'gone' WHERE cloud = 'cloud-b'",
@@ -178,14 +235,30 @@ NOTHING = [  # statements that a conductor may run; on rows of the other site th
     "UPDATE conductors SET heartbeat = 0 WHERE name = 'c-site-b'",
     "DELETE FROM conductors WHERE name = 'c-site-b'",
     "UPDATE domains SET holder = 'me' WHERE cloud = 'cloud-b'",
+    "UPDATE changes SET state = 'done' WHERE cloud = 'cloud-b'",
     "DELETE FROM changes WHERE cloud = 'cloud-b'",
+    "UPDATE surveys SET state = 'done' WHERE cloud = 'cloud-b'",
     "UPDATE findings SET outcome = 'skipped' WHERE cloud = 'cloud-b'",
+    "UPDATE suspects SET since = 0 WHERE cloud = 'cloud-b'",
+    "DELETE FROM suspects WHERE cloud = 'cloud-b'",
+    "DELETE FROM sightings WHERE cloud = 'cloud-b'",
+    "UPDATE parts SET cid = 'x' WHERE cloud = 'cloud-b'",
+    "DELETE FROM parts WHERE cloud = 'cloud-b'",
+    "UPDATE cloud_pins SET identity = 'mine' WHERE cloud = 'cloud-b'",
+    "UPDATE cloud_alarms SET body = 'x' WHERE cloud = 'cloud-b'",
+    "DELETE FROM cloud_alarms WHERE cloud = 'cloud-b'",
 ]
 
 
-def test_nothing_of_the_other_site_is_changed(attacker: psycopg.Connection) -> None:
+def test_nothing_of_the_other_site_is_changed(attacker: psycopg.Connection, owner: psycopg.Connection) -> None:
+    """The owner changes a row with the same words, and takes it back."""
+    (b_task,) = owner.execute("SELECT id FROM tasks WHERE deployment = 'bapp'").fetchone() or (0,)
+    owner.autocommit = False
     for statement in NOTHING:
-        assert attacker.execute(statement).rowcount == 0, statement
+        text = statement.format(b_task=b_task)
+        assert attacker.execute(text).rowcount == 0, text  # type: ignore[arg-type]  # the id is the ledger's
+        assert owner.execute(text).rowcount > 0, f"this proves nothing: {text}"  # type: ignore[arg-type]  # as above
+        owner.rollback()
 
 
 _NOW = "extract(epoch from now())"
@@ -212,6 +285,8 @@ REFUSED = [
     f"INSERT INTO events (at, kind, subject, body) VALUES ({_NOW}, 'audit', 'ann', 'DELETE done (202)')",
     f"INSERT INTO events (task, n, at, kind, subject, body) VALUES ({{b_task}}, 1, {_NOW}, 'node.up', 'x', 'x')",
     f"INSERT INTO events (task, n, at, kind, subject, body) VALUES ({{a_task}}, 1, {_NOW}, 'audit', 'x', 'x')",
+    f"INSERT INTO events (at, kind, subject, body) VALUES ({_NOW}, 'question.refused', 'cloud-b', 'x')",
+    f"INSERT INTO events (at, kind, subject, body) VALUES ({_NOW}, 'node.up', 'cloud-a', 'x')",
     "SELECT body FROM events",
     # deployments, nodes, objects
     "DELETE FROM deployments WHERE name = 'bapp'",
@@ -248,6 +323,12 @@ REFUSED = [
         )
     ],
     "UPDATE conductors SET conductor_group = 'site-b'",
+    # what is kept about another cloud
+    "INSERT INTO cloud_alarms (cloud, kind, since, body) VALUES ('cloud-b', 'twin', 0, 'x')",
+    "INSERT INTO parts (cloud, intent, kind, name, created_at) VALUES ('cloud-b', 'y', 'port', 'x', 0)",
+    "INSERT INTO suspects (cloud, kind, cid, since, cleanup) VALUES ('cloud-b', 'vm', 'y', 0, 1)",
+    "INSERT INTO sightings (cleanup, cloud, kind, intent) VALUES (1, 'cloud-b', 'vm', 'y')",
+    "UPDATE machine_secrets SET sealed = 'x'",
     # single-writer domains: the change would be applied by the other site
     "INSERT INTO changes (domain, state, created_at, cloud) VALUES ('cloud-b/z1', 'waiting', 0, 'cloud-b')",
     "INSERT INTO domains (domain, cloud) VALUES ('cloud-b/z1', 'cloud-a')",
@@ -258,7 +339,7 @@ REFUSED = [
     "ALTER TABLE steps DISABLE ROW LEVEL SECURITY",
     "DROP POLICY coterie_see ON steps",
     "ALTER FUNCTION coterie_groups() RENAME TO x",
-    "CREATE FUNCTION public.coterie_groups(a int) RETURNS text[] LANGUAGE sql AS 'SELECT NULL'",
+    "CREATE FUNCTION public.coterie_groups(a int) RETURNS text[] LANGUAGE sql AS 'SELECT NULL::text[]'",
     "TRUNCATE steps",
     "COPY tokens TO STDOUT",
 ]
@@ -279,6 +360,19 @@ def test_what_no_conductor_may_do_is_refused(sites: TwoSites, attacker: psycopg.
         except psycopg.errors.InsufficientPrivilege:
             continue
         raise AssertionError(f"this went through: {statement}")
+
+
+def test_a_forged_question_is_refused_and_recorded_with_the_role_of_its_site(sites: TwoSites) -> None:
+    sites.deploy("bapp", manifest("bapp", "b"))
+    with psycopg.connect(sites.url, autocommit=True) as owner:
+        owner.execute("UPDATE facts SET at = NULL, driver = 'exec', properties = '{}' WHERE cloud = 'cloud-b'")
+        sites.director.notify_question()
+        query = "SELECT body FROM events WHERE kind = 'question.refused' AND subject = 'cloud-b'"
+        give_up = time.monotonic() + 30
+        while not (found := owner.execute(query).fetchall()):
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+    assert "is not signed by a Director" in found[0][0]
 
 
 def test_a_living_name_of_the_other_site_cannot_be_taken(sites: TwoSites) -> None:
@@ -324,6 +418,11 @@ def test_a_running_step_that_is_sent_elsewhere_is_still_committed_where_it_runs(
             assert old.execute("SELECT count(*) FROM nodes WHERE cloud = 'cloud-b'").fetchone() == (0,)
 
 
+def grant(owner: psycopg.Connection, role: str, group: str) -> None:
+    for statement in statements(role, [group]):
+        owner.execute(statement)  # type: ignore[arg-type]  # made by us
+
+
 # What release 0.1.0 granted.
 OLD_RIGHTS = {
     "SELECT": "directors, alembic_version, schema_floor, clouds, conductor_keys, stemcells, cleanups",
@@ -345,8 +444,9 @@ def test_a_role_of_an_earlier_release_works_on_and_says_so(
     name = f"old_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         owner.execute(f"CREATE ROLE {name} LOGIN")  # type: ignore[arg-type]  # a name of our own
+        owner.execute(f"CREATE ROLE {name}_b LOGIN")  # type: ignore[arg-type]  # as above
         for rights, tables in OLD_RIGHTS.items():
-            owner.execute(f"GRANT {rights} ON {tables} TO {name}")  # type: ignore[arg-type]
+            owner.execute(f"GRANT {rights} ON {tables} TO {name}")  # type: ignore[arg-type]  # as above
         owner.execute(f"GRANT USAGE ON SEQUENCE events_id_seq, changes_id_seq, findings_id_seq TO {name}")  # type: ignore[arg-type]
     made = TwoSites(postgres_url, tmp_path)
     with made.director.read() as tx:
@@ -363,8 +463,16 @@ def test_a_role_of_an_earlier_release_works_on_and_says_so(
     finally:
         made.stop()
     with psycopg.connect(postgres_url, autocommit=True) as owner:
-        for statement in statements(name, ["site-a"]):
-            owner.execute(statement)  # type: ignore[arg-type]
+        owner.execute(
+            "INSERT INTO conductors (name, incarnation, conductor_group, release, started_at, heartbeat, ttl_s)"
+            " VALUES ('older', 'i', 'site-a', '0.1.0', 0, extract(epoch from now()), 600)"
+        )
+        with pytest.raises(psycopg.errors.RaiseException, match="a conductor of an earlier release works for this"):
+            grant(owner, name, "site-a")
+        owner.execute("ROLLBACK")
+        grant(owner, f"{name}_b", "site-b")
+        owner.execute("DELETE FROM conductors WHERE name = 'older'")
+        grant(owner, name, "site-a")
     again = Ledger.open(postgres_url)
     with again.read() as tx:
         assert roles.list_old(tx) == []

@@ -9,7 +9,14 @@ from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 
 from coterie.ledger.store import Ledger
 from tests.bosh.cloud_program import CloudShop
+from tests.bosh.nursery import Nursery
 from tests.bosh.program import Shop
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

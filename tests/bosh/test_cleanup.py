@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ import sqlalchemy as sa
 
 from coterie.ids import Ids
 from coterie.ledger.rows import objects
+from coterie.ledger.tables import objects as objects_table
 from coterie.ledger.tables import suspects
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
 from coterie.sandbox import disks, faults
 from coterie.sandbox.vm_shape import get_vm
+from coterie.sandbox.vms import delete_vm
 from tests.bosh.program import DIRECTOR, CpiFailure, Shop
 
 MARK = "0123456789abcdefghjkmnpqrs"
@@ -75,6 +78,64 @@ def test_groups_that_compilation_machines_left_behind_go_and_used_ones_stay(shop
     shop.call("delete_vm", cids[0])
     shop.cleanup()
     assert shop.inventory() == {"image": [stemcell]}
+
+
+def test_the_group_of_a_killed_create_goes_with_its_machine(shop: Shop) -> None:
+    stemcell = _kill_a_create(shop)
+    report = shop.cleanup(dry_run=True)
+    assert [verdicts(report, kind).popitem()[1] for kind in ("vm", "server_group")] == ["orphan", "orphan"]
+    assert [len(cids) for cids in shop.inventory().values()] == [1, 1, 1]
+    shop.cleanup()
+    assert shop.inventory() == {"image": [stemcell]}
+
+
+def test_after_the_grace_period_one_run_takes_the_machine_of_a_killed_create_and_its_group(shop: Shop) -> None:
+    stemcell = _kill_a_create(shop)
+    _make_old(shop)
+    first = shop.cleanup(grace_s=3600)
+    assert [verdicts(first, kind).popitem()[1] for kind in ("vm", "server_group")] == ["young", "young"]
+    assert "goes with the last of" in first["server_group"]["found"][0]["reason"]
+    _move_candidates_back(shop, 3600)
+    shop.cleanup(grace_s=3600)
+    assert shop.inventory() == {"image": [stemcell]}
+
+
+def test_a_group_waits_for_a_machine_that_may_still_come_and_goes_when_that_is_given_up(shop: Shop) -> None:
+    stemcell = _kill_a_create(shop)
+    (vm,) = shop.inventory()["vm"]
+    delete_vm(shop.account, vm)
+    assert verdicts(shop.cleanup(), "server_group").popitem()[1] == "young"
+    time.sleep(0.3)  # longer than settle_s
+    shop.cleanup()
+    assert shop.inventory() == {"image": [stemcell]}
+
+
+def test_a_group_stays_as_long_as_a_machine_of_it_could_not_be_deleted(shop: Shop) -> None:
+    _kill_a_create(shop)
+    faults.add(shop.account.datacenter.store, "delete_vm", "error", times=1, retryable=False)
+    report = shop.cleanup()
+    assert (len(report["vm"]["failed"]), report["server_group"]["deleted"]) == (1, [])
+    assert len(shop.inventory()["server_group"]) == 1
+
+
+def _kill_a_create(shop: Shop) -> str:
+    """As a call leaves it that is killed when the cloud has made the machine; its stemcell."""
+    stemcell = shop.stemcell()
+    shop.create_vm("agent-1", stemcell, group="g-web")
+    with shop.ledger() as ledger, ledger.write() as tx:
+        row = sa.update(objects_table).where(objects_table.c.kind == "vm")
+        tx.execute(row.values(state="intended", cid=None))
+    return stemcell
+
+
+def test_an_object_with_a_copied_mark_is_kept(shop: Shop) -> None:
+    kept, lost = _disks(shop, 2)
+    with shop.ledger() as ledger, ledger.read() as tx:
+        intent = tx.execute(sa.select(objects_table.c.intent).where(objects_table.c.cid == lost)).scalar_one()
+    copy = stray(shop, intent)
+    report = shop.cleanup({"disk": [kept]})
+    assert (verdicts(report, "disk")[copy], report["disk"]["deleted"]) == ("keep", [lost])
+    assert sorted(shop.inventory()["disk"]) == sorted([kept, copy])
 
 
 def test_with_a_list_what_is_not_on_it_goes(shop: Shop) -> None:

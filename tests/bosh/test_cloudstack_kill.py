@@ -18,7 +18,7 @@ import pytest
 from tests.bosh.cloud_program import CloudShop
 from tests.bosh.nursery import Nursery, Order
 from tests.bosh.program import PATIENCE_S, result
-from tests.kill.points import Point, read_trace
+from tests.kill.points import Point, merge_by_moment, read_trace
 
 GROUP = "bosh-dep-web"
 PUBLIC = {"public": {"type": "vip", "ip": "127.200.0.20", "cloud_properties": {}}}
@@ -48,7 +48,7 @@ class Stage:
         until = time.monotonic() + PATIENCE_S
         while self.shop.cleanup_by_list(known) and self.shop.inventory():
             assert time.monotonic() < until, f"killed {point}: {self.shop.inventory()} is left"
-            time.sleep(0.05)
+            time.sleep(0.1)
 
 
 Act = Callable[[Stage], bytes]  # prepares the cloud; the request to die over
@@ -77,12 +77,6 @@ def _create_stemcell(stage: Stage) -> bytes:
     return stage.shop.request("create_stemcell", str(stage.shop.image), {})
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as started:
-        yield started
-
-
 @pytest.mark.parametrize(
     ("act", "least"),
     [
@@ -108,7 +102,7 @@ def test_killed_anywhere_cleanup_leaves_nothing(
     stage.swept(None)
     assert least <= {point.kind.removeprefix("cloud ") for point in points}
     assert {point.kind.split()[0] for point in points} == {"commit", "cloud", "answer"}
-    for point in points:
+    for point in merge_by_moment(points, points):
         status, _ = stage.run(act(stage), point)
         assert status == -signal.SIGKILL, f"never reached {point}"
         stage.swept(point)

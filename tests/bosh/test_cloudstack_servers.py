@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from coterie.ledger.tables import registry_settings
 from tests.bosh.cloud_program import CloudShop
 from tests.bosh.program import CpiFailure, result
 
@@ -87,6 +88,9 @@ def test_an_old_agent_finds_its_settings_in_the_registry(cloud_shop: CloudShop, 
         disk = result(cloud_shop.run(cloud_shop.request("create_disk", 1024, {}, cid)).stdout)
         hint = result(cloud_shop.run(cloud_shop.request("attach_disk", cid, disk, **OLD)).stdout)
         assert settings_of(userdata)["disks"]["persistent"] == {disk: hint}
+        result(cloud_shop.run(cloud_shop.request("delete_vm", cid, **OLD)).stdout)
+    with cloud_shop.ledger() as ledger, ledger.read() as tx:
+        assert tx.execute(registry_settings.select()).all() == [], "they are forgotten with the machine"
 
 
 def test_a_new_agent_has_everything_in_its_user_data(cloud_shop: CloudShop) -> None:

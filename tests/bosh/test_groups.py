@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 
 import pytest
 
 from coterie.ledger.rows import bosh_groups
 from coterie.ledger.rows.bosh_groups import Key
 from coterie.sandbox import faults, images, server_groups
+from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.vm_shape import get_vm
 from tests.bosh.program import DIRECTOR, CpiFailure, Shop, result
-from tests.bosh.starting import Start, by_fork, by_the_program
+from tests.bosh.starting import Start, by_fifty_programs, by_fork, by_the_program
 
 GROUP = "bosh-dep-web"
 
@@ -225,6 +227,16 @@ def test_fifty_processes_on_postgresql_make_one_group(new_shop: Shop, postgres_u
         return
     with new_shop.core():
         fifty(new_shop, by_the_program)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("core", [False, True])
+def test_fifty_processes_at_a_time_make_two_hundred_machines_in_one_group(new_shop: Shop, core: bool) -> None:
+    zone = {"name": "z1", "racks": 2, "hosts_per_rack": 3, "cpu": 1000, "ram_mb": 1_000_000, "disk_mb": 10_000_000}
+    open_datacenter(new_shop.folder / "sandbox.db", {"zones": [zone]})
+    with new_shop.core() if core else nullcontext():
+        fifty(new_shop, by_fifty_programs if core else by_fork, 200)
 
 
 @pytest.mark.full

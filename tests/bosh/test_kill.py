@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 
 from tests.bosh.nursery import Nursery, Order
 from tests.bosh.program import PATIENCE_S, Shop, result
-from tests.kill.points import Point, read_trace
+from tests.kill.points import Point, merge_by_moment, read_trace
 
 _LEASE_S = 0.2
 GROUP = "bosh-dep-web"
@@ -99,12 +99,6 @@ WORLDS: dict[str, Callable[[Shop], World]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as started:
-        yield started
-
-
 # By default machines are killed over on CloudStack, where the same commits have more changes of the cloud between them.
 LONG = [pytest.param(name, marks=pytest.mark.full) for name in ("create_vm", "replace_vm")]
 
@@ -114,7 +108,7 @@ def test_killed_anywhere_cleanup_leaves_nothing(name: str, nursery: Nursery, tmp
     (tmp_path / "before").mkdir()
     world = WORLDS[name](Shop(tmp_path / "before"))
     points = _points(world, nursery, tmp_path)
-    for number, point in enumerate(points):
+    for number, point in enumerate(merge_by_moment(points, points)):
         died = _died(world.copy(tmp_path / f"run-{number}"), point, nursery)
         _sweep(died, point)
 
@@ -137,7 +131,7 @@ def test_killed_anywhere_a_repeat_ends_as_if_nothing_had_happened(name: str, nur
     world = WORLDS[name](Shop(tmp_path / "before"))
     points = _points(world, nursery, tmp_path)
     machines = 0 if name.startswith("delete") else 1
-    for number, point in enumerate(points):
+    for number, point in enumerate(merge_by_moment(points, points)):
         died = _died(world.copy(tmp_path / f"run-{number}"), point, nursery)
         assert nursery.run(died.order(watched=False)) == [0]
         answer = result((died.shop.folder / "answer").read_bytes())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,10 +15,9 @@ from tests.kill.points import Point, first_of_each_kind, merge_by_moment
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def remains(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Remains]:
+def remains(request: pytest.FixtureRequest, nursery: Nursery, tmp_path: Path) -> Remains:
     server = request.getfixturevalue("postgres_server") if request.param == "postgresql" else None
-    with Nursery() as nursery:
-        yield Remains(nursery, tmp_path, server)
+    return Remains(nursery, tmp_path, server)
 
 
 @pytest.mark.timeout(900)

@@ -16,22 +16,20 @@ from tests.kill.points import Point, commit_of, first_of_each_kind, merge_by_mom
 _DELICATE = ("call create", "cloud ", commit_of(Committer._apply))
 
 
-def test_a_deployment_that_died_after_any_call_or_commit_leaves_nothing(tmp_path: Path) -> None:
-    with Nursery() as nursery:
-        leaks = Leaks(nursery, tmp_path)
-        points = leaks.points()
-        delicate = list(filter(_is_delicate, first_of_each_kind(points)))
-        assert len(delicate) > 20
-        assert {point.kind.split()[0] for point in delicate} == {"call", "cloud", "commit"}
-        assert _wrong(leaks, merge_by_moment(delicate, points)) == {}
+def test_a_deployment_that_died_after_any_call_or_commit_leaves_nothing(nursery: Nursery, tmp_path: Path) -> None:
+    leaks = Leaks(nursery, tmp_path)
+    points = leaks.points()
+    delicate = list(filter(_is_delicate, first_of_each_kind(points)))
+    assert len(delicate) > 20
+    assert {point.kind.split()[0] for point in delicate} == {"call", "cloud", "commit"}
+    assert _wrong(leaks, merge_by_moment(delicate, points)) == {}
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_a_deployment_that_died_anywhere_leaves_nothing(tmp_path: Path) -> None:
-    with Nursery() as nursery:
-        leaks = Leaks(nursery, tmp_path)
-        assert _wrong(leaks, first_of_each_kind(leaks.points())) == {}
+def test_a_deployment_that_died_anywhere_leaves_nothing(nursery: Nursery, tmp_path: Path) -> None:
+    leaks = Leaks(nursery, tmp_path)
+    assert _wrong(leaks, first_of_each_kind(leaks.points())) == {}
 
 
 def _is_delicate(point: Point) -> bool:

@@ -8,8 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.cleanup import start
-from coterie.cpi.contract import Mark
-from coterie.errors import Conflict, NotFound, StalePlan
+from coterie.errors import NotFound, StalePlan
 from coterie.ledger import writes
 from coterie.ledger.rows import objects
 from coterie.ledger.store import time
@@ -17,7 +16,7 @@ from coterie.ledger.tables import addresses, suspects, tasks
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.requests.operations import abandon
-from coterie.sandbox import disks, faults, vms
+from coterie.sandbox import faults
 from coterie.sandbox.tags import set_tags
 from tests.cleanup.yard import Yard
 from tests.requests.site import group, manifest
@@ -191,33 +190,6 @@ def test_an_intent_whose_object_never_came_is_closed_as_a_tombstone(yard: Yard) 
     assert (row.state, row.tombstone) == ("gone", True)
 
 
-def test_missing_and_drift_are_reported_and_nothing_is_done(yard: Yard) -> None:
-    yard.site.deploy(manifest(group("web", 3, "persistent_disk: 64")))
-    first, second, _ = (yard.site.nodes()[f"web/{n}"].vm_cid for n in range(3))
-    account = yard.operator()
-    vms.delete_vm(account, first)
-    attached = next(disk for disk in disks.list_disks(account).items if disk.vm == second)
-    disks.detach_disk(account, attached.id, second)
-    plan = yard.clean()
-    assert plan.items == ()
-    said = {row.cid: row.verdict for row in plan.rest}
-    assert said[first] == "missing"
-    assert said[attached.id] == "drift"
-
-
-def test_a_plan_expires_and_is_bound_to_its_run(yard: Yard) -> None:
-    yard.leave()
-    plan = yard.survey(expires_s=0)
-    with pytest.raises(StalePlan, match="expired"):
-        yard.apply(plan)
-    fresh = yard.survey()
-    with pytest.raises(StalePlan, match="not the plan"):
-        start.apply(yard.ledger, fresh.cleanup, plan.id, "test")
-    yard.apply(fresh)
-    with pytest.raises(Conflict):
-        yard.apply(fresh)
-
-
 def test_outside_the_allowed_hours_nothing_goes(yard: Yard) -> None:
     yard.leave()
     with yard.ledger.read() as tx:
@@ -226,18 +198,6 @@ def test_outside_the_allowed_hours_nothing_goes(yard: Yard) -> None:
     plan = yard.clean(hours=f"{(hour + 2) % 24}-{(hour + 3) % 24}")
     assert set(yard.outcomes(plan).values()) == {"skipped"}
     assert yard.held() == held
-
-
-def test_a_sweep_survives_the_death_of_its_conductor(yard: Yard) -> None:
-    yard.leave(manifest(group("web", 6)))
-    plan = yard.survey()
-    yard.fault("delete_vm", "latency", ms=50)
-    task = start.apply(yard.ledger, plan.cleanup, plan.id, "test")
-    yard.site.conductor.drain()
-    yard.site.conductor = yard.site.new_conductor("successor")
-    yard.site.conductor.start()
-    yard.site.wait(task)
-    assert yard.held() == {}
 
 
 def test_addresses_of_a_leftover_vm_are_not_given_out_until_it_is_gone(yard: Yard) -> None:
@@ -268,16 +228,3 @@ def _wait_for_reclaim(yard: Yard) -> None:
     with yard.ledger.read() as tx:
         for task in tx.execute(sa.select(tasks.c.id).where(tasks.c.kind == "reclaim")).scalars():
             yard.site.wait(task)
-
-
-def test_a_disk_that_came_after_its_intent_was_given_up_is_an_orphan_though_its_node_lives(yard: Yard) -> None:
-    yard.site.deploy(manifest(group("db", 1, "persistent_disk: 64")))
-    node = yard.site.nodes()["db/0"]
-    with yard.ledger.write() as tx:
-        writes.execute(tx, objects.intend("b" * 26, "disk", "lab", deployment="dep", node=node.uuid, ref="db/0"))
-        writes.execute(tx, objects.give_up("b" * 26))
-    late = yard.site.cpi().create_disk(64, {}, None, mark=Mark(yard.site.director.uuid, "b" * 26))
-    plan = yard.survey()
-    assert [(item.cid, item.reason) for item in plan.items] == [
-        (late, "it appeared after its creation had been given up")
-    ]

@@ -131,7 +131,9 @@ def test_credentials_leave_the_laptop_sealed(site: Machine, laptop: Machine) -> 
     assert again.code == 0, again.err
     keys = site.run("conductors", "keys", "-o", "json").json["items"]
     assert [one["conductor_group"] for one in keys] == ["*", "*"]
-    assert again.json["items"] == [{"name": "lab", "key": keys[0]["id"], "sealed_to": {"": keys[0]["id"]}}]
+    assert again.json["items"] == [
+        {"name": "lab", "key": keys[0]["id"], "sealed_to": {"": keys[0]["id"]}, "sealed_again": 0}
+    ]
     assert site.run("conductors", "keys", "retire", keys[1]["id"], "--group", "*").code == 0
     assert laptop.run("clouds", "check").code == 0
 

@@ -60,12 +60,12 @@ class Ailing:
     def get(self, path: str) -> str:
         return "ok"
 
-    def list(self, path: str, query: dict[str, str]) -> dict[str, Any]:
+    def list(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
         groups = {
             "missing": [{"name": "data", "remedy": "deploy again"}, {"name": "logs", "remedy": "deploy again"}],
             "drifted": [{"name": "web", "remedy": "repair web"}],
         }
-        return {"items": groups.get(query["state"], []) if path == "/v1/groups" else []}
+        return {"items": groups.get(query["state"], []) if query and path == "/v1/groups" else []}
 
 
 def test_a_group_in_trouble_is_told_with_the_remedy_that_works_for_it() -> None:

@@ -66,3 +66,11 @@ def test_what_cannot_be_proved_is_unknown_and_nodes_that_are_down_are_named() ->
     assert "down        web/0 (error)" in words
     assert "worst host  b takes down 1 (web/1)" in words
     assert code == 0
+
+
+def test_a_change_that_was_not_completed_is_part_of_the_verdict() -> None:
+    judged = audit("anti-affinity", [Member("web/0", "a"), Member("web/1", "b")], [], [])
+    words, code = told(judged, outside=["web/1"], unfinished_task=7)
+    assert "holds now; not in the group yet: web/1" in words
+    assert "task 7 did not complete the deployment: deploy again" in words
+    assert code == 0

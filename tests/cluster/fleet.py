@@ -113,6 +113,10 @@ class Cluster:
 
     def await_conductors(self, count: int) -> None:
         until(lambda: len(self.get("/v1/conductors")["items"]) == count, f"there are not {count} conductors", 60)
+        until(self._all_listen, "a conductor has no page", 60)
+
+    def _all_listen(self) -> bool:
+        return all(self._livez(one.port) for one in self.conductors.values() if one.alive)
 
     def stop(self) -> None:
         for process in [*self.conductors.values(), *self.directors]:

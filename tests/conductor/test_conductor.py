@@ -205,6 +205,34 @@ def test_a_claim_wakes_no_other_process(ledger: Ledger, tmp_path: Path, monkeypa
     assert words.count(WROTE) == started
 
 
+def test_a_conductor_whose_cloud_is_full_looks_again_only_for_news(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outcomes make room all the time, and a look reads the steps of the whole group."""
+    with site(ledger, tmp_path) as here:
+        conductor = here.conductor
+        here.deploy(manifest(group("a", 1)))
+        conductor._stopping.set()  # its own thread claims nothing
+        ledger.ready.notify()
+        conductor._threads[0].join(60)
+        conductor._stopping.clear()
+        looks: list[object] = []
+        current = conductor._ring_view.current
+        monkeypatch.setattr(conductor._ring_view, "current", lambda tx: (looks.append(tx), current(tx))[1])
+        monkeypatch.setattr(conductor._inbox, "capacity", lambda: (4, ["lab"]))
+        assert conductor._claim() > 0
+        for _ in range(5):
+            conductor._wake_if_short_of_room()
+            assert conductor._claim() > 0
+        assert len(looks) == 1
+        ledger.notify_ready()
+        conductor._claim()
+        assert len(looks) == 2
+        monkeypatch.setattr(conductor._inbox, "capacity", lambda: (4, []))
+        conductor._claim()
+        assert len(looks) == 3, "the cloud has room again"
+
+
 class Listening:
     """In place of the connection that carries wake-ups between processes."""
 

@@ -79,6 +79,11 @@ def test_conductor_groups_are_hidden_from_older_versions(furnished: Client, path
     assert said == before, "a client that names no version is one from before versions"
 
 
+def test_a_director_tells_clients_of_any_version_whether_it_works(client: Client) -> None:
+    client.speaks = None
+    assert client.get("/v1/info").json["unfinished"] == []
+
+
 def _names(value: object) -> list[str]:
     if isinstance(value, dict):
         return [*value, *(name for one in value.values() for name in _names(one))]

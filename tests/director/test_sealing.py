@@ -15,10 +15,12 @@ from coterie.director.context import AppContext
 from coterie.engine.clouds import Clouds
 from coterie.engine.fence import Lease
 from coterie.errors import Refused
-from coterie.ledger.rows import clouds, keys
+from coterie.ledger.rows import clouds, keys, machine_secrets
+from coterie.ledger.rows.machine_secrets import SecretRow
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.seal.keys import KeyFile
+from coterie.seal.machine import MachineSecrets, open_secrets, seal_secrets
 from coterie.seal.sealed import boxes
 from tests.director.asgi import Client
 from tests.director.conftest import publish_key
@@ -149,6 +151,37 @@ def test_rotation(client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile)
     assert [where.key_id for where in boxes(row.properties)] == [new.public.id]
     assert row.properties["sealed"] in text.body and text.body.startswith("# ours\n")
     assert SECRET not in everything(ledger)
+
+
+def test_rotation_takes_the_secrets_of_machines_along(
+    client: Client, ledger: Ledger, tmp_path: Path, east: KeyFile
+) -> None:
+    """Of a cloud with sealed properties, and of one without any; what no key here opens is left, and named."""
+    old, other = east.newest(), KeyFile(tmp_path / "other").add()
+    assert old is not None
+    content = MachineSecrets({"password": SECRET}, "echo")
+    for text in (config(tmp_path), config(tmp_path).partition("  properties")[0] + "azs:\n- {name: z1, cloud: lab}\n"):
+        client.send("PUT", "/v1/cloud-config", {"text": text})
+        with ledger.write() as tx:
+            for name, group, key in (("one", "east", old), ("theirs", "west", other), ("lost", "east", other)):
+                sealed = seal_secrets(key.public, name, f"of-{name}", content)
+                machine_secrets.save(tx, SecretRow(name, group, f"of-{name}", key.public.id, sealed))
+        new = east.add()
+        with conducting(ledger, tmp_path / "east", "east", east):
+            client.send("POST", "/v1/keys", {"conductor_group": "east", "public": new.public.text})
+            kept = client.send("POST", f"/v1/keys/{old.public.id}/retire", {"conductor_group": "east"})
+            assert kept.status == 409 and "coterie clouds reseal" in kept.json["remedy"]
+            again = client.send("POST", "/v1/clouds/lab/reseal", None, LATEST)
+            assert (again.status, again.json["sealed_again"]) == (200, 1), again.text
+            assert client.send("POST", "/v1/clouds/lab/reseal", None, LATEST).json["sealed_again"] == 0
+            assert client.send("POST", f"/v1/keys/{old.public.id}/retire", {"conductor_group": "east"}).status == 204
+        with ledger.read() as tx:
+            (row,) = machine_secrets.of_name(tx, "one")
+            assert {one.key_id for one in machine_secrets.of_name(tx, "theirs")} == {other.public.id}
+            assert machine_secrets.sealed_to(tx, other.public.id) == ["of-lost", "of-theirs"]
+        assert row.key_id == new.public.id and open_secrets(new, "one", "of-one", row.sealed) == content
+        assert SECRET not in everything(ledger)
+        old = new
 
 
 def test_conductors_reseal_only_to_keys_that_they_hold(

@@ -1,5 +1,5 @@
 """The bench of the kill matrix serves here too."""
 
-from tests.kill.conftest import bench, database, nursery
+from tests.kill.conftest import bench, database
 
-__all__ = ["bench", "database", "nursery"]
+__all__ = ["bench", "database"]

@@ -1,8 +1,6 @@
-"""One nursery, and one bench for each database, recorded once for all rooms that use it."""
+"""One bench for each database, recorded once for all rooms that use it."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,12 +10,6 @@ from tests.kill.nursery import Nursery
 from tests.once import once_per_run
 
 _recorded: dict[str | None, Bench] = {}
-
-
-@pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
@@ -30,10 +22,8 @@ def database(request: pytest.FixtureRequest) -> str | None:
 def bench(nursery: Nursery, database: str | None, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     if database not in _recorded:
         made = Bench(nursery, tmp_path_factory.mktemp("bench"), database)
-        if database is None:
-            made.recording = once_per_run(tmp_path_factory, "recording", made.record)
-        else:  # each worker has a server of its own
-            made.record()
+        name = "recording" if database is None else "recording-postgresql"
+        made.recording = once_per_run(tmp_path_factory, name, made.record)
         _recorded[database] = made
     return _recorded[database]
 

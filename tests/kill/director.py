@@ -38,7 +38,7 @@ from tests.kill.scenario import DEPLOYMENT, STEMCELLS, Phase
 
 T = TypeVar("T")
 LEASE_LOST = 7
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 _BEATS_AFTER_S = 0.1
 _REPEATS = 20
 _BUSY_S = 0.2  # how long a request of a process that died blocks its repetition

@@ -6,12 +6,13 @@ import signal
 from collections.abc import Iterable
 
 from coterie.conductor.workers import HandBackQueue
+from coterie.director.http.idempotency import _renew_reservation
 from tests.kill.bench import Bench, Failure
 from tests.kill.points import SIDES, Point, commit_of, merge_by_moment, read_trace
 
-# Comes only when this machine is too busy to claim in time, so it cannot be reached on purpose; its own tests are
-# tests/conductor/test_hand_back.py and tests/faults/test_races.py.
-_STARVED = {commit_of(HandBackQueue.hand_back_all)}
+# Come only when this machine is too busy to claim or to answer in time, so they cannot be reached on purpose; their own
+# tests are tests/conductor/test_hand_back.py, tests/faults/test_races.py and tests/director/test_idempotency.py.
+_STARVED = {commit_of(HandBackQueue.hand_back_all), f"{commit_of(_renew_reservation)}.<locals>.renew"}
 _TRIES = 3
 _DEEPEST = 4  # deaths in one run
 

@@ -93,6 +93,6 @@ def test_a_config_in_force_is_asked_only_for_what_the_manifest_uses() -> None:
 def test_no_driver_repeats_what_stands_in_a_cloud_s_properties(driver: str, secret: Any) -> None:
     form = forms_of(driver)["cloud"]
     for key in (*form.readers, "nonesuch"):
-        assert "s3cret-word" not in str(form.slips({key: secret}))
-    told = {slip.key for slip in form.slips(dict.fromkeys((*form.readers, "nonesuch"), object()))}
+        assert "s3cret-word" not in str(form.mistakes({key: secret}))
+    told = {mistake.key for mistake in form.mistakes(dict.fromkeys((*form.readers, "nonesuch"), object()))}
     assert told == {*form.readers, "nonesuch"}

@@ -76,7 +76,7 @@ PLACES = [(driver, place) for driver, places in FORMS.items() for place in place
 @pytest.mark.parametrize(("driver", "place"), PLACES)
 def test_examples_and_words_of_each_form(driver: str, place: Any) -> None:
     form = FORMS[driver][place]
-    assert form.slips(form.example) == []
+    assert form.mistakes(form.example) == []
     assert [key for key in form.readers if not form.how_to_write(key)] == []
 
 

@@ -43,30 +43,30 @@ class Server:
     def stop(self) -> None:
         _run("pg_ctl", "-D", self._data, "-m", "immediate", "stop")
 
+    def remove(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
 
 @contextmanager
 def running(connections: int = 300) -> Iterator[Server]:
     """A fresh server, which ends with the block."""
-    folder = Path(tempfile.mkdtemp(prefix="coterie-pg-"))
+    server = start(connections)
     try:
-        if os.geteuid() == 0:
-            shutil.chown(folder, _USER, _USER)
-        server = Server(folder, connections)
-        server.create()
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+        yield server
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        server.stop()
+        server.remove()
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """The URL of a fresh server's maintenance database; the server ends with the block."""
-    with running() as made:
-        yield made.url
+def start(connections: int = 300) -> Server:
+    """A fresh server; the caller stops and removes it."""
+    folder = Path(tempfile.mkdtemp(prefix="coterie-pg-"))
+    if os.geteuid() == 0:
+        shutil.chown(folder, _USER, _USER)
+    server = Server(folder, connections)
+    server.create()
+    server.start()
+    return server
 
 
 def conductor_role(url: str, *groups: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from coterie.errors import NotFound, Refused
 from coterie.plan.model import Plan
 from coterie.plan.render import text
+from coterie.plan.stages import stages
 from tests.plan.world import World, cloud, group, manifest
 
 BASE = manifest(group("broker", 3), group("web", 2))
@@ -287,6 +288,16 @@ def test_removal_takes_nodes_groups_and_images(world: World) -> None:
         ("delete", "debian/1@lab", "no deployment uses it any more"),
     ]
     assert "DELETED" in world.remove(delete_disks=True).changes[0].reason
+
+
+def test_removal_has_a_step_for_an_image_that_others_use_too(world: World) -> None:
+    world.deploy(manifest(group("broker", 1)))
+    world.images["lab", "other/1"] = "i"
+    world.images_used_elsewhere = frozenset(world.images)
+    plan = world.remove()
+    reason = "another deployment uses it; the last one that is deleted takes it"
+    assert said(plan)[1:] == [("leave", "debian/1@lab", reason)]
+    assert stages(plan)[-1].name == "stemcell removals"
 
 
 def test_the_text_has_the_summary_first_and_last_and_destruction_on_top(world: World) -> None:

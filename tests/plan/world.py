@@ -80,6 +80,7 @@ class World:
     nodes: dict[str, NodeNow] = field(default_factory=dict)
     groups: dict[str, GroupNow] = field(default_factory=dict)
     images: dict[tuple[str, str], str] = field(default_factory=dict)
+    images_used_elsewhere: frozenset[tuple[str, str]] = frozenset()
     made: int = 0
 
     def snapshot(self) -> Snapshot:
@@ -92,7 +93,7 @@ class World:
             stemcells=(StemcellNow("debian", "1", "deb"), StemcellNow("debian", "2", "deb")),
             images=dict(self.images),
             images_left={},
-            images_used_elsewhere=frozenset(),
+            images_used_elsewhere=self.images_used_elsewhere,
             taken={},
         )
 

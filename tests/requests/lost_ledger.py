@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.requests import recover
-from coterie.requests.recover import Recovery
+from coterie.requests.recovered_rows import Recovery
 from tests.requests.site import Site
 
 # An operator brings these back first: the catalogue, and by their start the conductors and their keys.
@@ -16,6 +17,18 @@ def lose_ledger(site: Site) -> None:
     with site.ledger.write() as tx:
         for table in reversed(metadata.sorted_tables):
             if table.name not in _KEPT:
+                tx.execute(table.delete())
+
+
+_DEPLOYED = ("nodes", "objects", "parts", "addresses", "server_groups", "server_group_users", "instance_groups")
+_WORK = ("deployments", "tasks", "stages", "steps")
+
+
+def lose_deployments(ledger: Ledger) -> None:
+    """Of a Director that runs: all rows of deployments and of their tasks."""
+    with ledger.write() as tx:
+        for table in reversed(metadata.sorted_tables):
+            if table.name in (*_DEPLOYED, *_WORK):
                 tx.execute(table.delete())
 
 

@@ -56,6 +56,7 @@ def manifest(*groups: str, extra: str = "") -> str:
 
 class Site:
     patience_s = 60.0  # of a test with a task
+    poll_s = 0.01
 
     def __init__(self, ledger: Ledger, folder: Path, *, opens_sealed: bool = False) -> None:
         """`opens_sealed`: its conductor has the key, and takes only sealed properties; there are none then."""
@@ -110,7 +111,7 @@ class Site:
         give_up = time.monotonic() + self.patience_s
         while (state := self.task(task).state) in ("running", "cancelling"):
             assert time.monotonic() < give_up, f"task {task} does not end\n{self.story(task)}"
-            time.sleep(0.01)
+            time.sleep(self.poll_s)
         assert state == expect_state, f"task {task} ended as {state}\n{self.story(task)}"
 
     # -- looking --

@@ -17,6 +17,7 @@ from coterie.ledger.tables import steps
 from coterie.ledger.work import conductors, tasks
 from coterie.ledger.work.claims import Claims
 from coterie.ledger.work.share import Share
+from coterie.ledger.work.stages import Ready
 from coterie.ledger.work.steps import Outcome, commit, hand_back, regroup_node
 from coterie.ledger.work.tasks import NewStage, NewStep, NewTask
 from coterie.requests import regroup, start
@@ -161,7 +162,10 @@ def test_a_running_step_goes_on_where_it_is_leased_and_to_the_new_group_after_it
         assert commit(tx, [going_on]) == {held.key}, "its lease holds"
     with here.ledger.write() as tx:
         if end == "wait":
-            assert commit(tx, [Outcome(held, "wait", "create_vm", {})]) == {held.key}
+            woken: list[Ready] = []
+            assert commit(tx, [Outcome(held, "wait", "create_vm", {})], woken) == {held.key}
+            fleet = Share(conductors.living(tx), "c-")
+            assert [fleet.owner(*one) for one in woken] == ["c-r1"], "it need not wait for its next poll"
         else:
             assert hand_back(tx, held)
     with here.ledger.write() as tx:

@@ -41,12 +41,12 @@ def here(bed: CloudstackBed, tmp_path: Path) -> Iterator[Site]:
     (tmp_path / "site").mkdir()
     ledger = sqlite_ledger(tmp_path / "ledger.db")
     with site(ledger, tmp_path / "site") as made:
-        made.config = _config(bed)
+        made.config = config(bed)
         yield made
     ledger.close()
 
 
-def _config(bed: CloudstackBed) -> str:
+def config(bed: CloudstackBed) -> str:
     az = bed.azs[0]
     subnet = {"range": "127.40.0.0/16", "gateway": "127.40.0.1", "azs": ["z1"]}
     return json.dumps(
@@ -112,7 +112,7 @@ def test_a_machine_of_another_director_is_not_enrolled_and_not_destroyed(bed: Cl
 
 def test_the_audit_says_why_nothing_is_known_where_hosts_are_hidden(bed: CloudstackBed, here: Site) -> None:
     bed.account = "user"
-    here.config = _config(bed)
+    here.config = config(bed)
     here.deploy(manifest(group("a", 2, SPREAD, azs="z1")))
     (found,) = placement_audit(here.ledger, "dep")["groups"]
     assert (found["holds"], found["state"]) == (None, "live")

@@ -15,6 +15,7 @@ from coterie.ids import Ids
 from coterie.ledger.rows import identity, stemcells
 from coterie.ledger.tables import metadata
 from coterie.requests import recover
+from coterie.sandbox import security_groups
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.tags import set_tags
@@ -40,12 +41,14 @@ def picture(site: Site) -> dict[str, list[tuple[object, ...]]]:
         "addresses": rows(site, "addresses", "network", "ip", "node", "deployment"),
         "objects": rows(site, "objects", "intent", "kind", "cloud", "state", "cid", "ref", "size_mb"),
         "groups": rows(site, "server_groups", "intent", "name", "cid", "policy", "state", "adopted"),
+        "parts": rows(site, "parts", "cloud", "intent", "kind", "name", "cid"),
     }
 
 
 def test_after_a_lost_ledger_there_is_nothing_to_change(here: Site) -> None:
     here.deploy(WEB)
     before = picture(here)
+    assert before["parts"]
     lose_ledger(here)
     done = recovery(here, WEB)
     assert [item for item in done.items if not item.taken] == []
@@ -106,6 +109,22 @@ def here_rows(site: Site, table: str) -> list[dict[str, object]]:
 def test_a_second_recovery_finds_all_known(local: Site) -> None:
     local.deploy(WEB)
     assert recovery(local, WEB).items == []
+
+
+def test_a_copy_of_a_part_is_left_and_survives_the_deployment(local: Site) -> None:
+    local.deploy(WEB)
+    account = open_account(open_datacenter(local.folder / "sandbox.db", create=False), "lab", operator=True)
+    (ours,) = security_groups.list_security_groups(account).items
+    copy = security_groups.create_security_group(account, name=ours.name, tags=ours.tags)
+    lose_ledger(local)
+    plan = recover.plan_recovery(local.ledger, local.request(WEB))
+    assert [(item.cid, item.taken) for item in plan.items if item.kind == "security_group"] == [
+        (ours.id, True),
+        (copy.id, False),
+    ]
+    recover.apply_recovery(local.ledger, local.request(WEB), plan.id, None)
+    local.delete()
+    assert [group.id for group in security_groups.list_security_groups(account).items] == [copy.id]
 
 
 def tag_vm(site: Site, cid: str, **tags: str) -> None:

@@ -14,7 +14,7 @@ from coterie.conductor.process import Conductor
 from coterie.cpi.contract import OutcomeUnknown
 from coterie.cpi.drivers.sandbox.machines import Machines
 from coterie.errors import Conflict, StalePlan
-from coterie.ledger.rows import deployments
+from coterie.ledger.rows import deployments, objects
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import steps, tasks
 from coterie.ledger.work.steps import Outcome
@@ -139,6 +139,37 @@ def test_an_image_that_came_into_use_stays(local: Site) -> None:
     local.wait(accept_draft(local.ledger, removal, "delete", None))
     assert len(local.held("image")) == 1
     assert local.nodes("other")["b/0"].state == "up"
+
+
+def test_of_deployments_that_are_deleted_at_once_the_last_takes_their_common_image(here: Site) -> None:
+    names = ["dep", "two"]
+    for name in names:
+        here.deploy(manifest(group("a", 2)).replace("name: dep", f"name: {name}"))
+    drafts = [draft_plan(here.ledger, start.PlanRequest(deployment=name, delete=True)) for name in names]
+    for task in [accept_draft(here.ledger, draft, "delete", None) for draft in drafts]:
+        here.wait(task)
+    assert here.held("image") == []
+    assert here.objects("image") == {"gone": 1}
+
+
+def test_an_image_stays_for_a_deployment_that_is_accepted_while_its_users_are_counted(
+    here: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.deploy(manifest(group("a", 1)))
+    other = manifest(group("b", 1)).replace("name: dep", "name: other")
+    drafts, accepted, count = [draft_plan(here.ledger, start.PlanRequest(manifest=other))], [], objects.stemcell_users
+
+    def count_then_accept(*arguments: Any) -> int:
+        found = count(*arguments)
+        if drafts:
+            accepted.append(accept_draft(here.ledger, drafts.pop(), "deploy", None))
+        return found
+
+    monkeypatch.setattr(objects, "stemcell_users", count_then_accept)
+    here.delete()
+    here.wait(accepted[0])
+    assert here.objects("image") == {"live": 1}
+    assert here.nodes("other")["b/0"].state == "up"
 
 
 def test_an_image_that_others_use_stays_with_the_last_deployment(local: Site) -> None:

@@ -57,19 +57,19 @@ def _begin(work: SurveyWork) -> Move:
     if kind not in can.kinds:
         return _end(work, "absent")
     work.progress.started = work.moment
-    if kind in can.filtered and _read_page(work, NO_DIRECTOR, None).objects:
+    page = _read_page(work, NO_DIRECTOR, None) if kind in can.filtered else None
+    if isinstance(page, Done):
+        return page
+    if page is not None and page.objects:
         return _stop(work, "the cloud ignores the filter by owner: a Director that does not exist has objects")
     return Next("page")
 
 
 def _page(work: SurveyWork) -> Move:
     cursor = work.progress.cursor
-    try:
-        page = _read_page(work, work.director_uuid, cursor)
-    except CpiError as error:
-        if error.retryable:
-            raise
-        return _stop(work, f"the list broke off: {error}")
+    page = _read_page(work, work.director_uuid, cursor)
+    if isinstance(page, Done):
+        return page
     flaw = _flaw(work, page, cursor)
     if flaw:
         return _stop(work, flaw)
@@ -99,8 +99,14 @@ def _fail(work: SurveyWork, error: CoterieError) -> None:
     _stop(work, str(error))
 
 
-def _read_page(work: SurveyWork, director: str, cursor: str | None) -> SurveyPage:
-    page = work.cpi.survey(work.params.kind, director, cursor)
+def _read_page(work: SurveyWork, director: str, cursor: str | None) -> SurveyPage | Done:
+    """A page, or the end of the survey where the cloud refuses to list."""
+    try:
+        page = work.cpi.survey(work.params.kind, director, cursor)
+    except CpiError as error:
+        if error.retryable:
+            raise
+        return _stop(work, f"the list broke off: {error}")
     work.progress.calls += page.calls
     return page
 
@@ -117,12 +123,12 @@ def _flaw(work: SurveyWork, page: SurveyPage, cursor: str | None) -> str | None:
     return None
 
 
-def _stop(work: SurveyWork, reason: str) -> Move:
+def _stop(work: SurveyWork, reason: str) -> Done:
     work.say("cleanup.stopped", f"{work.params.kind}: {reason}")
     return _end(work, "stopped", reason)
 
 
-def _end(work: SurveyWork, state: str, reason: str | None = None) -> Move:
+def _end(work: SurveyWork, state: str, reason: str | None = None) -> Done:
     cleanup, kind, cloud = _scope(work)
     progress = work.progress
     figures: dict[str, Any] = {"calls": progress.calls, "pages": progress.pages, "counts": progress.counts}

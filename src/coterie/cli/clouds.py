@@ -128,9 +128,9 @@ def seal(session: Session, file: str, keys: tuple[str, ...]) -> None:
 @clouds.verb("reseal")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def reseal(session: Session, names: tuple[str, ...]) -> None:
-    """Have conductors seal the properties of clouds (all, or some) anew, to the newest key that they hold."""
-    found = session.api.list("/v1/clouds")["items"]
-    chosen = names or tuple(one["name"] for one in found if "sealed" in one["properties"])
+    """Have conductors seal the properties of clouds (all, or some) anew, and the env and user_data of machines in them,
+    to the newest key that they hold."""
+    chosen = names or tuple(one["name"] for one in session.api.list("/v1/clouds")["items"])
     done = [session.api.send("POST", f"/v1/clouds/{part(name)}/reseal").body for name in chosen]
     if session.json:
         session.data(as_json({"items": done, "next": None}))
@@ -141,6 +141,8 @@ def reseal(session: Session, names: tuple[str, ...]) -> None:
             for group, key in one.get("sealed_to", {"": one["key"]}).items()
         ]
         session.data(table(("CLOUD", "GROUP", "KEY"), rows, session.paint))
+        secrets = sum(one.get("sealed_again", 0) for one in done)
+        session.say(f"{secrets} machine secrets were sealed to a newer key")
 
 
 def _properties(cloud: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -26,14 +26,14 @@ def deployments(session: Session) -> None:
             [f"{count} {state}" for state, count in one["nodes"].items()],
             one["team"],
             one["task"],
+            f"task {one['unfinished_task']}" if one.get("unfinished_task") else None,
             one["resurrection"],
             ago(one["updated_at"]),
         )
         for one in found["items"]
     ]
-    session.data(
-        table(("DEPLOYMENT", "NODES", "STATES", "TEAM", "TASK", "RESURRECTION", "CHANGED"), rows, session.paint)
-    )
+    headers = ("DEPLOYMENT", "NODES", "STATES", "TEAM", "TASK", "UNFINISHED", "RESURRECTION", "CHANGED")
+    session.data(table(headers, rows, session.paint))
 
 
 @deployments.verb("manifest")

@@ -56,6 +56,8 @@ def _audit_text(session: Session, group: dict[str, Any]) -> str:
     verdict = {True: "holds", False: "broken", None: "unknown"}[group["holds"]]
     if group["holds"] and group["state"] == "drifted":
         verdict = "holds now, but the group has drifted"
+    elif group["holds"] and group.get("outside"):
+        verdict = f"holds now; not in the group yet: {', '.join(group['outside'])}"
     pairs = [
         ("group", f"{group['deployment']}/{group['name']} in {group['cloud']} ({group['state']})"),
         ("policy", group["policy"]),
@@ -63,6 +65,8 @@ def _audit_text(session: Session, group: dict[str, Any]) -> str:
         ("verdict", verdict),
     ]
     pairs += [("why", group["why"])] if group["why"] else []
+    if group.get("unfinished_task"):
+        pairs += [("unfinished", f"task {group['unfinished_task']} did not complete the deployment: deploy again")]
     pairs += [("down", ", ".join(f"{node} ({what})" for node, what in group["down"].items()))] if group["down"] else []
     pairs += [(f"worst {what}", _worst(group[f"worst_{what}"])) for what in ("host", "rack")]
     if group["mend"]:

@@ -49,7 +49,6 @@ def params_of(flow: str) -> list[str]:
 _RETRY_S = 1.0  # after the database did not answer
 _CLAIM_PAUSE_S = 0.05  # between two claims while _MANY steps are in hand
 _MANY = 8
-_IN_VAIN_S = 0.25  # between two looks for work of other clouds while the same ones have their fill
 _STUCK_S = 30.0  # longer than any heartbeat takes: a connection is opened, probed and answers within its deadlines
 _LAPSED_LEASES = 10
 _MEMORIES = 64  # tasks whose look-ups are kept
@@ -117,8 +116,9 @@ class Conductor:
             find_owners=self._ring_view.owners,
             on_room=self._wake_if_short_of_room,
         )
-        self._in_vain: dict[tuple[str, ...], float] = {}  # full clouds besides which nothing was found: until when
+        self._in_vain: tuple[list[str], int, float] | None = None  # full clouds besides which nothing was found; until
         self._short_of_room = False  # whether there may be steps of ours that did not fit
+        self._room_wakes = 0
         ledger.wake_as(name)
         self._memories: dict[int, dict[Any, Any]] = {}
         self._stopping = threading.Event()
@@ -131,6 +131,7 @@ class Conductor:
             self.owner,
             self._ring_view,
             self._clouds,
+            self._secrets,
             self._signatures,
             lease_s=ttl_s,
             patience_s=call_timeout_s,
@@ -239,8 +240,9 @@ class Conductor:
         self._short_of_room = True
         if not room or not self._lease.held or self._stopping.is_set():
             return min(longest, _RETRY_S)
-        if full and (rest := self._in_vain.get(tuple(full), 0.0) - time.monotonic()) > 0:
-            return rest
+        news = self._ledger.ready.version - self._room_wakes
+        if self._in_vain and self._in_vain[:2] == (full, news) and (rest := self._in_vain[2] - time.monotonic()) > 0:
+            return rest  # room in clouds that are full all the same is no reason to look again
         with self._ledger.write_silently() as tx:  # a claim makes nothing ready: there is nothing to wake others for
             claims = self._ring_view.current(tx).claims
             chosen = claims.choose(tx, room, full)
@@ -250,8 +252,9 @@ class Conductor:
             present, pinned = (clouds.all_clouds(tx), pins.all_pins(tx)) if taken else ({}, {})
         if not taken:
             self._short_of_room = bool(full)
-            self._in_vain = {tuple(full): time.monotonic() + _IN_VAIN_S}
-            return longest if due is None else min(due if due > 0 else _RETRY_S, longest)
+            rest = longest if due is None else min(due if due > 0 else _RETRY_S, longest)
+            self._in_vain = (full, news, time.monotonic() + rest)
+            return rest
         self._clouds.refresh(present, pinned)
         self._forget_ended_tasks()
         self._inbox.put(taken)
@@ -259,6 +262,7 @@ class Conductor:
 
     def _wake_if_short_of_room(self) -> None:
         if self._short_of_room:
+            self._room_wakes += 1
             self._ledger.ready.notify()
 
     def _open_work(self, claim: Claim, flow: Flow[Any, Any]) -> Work[Any, Any]:

@@ -12,13 +12,15 @@ from time import monotonic
 from typing import Any
 
 from coterie.conductor.membership import RingView
-from coterie.conductor.signatures import Signatures
+from coterie.conductor.signatures import NotSigned, Signatures
 from coterie.cpi.contract import CheckItem, CloudObject, Cpi, CpiError, Kind, Mark, Needs, Unavailable
 from coterie.engine.clouds import Clouds
+from coterie.engine.secrets import SecretReader
 from coterie.errors import CoterieError, LeaseLost, NotFound, UsageError
 from coterie.ledger.errors import is_outage, reason
-from coterie.ledger.rows import clouds, facts, pins
+from coterie.ledger.rows import clouds, events, facts, pins
 from coterie.ledger.rows.clouds import CloudRow
+from coterie.ledger.rows.events import Event
 from coterie.ledger.store import Ledger, time
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,7 @@ class Questions:
         owner: str,
         ring_view: RingView,
         clouds: Clouds,
+        secrets: SecretReader,
         signatures: Signatures,
         *,
         lease_s: float,
@@ -44,6 +47,7 @@ class Questions:
         self._owner = owner
         self._ring_view = ring_view
         self._clouds = clouds
+        self._secrets = secrets
         self._signatures = signatures
         self._lease_s = lease_s
         self._stopping = stopping
@@ -100,6 +104,7 @@ class Questions:
             self._ledger.asked.notify()  # another question about this cloud may be waiting
 
     def _answer_one(self, question: facts.Wanted, asked_at: float) -> None:
+        refusals: list[Event] = []
         try:
             data, error = self._answer_question(question)
         except LeaseLost:
@@ -107,8 +112,12 @@ class Questions:
             return
         except CoterieError as problem:
             data, error = None, problem.facts()
+            if isinstance(problem, NotSigned):
+                log.error("%s", problem)
+                refusals = [Event(None, "question.refused", question.cloud, str(problem), error)]
         with self._ledger.write() as tx:
             facts.answer(tx, self._owner, question, asked_at, data, error)
+            events.append(tx, refusals, time(tx))
 
     def _give_back(self, question: facts.Wanted) -> None:
         """Our lease has ended, which says nothing about the cloud: a conductor with a lease has to answer."""
@@ -118,10 +127,13 @@ class Questions:
 
     def _answer_question(self, question: facts.Wanted) -> tuple[Any, dict[str, Any] | None]:
         self._signatures.require_question(question)
-        if question.what.partition(":")[0] == "reseal":
+        kind = question.what.partition(":")[0]
+        if kind == "reseal":
             cloud = self._read_cloud(question.cloud)
             group = (question.question or {}).get("group", cloud.conductor_group)
             return self._clouds.reseal(cloud, group), None
+        if kind == "reseal_secrets":
+            return self._secrets.reseal(question.question["names"], question.question["group"]), None
         data, error = answer(self._cloud_of(question), question.what, question.question)
         if data and "identity" in data and "items" in data:
             data["items"].append(self._check_identity(question.cloud, data["identity"]).wire())
@@ -221,10 +233,13 @@ def _find_marked(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
     return {"able": True, "cid": found.cid if found else None}
 
 
+_INVENTORY: tuple[Kind, ...] = ("vm", "disk", "image", "server_group", "port", "ip", "security_group", "keypair")
+
+
 def _list_inventory(cpi: Cpi, question: dict[str, Any]) -> dict[str, Any]:
     """Everything that carries the mark of this Director, by kind, and how its server groups are."""
     found: dict[str, Any] = {}
-    for kind in ("vm", "disk", "image", "server_group"):
+    for kind in _INVENTORY:
         found[kind] = [thing.wire() for thing in _list_marked(cpi, kind, question["director"])]
     groups = [group["cid"] for group in found["server_group"]]
     return {**found, "views": {cid: cpi.inspect_server_group(cid).wire() for cid in groups}}

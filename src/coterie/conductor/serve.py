@@ -28,7 +28,7 @@ _WATCH_S = 1.0
 def serve(settings: Settings, database: str, say: Callable[[str], None]) -> None:
     """Returns after a signal, when the conductor has drained."""
     role = role_of(settings)
-    ledger = connect(database, follows_events=False)
+    ledger = connect(database)
     try:
         check_clock(ledger)
         check_role(ledger, role.group)

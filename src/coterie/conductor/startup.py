@@ -26,9 +26,9 @@ class ClockOff(CoterieError):
     code, exit_code = "clock_off", 4
 
 
-def connect(url: str, *, follows_events: bool = True) -> Ledger:
+def connect(url: str) -> Ledger:
     try:
-        return Ledger.open(url, follows_events=follows_events)
+        return Ledger.open(url)
     except (Unavailable, BadUrl) as error:
         raise Unreachable(
             f"cannot open the ledger {hide_credentials(url)}",
@@ -67,7 +67,7 @@ def check_role(ledger: Ledger, group: str | None) -> None:
     if role.old:
         log.warning(
             "the database role %s has the rights of an earlier release: it sees and changes the rows of every site; "
-            "grant again, %s",
+            "once its other conductors are of this release, grant again, %s",
             role.name,
             remedy,
         )

@@ -113,8 +113,6 @@ class Workers:
             self._inbox.resume(claim)
         else:
             self._leave(claim)
-        if outcome.move == "wait":
-            self._ledger.notify_ready()  # it is due before whatever this conductor rests for
 
     def _count_loss(self, claim: Claim, why: LeaseLost) -> None:
         LOSSES.add("step")

@@ -17,8 +17,8 @@ from coterie.ledger.work.steps import Outcome
 log = logging.getLogger(__name__)
 
 _LARGEST = 200
-_LINGER_S = 0.02  # how long a commit waits for the next outcome; much less than any cloud call takes
-_LONGEST_S = 0.1  # and for all: where many processes share the cores, outcomes come slowly, and each commit costs more
+_LINGER_S = 0.05  # how long a commit waits for the next outcome; much less than any cloud call takes
+_LONGEST_S = 0.25  # and for all: where many processes share the cores, outcomes come slowly, and each commit costs more
 _SLICE_S = 0.004
 
 Settled = Callable[[Outcome, bool, BaseException | None], None]

@@ -41,12 +41,12 @@ class LedgerCoordinator:
         self._applying = threading.local()  # the epoch in which this thread applies; another thread has its own
 
     def submit(self, cpi: Cpi, domain: str, change: dict[str, Any]) -> dict[str, Any]:
-        with self._ledger.write() as tx:
+        with self._ledger.write_silently() as tx:
             number = domains.submit(tx, domain, change, cpi.cloud)
         try:
             return self._wait(cpi, domain, number)
         finally:
-            with self._ledger.write() as tx:
+            with self._ledger.write_silently() as tx:
                 domains.withdraw(tx, number)
 
     def hold(self, domain: str) -> None:
@@ -54,7 +54,7 @@ class LedgerCoordinator:
         epoch = getattr(self._applying, "epoch", 0)
         for _ in range(_HOLDS):
             began = time.monotonic()
-            with self._ledger.write() as tx:
+            with self._ledger.write_silently() as tx:
                 mine = domains.renew(tx, domain, self._holder, epoch, self._lease_s)
             if not mine:
                 break
@@ -84,7 +84,7 @@ class LedgerCoordinator:
 
     def _serve(self, cpi: Cpi, domain: str) -> bool:
         """Take the lease if it is free, and apply everything that waits. True if something was applied."""
-        with self._ledger.write() as tx:
+        with self._ledger.write_silently() as tx:
             epoch = domains.take(tx, domain, self._holder, self._lease_s, cpi.cloud)
             batch = domains.waiting(tx, domain, self._patience_s) if epoch is not None else []
         if epoch is None:
@@ -92,7 +92,7 @@ class LedgerCoordinator:
         self._applying.epoch = epoch
         outcomes = _apply(cpi, domain, [body for _, body in batch]) if batch else []
         numbered = [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
-        with self._ledger.write() as tx:
+        with self._ledger.write_silently() as tx:
             if not domains.acknowledge(tx, domain, self._holder, epoch, numbered):
                 log.warning("lost the domain %s while writing it; its next holder reconciles", domain)
                 return False

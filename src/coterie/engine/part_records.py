@@ -18,15 +18,15 @@ class LedgerPartRecords:
         self._cloud = cloud
 
     def intend(self, mark: Mark, kind: Kind, name: str) -> None:
-        with self._ledger().write() as tx:
+        with self._ledger().write_silently() as tx:
             parts.intend(tx, self._cloud, mark.intent, kind, name)
 
     def record(self, mark: Mark, kind: Kind, name: str, cid: str) -> None:
-        with self._ledger().write() as tx:
+        with self._ledger().write_silently() as tx:
             parts.record(tx, self._cloud, mark.intent, kind, name, cid)
 
     def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
-        with self._ledger().write() as tx:
+        with self._ledger().write_silently() as tx:
             parts.withdraw(tx, mark.intent, kind, name)
 
     def list_of(self, mark: Mark) -> list[Part]:

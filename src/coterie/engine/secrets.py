@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
 
-from coterie.errors import CoterieError, KeyMissing, NotFound
+from coterie.errors import CoterieError, KeyMissing, NotFound, Refused
 from coterie.ledger.rows import machine_secrets
 from coterie.ledger.store import Ledger
 from coterie.redact import KNOWN
 from coterie.seal.keys import KeyFile
-from coterie.seal.machine import MachineSecrets, open_secrets
+from coterie.seal.machine import MachineSecrets, open_secrets, seal_secrets
 
+log = logging.getLogger(__name__)
 _REMEMBERED = 256
 
 
@@ -45,6 +49,27 @@ class SecretReader:
             return self.open(name, deployment)
         except CoterieError:
             return None
+
+    def reseal(self, names: Iterable[str], group: str) -> dict[str, Any]:
+        """The secrets that are stored for a group under these names, sealed to our newest key, and that key's id. The
+        caller cannot choose the key. What cannot be opened here is left out."""
+        newest = self._keys.newest() if self._keys else None
+        if self._keys is None or newest is None:
+            raise KeyMissing("this conductor has no key", remedy="copy the key file from a conductor of its group")
+        with self._ledger.read() as tx:
+            rows = [row for name in names for row in machine_secrets.of_name(tx, name) if row.conductor_group == group]
+        sealed: dict[str, str] = {}
+        for row in rows:
+            key = self._keys.find(row.key_id)
+            if key is None:
+                continue
+            try:
+                opened = open_secrets(key, row.name, row.deployment, row.sealed)
+            except Refused as error:
+                log.warning("not sealed again: %s: %s", error, error.why)
+                continue
+            sealed[row.name] = seal_secrets(newest.public, row.name, row.deployment, opened)
+        return {"key": newest.public.id, "sealed": sealed}
 
     def _read(self, name: str, deployment: str) -> MachineSecrets:
         with self._ledger.read() as tx:

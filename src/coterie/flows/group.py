@@ -13,7 +13,7 @@ from coterie.flows.late_arrivals import delete_late_arrivals
 from coterie.flows.parts import announce_parts
 from coterie.group.audit import remedy
 from coterie.group.rules import with_rule_drift
-from coterie.ledger.rows import groups, nodes, objects
+from coterie.ledger.rows import groups, nodes, objects, parts
 from coterie.ledger.rows.groups import GroupRow
 
 _IN_USE_TRIES = 20
@@ -62,7 +62,7 @@ class DeleteGroupProgress:
 def _create(work: Work[CreateGroup, NoProgress]) -> Move:
     row, metadata = _row(work, work.params.intent), work.params.metadata
     cid = work.cpi.create_server_group(metadata, mark=Mark(work.director_uuid, row.intent))
-    work.write(groups.move(row, "live", cid=cid))
+    work.write(groups.move(row, "live", cid=cid), parts.begin(work.cloud, row.intent, "server_group"))
     what = f"{cid} ({metadata.policy or 'security groups only'})"
     if is_adopted(cid):
         work.say("group.adopted", f"the operator's server group {what}", cid=cid)

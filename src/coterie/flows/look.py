@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coterie.cpi.contract import CloudObject, CpiError, GroupView
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
-from coterie.flows.marks import LEDGER
+from coterie.flows.recovery_tags import LEDGER
 from coterie.group.audit import remedy
 from coterie.group.rules import with_rule_drift
 from coterie.ledger.rows import alarms, groups, nodes, objects, pins

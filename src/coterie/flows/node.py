@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cpi.contract import VMNotFound
-from coterie.engine.create_once import (
+from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.engine.intent_life import (
     Created,
     NotCreated,
     close_failed_intent,
@@ -19,10 +20,8 @@ from coterie.engine.create_once import (
     note_uncalled,
     resume_create,
 )
-from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.errors import CoterieError, NotFound
 from coterie.flows.late_arrivals import delete_late_arrivals
-from coterie.flows.marks import place_marks, vm_marks
 from coterie.flows.node_disk import (
     attach_disk,
     change_disk,
@@ -44,7 +43,8 @@ from coterie.flows.node_params import (
 )
 from coterie.flows.node_up import wait_until_up
 from coterie.flows.parts import announce_parts
-from coterie.ledger.rows import cleanups, groups, nodes, objects
+from coterie.flows.recovery_tags import place_tags, vm_tags
+from coterie.ledger.rows import cleanups, groups, nodes, objects, parts
 from coterie.redact import REDACTED
 
 # -- from an intent to a node that is up --
@@ -69,6 +69,7 @@ def _intend_vm(work: NodeWork) -> Move:
     node, spec, intent = work.params.node, work.params.node.spec, work.ids.intent()
     work.write(
         objects.intend(intent, "vm", spec.cloud, az=spec.az, deployment=node.deployment, node=work.node, ref=node.name),
+        parts.begin(spec.cloud, intent, "vm"),
         nodes.intend_vm(work.node, intent, az=spec.az, addresses=dict(node.addresses), server_group=node.server_group),
         *nodes.leave_addresses(work.progress.leaves),
     )
@@ -139,7 +140,7 @@ def _vm_metadata(node: NodeToMake, uuid: str, hidden: Mapping[str, str]) -> dict
     return {
         **{str(key): str(value) for key, value in {**node.spec.tags, **hidden}.items()},
         "director": node.director,
-        **place_marks(node.deployment, uuid, node.instance_group, node.index),
+        **place_tags(node.deployment, uuid, node.instance_group, node.index),
         "name": node.name,
     }
 
@@ -149,7 +150,7 @@ def _recovery_marks(work: NodeWork) -> dict[str, str]:
     group = node.server_group
     group_cid = work.recall(("group", group), lambda: _group_cid(work, group)) if group else None
     image = work.recall(("marked image", work.cloud, spec.stemcell), lambda: _image_mark(work, spec.stemcell))
-    return vm_marks(spec, node.addresses, group_cid, image)
+    return vm_tags(spec, node.addresses, group_cid, image)
 
 
 def _image_mark(work: NodeWork, stemcell: str) -> str | None:

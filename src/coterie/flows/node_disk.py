@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from coterie.cpi.contract import DiskNotAttached, DiskNotFound
-from coterie.engine.create_once import (
+from coterie.engine.flow import Move, Next, Work
+from coterie.engine.intent_life import (
     Created,
     NotCreated,
     close_failed_intent,
@@ -13,10 +14,9 @@ from coterie.engine.create_once import (
     find_created,
     note_uncalled,
 )
-from coterie.engine.flow import Move, Next, Work
-from coterie.flows.marks import disk_marks, place_marks
 from coterie.flows.node_params import DeleteNode, NodeProgress, NodeWork
 from coterie.flows.node_up import wait_until_up
+from coterie.flows.recovery_tags import disk_tags, place_tags
 from coterie.ledger.rows import objects
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.writes import Write
@@ -82,8 +82,8 @@ def attach_disk(work: NodeWork) -> Move:
     work.cpi.attach_disk(work.progress.cid or "", row.cid)
     if "set_disk_metadata" not in work.cpi.capabilities().unsupported:
         node = work.params.node
-        place = place_marks(node.deployment, work.node, node.instance_group, node.index)
-        work.cpi.set_disk_metadata(row.cid, {**place, **disk_marks(_wanted(work))})
+        place = place_tags(node.deployment, work.node, node.instance_group, node.index)
+        work.cpi.set_disk_metadata(row.cid, {**place, **disk_tags(_wanted(work))})
     return wait_until_up(work)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from coterie.engine.create_once import Uncalled
 from coterie.engine.flow import Work
+from coterie.engine.intent_life import Uncalled
 from coterie.engine.stored import OMIT_NONE, as_key, in_place
 from coterie.plan.spec import NodeSpec
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coterie.cpi.contract import Mark, StemcellNotFound
-from coterie.engine.create_once import (
+from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.engine.intent_life import (
     Created,
     NotCreated,
     Uncalled,
@@ -15,7 +16,6 @@ from coterie.engine.create_once import (
     find_created,
     note_uncalled,
 )
-from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.engine.stored import OMIT_NONE, as_key
 from coterie.errors import CoterieError, NotFound
 from coterie.ledger.rows import objects, stemcells
@@ -104,11 +104,9 @@ def _begin_delete(work: Work[DeleteStemcell, DeleteProgress]) -> Move:
         row = objects.get(tx, work.params.intent)
     if row is None or row.state == "gone":
         return Done()
-    with work.ledger.read() as tx:
-        users = objects.stemcell_users(tx, row.cloud, row.ref or "")
+    users = _count_nodes(work, row)
     if users:
-        work.say("stemcell.kept", f"{row.ref} stays in {row.cloud}: {users} nodes have come to use it")
-        return Done()
+        return _keep(work, row, users)
     if row.cid is None:
         found = find_created(work, "image", row.intent)
         return Next("begin") if isinstance(found, Created | NotCreated) else found
@@ -118,6 +116,17 @@ def _begin_delete(work: Work[DeleteStemcell, DeleteProgress]) -> Move:
     work.progress.cid = row.cid
     work.write(objects.begin_delete(row.intent, row.cid))
     return Next("delete")
+
+
+def _count_nodes(work: Work[DeleteStemcell, DeleteProgress], row: ObjectRow) -> int:
+    """Nodes of any deployment that have the image, or are going to have it."""
+    with work.ledger.read() as tx:
+        return objects.stemcell_users(tx, row.cloud, row.ref or "")
+
+
+def _keep(work: Work[DeleteStemcell, DeleteProgress], row: ObjectRow, users: int) -> Move:
+    work.say("stemcell.kept", f"{row.ref} stays in {row.cloud}: {users} nodes use it")
+    return Done()
 
 
 def _wait_for_users(work: Work[DeleteStemcell, DeleteProgress], row: ObjectRow) -> Move | None:
@@ -135,6 +144,17 @@ def _wait_for_users(work: Work[DeleteStemcell, DeleteProgress], row: ObjectRow) 
 
 
 def _delete(work: Work[DeleteStemcell, DeleteProgress]) -> Move:
+    """Count again, now that the row is `deleting`: a deployment that is accepted from here on uploads an image of its
+    own, and one that was accepted while `begin` counted has steps by now."""
+    with work.ledger.read() as tx:
+        row = objects.get(tx, work.params.intent)
+        replaced = row is not None and objects.has_other_image(tx, row)
+    if row is None or row.state == "gone":
+        return Done()  # another deployment was deleted at the same time, and its task did it
+    users = 0 if replaced else _count_nodes(work, row)
+    if users:
+        work.write(objects.end_delete(row.intent, "live"))
+        return _keep(work, row, users)
     try:
         work.cpi.delete_stemcell(work.progress.cid or "")
     except StemcellNotFound:

@@ -84,6 +84,7 @@ def statements(role: str, groups: Iterable[str]) -> list[str]:
     rows = ", ".join(f"({text}, {_literal(group)})" for group in wanted)
     return [
         "BEGIN;",
+        _refusal(wanted),
         f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {name};",
         f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {name};",
         f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM {name};",
@@ -95,6 +96,17 @@ def statements(role: str, groups: Iterable[str]) -> list[str]:
         f"INSERT INTO conductor_roles (role, conductor_group) VALUES {rows};",
         "COMMIT;",
     ]
+
+
+def _refusal(groups: list[str]) -> str:
+    """Conductors of release 0.1.0 cannot commit a step with these rights."""
+    named = ", ".join(_literal(group) for group in groups)
+    theirs = "true" if EVERY in groups else f"c.every_group OR c.conductor_group IN ({named})"
+    return (
+        "DO $$ BEGIN IF EXISTS (SELECT 1 FROM conductors c WHERE NOT c.opens_secrets"
+        f" AND c.heartbeat >= extract(epoch from clock_timestamp()) - c.ttl_s AND ({theirs})) THEN RAISE EXCEPTION"
+        " 'a conductor of an earlier release works for this group: upgrade it first, or drain it'; END IF; END $$;"
+    )
 
 
 def _literal(text: str) -> str:

@@ -17,12 +17,11 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from coterie.ledger.store import EVENTS, READY, WROTE
+from coterie.ledger.store import READY, WROTE
 
 log = logging.getLogger(__name__)
 
 _CHANNEL = "coterie"
-_EVENTS_CHANNEL = "coterie_events"
 _LONGEST = 7000  # characters of a payload; PostgreSQL takes 8,000 bytes
 _GAP_S = 0.002  # wake-ups that follow each other faster than this are one
 _RETRY_S = 0.5
@@ -122,10 +121,9 @@ class Wakeups:
     connection was opened or lost, since anything may have been missed.
     """
 
-    def __init__(self, url: str, receive: Callable[[set[str]], None], follows_events: bool = True) -> None:
+    def __init__(self, url: str, receive: Callable[[set[str]], None]) -> None:
         self._url = url
         self._receive = receive
-        self._channels = [_CHANNEL, _EVENTS_CHANNEL] if follows_events else [_CHANNEL]
         self._words: set[str] = set()  # to be sent
         self._lock = threading.Lock()
         self._read_end, self._write_end = os.pipe()
@@ -162,8 +160,7 @@ class Wakeups:
         while not self._closed:
             try:
                 with connect(self._url, autocommit=True) as connection:
-                    for channel in self._channels:
-                        connection.execute(f"LISTEN {channel}")
+                    connection.execute(f"LISTEN {_CHANNEL}")
                     self.listening = True
                     self._receive({""})  # something may have been written before we listened
                     self._serve(connection)
@@ -196,8 +193,7 @@ class Wakeups:
         with self._lock:
             words, self._words = self._words, set()
         for word in _merge(words):
-            channel = _EVENTS_CHANNEL if word == EVENTS else _CHANNEL
-            connection.execute("SELECT pg_notify(%s, %s)", [channel, word])
+            connection.execute("SELECT pg_notify(%s, %s)", [_CHANNEL, word])
 
     def _drain_pipe(self) -> None:
         with suppress(BlockingIOError):

@@ -29,15 +29,17 @@ _IDLE_IN_TRANSACTION_MS = 5_000
 _IDLE_MS = 60_000
 _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
+_READERS = 8  # at once in a process; more would be slower, and open connections that are closed again at once
+_KEPT = 12  # connections that stay open after use: those of the readers and of a few writers
+_QUEUE_S = 10.0
 _POLL_S = 1.0
 _PINNED = "coterie_pinned_release"
 _SIGNER = "coterie_signer"
 # What a wake-up between processes carries; an older release sends "w", "q" or nothing, and takes all others for both:
 #   w   something was written
 #   q   there may be a question about a cloud
-#   e   outcomes of steps: for the followers of events, in a channel of its own
 #   r…  steps are ready for the conductors whose names follow, one in a line
-WROTE, QUESTION, EVENTS, READY = "w", "q", "e", "r"
+WROTE, QUESTION, READY = "w", "q", "r"
 _TRUST_S = 10.0  # a lost wake-up delays work by no more than this
 
 
@@ -126,6 +128,8 @@ class Ledger:
         self._writer = writer
         # SQLite's lock is not fair: writers of one process queue here instead of spinning there.
         self._write_lock = threading.Lock() if writer.dialect.name == "sqlite" else None
+        self._readers = threading.Semaphore(_READERS) if writer.dialect.name == "postgresql" else None
+        self._reading = threading.local()
         self.written = WakeUp()  # notified by every write of this process, and of others as far as we learn of it
         self.ready = WakeUp()  # notified when steps may have become ready for a conductor of this process
         self.asked = WakeUp()  # notified when there may be a question about a cloud
@@ -133,16 +137,13 @@ class Ledger:
         self._wakeups: Wakeups | None = None
 
     @staticmethod
-    def open(url: str, *, follows_events: bool = True) -> Ledger:
-        """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew).
-
-        `follows_events`: whether outcomes of steps in other processes wake this one, too.
-        """
+    def open(url: str) -> Ledger:
+        """Connect, and bring an old schema up to date; a newer one is refused (LedgerTooNew)."""
         ledger = _connect(url)
         with _explain_sqlite_errors(url), ledger.answers_within(None):
             schema.upgrade(ledger._writer)
         if ledger.dialect == "postgresql":
-            ledger._listen(_plain(url), follows_events)
+            ledger._listen(_plain(url))
         return ledger
 
     @staticmethod
@@ -161,7 +162,7 @@ class Ledger:
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
-        with self._reader.begin() as tx:
+        with self._queue_readers(), self._reader.begin() as tx:
             yield tx
 
     @contextmanager
@@ -175,17 +176,37 @@ class Ledger:
 
     @contextmanager
     def write_outcomes(self) -> Iterator[Tx]:
-        """Write what came of steps: wakes the followers of events, and no conductor. `notify_ready` wakes those."""
+        """Write what came of steps. It wakes no other process, since each wake-up costs every process that listens:
+        `notify_ready` wakes the conductors that have steps to claim, and streams of events look for themselves."""
         with self._write_lock or nullcontext(), self._writer.begin() as tx:
             yield tx
         self.written.notify()
-        if self._wakeups is not None:
-            self._wakeups.send(EVENTS)
+
+    @contextmanager
+    def _queue_readers(self) -> Iterator[None]:
+        """Dozens of workers may want to read at once, and a new connection costs the server more than many reads.
+
+        Writers are few, and heartbeats among them: they do not wait, nor does a thread that reads already.
+        """
+        readers = None if getattr(self._reading, "now", False) else self._readers
+        if readers is None:
+            yield
+            return
+        took = readers.acquire(timeout=_QUEUE_S)
+        self._reading.now = True
+        try:
+            yield
+        finally:
+            self._reading.now = False
+            if took:
+                readers.release()
 
     def notify_ready(self, conductors: Iterable[str] = ()) -> None:
-        """Wake the conductors of this process, and these others, which have steps to claim."""
-        self.ready.notify()
-        others = set(conductors) - self._conductors
+        """Wake these conductors, which have steps to claim; without names, those of this process."""
+        named = set(conductors)
+        if not named or named & self._conductors:
+            self.ready.notify()
+        others = named - self._conductors
         if others and self._wakeups is not None:
             self._wakeups.send(READY + "\n".join(sorted(others)))
 
@@ -216,7 +237,7 @@ class Ledger:
 
     @contextmanager
     def write_silently(self) -> Iterator[Tx]:
-        """Write without a wake-up: heartbeats must not wake idle conductors."""
+        """Write without a wake-up, what makes no step ready: heartbeats, claims, records of drivers."""
         with self._write_lock or nullcontext(), self._writer.begin() as tx:
             yield tx
 
@@ -231,17 +252,15 @@ class Ledger:
         """How long a thread may rest without a look: long where other processes send wake-ups, short where not."""
         return _TRUST_S if self._wakeups is not None and self._wakeups.listening else _POLL_S
 
-    def _listen(self, url: str, follows_events: bool) -> None:
+    def _listen(self, url: str) -> None:
         from coterie.ledger.postgresql import Wakeups  # SQLite needs no client library
 
-        self._wakeups = Wakeups(url, self._receive, follows_events)
+        self._wakeups = Wakeups(url, self._receive)
 
     def _receive(self, words: set[str]) -> None:
         """Another process has written. A word that this release does not know may mean anything."""
-        if EVENTS in words:
-            self.written.notify()
         named = {name for word in words if word.startswith(READY) for name in word[1:].split("\n")}
-        others = {word for word in words if not word.startswith(READY)} - {EVENTS}
+        others = {word for word in words if not word.startswith(READY)}
         if not others and not named & self._conductors:
             return
         self.written.notify()
@@ -315,7 +334,7 @@ def _postgresql(url: str) -> Ledger:
 
     engine = sa.create_engine(
         _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
-        pool_size=8,
+        pool_size=_KEPT,
         max_overflow=64,
         pool_use_lifo=True,
         hide_parameters=True,

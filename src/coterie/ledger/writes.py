@@ -6,8 +6,11 @@ commit.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -65,14 +68,41 @@ def apply(tx: Tx, writes: Iterable[Write], at: float) -> None:
             row[f"v_{name}"] = at + value.seconds if type(value) is After else value
         shapes.setdefault(shape, []).append(row)
     for shape in sorted(shapes):
-        # Every commit locks rows in the order of their keys: two conductors cannot wait for each other.
+        # Rows are locked in the order of their keys, so that two conductors do not wait for each other; a server that
+        # joins them in another order may refuse one commit as a deadlock, which is then repeated row by row.
         key = [f"k_{name}" for name in shape[2]]
-        shapes[shape].sort(key=partial(_key_of, key))
-        tx.execute(_statement(*shape), shapes[shape])
+        rows = sorted(shapes[shape], key=partial(_key_of, key))
+        if tx.dialect.name == "postgresql" and not _repeats(rows, key):
+            tx.execute(_of_many(tx.dialect, *shape), {"rows": _document(rows)})
+        else:
+            tx.execute(_statement(*shape), rows)
+
+
+def insert_many(tx: Tx, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    """Insert rows that have the same columns. Their ids are not read: a conductor may add rows that it cannot read."""
+    if tx.dialect.name == "postgresql":
+        named = [{f"v_{name}": value for name, value in row.items()} for row in rows]
+        tx.execute(_of_many(tx.dialect, _ORDER["insert"], table.name, (), tuple(rows[0])), {"rows": _document(named)})
+    else:
+        tx.execute(table.insert().inline(), rows)
+
+
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+def _document(rows: list[dict[str, Any]]) -> str:
+    """As JSON, without what PostgreSQL does not take in a text: NUL, and halves of surrogate pairs."""
+    text = _NUL.sub(r"\1", json.dumps(rows, ensure_ascii=False))
+    return text.encode("utf-8", "replace").decode()
 
 
 def _key_of(names: list[str], row: dict[str, Any]) -> list[str]:
     return [str(row[name]) for name in names]
+
+
+def _repeats(rows: list[dict[str, Any]], key: list[str]) -> bool:
+    """Whether two of them change the same row; one statement would do only one of the two."""
+    return bool(key) and any(_key_of(key, one) == _key_of(key, after) for one, after in pairwise(rows))
 
 
 @cache
@@ -85,3 +115,27 @@ def _statement(verb: int, table_name: str, key: tuple[str, ...], values: tuple[s
     if verb == _ORDER["update"]:
         return table.update().where(condition).values(bound)
     return table.delete().where(condition)
+
+
+@cache
+def _of_many(
+    dialect: sa.Dialect, verb: int, table_name: str, key: tuple[str, ...], values: tuple[str, ...]
+) -> sa.TextClause:
+    """The same for many rows at once: a statement for each row would cost a round trip each. The rows are one JSON
+    document, so that the text, and with it the server's plan, does not depend on their number."""
+    table = metadata.tables[table_name]
+    types = {name: table.c[name].type.compile(dialect) for name in (*key, *values)}
+    typed = [*(f"k_{name} {types[name]}" for name in key), *(f"v_{name} {types[name]}" for name in values)]
+    rows = f"json_to_recordset(CAST(:rows AS json)) AS given({', '.join(typed)})"
+    same = " AND ".join(f"{table_name}.{_quote(name)} = given.k_{name}" for name in key)
+    if verb == _ORDER["insert"]:
+        into, new = ", ".join(map(_quote, values)), ", ".join(f"v_{name}" for name in values)
+        return sa.text(f"INSERT INTO {table_name} ({into}) SELECT {new} FROM {rows}")
+    if verb == _ORDER["update"]:
+        new = ", ".join(f"{_quote(name)} = given.v_{name}" for name in values)
+        return sa.text(f"UPDATE {table_name} SET {new} FROM {rows} WHERE {same}")
+    return sa.text(f"DELETE FROM {table_name} USING {rows} WHERE {same}")
+
+
+def _quote(name: str) -> str:
+    return f'"{name}"'

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from coterie.cpi.contract import Capabilities, GroupMetadata, SecurityRule
 from coterie.plan.spec import NodeSpec
 
-Action = Literal["create", "adopt", "recreate", "update", "delete", "leave"]  # an operator's group is adopted and left
+# "leave": an operator's server group, which was adopted; an image that other deployments use
+Action = Literal["create", "adopt", "recreate", "update", "delete", "leave"]
 ChangeKind = Literal["stemcell", "group", "node", "disk"]
 Json = dict[str, Any]
 
@@ -263,7 +264,8 @@ Details = NodeChange | NodeRemoval | GroupChange | GroupRemoval | StemcellUpload
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that will be done, to what, and why. `details`: all that its step needs; no decision is left to it."""
+    """One thing that will be done, to what, and why. `details`: all that its step needs; no decision is left to it, but
+    for an image: it goes if no node uses it when the step runs."""
 
     action: Action
     kind: ChangeKind

@@ -45,7 +45,7 @@ def stages(plan: Plan) -> list[Stage]:
     line.add("removals", _of(plan, "node", "delete"), line.needs("done"))
     line.add("group removals", _of(plan, "group", "delete", "leave"), line.needs("ended"))
     line.add("disk removals", _of(plan, "disk", "delete"), line.needs("ended"))
-    line.add("stemcell removals", _of(plan, "stemcell", "delete"), line.needs("ended"))
+    line.add("stemcell removals", _of(plan, "stemcell", "delete", "leave"), line.needs("ended"))
     return line.stages
 
 

@@ -37,19 +37,27 @@ def _upload(snapshot: Snapshot, cloud: str, ref: str) -> Change:
 
 
 def removals(snapshot: Snapshot) -> list[Change]:
-    """With the last deployment that uses them, images leave the clouds; the catalogue can bring them back."""
-    return [
-        Change(
-            "delete",
-            "stemcell",
-            f"{ref}@{cloud}",
-            "no deployment uses it any more",
-            cloud,
-            StemcellRemoval(ref, intent),
-        )
-        for (cloud, ref), intent in sorted({**snapshot.images_left, **snapshot.images}.items())
-        if (cloud, ref) not in snapshot.images_used_elsewhere
-    ]
+    """With the last deployment that uses them, images leave the clouds; the catalogue can bring them back.
+
+    Which deployment is the last one is known only when the step runs: several may be deleted at once. So an image that
+    this one shares with others has a step, too.
+    """
+    changes = []
+    for (cloud, ref), intent in sorted({**snapshot.images_left, **snapshot.images}.items()):
+        details = StemcellRemoval(ref, intent)
+        if (cloud, ref) not in snapshot.images_used_elsewhere:
+            reason = "no deployment uses it any more"
+            changes.append(Change("delete", "stemcell", f"{ref}@{cloud}", reason, cloud, details))
+        elif _is_used_here(snapshot, cloud, ref):
+            reason = "another deployment uses it; the last one that is deleted takes it"
+            changes.append(Change("leave", "stemcell", f"{ref}@{cloud}", reason, cloud, details))
+    return changes
+
+
+def _is_used_here(snapshot: Snapshot, cloud: str, ref: str) -> bool:
+    """A node that was never made may have had any image of its cloud brought."""
+    nodes = [node for node in snapshot.nodes if node.cloud == cloud]
+    return any(node.spec is None or node.spec.stemcell == ref for node in nodes)
 
 
 def _find(snapshot: Snapshot, spec: StemcellSpec) -> str | None:

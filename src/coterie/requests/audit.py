@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,12 +18,17 @@ from coterie.requests.ask_clouds import Question, ask
 
 
 def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
-    """{"nodes": where each one is, "groups": what was promised and whether it holds}; `deployment` None: all."""
+    """{"nodes": where each one is, "groups": what was promised and whether it holds}; `deployment` None: all.
+
+    A promise is that of the newest accepted manifest: it is judged over all nodes that the manifest puts into one
+    server group, also those that are not in the cloud's group yet because the change was not completed."""
     with ledger.read() as tx:
         director = identity.director(tx).uuid
         names = [deployment] if deployment else deployments.names(tx)
         found = [node for name in names for node in nodes.of_deployment(tx, name)]
         rows = [group for name in names for group in groups.of_deployment(tx, name)]
+        users = {(name, *key): intent for name in names for key, intent in groups.users_of(tx, name).items()}
+        unfinished = deployments.unfinished(tx, names)
         holders = groups.security_group_holders(tx)
         configured = clouds.all_clouds(tx)
     used = [
@@ -33,10 +39,25 @@ def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
     world.views = {
         cid: with_rule_drift(requested[cid], GroupView.of_wire(view)).wire() for cid, view in world.views.items()
     }
+    members = _by_group(found, users)
     return {
         "nodes": [_node(node, world) for node in found],
-        "groups": [_group(group, found, world) for group in rows],
+        "groups": [
+            {**_group(group, members.get(group.intent, []), world), "unfinished_task": unfinished.get(group.deployment)}
+            for group in rows
+        ],
     }
+
+
+def _by_group(found: Sequence[NodeRow], users: Mapping[tuple[str, str, str], str]) -> dict[str, list[NodeRow]]:
+    """The nodes that shall be in each server group, by its intent; a node that the manifest has no longer counts where
+    it is."""
+    members: dict[str, list[NodeRow]] = defaultdict(list)
+    for node in found:
+        intent = users.get((node.deployment, node.instance_group, node.cloud), node.server_group)
+        if intent is not None:
+            members[intent].append(node)
+    return members
 
 
 class _World:
@@ -104,8 +125,8 @@ def _node(node: NodeRow, world: _World) -> dict[str, Any]:
     }
 
 
-def _group(group: GroupRow, found: Sequence[NodeRow], world: _World) -> dict[str, Any]:
-    members = [_member(node, world) for node in found if node.server_group == group.intent]
+def _group(group: GroupRow, nodes_of_group: Sequence[NodeRow], world: _World) -> dict[str, Any]:
+    members = [_member(node, world) for node in nodes_of_group]
     view = world.views.get(group.cid or "", {})
     state = view.get("state") or group.state
     hosts = world.hosts.get(group.cloud, {})
@@ -118,6 +139,7 @@ def _group(group: GroupRow, found: Sequence[NodeRow], world: _World) -> dict[str
         "cid": group.cid,
         "state": state,
         "notes": list(view.get("notes", ())),
+        "outside": [node.name for node in nodes_of_group if node.server_group != group.intent],
         **judged,
         "remedy": "",
         **_unverifiable(group, judged, world.capabilities.get(group.cloud)),

@@ -71,6 +71,18 @@ def test_a_copy_is_not_ours_also_when_the_part_is_gone() -> None:
     assert ours(parts, "copy") == []
 
 
+def test_what_a_killed_call_created_is_recorded_when_it_is_used() -> None:
+    records = Records()
+    parts = Parts(records)
+    parts.record_unfinished(MARK, "port", "port", "p-1")
+    assert records.rows == []  # of an older release: it goes by its mark
+    records.intend(MARK, "port", "port")
+    for _ in range(2):
+        parts.record_unfinished(MARK, "port", "port", "p-1")
+    assert records.rows == [Part("port", "port", "p-1")]
+    assert not parts.is_ours(MARK, "port", "copy", "port")
+
+
 def test_what_a_killed_call_created_is_the_oldest_and_gets_recorded() -> None:
     records = Records()
     parts = Parts(records)
@@ -78,3 +90,14 @@ def test_what_a_killed_call_created_is_the_oldest_and_gets_recorded() -> None:
     assert ours(parts, "p-1", "copy") == ["p-1"]
     assert records.rows == [Part("port", "port", "p-1")]
     assert ours(parts, "copy") == []
+
+
+def test_what_has_the_name_of_a_recorded_object_and_another_id_is_a_copy() -> None:
+    records = Records()
+    parts = Parts(records)
+    records.rows = [Part("server_group", "", None)]  # of the object itself
+    assert not parts.is_copy(MARK, "server_group", "g-1"), "one that an older release created is not recorded"
+    parts.create(MARK, "server_group", "server_group", lambda: "g-1", str)
+    assert [parts.is_copy(MARK, "server_group", cid) for cid in ("g-1", "g-2")] == [False, True]
+    records.intend(MARK, "server_group", "server_group")
+    assert not parts.is_copy(MARK, "server_group", "g-2"), "it may be that of a call that never ended"

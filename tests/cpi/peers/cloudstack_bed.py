@@ -184,7 +184,13 @@ class CloudstackOperator(Operator):
         self._template = _image(account)
 
     def create_vm(self, name: str, az: str) -> str:
-        return self._boot(name, az, None)
+        return self._boot(name, az)
+
+    def create_vm_with(self, security_group: str, az: str) -> str:
+        return self._boot("theirs", az, securitygroupids=security_group)
+
+    def create_image(self, name: str) -> str:
+        return _image(self._account, name)
 
     def create_group(self, name: str, policy: str, az: str) -> str:
         return str(self._client.createAffinityGroup(name=name, type=TYPES[policy])["affinitygroup"]["id"])
@@ -270,13 +276,13 @@ class CloudstackOperator(Operator):
         except CloudStackApiException:
             return False
 
-    def _boot(self, name: str, az: str, group: str | None) -> str:
+    def _boot(self, name: str, az: str, **more: Any) -> str:
         made = self._client.deployVirtualMachine(
             name=name,
             zoneid=self._zone(az),
             templateid=self._template,
             serviceofferingid=self._client.listServiceOfferings(name="tiny")["serviceoffering"][0]["id"],
-            **({"affinitygroupids": group} if group else {}),
+            **more,
         )
         return str(made["virtualmachine"]["id"])
 

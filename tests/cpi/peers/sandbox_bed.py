@@ -22,7 +22,7 @@ from coterie.engine.part_records import LedgerPartRecords
 from coterie.ledger.store import Ledger
 from coterie.sandbox import disks, images, labels, networks, security_groups, server_groups, snapshots, vm_shape
 from coterie.sandbox.accounts import open_account
-from coterie.sandbox.datacenter import open_datacenter
+from coterie.sandbox.datacenter import Account, open_datacenter
 from coterie.sandbox.layout import SIZES
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT
 from peers.foreign import SmallBed, exec_cpi
@@ -49,6 +49,20 @@ def _ledger() -> Ledger:
     folder = tempfile.mkdtemp(prefix="coterie-kit-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Ledger.open(f"sqlite:///{folder}/ledger.db")
+
+
+def list_account(account: Account) -> Inventory:
+    """All objects of the account, marked or not."""
+    found = set()
+    for kind, listing in LISTS.items():
+        after: str | None = None
+        while True:
+            page = listing(account, EVERYTHING, after)
+            found |= {(kind, item.id) for item in page.items}
+            after = page.next
+            if after is None:
+                break
+    return frozenset(found)
 
 
 class SandboxBed(SmallBed):
@@ -81,17 +95,7 @@ class SandboxBed(SmallBed):
             yield True
 
     def inventory(self) -> Inventory:
-        """All objects of the account, marked or not."""
-        found = set()
-        for kind, listing in LISTS.items():
-            after: str | None = None
-            while True:
-                page = listing(self._account, EVERYTHING, after)
-                found |= {(kind, item.id) for item in page.items}
-                after = page.next
-                if after is None:
-                    break
-        return frozenset(found)
+        return list_account(self._account)
 
 
 class SingleWriterBed(SandboxBed):

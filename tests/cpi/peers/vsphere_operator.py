@@ -27,6 +27,7 @@ class VsphereOperator(Operator):
         )
         self.content = vim.ServiceInstance("ServiceInstance", self._stub).RetrieveContent()
         self.content.sessionManager.Login(user, "secret")
+        self._server = server
         self._clusters = clusters
         self._firsts: dict[str, list[str]] = {}  # group → the members that it could not be without
         self._names = itertools.count()
@@ -42,9 +43,39 @@ class VsphereOperator(Operator):
             numCPUs=1,
             memoryMB=128,
             files=vim.vm.FileInfo(vmPathName="[LocalDS_0]"),
+            deviceChange=[_controller()],
         )
         pool = self.get(self.cluster(az), "resourcePool")
         return self.run(folder.CreateVM_Task(spec, pool))
+
+    def boot_linked(self, name: str, az: str, parent: str) -> str:
+        """A VM with a disk that grows from this file, as a linked clone has it."""
+        machine = self.boot(name, az)
+        backing = vim.vm.device.VirtualDisk.FlatVer2BackingInfo
+        disk = vim.vm.device.VirtualDisk(
+            key=-1,
+            controllerKey=1000,
+            unitNumber=3,
+            capacityInKB=1024,
+            backing=backing(fileName="[LocalDS_0]", diskMode="persistent", parent=backing(fileName=parent)),
+        )
+        add = vim.vm.device.VirtualDeviceSpec(operation="add", fileOperation="create", device=disk)
+        self.run(machine.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[add])))
+        return str(self.get(machine, "config.instanceUuid"))
+
+    def templates(self, name: str) -> list[Any]:
+        """VMs whose name begins so: a template and its replicas."""
+        view = self.content.viewManager.CreateContainerView(self.content.rootFolder, [vim.VirtualMachine], True)
+        found = []
+        for one in self.get(view, "view"):
+            with suppress(vmodl.fault.ManagedObjectNotFound):  # the simulator's views show VMs that are gone
+                found += [one] if str(self.get(one, "name")).startswith(name) else []
+        view.DestroyView()
+        return found
+
+    def disk_files(self, machine: Any) -> list[str]:
+        devices = self.get(machine, "config.hardware.device")
+        return [one.backing.fileName for one in devices if isinstance(one, vim.vm.device.VirtualDisk)]
 
     def create_group(self, name: str, policy: str, az: str) -> str:
         members = [self.boot(f"{name}-member", az) for _ in range(2)]
@@ -94,12 +125,18 @@ class VsphereOperator(Operator):
         self.run(cluster.ReconfigureComputeResource_Task(spec, True))
 
     def delete(self, kind: Kind, cid: str) -> None:
-        if kind == "vm":
+        if kind in ("vm", "image"):
             machine = self.machine(cid)
             if machine is not None:
                 with suppress(vmodl.MethodFault):
                     self.run(machine.PowerOffVM_Task())
                 self.run(machine.Destroy_Task())
+            return
+        if kind == "disk":
+            stem, _, store = cid.partition("@")
+            files = [path for what, path in self._server.inventory() if what == "file"]
+            (path,) = [one for one in files if stem in one and store in one]
+            self.run(self.content.virtualDiskManager.DeleteVirtualDisk_Task(path, self.find("DC0")))
             return
         if self.group(cid) is not None:
             self.remove(cid)
@@ -164,6 +201,12 @@ class VsphereOperator(Operator):
     def _split(self, cid: str) -> tuple[Any, str]:
         cluster, _, name = cid.partition("/")
         return self.find(f"DC0/host/{cluster}"), name
+
+
+def _controller() -> Any:
+    bus = vim.vm.device.VirtualSCSIController.Sharing.noSharing
+    device = vim.vm.device.ParaVirtualSCSIController(key=1000, busNumber=0, sharedBus=bus)
+    return vim.vm.device.VirtualDeviceSpec(operation="add", device=device)
 
 
 def _group(operation: str, name: str, members: list[Any]) -> Any:

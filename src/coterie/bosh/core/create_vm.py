@@ -17,7 +17,7 @@ from coterie.bosh.core.call_context import CallContext
 from coterie.bosh.recording import calls
 from coterie.bosh.recording.marks import vm_mark
 from coterie.cpi.contract import CpiError, Json, Networks, OutcomeUnknown, VmCreated, VMCreationFailed, VMNotFound
-from coterie.ledger.rows import objects
+from coterie.ledger.rows import objects, parts
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
@@ -85,7 +85,11 @@ def _create_new(context: CallContext, request: VmRequest, generation: int) -> Vm
             # Recorded as a member in the transaction that sees the group alive: no cleanup can come between.
             if membership.is_joinable(tx):
                 row: dict[str, Any] = {"ref": request.agent_id, "properties": notes, "server_group": membership.cid}
-                execute(tx, objects.intend(mark.intent, "vm", context.cloud, director=context.director, **row))
+                execute(
+                    tx,
+                    objects.intend(mark.intent, "vm", context.cloud, director=context.director, **row),
+                    parts.begin(context.cloud, mark.intent, "vm"),
+                )
                 break
     return _create(context, request, mark.intent, membership.cid, notes)
 

@@ -11,7 +11,7 @@ from typing import Any
 from coterie.bosh.core.call_context import CallContext, keep_renewing
 from coterie.cpi.contract import CpiError, GroupInUse, GroupMetadata, InvalidCall, Json, OutcomeUnknown
 from coterie.ids import Ids
-from coterie.ledger.rows import bosh_groups, objects
+from coterie.ledger.rows import bosh_groups, objects, parts
 from coterie.ledger.rows.bosh_groups import BoshGroup, Key
 from coterie.ledger.store import Tx
 from coterie.ledger.writes import execute
@@ -76,7 +76,11 @@ def _claim(context: CallContext, key: Key) -> BoshGroup:
     with context.ledger.write() as tx:
         row = bosh_groups.claim(tx, key, intent, context.holder, context.lease_s)
         if row.intent == intent:
-            execute(tx, objects.intend(intent, "server_group", context.cloud, director=context.director, ref=key.name))
+            execute(
+                tx,
+                objects.intend(intent, "server_group", context.cloud, director=context.director, ref=key.name),
+                parts.begin(context.cloud, intent, "server_group"),
+            )
     return row
 
 

@@ -5,14 +5,15 @@ The caller's list of what it knows counts per kind; without one, the ledger's ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
-from coterie.bosh.recording.ledger_records import LedgerRecords
+from coterie.bosh.recording.ledger_records import LeavingMachines, LedgerRecords
 from coterie.cleanup import cpi_method
 from coterie.cleanup.cpi_method import CleanupArgs
+from coterie.cleanup.options import DELETION_ORDER
 from coterie.cpi.contract import CloudObject, CpiError, InvalidCall, Json, Kind, Part
 from coterie.ledger import store
 from coterie.ledger.rows import bosh_groups, deletion_candidates, objects, parts
@@ -27,31 +28,132 @@ _LIVING = ("live", "kept")
 
 
 def cleanup(context: CallContext, director_uuid: str, known: Mapping[str, list[str]] | None, options: Json) -> Json:
-    """The report of `cpi_method.cleanup`; what was deleted is recorded in the ledger."""
+    """The report of `cpi_method.cleanup`; what was deleted is recorded in the ledger.
+
+    Server groups and all kinds after them are judged by what is left when machines have gone, so a group goes with the
+    last of its machines.
+    """
     wanted = CleanupArgs.of_wire(options)
     _require_same_director(context, director_uuid)
     try:
-        rows, under_way, beside = _read_records(context)
+        rows = _read_rows(context)
     except CpiError as error:
         return _list_only(context, wanted, error)
     if not wanted.dry_run:
         _forget_missing_groups(context)
-    closing = _close_empty_groups(context, dry_run=wanted.dry_run)
     refusals = _implausible(rows, known or {}, wanted)
     plausible = {kind: cids for kind, cids in (known or {}).items() if kind not in refusals}
-    needed = _needed(rows, plausible, {group.intent for group in closing})
-    records = LedgerRecords(
-        rows, under_way, {row.intent for row in needed}, refusals, beside, partial(_count_unknown, context, rows)
-    )
+    before = _Part(context, wanted, _BEFORE_GROUPS, plausible, refusals)
+    report = before.clean(LeavingMachines())
+    after = _Part(context, wanted, _FROM_GROUPS, plausible, refusals)
+    leaving = _leaving_machines(context, after, before.unknown, report.get("vm"), dry_run=wanted.dry_run)
+    closing = _close_empty_groups(context, leaving, dry_run=wanted.dry_run)
     try:
-        evidence = _evidence(wanted.kinds, needed, plausible)
-        report = cpi_method.cleanup(context.driver, context.director, evidence, wanted, records)
-        if not wanted.dry_run:
-            _record_deleted(context, rows, report)
-            _settle_unknown(context, [row for row in rows if row.intent not in under_way])
+        report |= after.clean(leaving, {group.intent for group in closing})
     finally:
         _reopen_groups(context, closing)
     return _add_notes(report, known)
+
+
+_BEFORE_GROUPS = DELETION_ORDER[: DELETION_ORDER.index("server_group")]
+_FROM_GROUPS = DELETION_ORDER[len(_BEFORE_GROUPS) :]
+
+
+class _Part:
+    """Some kinds, judged by the ledger as it is when this is made. `known`: the caller's lists that are plausible."""
+
+    def __init__(
+        self,
+        context: CallContext,
+        wanted: CleanupArgs,
+        kinds: Collection[Kind],
+        known: Mapping[str, list[str]],
+        refusals: Mapping[str, str],
+    ) -> None:
+        self._context = context
+        self._kinds = kinds
+        self._wanted = replace(wanted, kinds=tuple(kind for kind in wanted.kinds if kind in kinds))
+        self._known = known
+        self._refusals = refusals
+        self._rows = _read_rows(context)
+        self._under_way, self._beside = _read_work(context, self._rows)
+        self.unknown: dict[str, dict[str, str]] = {}  # what this run finds unknown: kind → CID → intent
+
+    def clean(self, leaving: LeavingMachines, closing: Collection[str] = ()) -> Json:
+        """The report of these kinds. `closing`: intents of groups that no machine can join any more."""
+        needed = _needed(self._rows, self._known, {*closing, *leaving.members})
+        records = LedgerRecords(
+            self._rows,
+            self._under_way,
+            {row.intent for row in needed},
+            self._refusals,
+            self._beside,
+            self._count_unknown,
+            leaving,
+        )
+        evidence = _evidence(self._wanted.kinds, needed, self._known)
+        report = cpi_method.cleanup(self._context.driver, self._context.director, evidence, self._wanted, records)
+        if not self._wanted.dry_run:
+            settled = self._under_way | self._record_deleted(report)
+            rows = [row for row in self._rows if row.kind in self._kinds and row.intent not in settled]
+            _settle_unknown(self._context, rows)
+        return report
+
+    def unneeded_machines(self) -> list[ObjectRow]:
+        """Those that may be in the cloud, although nothing needs them and no call works on them."""
+        needed = {row.intent for row in _needed(self._rows, self._known, set())} | self._under_way
+        return [row for row in self._rows if row.kind == "vm" and row.may_exist and row.intent not in needed]
+
+    def _count_unknown(self, kind: Kind, unknown: Sequence[CloudObject]) -> dict[str, float]:
+        """Since when each has been unknown is noted in the ledger, by the ledger's clock."""
+        cloud, ours = self._context.cloud, {row.intent for row in self._rows}
+        marks = {one.cid: (one.mark.intent, one.created_at) for one in unknown if one.mark}
+        self.unknown[kind] = {cid: intent for cid, (intent, _) in marks.items()}
+        with self._context.ledger.write() as tx:
+            now = store.time(tx)
+            before = [one for one in deletion_candidates.list_of_kind(tx, cloud, kind) if one.intent in ours]
+            same = {one.cid: now - one.since for one in before if marks.get(one.cid) == (one.intent, one.created_at)}
+            for cid in {one.cid for one in before} - same.keys():
+                execute(tx, deletion_candidates.remove(cloud, kind, cid))
+            for cid in marks.keys() - same.keys():
+                intent, created_at = marks[cid]
+                execute(tx, deletion_candidates.add(cloud, kind, cid, intent=intent, created_at=created_at, cleanup=0))
+        return same
+
+    def _record_deleted(self, report: Json) -> set[str]:
+        """Intents of the rows that end with it, also of what a killed call had made and not recorded."""
+        deleted = {(kind, self.unknown[kind][cid]) for kind, part in report.items() for cid in part["deleted"]}
+        ended = {row.intent for row in self._rows if (row.kind, row.intent) in deleted}
+        with self._context.ledger.write() as tx:
+            execute(tx, *[objects.record_gone(row.intent) for row in self._rows if row.intent in ended])
+        return ended
+
+
+def _leaving_machines(
+    context: CallContext,
+    after: _Part,
+    unknown: Mapping[str, Mapping[str, str]],
+    machines: Json | None,
+    *,
+    dry_run: bool,
+) -> LeavingMachines:
+    """What this run has done to machines; of a dry run, what it would have done. `machines`: the report about them."""
+    found = unknown.get("vm", {})
+    gone = {cid: found[cid] for cid in (_gone_machines(machines, dry_run=dry_run) if machines else ())}
+    left = {row.intent: row.cid or row.intent for row in after.unneeded_machines()}
+    members = {}
+    with context.ledger.read() as tx:
+        for group in bosh_groups.of_caller(tx, context.cloud, context.director):
+            present = objects.members(tx, group.cid or "") - set(gone.values())
+            if present and present <= left.keys():
+                members[group.intent] = tuple(left[intent] for intent in sorted(present))
+    return LeavingMachines(gone, frozenset(found.keys() - gone.keys()), members)
+
+
+def _gone_machines(part: Json, *, dry_run: bool) -> set[str]:
+    if not dry_run:
+        return set(part["deleted"])
+    return set() if part["stopped"] else {one["cid"] for one in part["found"] if one["verdict"] == "orphan"}
 
 
 def _require_same_director(context: CallContext, director_uuid: str) -> None:
@@ -63,14 +165,18 @@ def _require_same_director(context: CallContext, director_uuid: str) -> None:
         )
 
 
-def _read_records(context: CallContext) -> tuple[list[ObjectRow], set[str], dict[str, list[Part]]]:
-    """All rows of this caller, the intents that a running call works on, and what was created beside each."""
+def _read_rows(context: CallContext) -> list[ObjectRow]:
     with context.local_ledger.open_existing().read() as tx:
-        rows = objects.of_caller(tx, context.cloud, context.director)
+        return objects.of_caller(tx, context.cloud, context.director)
+
+
+def _read_work(context: CallContext, rows: Iterable[ObjectRow]) -> tuple[set[str], dict[str, list[Part]]]:
+    """The intents that a running call works on, and what was created beside each."""
+    with context.ledger.read() as tx:
         busy, building = leases.list_held(tx), bosh_groups.busy(tx, context.cloud, context.director)
         beside = parts.list_of_cloud(tx, context.cloud)
     claimed = {row.intent for row in rows if context.claim_key(row.kind, row.intent, row.ref) in busy}
-    return rows, claimed | building, beside
+    return claimed | building, beside
 
 
 def _list_only(context: CallContext, wanted: CleanupArgs, error: CpiError) -> Json:
@@ -99,24 +205,6 @@ def _implausible(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], want
     return refusals
 
 
-def _count_unknown(
-    context: CallContext, rows: Iterable[ObjectRow], kind: Kind, unknown: Sequence[CloudObject]
-) -> dict[str, float]:
-    """Since when each has been unknown is noted in the ledger, by the ledger's clock."""
-    cloud, ours = context.cloud, {row.intent for row in rows}
-    marks = {one.cid: (one.mark.intent, one.created_at) for one in unknown if one.mark}
-    with context.ledger.write() as tx:
-        now = store.time(tx)
-        before = [one for one in deletion_candidates.list_of_kind(tx, cloud, kind) if one.intent in ours]
-        same = {one.cid: now - one.since for one in before if marks.get(one.cid) == (one.intent, one.created_at)}
-        for cid in {one.cid for one in before} - same.keys():
-            execute(tx, deletion_candidates.remove(cloud, kind, cid))
-        for cid in marks.keys() - same.keys():
-            intent, created_at = marks[cid]
-            execute(tx, deletion_candidates.add(cloud, kind, cid, intent=intent, created_at=created_at, cleanup=0))
-    return same
-
-
 def _needed(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], closing: set[str]) -> list[ObjectRow]:
     """Rows of what is in use: by the caller's list for the kinds that it names, by the ledger for the others."""
     return [
@@ -137,15 +225,6 @@ def _evidence(
     return {kind: frozenset(cids) for kind, cids in found.items()}
 
 
-def _record_deleted(context: CallContext, rows: Iterable[ObjectRow], report: Json) -> None:
-    deleted = {(kind, cid) for kind, part in report.items() for cid in part["deleted"]}
-    with context.ledger.write() as tx:
-        for row in rows:
-            cid = row.cid or (context.mark(row.intent).group_cid if row.kind == "server_group" else None)
-            if row.state != "gone" and (row.kind, cid) in deleted:
-                execute(tx, objects.record_gone(row.intent))
-
-
 def _add_notes(report: Json, known: Mapping[str, Any] | None) -> Json:
     for kind, part in report.items():
         if kind in _KNOWN_TO_BOSH and known is not None and kind not in known:
@@ -156,12 +235,12 @@ def _add_notes(report: Json, known: Mapping[str, Any] | None) -> Json:
 _DOUBTFUL = ("intended", "unknown", "deleting")
 
 
-def _close_empty_groups(context: CallContext, *, dry_run: bool) -> list[BoshGroup]:
+def _close_empty_groups(context: CallContext, leaving: LeavingMachines, *, dry_run: bool) -> list[BoshGroup]:
     """Groups without a member in the ledger. Unless it is a dry run, no machine can join them from now on."""
     with context.ledger.read() as tx:
         busy = bosh_groups.busy(tx, context.cloud, context.director)
         rows = [row for row in bosh_groups.of_caller(tx, context.cloud, context.director) if row.intent not in busy]
-        empty = [row for row in rows if not objects.members(tx, row.cid or "")]
+        empty = [row for row in rows if not objects.members(tx, row.cid or "") - set(leaving.gone.values())]
     return empty if dry_run else [row for row in empty if _close(context, row)]
 
 

@@ -15,6 +15,22 @@ _WITHOUT_USERS = ("vm", "snapshot", "keypair")  # but for their caller
 
 
 @dataclass(frozen=True, slots=True)
+class LeavingMachines:
+    """Machines that nothing needs. `gone`: CID → intent of those that this run deleted. `left`: CIDs of those that it
+    found and left for a later one. `members`: the names of those that the ledger still has, by the intent of their
+    group, for groups that have no others."""
+
+    gone: Mapping[str, str] = field(default_factory=dict)
+    left: frozenset[str] = frozenset()
+    members: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def wait_for(self, group: CloudObject) -> list[str]:
+        """Those that must go before the group does."""
+        recorded = self.members.get(group.mark.intent, ()) if group.mark else ()
+        return sorted({*recorded, *self.left.intersection(group.in_use_by or ())})
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerRecords:
     """`under_way`: intents that a living call works on. `needed`: intents of what the ledger says is in use.
     `refusals`: why nothing of a kind is deleted. `count_unknown`: what `unknown_for` answers."""
@@ -25,6 +41,7 @@ class LedgerRecords:
     refusals: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)  # by intent
     count_unknown: Callable[[Kind, Sequence[CloudObject]], Mapping[str, float]] = lambda _kind, _unknown: {}
+    leaving: LeavingMachines = field(default_factory=LeavingMachines)
     _by_intent: dict[str, ObjectRow] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -36,6 +53,8 @@ class LedgerRecords:
             return found
         age = row.created_at if found.created_at is None else found.created_at
         users = self._users(found, row) if found.in_use_by is None else found.in_use_by
+        if found.kind == "server_group" and users:
+            users = tuple(one for one in users if one not in self.leaving.left and one not in self.leaving.gone)
         return replace(found, created_at=age, in_use_by=users)
 
     def correct(self, finding: Finding) -> Finding:
@@ -49,8 +68,13 @@ class LedgerRecords:
         if found.kind != row.kind and not may_be_ours(self.parts.get(row.intent, ()), found.kind, found.cid):
             of = f"{row.kind} {row.cid or row.intent}"
             return Finding(found, "keep", f"it did not come with {of}, whose mark it has: was it copied?")
+        if found.kind == row.kind and row.cid not in (None, found.cid):
+            return Finding(found, "keep", f"its mark is that of {row.cid}: was it copied?")
         if row.intent in self.under_way:
             return Finding(found, "keep", "a call is working on it now")
+        machines = self.leaving.wait_for(found) if found.kind == "server_group" else []
+        if machines:
+            return Finding(found, "young", f"it goes with the last of {', '.join(machines)}")
         return Finding(found, "orphan", _why(found, row)) if finding.verdict == "orphan" else finding
 
     def refusal(self, kind: Kind) -> str | None:

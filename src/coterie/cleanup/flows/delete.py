@@ -15,8 +15,8 @@ from coterie.cpi.contract import (
     Throttled,
     VMNotFound,
 )
-from coterie.engine.create_once import Created, NotCreated, Uncalled, create_once, note_uncalled
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
+from coterie.engine.intent_life import Created, NotCreated, Uncalled, create_once, note_uncalled
 from coterie.engine.stored import OMIT_NONE, as_key, in_place
 from coterie.flows.parts import announce_parts
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects

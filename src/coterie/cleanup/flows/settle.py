@@ -15,8 +15,8 @@ from coterie.cleanup.flows.target import (
     skip,
 )
 from coterie.cpi.contract import Mark
-from coterie.engine.create_once import Created, NotCreated, find_created
 from coterie.engine.flow import Done, Flow, Move, Next, Work
+from coterie.engine.intent_life import Created, NotCreated, find_created
 from coterie.engine.stored import in_place
 from coterie.ledger.rows import cleanups, evidence, groups, nodes, objects
 from coterie.ledger.rows.evidence import MarkRecord

@@ -70,14 +70,14 @@ def enter(work: Work[HasTarget, Pacing]) -> Move | None:
     if rung:
         return skip(work, f"the cloud has an alarm: {rung[0].body}")
     if progress.paced is None:
-        with work.ledger.write() as tx:
+        with work.ledger.write_silently() as tx:
             progress.paced = holds.pace(tx, work.cloud, target.every_s)
         if progress.paced > 0:
             return Wait(progress.paced, "deletions are paced")
     name = _hold(work)
     if name is None:
         return None
-    with work.ledger.write() as tx:
+    with work.ledger.write_silently() as tx:
         busy = holds.take(tx, name, work.claim.task, HOLD_S)
     if busy is None:
         return None

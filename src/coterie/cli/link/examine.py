@@ -110,10 +110,17 @@ def _state_findings(api: Api) -> list[Finding]:
     broken = sum(len(api.list("/v1/nodes", {"state": state})["items"]) for state in states)
     doubt, late = (len(api.list("/v1/objects", {"state": state})["items"]) for state in ("unknown", "late"))
     lost, drifted = (api.list("/v1/groups", {"state": state})["items"] for state in ("missing", "drifted"))
+    unfinished = [one for one in api.list("/v1/deployments")["items"] if one.get("unfinished_task")]
     running = len(api.list("/v1/tasks", {"state": "running"})["items"])
     return [
         _finding("reachable", ready == "ok", ready),
         _finding("tasks", True, f"{running} running"),
+        _finding(
+            "deployments",
+            not unfinished,
+            _names_of("unfinished", unfinished) or "none is unfinished",
+            "deploy again what failed or was cancelled (coterie deployments names the task)",
+        ),
         _finding("nodes", not broken, f"{broken} in trouble", "coterie nodes --state failing (dead, missing)"),
         _finding(
             "server groups",
@@ -136,8 +143,8 @@ def _state_findings(api: Api) -> list[Finding]:
 _SETTLE = "coterie nodes show NODE; then coterie nodes settle"
 
 
-def _names_of(what: str, groups: list[dict[str, Any]]) -> str:
-    return f"{what}: {', '.join(one['name'] for one in groups)}" if groups else ""
+def _names_of(what: str, found: list[dict[str, Any]]) -> str:
+    return f"{what}: {', '.join(one['name'] for one in found)}" if found else ""
 
 
 def _alarms(report: dict[str, Any]) -> list[Finding]:

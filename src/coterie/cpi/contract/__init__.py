@@ -26,7 +26,7 @@ from coterie.cpi.contract.errors import (
     VMNotFound,
     revive,
 )
-from coterie.cpi.contract.forms import Form, Forms, Place, Reader, Slip
+from coterie.cpi.contract.forms import Form, Forms, Place, PropertyMistake, Reader
 from coterie.cpi.contract.keep import KEEP, KEEP_UNTIL, opt_out_reason, read_keep_words
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime, always_held
@@ -101,6 +101,7 @@ __all__ = [
     "PartRecords",
     "Place",
     "PrivilegeMissing",
+    "PropertyMistake",
     "QuotaExceeded",
     "Reader",
     "Reason",
@@ -108,7 +109,6 @@ __all__ = [
     "Runtime",
     "SecurityGroup",
     "SecurityRule",
-    "Slip",
     "StemcellNotFound",
     "SurveyPage",
     "Throttled",

@@ -14,7 +14,7 @@ Place = Literal["cloud", "vm", "disk", "network"]  # a cloud's properties; the c
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class PropertyMistake:
     """A mistake. `key` is where it is, or what is missing."""
 
     key: str
@@ -22,7 +22,7 @@ class Slip:
     remedy: str
 
 
-def _nothing(values: Mapping[str, Any]) -> Iterable[Slip]:
+def _nothing(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
     return ()
 
 
@@ -38,7 +38,7 @@ class Form:
 
     readers: Mapping[str, Reader]
     needed: Mapping[str, str] = field(default_factory=dict)
-    between: Callable[[Mapping[str, Any]], Iterable[Slip]] = _nothing
+    between: Callable[[Mapping[str, Any]], Iterable[PropertyMistake]] = _nothing
     secret: bool = False
     public: frozenset[str] = frozenset()
     example: Mapping[str, Any] = field(default_factory=dict)
@@ -55,43 +55,43 @@ class Form:
         """What no text may show."""
         return {key: value for key, value in given.items() if key not in self.public}
 
-    def slips(self, given: Mapping[str, Any]) -> list[Slip]:
+    def mistakes(self, given: Mapping[str, Any]) -> list[PropertyMistake]:
         """All mistakes."""
         return self._read(given)[1]
 
-    def key_slips(self, given: Mapping[str, Any]) -> list[Slip]:
+    def key_mistakes(self, given: Mapping[str, Any]) -> list[PropertyMistake]:
         """Keys that are wrong by themselves, whatever may be written elsewhere."""
         return self._by_key(given)[1]
 
     def read(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
         """The values of the keys that are given; `where` stands before each key in the error."""
-        values, slips = self._read(given)
-        if not slips:
+        values, mistakes = self._read(given)
+        if not mistakes:
             return values
         raise InvalidCall(
-            "; ".join(f"{where}.{slip.key} {slip.what}" for slip in slips),
-            remedy="; ".join(dict.fromkeys(slip.remedy for slip in slips)),
+            "; ".join(f"{where}.{mistake.key} {mistake.what}" for mistake in mistakes),
+            remedy="; ".join(dict.fromkeys(mistake.remedy for mistake in mistakes)),
         )
 
-    def _read(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Slip]]:
-        values, slips = self._by_key(given)
-        wrong = {slip.key for slip in slips}
+    def _read(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[PropertyMistake]]:
+        values, mistakes = self._by_key(given)
+        wrong = {mistake.key for mistake in mistakes}
         missing = [key for key in self.needed if key not in values and key not in wrong]
-        slips += [Slip(key, "is missing", self.needed[key]) for key in missing]
-        return values, slips or list(self.between(values))
+        mistakes += [PropertyMistake(key, "is missing", self.needed[key]) for key in missing]
+        return values, mistakes or list(self.between(values))
 
-    def _by_key(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Slip]]:
+    def _by_key(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[PropertyMistake]]:
         values: dict[str, Any] = {}
-        slips: list[Slip] = []
+        mistakes: list[PropertyMistake] = []
         for key, value in given.items():
             if key not in self.readers:
-                slips.append(Slip(str(key), "is not known", f"use some of: {', '.join(self.readers)}"))
+                mistakes.append(PropertyMistake(str(key), "is not known", f"use some of: {', '.join(self.readers)}"))
             elif value is not None:
                 try:
                     values[key] = self.readers[key](value)
                 except ValueError as error:
-                    slips.append(Slip(key, "is wrong" if self.secret else f"is {value!r}", str(error)))
-        return values, slips
+                    mistakes.append(PropertyMistake(key, "is wrong" if self.secret else f"is {value!r}", str(error)))
+        return values, mistakes
 
 
 Forms = Mapping[Place, Form]

@@ -56,15 +56,16 @@ class UnrecordedParts:
 
 def may_be_ours(parts: Sequence[Part], kind: Kind, cid: str) -> bool:
     """Whether an object with the mark of these parts is one of them: by its id, or as that of a call that never ended.
-    Older releases recorded no parts."""
+    Of objects that older releases created there is no record at all, not even an empty one."""
     ids = [part.cid for part in parts if part.kind == kind]
     return not parts or cid in ids or None in ids
 
 
 def choose_ours(parts: Sequence[Part], kind: Kind, found: Iterable[tuple[str, str]]) -> list[str]:
     """Of objects that bear one mark, as (id, name) and the oldest first: the ids of those that were created under it.
-    `parts`: of the mark; none at all: an older release created it, and recorded none. An intent without an id stands
-    for the oldest object of its name that is not recorded: a copy is younger than what it was copied from."""
+    `parts`: of the mark; none at all, not even that of the object itself: an older release created it. An intent
+    without an id stands for the oldest object of its name that is not recorded: a copy is younger than what it was
+    copied from."""
     listed = list(found)
     if not parts:
         return [cid for cid, _ in listed]

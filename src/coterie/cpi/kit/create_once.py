@@ -88,7 +88,7 @@ class Created:
 
 
 Hold = Callable[[], None]
-"""To be called right before each write: the looks may have outlasted the writer's lease."""
+"""To be called right before each write: reading may have taken longer than the writer's lease."""
 Handler = Callable[[Json, Hold], Created]
 """Applies one change as the only writer of its domain."""
 

@@ -118,7 +118,7 @@ class Undo:
         self._steps.clear()
 
     def run(self, error: CpiError) -> CpiError:
-        """Take everything back, newest first; the error to raise. What was in doubt is certain once it is gone."""
+        """Take everything back, newest first; the error to raise: an unknown outcome is a definite failure then."""
         if not self._steps:
             return error
         try:

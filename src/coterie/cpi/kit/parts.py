@@ -47,11 +47,24 @@ class Parts:
         """The same of one object; one that is not recorded counts if some call of its name never ended."""
         return bool(choose_ours(self._records.list_of(mark), kind, [(cid, name)]))
 
+    def is_copy(self, mark: Mark, kind: Kind, cid: str) -> bool:
+        """Whether others of this kind are recorded under the mark, and none may be this one. The row of the object
+        itself, which has no name, does not count."""
+        ids = [part.cid for part in self._records.list_of(mark) if part.kind == kind and part.name]
+        return bool(ids) and cid not in ids and None not in ids
+
     def has_any(self, mark: Mark) -> bool:
         return bool(self._records.list_of(mark))
 
     def is_recorded(self, mark: Mark, kind: Kind, cid: str) -> bool:
         return any((part.kind, part.cid) == (kind, cid) for part in self._records.list_of(mark))
+
+    def record_unfinished(self, mark: Mark, kind: Kind, name: str, cid: str) -> None:
+        """A part that is there, and is used: if the call that created it never recorded it, that is done now, so that
+        no copy can be taken for it. Without any record an older release created it."""
+        parts = self._records.list_of(mark)
+        if parts and not any((part.kind, part.cid) == (kind, cid) for part in parts):
+            self._records.record(mark, kind, name, cid)
 
     def record(self, mark: Mark, kind: Kind, name: str, cid: str) -> None:
         """A part that the cloud itself created with another object."""

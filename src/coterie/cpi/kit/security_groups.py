@@ -179,6 +179,8 @@ class SecurityGroups:
     ) -> ExistingSecurityGroup:
         found = self._find_usable(request, held)
         if found:
+            if found.mark == mark:
+                self._parts.record_unfinished(mark, "security_group", found.name, found.id)
             return found
         self._record_older(mark, held)
         found, is_new = self._cloud.create(request.name, mark)

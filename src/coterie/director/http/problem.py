@@ -58,11 +58,20 @@ class Failure(CoterieError):
         self.status, self.code, self.headers = status, code, headers or {}
 
 
+class AnsweredProblem(Exception):
+    """A problem that another process of ours has described already."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__(body["what"])
+        self.body = body
+
+
 def install(app: FastAPI) -> None:
     app.add_exception_handler(CoterieError, _on_coterie_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(Unavailable, _on_silent_ledger)
+    app.add_exception_handler(AnsweredProblem, _on_answered_problem)
 
 
 def response(error: CoterieError, path: str | None = None) -> Response:
@@ -108,6 +117,11 @@ def _on_coterie_error(request: Request, error: Exception) -> Response:
     if error.status >= 500:
         log.warning("%s %s: %s", request.method, request.url.path, error)
     return response(error, request.url.path)
+
+
+def _on_answered_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AnsweredProblem)  # registered for this class only
+    return JSONResponse(hide(error.body), error.body["status"], media_type=MEDIA_TYPE)
 
 
 def _on_silent_ledger(request: Request, error: Exception) -> Response:

@@ -29,8 +29,11 @@ _FIELDS: dict[str, Version] = {
     "enrolled": _SINCE_GROUPS,
     "other_conductor_groups": (1, 2),
     "sealed_to": (1, 2),
+    "sealed_again": (1, 2),
     "pinned_to": (1, 2),
     "alarms": (1, 2),
+    "unfinished_task": (1, 2),
+    "outside": (1, 2),
 }
 _LATEST = "latest"
 _api_version: ContextVar[Version] = ContextVar("spoken", default=NEWEST)

@@ -1,10 +1,11 @@
-"""A process that makes one plan: the order on standard input, the answer on standard output, both JSON."""
+"""A process that makes one plan, or accepts one: order on standard input, answer on standard output, both JSON."""
 
 from __future__ import annotations
 
 import json
 import os
 import resource
+import signal
 import sys
 from typing import Any
 
@@ -13,7 +14,7 @@ from coterie.director.context import AppContext
 from coterie.director.http import problem
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services import deployments
-from coterie.director.services.deployments import PlanBody
+from coterie.director.services.deployments import DeployBody, PlanBody
 from coterie.errors import CoterieError
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
@@ -29,13 +30,13 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     order = json.load(sys.stdin)
     try:
-        answer = _plan(order)
+        answer = _work(order)
     except CoterieError as error:
         answer = {"problem": problem.body_of(error, order["path"])}
     json.dump(answer, sys.stdout)
 
 
-def _plan(order: dict[str, Any]) -> dict[str, Any]:
+def _work(order: dict[str, Any]) -> dict[str, Any]:
     settings = load(order["settings"])
     caller = Caller(**{**order["caller"], "teams": _teams(order["caller"]["teams"])})
     ledger = Ledger.open(order["database"])
@@ -45,10 +46,23 @@ def _plan(order: dict[str, Any]) -> dict[str, Any]:
             director = identity.director(tx)
         context = AppContext(ledger, director, settings, StateFolder(settings.state))
         with act_as(caller):
-            plan = deployments.plan(context, PlanBody(**order["body"]))
-        return {"id": plan.id, "plan": plan.to_json(), "text": deployments.render_text(plan, order["detail"])}
+            return _deploy(context, order) if "deploy" in order else _plan(context, order)
     finally:
         ledger.close()
+
+
+def _plan(context: AppContext, order: dict[str, Any]) -> dict[str, Any]:
+    plan = deployments.plan(context, PlanBody(**order["body"]))
+    return {"id": plan.id, "plan": plan.to_json(), "text": deployments.render_text(plan, order["detail"])}
+
+
+def _deploy(context: AppContext, order: dict[str, Any]) -> dict[str, Any]:
+    """From the moment that it is stored, the answer must reach the Director: then the signal to stop is ignored."""
+
+    def ignore_stop() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    return {"task_id": deployments.deploy(context, order["deploy"], DeployBody(**order["body"]), ignore_stop)}
 
 
 def _teams(given: list[str] | None) -> frozenset[str] | None:

@@ -104,7 +104,7 @@ def _warn_of_old_roles(ledger: Ledger) -> None:
     for name in old:
         log.warning(
             "the database role %s has the rights of an earlier release: it sees and changes the rows of every site; "
-            "grant again: coterie conductors role %s --group NAME | psql",
+            "once its conductors are of this release, grant again: coterie conductors role %s --group NAME | psql",
             name,
             name,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
@@ -101,8 +102,9 @@ class CloudDetail(Cloud):
 
 class Resealed(Resource):
     name: str
-    key: str = Field(description="that of the cloud's own group")
+    key: str = Field(description="that of the cloud's own group; empty: its properties are not sealed")
     sealed_to: dict[str, str] = Field(default_factory=dict, description="conductor group → key, for all of its groups")
+    sealed_again: int = Field(0, description="how many env and user_data of these groups got another key")
 
 
 @router.get("", response_model=Listing[Cloud])
@@ -150,11 +152,12 @@ def check(context: Context, name: Annotated[Word, Path()]) -> Json:
 
 @router.post("/{name}/reseal", response_model=Resealed)
 def reseal(context: Context, request: Request, name: Annotated[Word, Path()], key: Key = None) -> Response:
-    """Have a conductor of each of its groups seal its properties again, to the newest key that it holds."""
+    """Have a conductor of each of its groups seal its properties, and the machine secrets of the group, again: to the
+    newest key that it holds."""
 
     def work() -> tuple[int, Json]:
-        sealed_to = sealing.reseal(context, name)
-        return 200, {"name": name, "key": next(iter(sealed_to.values())), "sealed_to": sealed_to}
+        done = sealing.reseal(context, name)
+        return 200, {"name": name, "key": next(iter(done.sealed_to.values()), ""), **asdict(done)}
 
     return run_once(context, request, key, None, work)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request
 from fastapi.responses import PlainTextResponse, Response
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.context import AppContext, Context
 from coterie.director.http.idempotency import Key, run_once
+from coterie.director.http.problem import AnsweredProblem
 from coterie.director.http.reply import (
     Accepted,
     IfMatch,
@@ -25,7 +26,7 @@ from coterie.director.http.reply import (
 from coterie.director.routes.noun import noun
 from coterie.director.services import cleanups, deployments
 from coterie.director.services.deployments import DeployBody
-from coterie.director.services.large_plans import slot_if_large
+from coterie.director.services.large_plans import deploy_apart, is_apart, slot_if_large
 from coterie.errors import NotFound
 from coterie.ledger.rows import ownerships
 from coterie.ledger.views.deployments import manifest as read_manifest
@@ -36,12 +37,16 @@ router = noun("deployments", "/v1/deployments")
 Name = Annotated[Word, Path(description="name of the deployment")]
 
 
+_YAML: dict[int | str, dict[str, Any]] = {200: {"content": {"text/yaml": {"schema": {"type": "object"}}}}}
+
+
 class Deployment(Resource):
     name: str
     serial: int
     resurrection: bool
     nodes: dict[str, int]
     task: int | None
+    unfinished_task: int | None = None
     team: str | None
     created_at: str
     updated_at: str
@@ -68,7 +73,7 @@ def show(context: Context, name: Name, response: Response) -> Json:
     return found
 
 
-@router.get("/{name}/manifest", response_class=PlainTextResponse)
+@router.get("/{name}/manifest", response_class=Response, responses=_YAML)
 def manifest(context: Context, name: Name) -> Response:
     """The manifest as it was given, secret values hidden."""
     with context.ledger.read() as tx:
@@ -85,9 +90,17 @@ def deploy(
     def work() -> tuple[int, Json]:
         require_match(if_match, _present(context, name), f"deployment {name}")
         refuse_redacted(body.manifest, body.manifest_file)
+        if is_apart(context, body):
+            return 202, {"task_id": _task_of(deploy_apart(context, request, name, body))}
         return 202, {"task_id": deployments.deploy(context, name, body)}
 
     return run_once(context, request, key, body.model_dump(), work)
+
+
+def _task_of(answer: Json) -> int:
+    if "problem" in answer:
+        raise AnsweredProblem(answer["problem"])
+    return int(answer["task_id"])
 
 
 @router.patch("/{name}", response_model=Deployment)

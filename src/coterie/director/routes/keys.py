@@ -21,7 +21,7 @@ _GROUP = r"^(\*|[A-Za-z0-9_.-]*)$"
 
 class Key(Resource):
     id: str
-    conductor_group: str
+    conductor_group: str = ""
     public: str
     published_by: str
     created_at: str

@@ -6,16 +6,15 @@ from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response
 
 from coterie.director.context import AppContext, Context
-from coterie.director.http.problem import MEDIA_TYPE
+from coterie.director.http.problem import AnsweredProblem
 from coterie.director.http.reply import Json, Resource, SafeJson, tag
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
 from coterie.director.services.deployments import PlanBody
 from coterie.director.services.large_plans import is_apart, plan_apart, slot_if_large
-from coterie.redact import hide
 
 router = noun("plans", "/v1/plans")
 
@@ -58,7 +57,7 @@ def _make(context: AppContext, body: PlanBody, detail: bool) -> Json:
 
 def _answer(made: Json, format: str, text: str) -> Response:
     if "problem" in made:
-        return JSONResponse(hide(made["problem"]), made["problem"]["status"], media_type=MEDIA_TYPE)
+        raise AnsweredProblem(made["problem"])
     headers = {"ETag": tag(made["id"])}
     if format == "text":
         return PlainTextResponse(made["text"], headers=headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,6 +12,7 @@ from coterie.director.context import AppContext
 from coterie.director.http.reply import Word
 from coterie.director.services import clouds
 from coterie.errors import Conflict, InvalidDocument, UsageError
+from coterie.ledger.store import Tx
 from coterie.ledger.views import deployments, nodes, objects, tasks
 from coterie.ledger.visibility import is_limited
 from coterie.manifest import load_deployment
@@ -40,7 +42,8 @@ def render_text(made: Plan, detail: bool) -> str:
     return render.text(made, detail)
 
 
-def deploy(context: AppContext, name: str, body: DeployBody) -> int:
+def deploy(context: AppContext, name: str, body: DeployBody, before_storing: Callable[[], None] = lambda: None) -> int:
+    """`before_storing` is called inside the transaction that stores the task, before its first change."""
     teams.require_assignable(context.ledger, name, body.team)
     request = PlanRequest(
         deployment=name,
@@ -52,10 +55,12 @@ def deploy(context: AppContext, name: str, body: DeployBody) -> int:
         nodes=tuple(body.nodes),
         auto_anti_affinity=context.settings["auto_anti_affinity"],
     )
-    by = caller.current().identity
-    return start.deploy(
-        context.ledger, request, body.plan, by, permit=lambda tx: teams.assign_team(tx, name, body.team)
-    )
+
+    def permit(tx: Tx) -> None:
+        before_storing()
+        teams.assign_team(tx, name, body.team)
+
+    return start.deploy(context.ledger, request, body.plan, caller.current().identity, permit=permit)
 
 
 def delete(context: AppContext, name: str, delete_disks: bool, plan_id: str | None) -> int:

@@ -1,4 +1,4 @@
-"""Plans of large documents: made by a process of their own, few at once, and stopped when the client goes.
+"""Plans and deploys of large documents: made by a process of their own, few at once, and stopped when the client goes.
 
 Reading a manifest of megabytes takes many seconds of computing, which no other request shall wait for.
 """
@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
 
+from anyio import from_thread
 from fastapi import Request
 
 from coterie.director.access import caller
 from coterie.director.context import AppContext, Context
 from coterie.director.http import problem
-from coterie.director.services.deployments import PlanBody
+from coterie.director.services.deployments import DeployBody, PlanBody
 
 LARGE = 256 * 1024
 _LOOK_S = 0.3
@@ -38,32 +39,48 @@ async def slot_if_large(context: Context, request: Request) -> AsyncIterator[Non
         context.large_documents.release(holder)
 
 
-def is_apart(context: AppContext, body: PlanBody) -> bool:
-    """Whether this plan gets a process of its own."""
+def is_apart(context: AppContext, body: PlanBody | DeployBody) -> bool:
+    """Whether this request gets a process of its own."""
     return bool(context.database) and len(body.manifest or "") + len(body.cloud_config or "") > LARGE
 
 
 async def plan_apart(context: AppContext, request: Request, body: PlanBody, detail: bool) -> dict[str, Any]:
-    """`id`, `plan` and `text`; or `problem`. The process is killed when the client goes or the Director ends."""
+    """`id`, `plan` and `text`; or `problem`."""
+    return await _run(context, request, {**_order(context, request, body), "detail": detail})
+
+
+def deploy_apart(context: AppContext, request: Request, name: str, body: DeployBody) -> dict[str, Any]:
+    """`task_id`; or `problem`. Call it in a worker thread of the event loop."""
+    answer = from_thread.run(_run, context, request, {**_order(context, request, body), "deploy": name})
+    context.ledger.notify_ready()  # another process has written: conductors in this one do not know
+    return answer
+
+
+async def _run(context: AppContext, request: Request, order: dict[str, Any]) -> dict[str, Any]:
+    """The process is stopped when the client goes or the Director ends. One that has begun to store a deploy ends by
+    itself, and its answer counts."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "coterie.director.process.plan_process", stdin=-1, stdout=-1
     )
-    talk = asyncio.create_task(process.communicate(_order(context, request, body, detail)))
+    talk = asyncio.create_task(process.communicate(json.dumps(order).encode()))
+    stopped = False
     try:
         while not (await asyncio.wait({talk}, timeout=_LOOK_S))[0]:
-            if context.ending or await request.is_disconnected():
-                return {"problem": problem.body_of(_stopped(), request.url.path)}
+            if not stopped and (context.ending or await request.is_disconnected()):
+                stopped = True
+                process.terminate()
         answer: dict[str, Any] = json.loads((await talk)[0] or b"null") or {}
     finally:
         if process.returncode is None:
             process.kill()
         await process.wait()
-    return answer or {"problem": problem.body_of(problem.unexpected_failure(), request.url.path)}
+    failure = _stopped() if stopped else problem.unexpected_failure()
+    return answer or {"problem": problem.body_of(failure, request.url.path)}
 
 
-def _order(context: AppContext, request: Request, body: PlanBody, detail: bool) -> bytes:
+def _order(context: AppContext, request: Request, body: PlanBody | DeployBody) -> dict[str, Any]:
     who = asdict(caller.current())
-    order = {
+    return {
         "database": context.database,
         "settings": {
             "state": str(context.state_folder.path),
@@ -71,11 +88,9 @@ def _order(context: AppContext, request: Request, body: PlanBody, detail: bool) 
         },
         "caller": {**who, "teams": None if who["teams"] is None else sorted(who["teams"])},
         "body": body.model_dump(),
-        "detail": detail,
         "path": request.url.path,
     }
-    return json.dumps(order).encode()
 
 
 def _stopped() -> problem.Failure:
-    return problem.Failure(503, "unreachable", "the plan was stopped", "plan again")
+    return problem.Failure(503, "unreachable", "the request was stopped", "send it again")

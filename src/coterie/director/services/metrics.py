@@ -30,6 +30,12 @@ _FAMILIES = (
     _Family("coterie_objects", "Cloud objects by kind and state.", ("kind", "state"), counts.objects_by_kind_and_state),
     _Family("coterie_nodes", "Nodes by state.", ("state",), counts.nodes_by_state),
     _Family(
+        "coterie_deployments_unfinished",
+        "Deployments whose newest task failed or was cancelled, until a deploy completes them.",
+        (),
+        counts.unfinished_deployments,
+    ),
+    _Family(
         "coterie_cleanup_found",
         "What the newest survey of each kind found, by verdict.",
         ("cloud", "kind", "verdict"),

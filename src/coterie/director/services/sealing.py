@@ -11,14 +11,14 @@ import json
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
 from coterie.cpi.load import driver_names, forms_of
 from coterie.director.access import caller
 from coterie.director.context import AppContext
-from coterie.errors import Conflict, NotFound, Refused, UsageError
+from coterie.errors import Conflict, NotFound, Refused
 from coterie.ledger.rows import clouds, keys, machine_secrets
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Tx
@@ -76,6 +76,7 @@ _SEALER = _Sealer()
 
 
 _PATIENCE_S = 30.0
+_SECRETS_AT_ONCE = 50
 
 
 def publish(context: AppContext, group: str, public: str) -> PublicKey:
@@ -101,39 +102,77 @@ def retire(context: AppContext, group: str, key_id: str) -> None:
             raise Refused(
                 f"key {key_id} is still needed",
                 why=f"env and user_data of {', '.join(unsealed)} are sealed to it",
-                remedy="deploy these again, which seals them to the newest key of the group",
+                remedy="seal them again first: coterie clouds reseal; where no conductor has the old key any more, "
+                "deploy these again",
             )
         if not keys.retire(tx, _group(group), key_id):
             raise NotFound(f"group {group!r} has no key {key_id}", remedy="see `coterie conductors keys`")
 
 
-def reseal(context: AppContext, name: str) -> dict[str, str]:
-    """Have a conductor of each of a cloud's groups seal its properties to its newest key; the ids of those keys."""
+@dataclass(frozen=True, slots=True)
+class Resealed:
+    """The key of each conductor group, for the properties of a cloud; and how many machine secrets of these groups got
+    another key."""
+
+    sealed_to: dict[str, str]
+    sealed_again: int
+
+
+def reseal(context: AppContext, name: str) -> Resealed:
+    """Have a conductor of each of a cloud's groups seal to its newest key: the properties of the cloud, and the machine
+    secrets that are stored for the group."""
     with context.ledger.read() as tx:
         row = clouds.get(tx, name)
-    if row is None:
-        raise NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`")
-    if not _key_ids(row):
-        raise UsageError(f"cloud {name} has no sealed properties", remedy="there is nothing to seal again")
+        if row is None:
+            raise NotFound(f"no cloud {name!r}", remedy="list them with `coterie clouds`")
+        older = {group: _older_secrets(tx, group) for group in row.groups}
+        for group in row.groups:
+            if _key_ids(row) or older[group]:
+                conductors.living(tx).require(group, row.driver)
+    sealed_to = _reseal_properties(context, row) if _key_ids(row) else {}
+    return Resealed(sealed_to, sum(_reseal_secrets(context, row, group, names) for group, names in older.items()))
+
+
+def _reseal_properties(context: AppContext, row: CloudRow) -> dict[str, str]:
     questions = [(replace(row, conductor_group=group), "reseal", {"group": group}) for group in row.groups]
-    with context.ledger.read() as tx:
-        for cloud, _, _ in questions:
-            conductors.living(tx).require(cloud.conductor_group, cloud.driver)
     answered: list[dict[str, str]] = ask(context.ledger, questions, _PATIENCE_S)
     with context.ledger.write() as tx:
         return _exchange(tx, row, dict(zip(row.groups, answered, strict=True)))
+
+
+def _older_secrets(tx: Tx, group: str) -> list[str]:
+    published = keys.of_group(tx, group)
+    return machine_secrets.names_with_other_keys(tx, group, published[0].id) if published else []
+
+
+def _reseal_secrets(context: AppContext, row: CloudRow, group: str, names: list[str]) -> int:
+    """How many got another key. A conductor leaves out what it cannot open."""
+    count = 0
+    for first in range(0, len(names), _SECRETS_AT_ONCE):
+        question = {"group": group, "names": names[first : first + _SECRETS_AT_ONCE]}
+        to_group = (replace(row, conductor_group=group), "reseal_secrets", question)
+        answer = ask(context.ledger, [to_group], _PATIENCE_S)[0]
+        with context.ledger.write() as tx:
+            _require_published(tx, group, answer["key"], "machine secrets")
+            for name, sealed in answer["sealed"].items():
+                count += machine_secrets.replace_sealed(tx, name, group, answer["key"], sealed)
+    return count
+
+
+def _require_published(tx: Tx, group: str, key_id: str, what: str) -> None:
+    if not keys.can_open(tx, group, key_id):
+        raise Refused(
+            f"the conductors of group {group!r} sealed {what} to key {key_id}, which is not published",
+            why="only published keys are sealed to",
+            remedy="publish it first, on a conductor of that group: coterie conductors keys publish",
+        )
 
 
 def _exchange(tx: Tx, row: CloudRow, new: Mapping[str, dict[str, str]]) -> dict[str, str]:
     """`new`: the box of each group."""
     sealed_to = {group: next((where.key_id for where in boxes(box)), "-") for group, box in new.items()}
     for group, key_id in sealed_to.items():
-        if not keys.can_open(tx, group, key_id):
-            raise Refused(
-                f"the conductors of group {group!r} sealed cloud {row.name} to key {key_id}, which is not published",
-                why="credentials are sealed to published keys only",
-                remedy="publish it first, on a conductor of that group: coterie conductors keys publish",
-            )
+        _require_published(tx, group, key_id, f"cloud {row.name}")
     present, config = clouds.all_clouds(tx), clouds.config(tx)
     if present.get(row.name) != row or config is None:
         raise Conflict(f"cloud {row.name} was changed meanwhile", remedy="try again")

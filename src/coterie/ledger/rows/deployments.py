@@ -70,6 +70,20 @@ def resurrecting(tx: Tx) -> list[str]:
     return list(tx.execute(query).scalars())
 
 
+def unfinished(tx: Tx, names: Sequence[str] | None = None) -> dict[str, int]:
+    """Deployments whose newest ended deploy or delete failed or was cancelled, with that task. `names` None: of all."""
+    ended = (tasks.c.kind.in_(("deploy", "delete")), tasks.c.state.in_(("done", "failed", "cancelled")))
+    newest = sa.select(sa.func.max(tasks.c.id)).where(*ended).group_by(tasks.c.deployment)
+    if names is not None:
+        newest = newest.where(tasks.c.deployment.in_(names))
+    query = (
+        sa.select(tasks.c.deployment, tasks.c.id)
+        .join(deployments, deployments.c.name == tasks.c.deployment)
+        .where(tasks.c.id.in_(newest), tasks.c.state != "done")
+    )
+    return {str(name): task for name, task in tx.execute(query)}
+
+
 def lock(tx: Tx, name: str) -> DeploymentRow | None:
     """Lock the deployment for this transaction and make sure that no task works on it."""
     row = _lock_row(tx, name)

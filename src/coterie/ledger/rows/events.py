@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from coterie.ledger import writes
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import events, tasks
 
@@ -40,7 +41,7 @@ def append(tx: Tx, happened: Sequence[Event], at: float) -> None:
             upcoming[event.task] += 1
             n = upcoming[event.task]
         rows.append({**event._asdict(), "n": n, "at": at})
-    tx.execute(events.insert(), rows)
+    writes.insert_many(tx, events, rows)
 
 
 _RAISE = (

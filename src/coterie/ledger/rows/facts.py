@@ -129,7 +129,9 @@ def open_questions(tx: Tx, share: Share) -> bool:
     return tx.execute(sa.select(facts.c.cloud).where(_OPEN, share.reach(facts)).limit(1)).first() is not None
 
 
+# A Director's date is of the past. One of the future is forged, and no answer would ever reach it.
 _OPEN = sa.and_(
     sa.or_(facts.c.at.is_(None), facts.c.at < facts.c.wanted_at),
+    facts.c.wanted_at <= now(),
     sa.or_(facts.c.held_until.is_(None), facts.c.held_until < now()),
 )

@@ -104,6 +104,17 @@ def set_users(tx: Tx, deployment: str, users: Iterable[tuple[str, str]]) -> None
         tx.execute(server_group_users.insert(), rows)
 
 
+def users_of(tx: Tx, deployment: str) -> dict[tuple[str, str], str]:
+    """(instance group, cloud) → the server group that its nodes there shall be in, by the newest accepted plan."""
+    query = (
+        sa.select(instance_groups.c.name, server_groups.c.cloud, server_groups.c.intent)
+        .join(server_group_users, server_group_users.c.instance_group == instance_groups.c.id)
+        .join(server_groups, server_groups.c.intent == server_group_users.c.server_group)
+        .where(instance_groups.c.deployment == deployment, server_groups.c.state != "gone")
+    )
+    return {(name, cloud): intent for name, cloud, intent in tx.execute(query)}
+
+
 def set_instance_groups(tx: Tx, deployment: str, wanted: Mapping[str, str | None]) -> None:
     """`wanted`: the conductor group of each instance group; None: it has none of its own."""
     present = _instance_group_ids(tx, deployment)

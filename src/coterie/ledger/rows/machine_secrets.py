@@ -55,6 +55,19 @@ def sealed_to(tx: Tx, key_id: str) -> list[str]:
     return sorted(tx.execute(query).scalars())
 
 
+def names_with_other_keys(tx: Tx, group: str, key_id: str) -> list[str]:
+    """Those that are stored for this group, and sealed to another key than this one."""
+    mine = sa.and_(machine_secrets.c.conductor_group == group, machine_secrets.c.key_id != key_id)
+    return list(tx.execute(sa.select(machine_secrets.c.name).where(mine).order_by(machine_secrets.c.name)).scalars())
+
+
+def replace_sealed(tx: Tx, name: str, group: str, key_id: str, sealed: str) -> bool:
+    """The same content, sealed to another key; False if it was sealed to that one meanwhile, or forgotten."""
+    here = machine_secrets.c
+    other = sa.and_(here.name == name, here.conductor_group == group, here.key_id != key_id)
+    return tx.execute(machine_secrets.update().where(other).values(key_id=key_id, sealed=sealed)).rowcount == 1
+
+
 def save(tx: Tx, row: SecretRow) -> None:
     key = {"name": row.name, "conductor_group": row.conductor_group}
     values = {"deployment": row.deployment, "key_id": row.key_id, "sealed": row.sealed, "wanted_at": now()}

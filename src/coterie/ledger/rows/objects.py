@@ -95,9 +95,11 @@ def holder_of(tx: Tx, cloud: str, kind: str, cid: str) -> str | None:
     return f"object {intent} of the ledger" if intent else None
 
 
+_open_images = sa.select(*_ROW).where(objects.c.kind == "image", objects.c.state.in_(("intended", "live", "unknown")))
+
+
 def open_images(tx: Tx) -> list[ObjectRow]:
-    query = sa.select(*_ROW).where(objects.c.kind == "image", objects.c.state.in_(("intended", "live", "unknown")))
-    return [ObjectRow(*row) for row in tx.execute(query)]
+    return [ObjectRow(*row) for row in tx.execute(_open_images)]
 
 
 def uploads_under_way(tx: Tx) -> set[str]:
@@ -109,13 +111,22 @@ def uploads_under_way(tx: Tx) -> set[str]:
 
 
 def image_on_its_way(tx: Tx, cloud: str, ref: str) -> bool:
-    """Whether the image is there or coming; held against another deployment that is accepted at the same time."""
+    """Whether the image is there or coming; locked against another deployment that is accepted at the same time, and
+    against a deletion of the image, until this transaction ends."""
     name, _, version = ref.rpartition("/")
     cell = (stemcells.c.name == name, stemcells.c.version == version)
     tx.execute(sa.select(stemcells.c.name).where(*cell).with_for_update())
     coming = uploads_under_way(tx)
-    rows = [row for row in open_images(tx) if (row.cloud, row.ref) == (cloud, ref)]
+    locked = _open_images.where(objects.c.cloud == cloud, objects.c.ref == ref).with_for_update(key_share=True)
+    rows = [ObjectRow(*row) for row in tx.execute(locked)]
     return any(row.state == "live" or row.intent in coming for row in rows)
+
+
+def has_other_image(tx: Tx, image: ObjectRow) -> bool:
+    """Whether the cloud has, or gets, the same stemcell a second time."""
+    same = (objects.c.cloud == image.cloud, objects.c.ref == image.ref, objects.c.intent != image.intent)
+    coming = uploads_under_way(tx)
+    return any(row.state == "live" or row.intent in coming for row in tx.execute(_open_images.where(*same)))
 
 
 def stemcell_users(tx: Tx, cloud: str, ref: str) -> int:
@@ -192,11 +203,10 @@ def of_caller(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
     return [ObjectRow(*row) for row in tx.execute(query)]
 
 
-def members(tx: Tx, group_cid: str) -> int:
-    """VMs made for this group that may be in the cloud."""
-    query = sa.select(sa.func.count()).select_from(objects)
+def members(tx: Tx, group_cid: str) -> set[str]:
+    """Intents of VMs made for this group that may be in the cloud."""
     mine = objects.c.server_group == group_cid, objects.c.kind == "vm", objects.c.state.in_(OPEN)
-    return tx.execute(query.where(*mine)).scalar_one()
+    return set(tx.execute(sa.select(objects.c.intent).where(*mine)).scalars())
 
 
 # -- the moves of a life; an intent is always committed before the cloud is called --

@@ -11,6 +11,15 @@ import sqlalchemy as sa
 from coterie.cpi.contract import Kind, Part
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import nodes, parts, server_groups
+from coterie.ledger.writes import NOW, Write, insert
+
+LATE_S = 900.0  # longer than any call may take: what a lost call creates is there by then
+
+
+def begin(cloud: str, intent: str, kind: Kind) -> Write:
+    """Of a VM or server group: its parts are recorded, so that without another row it has none. Objects that older
+    releases created have no row at all."""
+    return insert("parts", cloud=cloud, intent=intent, kind=kind, name="", created_at=NOW)
 
 
 def intend(tx: Tx, cloud: str, intent: str, kind: Kind, name: str) -> None:
@@ -51,10 +60,19 @@ def of_deployment(tx: Tx, deployment: str) -> dict[str, tuple[str, ...]]:
 
 
 def _by_intent(tx: Tx, which: sa.ColumnElement[bool]) -> dict[str, list[Part]]:
-    query = sa.select(parts.c.intent, parts.c.kind, parts.c.name, parts.c.cid).where(which)
+    """An intent without an id stands for a part that may be there, unless it is old and a later call created the part:
+    then the earlier one came to nothing, and what bears the mark beside the later one's part is a copy."""
+    row = parts.c
+    query = sa.select(row.intent, row.kind, row.name, row.cid, (now() - row.created_at).label("age")).where(which)
     found: dict[str, list[Part]] = defaultdict(list)
-    for intent, kind, name, cid in tx.execute(query.order_by(parts.c.id)):
-        found[intent].append(Part(kind, name, cid))
+    created_later = set()
+    for one in reversed(tx.execute(query.order_by(row.id)).all()):
+        key = (one.intent, one.kind, one.name)
+        if one.cid is not None:
+            created_later.add(key)
+        elif one.age > LATE_S and key in created_later:
+            continue
+        found[one.intent].insert(0, Part(one.kind, one.name, one.cid))
     return dict(found)
 
 

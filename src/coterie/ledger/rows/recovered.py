@@ -39,6 +39,17 @@ class RecoveredGroup:
     metadata: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class RecoveredPart:
+    """`intent`: of the VM or server group that it came with."""
+
+    cloud: str
+    intent: str
+    kind: Kind
+    name: str
+    cid: str
+
+
 def put_node(tx: Tx, node: NodeRow) -> None:
     """New, or with the VM that the cloud has for it now."""
     values = {name: value for name, value in asdict(node).items() if name != "uuid"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.ledger.rows import deployments
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import nodes, objects, steps, tasks
 
@@ -44,6 +45,10 @@ def _ended(tx: Tx, what: sa.ColumnElement[Any]) -> Counts:
 
 def objects_by_kind_and_state(tx: Tx) -> Counts:
     return _counted(tx, objects.c.kind, objects.c.state)
+
+
+def unfinished_deployments(tx: Tx) -> Counts:
+    return {(): float(len(deployments.unfinished(tx)))}
 
 
 def nodes_by_state(tx: Tx) -> Counts:

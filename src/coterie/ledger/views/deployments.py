@@ -1,4 +1,7 @@
-"""Deployments as the API shows them: the manifest, the states of its nodes, and the task that works on it."""
+"""Deployments as the API shows them: the manifest, the states of its nodes, and the task that works on it.
+
+`unfinished_task`: the task that failed or was cancelled, until a deploy completes the deployment; else null.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from coterie.errors import NotFound
+from coterie.ledger.rows import deployments as rows_of_deployments
 from coterie.ledger.rows import ownerships
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import deployments, nodes, tasks
@@ -49,11 +53,13 @@ def _unknown(name: str) -> NotFound:
 def _view(tx: Tx, rows: list[Row]) -> list[Row]:
     names = [row["name"] for row in rows]
     states, working, teams = _states(tx, names), _working(tx, names), ownerships.teams_of(tx, names)
+    unfinished = rows_of_deployments.unfinished(tx, names)
     return [
         {
             **row,
             "nodes": states[row["name"]],
             "task": working.get(row["name"]),
+            "unfinished_task": unfinished.get(row["name"]),
             "team": teams.get(row["name"]),
             "created_at": when(row["created_at"]),
             "updated_at": when(row["updated_at"]),

@@ -66,7 +66,7 @@ def owner(name: str, incarnation: str) -> str:
 
 
 def beat(tx: Tx, name: str, incarnation: str) -> bool:
-    """Renew the lease; False when another process holds this name, or the fleet has struck us out."""
+    """Renew the lease; False when another process holds this name, or another conductor has removed our row."""
     return tx.execute(_BEAT, {"b_name": name, "b_incarnation": incarnation}).rowcount == 1
 
 
@@ -76,7 +76,7 @@ def silent(tx: Tx) -> bool:
 
 
 def reap(tx: Tx) -> list[int]:
-    """Strike out conductors that were silent for longer than their lease; the tasks whose steps went back.
+    """Remove conductors that were silent for longer than their lease; the tasks whose steps went back.
 
     Every running step must have a living owner: what a conductor claimed in the moment of its leaving goes back too.
     One that was paused inside a transaction holds its rows until the database ends it: better to come back than to

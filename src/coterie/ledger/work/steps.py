@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from time import monotonic
 from typing import Any, Literal
 
@@ -90,7 +91,7 @@ CLAIMED = (  # what a claim is made of
 
 
 _HELD = (
-    sa.select(steps.c.id, steps.c.owner, steps.c.epoch, tasks_table.c.state, now().label("at"))
+    sa.select(steps.c.id, steps.c.owner, steps.c.epoch, steps.c.conductor_group, tasks_table.c.state, now().label("at"))
     .join(tasks_table, tasks_table.c.id == steps.c.task)
     .where(steps.c.id.in_(sa.bindparam("b_ids", expanding=True)), steps.c.state == "running")
     .order_by(steps.c.id)
@@ -102,12 +103,13 @@ def commit(tx: Tx, outcomes: Sequence[Outcome], admitted: list[Ready] | None = N
     """Apply the outcomes whose claims still hold; the keys of those. Of the others only arrivals are noted.
 
     Two outcomes of one step may be here: a late one, and one of the claim that took the step over. The second counts.
-    `admitted` gets the steps that may be claimed from now on.
+    `admitted` gets the steps that may be claimed from now on, or after their rest: the group or the ring may have
+    changed since they were claimed, and their next owner has to learn how long it may wait.
 
     All commits of a task meet at its stages and at its own row, so these are locked last: first stages, then the task.
     """
     tasks.delay_cancel(tx, {outcome.claim.task for outcome in outcomes if outcome.move == "wait"})
-    rows = tx.execute(_HELD, {"b_ids": sorted({outcome.claim.id for outcome in outcomes})}).all()
+    rows = tx.execute(_HELD, {"b_ids": _pad(sorted({outcome.claim.id for outcome in outcomes}))}).all()
     held = {(row.id, row.epoch, row.owner): row for row in rows}
     valid = [outcome for outcome in outcomes if (*outcome.claim.key, outcome.claim.owner) in held]
     if len(valid) < len(outcomes):
@@ -116,15 +118,26 @@ def commit(tx: Tx, outcomes: Sequence[Outcome], admitted: list[Ready] | None = N
         return set()
     at = max(row.at for row in rows)
     stopping = {one.claim.task for one in valid if held[(*one.claim.key, one.claim.owner)].state == "cancelling"}
+    admitted = [] if admitted is None else admitted
     changed: list[Write] = []
     happened: list[Event] = []
     for outcome in valid:
         changed += outcome.writes
         happened += outcome.events
         changed.append(_step_write(outcome, stopping))
+        claim = outcome.claim
+        if outcome.move == "wait" and claim.task not in stopping:
+            group = held[(*claim.key, claim.owner)].conductor_group
+            admitted.append(Ready(group, claim.driver, claim.node or claim.cloud or "", claim.flow))
     writes.apply(tx, changed, at)
-    _advance(tx, valid, stopping, happened, at, [] if admitted is None else admitted)
+    _advance(tx, valid, stopping, happened, at, admitted)
     return {outcome.claim.key for outcome in valid}
+
+
+def _pad(ids: Sequence[int]) -> list[int]:
+    """The same ids, the last one repeated up to a power of two: each length is a statement of its own, which SQLAlchemy
+    compiles and PostgreSQL plans for itself."""
+    return [*ids, *repeat(ids[-1], (1 << (len(ids) - 1).bit_length()) - len(ids))]
 
 
 def note_arrivals(tx: Tx, refused: Sequence[Outcome]) -> None:

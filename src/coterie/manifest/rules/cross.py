@@ -8,7 +8,7 @@ from coterie.cpi.contract import Capabilities
 from coterie.manifest.document import Mistake
 from coterie.manifest.rules.attachments import check_attachments
 from coterie.manifest.rules.conductor_groups import check_conductor_groups
-from coterie.manifest.rules.forms import FormsOf, check_orders
+from coterie.manifest.rules.forms import FormsOf, check_used_properties
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.rules.policies import check_policies
 from coterie.manifest.rules.references import check_references
@@ -34,7 +34,7 @@ def check_pair(
     check_statics(pair)
     check_room(pair)
     if forms_of is not None:
-        check_orders(pair, forms_of)
+        check_used_properties(pair, forms_of)
     if capabilities:
         check_policies(pair, capabilities, auto_anti_affinity=auto_anti_affinity)
     return sorted([*deployment.mistakes, *config.mistakes])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from coterie.cpi.contract import Forms, Place, Slip
+from coterie.cpi.contract import Forms, Place, PropertyMistake
 from coterie.manifest.rules.pair import Pair
 from coterie.manifest.rules.report import Report
 from coterie.manifest.schema import SEALED, CloudConfig, InstanceGroup, Network
@@ -23,8 +23,8 @@ def check_forms(report: Report[CloudConfig], forms_of: FormsOf) -> None:
     for i, cloud in enumerate(config.clouds):
         if set(cloud.properties) != {SEALED}:
             where: Loc = ("clouds", i, "properties")
-            for slip in checker.missing(cloud.driver, "cloud", [(where, cloud.properties)]):
-                report.add(where, f"{slip.key} {slip.what}", slip.remedy)
+            for mistake in checker.missing(cloud.driver, "cloud", [(where, cloud.properties)]):
+                report.add(where, f"{mistake.key} {mistake.what}", mistake.remedy)
     drivers = _drivers(config)
     for i, az in enumerate(config.azs):
         checker.check_keys(drivers.get(az.cloud), "vm", _part("azs", i, az))
@@ -38,7 +38,7 @@ def check_forms(report: Report[CloudConfig], forms_of: FormsOf) -> None:
             checker.check_keys(lone, "network", part)
 
 
-def check_orders(pair: Pair, forms_of: FormsOf) -> None:
+def check_used_properties(pair: Pair, forms_of: FormsOf) -> None:
     """What the nodes of each instance group are made from, put together as the driver will get it."""
     config, checker = pair.config.value, PropertyChecker(pair.config, forms_of)
     drivers = _drivers(config)
@@ -54,9 +54,9 @@ def check_orders(pair: Pair, forms_of: FormsOf) -> None:
                 orders.append(((*loc, "persistent_disk_type"), "disk", [kinds[group.persistent_disk_type]]))
             orders += [((*loc, "networks", n), "network", parts) for n, parts in _network_parts(pair, group, az.name)]
             for where, place, parts in orders:
-                for slip in checker.missing(drivers.get(az.cloud), place, parts):
-                    what = f"cloud_properties.{slip.key} {slip.what}, for az '{az.name}'"
-                    pair.deployment.add(where, what, slip.remedy)
+                for mistake in checker.missing(drivers.get(az.cloud), place, parts):
+                    what = f"cloud_properties.{mistake.key} {mistake.what}, for az '{az.name}'"
+                    pair.deployment.add(where, what, mistake.remedy)
 
 
 class PropertyChecker:
@@ -66,15 +66,15 @@ class PropertyChecker:
         self._report = report
         self._forms_of = forms_of
         self._reported: set[Loc] = set()
-        self._missing: dict[tuple[str, Place, tuple[Loc, ...]], list[Slip]] = {}
+        self._missing: dict[tuple[str, Place, tuple[Loc, ...]], list[PropertyMistake]] = {}
 
     def check_keys(self, driver: str | None, place: Place, part: _Part) -> None:
         """Each key of a part by itself."""
         form = self._forms_of(driver).get(place) if driver else None
         if driver and form:
-            self._report_or_collect(driver, form.key_slips(part[1]), [part])
+            self._report_or_collect(driver, form.key_mistakes(part[1]), [part])
 
-    def missing(self, driver: str | None, place: Place, parts: Sequence[_Part]) -> list[Slip]:
+    def missing(self, driver: str | None, place: Place, parts: Sequence[_Part]) -> list[PropertyMistake]:
         """What parts that the driver gets as one leave out; of two that say the same, the later one counts."""
         form = self._forms_of(driver).get(place) if driver else None
         if driver is None or form is None:
@@ -82,19 +82,21 @@ class PropertyChecker:
         known = driver, place, tuple(loc for loc, _ in parts)
         if known not in self._missing:
             given = {key: value for _, part in parts for key, value in part.items()}
-            self._missing[known] = self._report_or_collect(driver, form.slips(given), parts)
+            self._missing[known] = self._report_or_collect(driver, form.mistakes(given), parts)
         return self._missing[known]
 
-    def _report_or_collect(self, driver: str, slips: Sequence[Slip], parts: Sequence[_Part]) -> list[Slip]:
+    def _report_or_collect(
+        self, driver: str, mistakes: Sequence[PropertyMistake], parts: Sequence[_Part]
+    ) -> list[PropertyMistake]:
         unplaced = []
-        for slip in slips:
-            what = f"{slip.what}, says driver '{driver}'"
-            where = next(((*loc, slip.key) for loc, part in reversed(parts) if slip.key in part), None)
+        for mistake in mistakes:
+            what = f"{mistake.what}, says driver '{driver}'"
+            where = next(((*loc, mistake.key) for loc, part in reversed(parts) if mistake.key in part), None)
             if where is None:
-                unplaced.append(Slip(slip.key, what, slip.remedy))
+                unplaced.append(PropertyMistake(mistake.key, what, mistake.remedy))
             elif where not in self._reported:
                 self._reported.add(where)
-                self._report.add(where, what, slip.remedy)
+                self._report.add(where, what, mistake.remedy)
         return unplaced
 
 
@@ -114,7 +116,7 @@ def _subnets(index: int, network: Network) -> list[_Part]:
 
 
 def _network_parts(pair: Pair, group: InstanceGroup, az: str) -> Iterator[tuple[int, list[_Part]]]:
-    """For each network of the group: of what its order is put together, once for each subnet that serves the az."""
+    """For each network of the group: the parts that are merged for the driver, for each subnet that serves the az."""
     for n, attached in enumerate(group.networks):
         if attached.name not in pair.networks:
             continue

@@ -1,4 +1,4 @@
-"""Where rules write what they find about one document. Consequences of earlier mistakes are not taken down."""
+"""Where rules write what they find about one document. What only follows from an earlier mistake is not reported."""
 
 from __future__ import annotations
 

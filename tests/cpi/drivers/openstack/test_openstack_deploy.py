@@ -21,7 +21,6 @@ from tests.requests.lost_ledger import prove_recovery
 from tests.requests.site import group, manifest
 
 from coterie.cpi.contract import KINDS
-from coterie.ledger.rows.pins import CloudMoved
 from coterie.requests import start
 from coterie.requests.operations import abandon
 
@@ -152,11 +151,3 @@ def test_one_deployment_over_openstack_and_the_sandbox(bed: OpenstackBed, place:
 def test_a_lost_ledger_is_recovered_and_nothing_is_to_change(bed: OpenstackBed, place: Place) -> None:
     prove_recovery(place, manifest(group("a", 3, SPREAD, azs="z1"), group("plain", 1, azs="z1")))
     place.delete(delete_disks=True)
-
-
-def test_a_cloud_is_pinned_to_its_project(bed: OpenstackBed, place: Place, tmp_path: Path) -> None:
-    place.deploy(manifest(group("a", 1, azs="z1")))
-    (tmp_path / "second").mkdir()
-    other = OpenstackBed(tmp_path / "second")
-    with pytest.raises(CloudMoved, match="project"):
-        start.set_cloud_config(place.ledger, config(bed, clouds=[openstack_cloud("lab", other)]), "c.yml")

@@ -88,6 +88,28 @@ def test_a_template_is_copied_to_a_second_datastore_once_and_goes_whole(bed: Vsp
     assert bed.inventory() == before
 
 
+def test_a_template_that_vms_of_others_grow_from_is_in_use(bed: VsphereBed, lab: Lab) -> None:
+    bed.more = {"datastores": ["LocalDS_*"]}
+    cpi, mark = bed.open(), lab.mark()
+    path, properties = bed.image()
+    image = cpi.create_stemcell(path, properties, mark=mark)
+    for number in range(2):  # one of them needs a replica
+        order = {**bed.vm_properties("z1"), "datastores": [f"LocalDS_{number}"]}
+        cpi.delete_vm(cpi.create_vm(**lab.vm_arguments(stemcell_cid=image, cloud_properties=order)).cid)
+    apart = bed.operator.create_vm("apart", "z1")
+    disks = [bed.operator.disk_files(one) for one in bed.operator.templates(mark.name())]
+    assert len(disks) == 2
+    theirs = [bed.operator.boot_linked("theirs", "z1", parent) for (parent,) in disks]
+    listed = [one for one in cpi.survey("image", bed.director_uuid).objects if one.cid == image]
+    for found in (cpi.find("image", mark), *listed):
+        assert found is not None and found.in_use_by == tuple(sorted(theirs))
+    for cid in (*theirs, apart):
+        bed.operator.delete("vm", cid)
+    found = cpi.find("image", mark)
+    assert found is not None and found.in_use_by == ()
+    cpi.delete_stemcell(image)
+
+
 def test_a_light_stemcell_is_a_clone_of_an_operators_template(bed: VsphereBed, lab: Lab) -> None:
     full = bed.operator.machine(lab.image())
     folder, name = f"coterie/{bed.director_uuid}/stemcells", bed.operator.get(full, "name")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from peers.vsphere_bed import shared
+from tests.cpi.drivers.vsphere.place import Place, placed
 from tests.peers.postgres import conductor_role
 from tests.requests.site import group, manifest
 
@@ -18,7 +19,7 @@ from coterie.requests import operations
 from coterie.requests.ask_clouds import ask
 from coterie.requests.enroll import Enrollment, enroll
 from coterie.requests.operations import destroy
-from vsphere.test_vsphere_deploy import HOSTS, Place, placed
+from vsphere.test_vsphere_deploy import HOSTS
 
 
 @pytest.fixture

@@ -92,9 +92,9 @@ def test_forms_take_what_the_cloud_takes_and_tell_what_it_refuses(lab: Lab) -> N
     }
     for place, given in right.items():
         if place in forms:
-            assert forms[place].slips(given) == []
-            (slip,) = forms[place].slips({**given, "nonesuch": 1})
-            assert slip.key == "nonesuch" and slip.remedy
+            assert forms[place].mistakes(given) == []
+            (mistake,) = forms[place].mistakes({**given, "nonesuch": 1})
+            assert mistake.key == "nonesuch" and mistake.remedy
     if "vm" in forms:
         expect_error(InvalidCall, lambda: lab.vm(cloud_properties={**right["vm"], "nonesuch": 1}))
 

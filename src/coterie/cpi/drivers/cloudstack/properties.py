@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from coterie.cpi.contract import Form, Slip
+from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.http import HttpOptions
 from coterie.cpi.kit.publishing import Publisher
@@ -129,14 +129,14 @@ def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
     return DiskSpec(**DISK.read(properties, "cloud_properties"))
 
 
-def _check_proxy(values: Mapping[str, Any]) -> Iterable[Slip]:
+def _check_proxy(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
     if "proxy_host" not in values and any(key.startswith("proxy_") for key in values):
-        yield Slip("proxy_host", "is missing", "name the proxy, or leave out the other proxy properties")
+        yield PropertyMistake("proxy_host", "is missing", "name the proxy, or leave out the other proxy properties")
 
 
-def _check_disk(values: Mapping[str, Any]) -> Iterable[Slip]:
+def _check_disk(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
     if "disk" in values and "ephemeral_disk_offering" not in values:
-        yield Slip("disk", "is given without an offering", "add ephemeral_disk_offering, or leave out disk")
+        yield PropertyMistake("disk", "is given without an offering", "add ephemeral_disk_offering, or leave out disk")
 
 
 _KEYS = "an administrator makes keys in the user's account page"

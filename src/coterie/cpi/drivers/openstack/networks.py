@@ -246,7 +246,12 @@ class FloatingIps:
 
     def claim(self, request: NetworkRequest, port: Row, mark: Mark) -> Row:
         """The address, if it is free for this port; allocated now, if the project does not have it."""
-        row = self._find(str(request.ip)) or self._allocate(request, mark)
+        row = self._find(str(request.ip))
+        if row is None:
+            row = self._allocate(request, mark)
+        elif mark_of_description(row.get("description")) == mark and self.rows.is_part("ip", row, mark):
+            # The call that allocated it ended before it was recorded.
+            self.rows.parts.record_unfinished(mark, "ip", part_name("ip", row), str(row["id"]))
         if row.get("port_id") not in (None, port["id"]):
             raise CpiError(
                 f"networks.{request.label}.ip {request.ip} leads to another port",

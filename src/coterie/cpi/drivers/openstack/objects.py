@@ -77,6 +77,7 @@ class Objects:
         rows, following = self.rows.page(kind, cursor, **by_director, **within)
         if kind == "server_group" and following is None:
             following = _RECORDED
+        rows = self.rows.without_copies(kind, rows)
         # a filter that was ignored proves nothing
         complete = not by_director or all(_names_director(kind, row, director_uuid) for row in rows)
         return RowPage(rows, following, complete)
@@ -86,8 +87,8 @@ class Objects:
             return next((row for row in self.rows.list_all(kind) if row["name"] == cid), None)
         if kind != "server_group":
             return self.rows.read(kind, cid)
-        present = list(self.rows.list_all(kind))
-        named = sorted((row for row in present if row["name"] == cid), key=lambda row: not row.get("members"))
+        present = [row for row in self.rows.list_all(kind) if row["name"] == cid]
+        named = sorted(self.rows.without_copies(kind, present), key=lambda row: not row.get("members"))
         return next(iter(named or self._list_recorded(director_uuid, cid)), None) or self.rows.read(kind, cid)
 
     def _describe(self, kind: Kind, row: Row, director_uuid: str) -> CloudObject:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coterie.cpi.contract import POLICIES, Form, Slip
+from coterie.cpi.contract import POLICIES, Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import mapping, readers_of, size, text
 
@@ -116,15 +116,15 @@ def _read_volume(value: Any) -> VolumeSpec:
     return VolumeSpec(size(given["size"]), text(given["type"]) if given.get("type") else None)
 
 
-def _check_cloud(values: Mapping[str, Any]) -> Iterable[Slip]:
+def _check_cloud(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
     if "auth_url" not in values and "cloud" not in values:
-        yield Slip("auth_url", "is missing", "give Keystone's URL, or with `cloud` an entry of clouds.yaml")
+        yield PropertyMistake("auth_url", "is missing", "give Keystone's URL, or with `cloud` an entry of clouds.yaml")
 
 
-def _check_vm(values: Mapping[str, Any]) -> Iterable[Slip]:
+def _check_vm(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
     if "group" in values.get("scheduler_hints", {}):
         remedy = "name the group in the manifest's placement, with adopt: true if it is an operator's"
-        yield Slip("scheduler_hints", "has a group, which is not for you to set", remedy)
+        yield PropertyMistake("scheduler_hints", "has a group, which is not for you to set", remedy)
 
 
 LOGIN_TEXTS = (

@@ -195,7 +195,7 @@ LISTINGS: dict[Kind, Listing] = {
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Reads, lists, creates and deletes objects of every kind. `parts`: records of ports, floating addresses and
-    security groups, which bear the mark of a VM or a server group."""
+    security groups, which bear the mark of a VM or a server group; and of Nova's own ids of server groups."""
 
     client: Client
     parts: Parts = field(default_factory=Parts)
@@ -233,7 +233,16 @@ class Rows:
         """All objects with this mark, the oldest first; more than one only after a race."""
         listing = LISTINGS[kind]
         rows = [row for row in self.list_all(kind, **listing.by_mark(mark)) if listing.mark(row, mark.director) == mark]
-        return sorted(rows, key=age)
+        return sorted(self.without_copies(kind, rows), key=age)
+
+    def without_copies(self, kind: Kind, rows: list[Row]) -> list[Row]:
+        """Names of server groups are not unique in Nova: those that others gave the name of one of ours are no
+        objects of ours."""
+        if kind != "server_group":
+            return rows
+        marks = [read_mark_name(str(row["name"]), self.client.director_uuid) for row in rows]
+        marked = zip(rows, marks, strict=True)
+        return [row for row, mark in marked if not mark or not self.parts.is_copy(mark, kind, str(row["id"]))]
 
     def list_parts(self, kind: Kind, mark: Mark) -> list[Row]:
         """Those of `list_marked` that were created under the mark: the others bear a copy of it."""
@@ -250,7 +259,7 @@ class Rows:
         return next(iter(self.list_live(kind, mark)), None)
 
     def create(self, kind: Kind, mark: Mark, body: Json) -> Row:
-        if kind not in PART_KINDS:
+        if kind not in (*PART_KINDS, "server_group"):
             return self._create(kind, mark, body)
         return self.parts.create(
             mark, kind, part_name(kind, body), lambda: self._create(kind, mark, body), lambda row: str(row["id"])
@@ -288,9 +297,10 @@ class Rows:
 
 
 def part_name(kind: Kind, row: Row) -> str:
-    """What tells the parts of one kind under one mark apart: users choose the names of security groups, and Neutron
-    the other names."""
-    return str(row["name"]) if kind == "security_group" else kind
+    """What tells the parts of one kind under one mark apart: the name of a security group, the address of a floating
+    address."""
+    named = {"security_group": "name", "ip": "floating_ip_address"}
+    return str(row[named[kind]]) if kind in named else kind
 
 
 def is_uuid(text: str) -> bool:

@@ -60,7 +60,7 @@ class NeutronSecurityGroups:
         return found or ExistingSecurityGroup(created.cid, mark, name=name), created.new
 
     def create_once(self, change: Json, hold: Hold) -> Created:
-        """Applies a change of `create` as the only writer of its name: a security group is one by its name, not by its
+        """Apply a change of `create` as the only writer of its name: security groups are identified by name, not by
         mark."""
         mark, body = Mark.of_wire(change["mark"]), change["body"]
         known = self.find_named(str(body["name"]))  # refuses a name that two got meanwhile
@@ -94,8 +94,8 @@ class NeutronSecurityGroups:
         self.rows.delete("security_group", cid, tolerated=(MISSING, CONFLICT))
 
     def _remove_late(self, rows: list[Row]) -> list[Row]:
-        """Of several with one name, the oldest first: those without the ones that Neutron created after their call had
-        been given up. Such a call never ended in the records, and another call has created what is used."""
+        """Remove duplicates that Neutron created after the call had been given up; the rest, oldest first. Such a call
+        never ended in the records, and another call has created what is used."""
         ours = [row for row in rows if self._existing(row).mark]
         if len(ours) < 2:
             return rows
@@ -136,7 +136,7 @@ def rule_body(rule: SecurityRule) -> Row:
 
 
 def read_rule(row: Row) -> ListedRule:
-    """A rule as Neutron lists it; some Neutrons write `everywhere` as nothing at all."""
+    """A rule as Neutron lists it; some Neutrons leave the prefix out where a rule applies to every address."""
     ports = (row.get("port_range_min"), row.get("port_range_max"))
     cidr, group = row.get("remote_ip_prefix"), row.get("remote_group_id")
     return ListedRule(

@@ -70,7 +70,8 @@ class NovaServerGroups:
 
     def list_named(self, name: str) -> list[ExistingGroup]:
         """Nova filters nothing and tells no age: of several, all callers choose the one with members."""
-        found = [_existing(row) for row in self.rows.list_all("server_group") if row["name"] == name]
+        named = [row for row in self.rows.list_all("server_group") if row["name"] == name]
+        found = [_existing(row) for row in self.rows.without_copies("server_group", named)]
         return sorted(found, key=lambda group: (not group.members, group.id))
 
     def list_adoptable(self, name: str) -> list[ExistingGroup]:

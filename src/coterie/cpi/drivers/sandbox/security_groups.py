@@ -82,6 +82,8 @@ class SecurityGroups:
             found = self._find_usable(request, held) or self._create(request, cid, mark)
             if not self._cloud.owns(found.tags):
                 return found.id
+            if read_mark_tags(found.tags) == mark:
+                self._parts.record_unfinished(mark, "security_group", found.name, found.id)
             try:
                 if f"{USER}{cid}" not in found.tags:
                     set_tags(self._cloud.account, found.id, "security_group", {f"{USER}{cid}": "yes"})

@@ -170,7 +170,7 @@ class Inventory:
     def remove_empty_folders(self, subfolder: Subfolder) -> None:
         """A folder of ours that holds nothing, and the one above it.
 
-        It is renamed first, so that no other process finds it any more, and looked into again. A VM that slips in
+        It is renamed first, so that no other process finds it any more, and looked into again. A VM that enters it
         between would be unregistered, not destroyed; the process that created it notices and removes it. A process
         that dies in between leaves a renamed folder, which the next call removes.
         """

@@ -7,7 +7,8 @@ import hashlib
 import http.client
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,9 @@ from coterie.cpi.kit.marking import read_mark_name
 from coterie.cpi.kit.waits import Waits
 
 _SNAPSHOT = "coterie"
-_TEMPLATE = ("name", "config.template", "datastore", "rootSnapshot", "config.hardware.device")
+_DEVICES = "config.hardware.device"
+_TEMPLATE = ("name", "config.template", "datastore", "rootSnapshot", _DEVICES)
+_ON = "-on-"  # in the name of a replica
 _TRIES = 3
 _LEASE_WAIT = Waits(300.0, 0.05, 0.2, remedy="look for the template before repeating it")
 _OTHER_MAKER_WAIT = Waits(900.0, 0.01, 2.0, 1.5, "repeat; if it stays so, delete that VM in the vCenter")
@@ -80,24 +83,25 @@ class Stemcells:
         ref = self.inventory.find_machine(cid)
         if ref is None:
             return
-        prefix = _replica_prefix(str(self.client.get(ref, "name")))
-        rows = self.inventory.list_machines("stemcells", None, "name")
-        replicas = [row.ref for row in rows if str(row.get("name")).startswith(prefix)]
-        for machine in [*replicas, ref]:
+        replicas = self._list_replicas(self.client.read(ref, "name"))
+        for machine in [*[row.ref for row in replicas], ref]:
             with tolerate("ManagedObjectNotFound"):
                 self.client.run(machine.Destroy_Task)
         self.inventory.remove_empty_folders("stemcells")
 
     def list_objects(self, director_uuid: str) -> list[CloudObject]:
         """Each stemcell once: replicas share the intent of their template and go with it."""
-        rows = self.inventory.list_machines("stemcells", director_uuid, *OBJECT)
-        found = [self._image(row, director_uuid) for row in rows]
+        rows = self.inventory.list_machines("stemcells", director_uuid, *OBJECT, _DEVICES)
+        users = self._list_users(rows) if rows else {}
+        found = [self._image(row, director_uuid, users) for row in rows]
         return list({(one.mark.intent if one.mark else one.cid): one for one in reversed(found)}.values())
 
     def find_object(self, cid: str, director_uuid: str) -> CloudObject | None:
         ref = self.inventory.find_machine(cid)
-        row = self.client.read(ref, *OBJECT) if ref is not None else None
-        return self._image(row, director_uuid) if row is not None and row.get("config.template") else None
+        row = self.client.read(ref, *OBJECT, _DEVICES) if ref is not None else None
+        if row is None or not row.get("config.template"):
+            return None
+        return self._image(row, director_uuid, self._list_users([row, *self._list_replicas(row, _DEVICES)]))
 
     def require_template(self, cid: str) -> Template:
         ref = self.inventory.find_machine(cid)
@@ -119,6 +123,25 @@ class Stemcells:
                 raise
             ref = self._await_other_maker(name)
         return _template(self.client.read(ref, *_TEMPLATE))
+
+    def _list_replicas(self, template: Row, *paths: str) -> list[Row]:
+        prefix = _replica_prefix(str(template.get("name")))
+        rows = self.inventory.list_machines("stemcells", None, "name", *paths)
+        return [row for row in rows if str(row.get("name")).startswith(prefix)]
+
+    def _list_users(self, templates: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+        """The ids of VMs that grow from the disks of these templates and replicas, by `_base_name`: linked clones, also
+        those of people. A full copy shares no file, and needs the template no more."""
+        owners = {
+            file: _base_name(str(row.get("name"))) for row in templates for chain in disk_chains(row) for file in chain
+        }
+        own, place = {row.ref for row in templates}, self.inventory.datacenter
+        found: dict[str, set[str]] = defaultdict(set)
+        for row in self.client.list_vms(place.ref, place.vm_folder, "config.instanceUuid", _DEVICES):
+            parents = {file for chain in disk_chains(row) for file in chain[1:]}
+            for file in parents & owners.keys() if row.ref not in own else ():
+                found[owners[file]].add(str(row.get("config.instanceUuid")))
+        return {name: tuple(sorted(users)) for name, users in found.items()}
 
     def _create_once(self, image_path: str, source: str | None, mark: Mark) -> bool:
         """False where another call's attempt under this mark came to nothing, so that it must be tried again."""
@@ -242,10 +265,10 @@ class Stemcells:
 
         return _OTHER_MAKER_WAIT.until(f"template {name}, which another call makes,", look, verb="become whole")
 
-    def _image(self, row: Row, director_uuid: str) -> CloudObject:
+    def _image(self, row: Row, director_uuid: str, users: Mapping[str, tuple[str, ...]]) -> CloudObject:
         name, uuid = str(row.get("name")), str(row.get("config.instanceUuid"))
         mark = vm_mark(name, uuid, director_uuid)
-        if mark is None and "-on-" in name:  # a replica has a uuid of its own; that it lies in our folder must do
+        if mark is None and _ON in name:  # a replica has a uuid of its own; that it lies in our folder must do
             mark = read_mark_name(name, director_uuid)
         return CloudObject(
             "image",
@@ -253,7 +276,7 @@ class Stemcells:
             name,
             created_at=created_at(row),
             mark=mark,
-            in_use_by=(),
+            in_use_by=users.get(_base_name(name), ()),
             state="live" if row.get("config.template") else "building",
             tags=self.attributes.written_on(row),
         )
@@ -297,6 +320,19 @@ def open_package(path: str) -> Iterator[Package]:
         raise _no_package(str(error)) from error
 
 
+def disk_chains(row: Row) -> list[list[str]]:
+    """The files of each disk of a VM: its own, then those that it grows from."""
+    chains = []
+    for device in row.get(_DEVICES) or ():
+        backing, files = getattr(device, "backing", None), list[str]()
+        while isinstance(device, sdk.vim.vm.device.VirtualDisk) and backing is not None:
+            files.append(str(getattr(backing, "fileName", "")))
+            backing = getattr(backing, "parent", None)
+        if files:
+            chains.append(files)
+    return chains
+
+
 def _no_package(why: str) -> InvalidCall:
     return InvalidCall("the image is no OVF package", why=why, remedy="give the image of a vSphere stemcell")
 
@@ -304,9 +340,14 @@ def _no_package(why: str) -> InvalidCall:
 def _template(row: Row) -> Template:
     snapshots = row.get("rootSnapshot") or [None]
     stores = tuple(one._moId for one in row.get("datastore") or ())
-    return Template(row.ref, str(row.get("name")), stores, snapshots[0], list(row.get("config.hardware.device") or ()))
+    return Template(row.ref, str(row.get("name")), stores, snapshots[0], list(row.get(_DEVICES) or ()))
 
 
 def _replica_prefix(template: str) -> str:
     """Replicas have a name of the same mark, one per datastore."""
-    return f"{template[:60]}-on-"
+    return f"{_base_name(template)}{_ON}"
+
+
+def _base_name(name: str) -> str:
+    """What the names of a template and of its replicas have in common."""
+    return name.partition(_ON)[0][:60]

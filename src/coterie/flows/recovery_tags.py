@@ -19,7 +19,7 @@ LEDGER = "coterie_ledger"  # the token of the ledger that last looked at the clo
 
 
 @dataclass(frozen=True, slots=True)
-class NodeMarks:
+class NodeTags:
     """`spec`: digest of the spec that the VM was made from. `image`: the intent of its image. None: not marked."""
 
     deployment: str | None
@@ -35,7 +35,7 @@ class NodeMarks:
     image_cid: str | None = None
 
 
-def place_marks(deployment: str, uuid: str, instance_group: str, index: int) -> dict[str, str]:
+def place_tags(deployment: str, uuid: str, instance_group: str, index: int) -> dict[str, str]:
     """Which node a VM or a disk belongs to, in BOSH's words."""
     return {
         "deployment": deployment,
@@ -46,24 +46,24 @@ def place_marks(deployment: str, uuid: str, instance_group: str, index: int) -> 
     }
 
 
-def vm_marks(
+def vm_tags(
     spec: NodeSpec, addresses: Mapping[str, str], server_group: str | None, image: str | None
 ) -> dict[str, str]:
     """`server_group`: its CID. `image`: intent and CID, with a blank between."""
     node = {"az": spec.az, "ips": dict(addresses), "spec": digest(spec), "group": server_group}
-    marks = {NODE: json.dumps(node, separators=(",", ":"))}
-    return {**marks, IMAGE: f"{spec.stemcell} {image}"} if image else marks
+    tags = {NODE: json.dumps(node, separators=(",", ":"))}
+    return {**tags, IMAGE: f"{spec.stemcell} {image}"} if image else tags
 
 
-def disk_marks(disk: DiskSpec) -> dict[str, str]:
+def disk_tags(disk: DiskSpec) -> dict[str, str]:
     return {SIZE: str(disk.size_mb)}
 
 
-def read_marks(tags: Mapping[str, Any]) -> NodeMarks:
+def read_node_tags(tags: Mapping[str, Any]) -> NodeTags:
     index = str(tags.get("index", ""))
     node, image = _json(str(tags.get(NODE) or "")), str(tags.get(IMAGE) or "").rsplit(" ", 2)
     stemcell, intent, cid = image if len(image) == 3 else (None, None, None)
-    return NodeMarks(
+    return NodeTags(
         deployment=_text(tags.get("deployment")),
         uuid=_text(tags.get("id")),
         instance_group=_text(tags.get("instance_group")),

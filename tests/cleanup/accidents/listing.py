@@ -1,0 +1,69 @@
+"""An accident: its number and name, what happens, what the cloud must have for it, and the function that runs it.
+
+`LACKS` says which cloud has no such thing, and why: those accidents are skipped there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coterie.cpi.contract import Reason
+
+if TYPE_CHECKING:
+    from tests.cleanup.accidents.ground import Ground
+
+Run = Callable[["Ground"], None]
+_added: list[Accident] = []
+_API = "vSphere Web Services API"
+_NO_SECURITY_GROUPS = Reason("vCenter has none; they belong to NSX, another product", _API)
+_NO_PARTS = Reason("its driver creates none beside a VM", "docs/cleanup.md, Kinds")
+
+LACKS: dict[str, dict[str, Reason]] = {
+    "sandbox": {
+        "port": _NO_PARTS,
+        "ip": _NO_PARTS,
+        "sharing": Reason("images belong to one account; no call shares them", "src/coterie/sandbox/images.py"),
+    },
+    "cloudstack": {
+        "port": _NO_PARTS,
+        "copy of a server group": Reason("names of affinity groups are unique", "CloudStack API, createAffinityGroup"),
+    },
+    "vsphere": {
+        "security_group": _NO_SECURITY_GROUPS,
+        "port": _NO_PARTS,
+        "ip": _NO_PARTS,
+        "sharing": Reason("a template has no owner: permissions of its folder decide", _API),
+        "filter": Reason("the driver lists the Director's own folder", "docs/vsphere.md"),
+    },
+    "openstack": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Accident:
+    """`needs`: words of `LACKS`. `cloud`: the cloud takes part in it; else it is a matter of the Director alone, and
+    other clouds than the sandbox have it in the long runs only."""
+
+    number: int
+    name: str
+    outcome: str
+    run: Run
+    needs: tuple[str, ...] = ()
+    cloud: bool = True
+
+    def reason_to_skip(self, driver: str) -> Reason | None:
+        return next((LACKS[driver][need] for need in self.needs if need in LACKS[driver]), None)
+
+
+def accident(number: int, name: str, outcome: str, *needs: str, cloud: bool = True) -> Callable[[Run], Run]:
+    def add(run: Run) -> Run:
+        _added.append(Accident(number, name, outcome, run, needs, cloud))
+        return run
+
+    return add
+
+
+def listed() -> list[Accident]:
+    return sorted(_added, key=lambda one: one.number)
