@@ -15,14 +15,14 @@ from tests.cli.conftest import PROGRAM, Machine
 class Terminal:
     """A command on a terminal of its own."""
 
-    def __init__(self, machine: Machine, *words: str) -> None:
+    def __init__(self, machine: Machine, *words: str, columns: int = 120) -> None:
         self._end, inner = pty.openpty()
         self._process = subprocess.Popen(
             [*PROGRAM, *words],
             stdin=inner,
             stdout=inner,
             stderr=inner,
-            env={**machine.environment(), "COLUMNS": "120", "LINES": "40"},
+            env={**machine.environment(), "COLUMNS": str(columns), "LINES": "40"},
             cwd=machine.folder,
             start_new_session=True,
             preexec_fn=_take_terminal,
@@ -92,3 +92,15 @@ def test_live_rows_show_what_runs_and_ctrl_c_leaves_it_running(machine: Machine)
     assert "task 1 goes on" in terminal.shown
     machine.run("sandbox", "fault", "clear")
     assert machine.run("tasks", "watch", "1").code == 0
+
+
+def test_nodes_fit_a_narrow_terminal(machine: Machine) -> None:
+    machine.furnish()
+    machine.write("web.yml", (machine.folder / "web.yml").read_text().replace("- name: web", "- name: controller"))
+    assert machine.run("deploy", "-y", "web.yml").code == 0
+    narrow, wide = Terminal(machine, "nodes", columns=80), Terminal(machine, "nodes", columns=160)
+    assert (narrow.finish(), wide.finish()) == (0, 0)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in narrow.shown.splitlines()]
+    assert max(len(line) for line in lines) <= 80
+    assert "…" not in narrow.shown and "controller/1" in narrow.shown and "127.0.0." in narrow.shown
+    assert "CONDUCTORS" not in wide.shown and "vm-" in wide.shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from coterie.cli.frame.flags import add_shared_flags
 from coterie.cli.frame.lazy import LazyGroup, Verb
 from coterie.errors import CoterieError
 
+COMPLETE = "_COTERIE_COMPLETE"  # set by the scripts of `coterie completion`
 VERBS = {
     "deploy": Verb("coterie.cli.deploy:deploy", "create or change a deployment by its manifest"),
     "plan": Verb("coterie.cli.plan:plan", "show what a deploy would do"),
@@ -60,6 +62,10 @@ def main() -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if COMPLETE in os.environ:
+        from coterie.cli.frame.shells import register
+
+        register()
     try:
         outcome = coterie.main(words, prog_name="coterie", standalone_mode=False, obj={"argv": words})
         return outcome if isinstance(outcome, int) else 0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from coterie.cli.frame.flags import Sections
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class Verb(NamedTuple):
@@ -39,10 +42,26 @@ class LazyGroup(Sections, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self._verbs and not args[0].startswith("-"):
-            import difflib  # imported only for a mistyped verb
-
-            near = difflib.get_close_matches(args[0], self._verbs, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else " `coterie --help` lists the verbs."
-            raise click.UsageError(f"no verb {args[0]!r}.{hint}", ctx)
+        require_verb(ctx, args, self._verbs)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names and help from the table: no verb is imported for it."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem
+
+        return [
+            CompletionItem(name, help=verb.help) for name, verb in self._verbs.items() if name.startswith(incomplete)
+        ]
+
+
+def require_verb(ctx: click.Context, args: list[str], verbs: Collection[str]) -> None:
+    """Refuse a word that is no verb, with a verb that it may be meant for."""
+    if not args or args[0] in verbs or args[0].startswith("-") or ctx.resilient_parsing:
+        return
+    from coterie.cli.frame.suggest import suggest  # imported only for a mistyped verb
+
+    near = suggest(args[0], verbs)
+    hint = f"Did you mean {near!r}?" if near else f"`{ctx.command_path} --help` lists the verbs."
+    raise click.UsageError(f"no verb {args[0]!r}. {hint}", ctx)

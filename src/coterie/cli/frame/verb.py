@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from coterie.cli.frame.complete import complete_values
 from coterie.cli.frame.flags import Sections, add_shared_flags
+from coterie.cli.frame.lazy import require_verb
 from coterie.cli.frame.session import Session
 
 Body = Callable[..., Any]
@@ -27,6 +29,12 @@ class Noun(Sections, click.Group):
 
         return decorate
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        require_verb(ctx, args, self.commands)
+        return super().resolve_command(ctx, args)
+
 
 def verb(name: str) -> Callable[[Body], click.Command]:
     """A command of its own, or (through Noun.verb) one of a noun."""
@@ -36,7 +44,7 @@ def verb(name: str) -> Callable[[Body], click.Command]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             return body(_session(), *arguments, **keywords)
 
-        return click.command(name, cls=_Verb)(add_shared_flags(call))
+        return complete_values(click.command(name, cls=_Verb)(add_shared_flags(call)))
 
     return decorate
 
@@ -52,7 +60,7 @@ def noun(name: str) -> Callable[[Body], Noun]:
                 return body(_session(), *arguments, **keywords)
             return None
 
-        return click.group(name, cls=Noun, invoke_without_command=True)(add_shared_flags(call))
+        return complete_values(click.group(name, cls=Noun, invoke_without_command=True)(add_shared_flags(call)))
 
     return decorate
 

@@ -30,9 +30,18 @@ class Answer(NamedTuple):
 
 
 class Api:
-    def __init__(self, route: Route, note: Callable[[str], None] = lambda words: None) -> None:
+    def __init__(
+        self,
+        route: Route,
+        note: Callable[[str], None] = lambda words: None,
+        *,
+        tries: int = _TRIES,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
         self.route = route
         self._note = note
+        self._tries = tries
+        self._timeout_s = timeout_s
 
     def get(self, path: str, **query: Any) -> Any:
         return self.send("GET", path, query).body
@@ -73,20 +82,20 @@ class Api:
             try:
                 return self._send(method, address(path, query), body, headers)
             except (http.client.HTTPException, OSError) as error:
-                if not safe or attempt >= _TRIES:
+                if not safe or attempt >= self._tries:
                     raise _cut_off(error) from error
             except ApiProblem as problem:
                 # Our first request is still being worked on: its reply will be there in a moment. Or the database
                 # restarts, which a read may wait for.
                 own = bool(problem.details.get("same_request")) and time.monotonic() < patience
                 busy = problem.retryable and problem.code == "conflict"
-                if not own and (attempt >= _TRIES or not (busy or (method == "GET" and problem.is_passing))):
+                if not own and (attempt >= self._tries or not (busy or (method == "GET" and problem.is_passing))):
                     raise
             time.sleep(min(1.0, 0.2 * attempt))
         raise AssertionError("unreachable")
 
     def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Answer:
-        connection = self.route.open(_TIMEOUT_S)
+        connection = self.route.open(self._timeout_s)
         try:
             connection.request(method, self.route.prefix + path, *_encode(body, headers, self.route.token))
             response = connection.getresponse()

@@ -9,10 +9,12 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.table import as_json, fields, table
+from coterie.cli.show.table import as_json, fields, table, without_empty
 from coterie.cli.show.times import ago
 from coterie.director.services.states import NodeState
 from coterie.errors import UsageError
+
+_HEADERS = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "CONDUCTORS", "VM")
 
 
 @noun("nodes")
@@ -30,9 +32,7 @@ def nodes(session: Session, **wanted: Any) -> None:
     if session.json:
         session.data(as_json(found))
         return
-    rows = [_row(node) for node in found["items"]]
-    headers = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "CONDUCTORS", "VM")
-    session.data(table(headers, rows, session.paint, state=2))
+    session.data(_table(session, found["items"]))
 
 
 @nodes.verb("show")
@@ -81,6 +81,11 @@ def settle(session: Session, intent: str, cid: str | None, gone: bool) -> None:
 
 def path_of(which: str) -> str:
     return f"/v1/nodes/{'/'.join(part(one) for one in which.split('/'))}"
+
+
+def _table(session: Session, found: list[dict[str, Any]]) -> str:
+    headers, rows = without_empty(_HEADERS, [_row(node) for node in found], "CONDUCTORS")
+    return table(headers, rows, session.paint, state=2, spare=("VM", "CONDUCTORS", "GROUP", "HOST"))
 
 
 def _row(node: dict[str, Any]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Tables of text: aligned columns, numbers to the right, the last column cut to the terminal's width."""
+"""Tables of text: aligned columns, numbers to the right, cut to the terminal's width."""
 
 from __future__ import annotations
 
@@ -15,19 +15,61 @@ _GAP = "  "
 _STATES = ("state", "verdict", "in the cloud")
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[Any]], paint: Paint, *, state: int | None = None) -> str:
-    """`state`: the column whose words are coloured."""
+def table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    paint: Paint,
+    *,
+    state: int | None = None,
+    spare: Sequence[str] = (),
+) -> str:
+    """`state`: the column whose words are coloured. `spare`: columns that are left out, in this order, while the table
+    is too wide for the terminal."""
+    headers, rows = _fit(headers, rows, spare)
     texts = [[_text(cell) for cell in row] for row in rows]
-    widths = [max(len(line[n]) for line in [list(headers), *texts]) for n in range(len(headers))]
+    widths = _widths(headers, texts)
     right = [_numbers([row[n] for row in rows]) for n in range(len(headers))]
     head = paint(_line(list(headers), widths, right), "bold")
     return "\n".join([head, *[_row(line, widths, right, paint, state) for line in texts]])
+
+
+def without_empty(
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], column: str
+) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    """The same without a column in which no row has a value."""
+    n = headers.index(column)
+    return (headers, rows) if any(_text(row[n]) != "-" for row in rows) else _without(headers, rows, n)
 
 
 def fields(pairs: Sequence[tuple[str, Any]], paint: Paint) -> str:
     """Names and values, one per line."""
     width = max(len(name) for name, _ in pairs)
     return "\n".join(f"{paint(name.ljust(width), 'bold')}  {_value(name, value, paint)}" for name, value in pairs)
+
+
+def _fit(
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], spare: Sequence[str]
+) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    if not sys.stdout.isatty():
+        return headers, rows
+    room = shutil.get_terminal_size().columns
+    for name in spare:
+        widths = _widths(headers, [[_text(cell) for cell in row] for row in rows])
+        if sum(widths) + len(_GAP) * (len(widths) - 1) <= room:
+            break
+        if name in headers:
+            headers, rows = _without(headers, rows, headers.index(name))
+    return headers, rows
+
+
+def _without(
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], n: int
+) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    return [*headers[:n], *headers[n + 1 :]], [[*row[:n], *row[n + 1 :]] for row in rows]
+
+
+def _widths(headers: Sequence[str], texts: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(line[n]) for line in [headers, *texts]) for n in range(len(headers))]
 
 
 def _value(name: str, value: Any, paint: Paint) -> str:
