@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tests.kill.nursery import Nursery
 
 _SERVER = "postgres"
+# A shell starts background jobs with SIGINT ignored, and processes of tests would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 shortcuts.install()
 shortcuts.be_patient()
 

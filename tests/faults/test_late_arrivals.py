@@ -44,7 +44,7 @@ def test_after_the_settling_time_it_is_an_orphan_with_a_tombstone(bench: Bench, 
     ("phase", "label"), [("create", "node.create.await_up"), ("upgrade", "node.recreate.await_up")]
 )
 def test_a_vm_that_lists_do_not_show_yet_is_waited_for(bench: Bench, phase: str, label: str) -> None:
-    reached = run_bent(bench, phase, [Bend("create_vm", "late-visibility", ms=300)])
+    reached = run_bent(bench, phase, [Bend("create_vm", "late-visibility", ms=VERY_LATE_MS)])
     assert label in labels_in(point.kind for point in reached)
 
 
