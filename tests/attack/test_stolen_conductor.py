@@ -154,6 +154,13 @@ MORE = [
     "INSERT INTO cloud_alarms (cloud, kind, since, body) VALUES ('cloud-b', 'meltdown', 0, 'x')",
     "INSERT INTO machine_secrets (name, conductor_group, deployment, key_id, sealed, wanted_at)"
     " VALUES ('x', 'site-b', 'bapp', 'k', 's', 0)",
+    # An image that only site B uploads now, and a step of site A that is not about it.
+    "INSERT INTO stemcells (name, version, image, sha256, created_at) VALUES ('os', '2', 'os-2', 'image-b', 0)",
+    "INSERT INTO stemcell_chunks VALUES ('image-b', 0, 'x', 0)",
+    "INSERT INTO steps (task, flow, label, subject, cloud, conductor_group, state, not_before)"
+    " SELECT max(id), 'stemcell.upload', 'upload', 'os/2@cloud-b', 'cloud-b', 'site-b', 'running', 0 FROM tasks",
+    "INSERT INTO steps (task, flow, label, subject, cloud, conductor_group, state, not_before)"
+    " SELECT min(id), 'stemcell.upload', 'upload', 'os/1@cloud-a', 'cloud-a', 'site-a', 'running', 0 FROM tasks",
 ]
 
 
@@ -204,6 +211,7 @@ READ = {  # table: which rows of it are of the other site
     "cloud_pins": "cloud = 'cloud-b'",
     "cloud_alarms": "cloud = 'cloud-b'",
     "machine_secrets": "conductor_group = 'site-b'",
+    "stemcell_chunks": "sha256 = 'image-b'",
 }
 SHOWN = {"conductors", "instance_groups"}  # living conductors are shown to all; of the other table no role reads a row
 
@@ -271,6 +279,10 @@ REFUSED = [
     # steps
     "UPDATE steps SET conductor_group = 'site-b'",
     "UPDATE steps SET flow = 'node.delete'",
+    "UPDATE steps SET subject = 'os/2@cloud-a'",
+    "INSERT INTO stemcell_chunks VALUES ('image-b', 1, 'x', 0)",
+    "UPDATE stemcell_chunks SET data = 'x'",
+    "UPDATE stemcells SET sha256 = 'image-b'",
     "UPDATE steps SET cloud = 'cloud-b', node = 'x'",
     "INSERT INTO steps (task, flow, label, subject, conductor_group, state, not_before)"
     " VALUES (1, 'node.delete', 'begin', 'x', 'site-b', 'ready', 0)",

@@ -23,6 +23,7 @@ from coterie.engine.clouds import Clouds, Unopened
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.fence import Lease, Observer
 from coterie.engine.flow import Flow, Work
+from coterie.engine.images import Images
 from coterie.engine.runner import Retry, Runner
 from coterie.engine.secrets import SecretReader
 from coterie.errors import KeyMissing
@@ -102,7 +103,7 @@ class Conductor:
         )
         self._secrets = SecretReader(ledger, keys)
         self._signatures = Signatures(ledger)
-        self._store = str(state_folder / "stemcells")
+        self.images = Images(ledger, state_folder / "stemcells")
         self._inbox = Inbox(workers, per_cloud or max(1, workers * 3 // 4))
         self._hand_backs = HandBackQueue(ledger, self.owner)
         runner = Runner(FLOWS, self._open_work, retry or Retry(), self._secrets)
@@ -271,7 +272,7 @@ class Conductor:
         cpi = self._open_cloud(claim.cloud or "")
         memory = self._memories.setdefault(claim.task, {})
         return Work(
-            claim, cpi, self._ledger, self._ids, self._director, self._store, params, progress, memory, self._secrets
+            claim, cpi, self._ledger, self._ids, self._director, self.images, params, progress, memory, self._secrets
         )
 
     def _open_cloud(self, cloud: str) -> Cpi:

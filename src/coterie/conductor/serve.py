@@ -12,6 +12,7 @@ from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
 from coterie.conductor.startup import check_clock, check_role, connect, key_file
 from coterie.cpi.load import driver_names
+from coterie.engine.image_upkeep import ImageUpkeep
 from coterie.errors import LeaseLost, Unreachable, UsageError
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
@@ -76,7 +77,9 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, say: Callable
         signal.signal(number, lambda *_: over.set())
     page = _page(settings, conductor)
     trace.start(settings["otlp_endpoint"], "coterie-conductor", conductor.name)
+    upkeep = ImageUpkeep(ledger, conductor.images)
     conductor.start()
+    upkeep.start()
     if page is not None:
         page.start()
     say(f"conductor {conductor.name} works for {role.group or 'clouds without a group'}")
@@ -86,6 +89,7 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, say: Callable
         systemd.notify("STOPPING=1")
         _end(conductor, lost.is_set())
     finally:
+        upkeep.stop()
         trace.stop()
         if page is not None:
             page.stop()

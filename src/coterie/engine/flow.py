@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from coterie.cpi.contract import Cpi
 from coterie.engine import stored
+from coterie.engine.images import Images
 from coterie.engine.secrets import SecretReader
 from coterie.errors import CoterieError
 from coterie.ids import Ids
@@ -77,7 +78,7 @@ class Work(Generic[Params, Progress]):
     ledger: Ledger
     ids: Ids
     director_uuid: str
-    store: str  # folder of the Director's stemcell images
+    images: Images  # of stemcells
     params: Params
     progress: Progress
     memory: dict[Any, Any]  # shared by the steps of one task in this process

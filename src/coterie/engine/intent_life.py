@@ -58,13 +58,23 @@ def note_uncalled(work: Work[Any, Creating], intent: str) -> None:
     work.progress.uncalled = Uncalled(intent, work.claim.epoch)
 
 
+def is_uncalled(work: Work[Any, Creating], intent: str) -> bool:
+    """Whether this claim knows that no call has been made under the intent."""
+    return work.progress.uncalled == Uncalled(intent, work.claim.epoch)
+
+
+def note_uncalled_for_next_claim(work: Work[Any, Creating], intent: str) -> None:
+    """For a label that rests or fails before its call."""
+    work.progress.uncalled = Uncalled(intent, work.claim.epoch + 1)
+
+
 def is_uncalled_after_failure(work: Work[Any, Creating], intent: str) -> bool:
     """Whether the error that has just ended the step proved that nothing was made."""
     return work.progress.uncalled == Uncalled(intent, work.claim.epoch + 1)
 
 
 def create_once(work: Work[Any, Creating], kind: Kind, intent: str, call: Call) -> Created | NotCreated | Move:
-    if work.progress.uncalled == Uncalled(intent, work.claim.epoch):
+    if is_uncalled(work, intent):
         return _call(work, kind, intent, call)
     return resume_create(work, kind, intent, call)
 
@@ -107,7 +117,7 @@ def _call(
         return Wait(_POLL_S, "the answer of the cloud was lost")
     except CpiError:
         # By contract any other error left nothing behind: the next claim may call again.
-        work.progress.uncalled = Uncalled(intent, work.claim.epoch + 1)
+        note_uncalled_for_next_claim(work, intent)
         raise
     return _record(work, kind, intent, cid, found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from coterie.cpi.contract import Mark, StemcellNotFound
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
@@ -14,14 +13,18 @@ from coterie.engine.intent_life import (
     close_failed_intent,
     create_once,
     find_created,
+    is_uncalled,
     note_uncalled,
+    note_uncalled_for_next_claim,
 )
 from coterie.engine.stored import OMIT_NONE, as_key
 from coterie.errors import CoterieError, NotFound
 from coterie.ledger.rows import objects, stemcells
 from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.rows.stemcells import StemcellRow
 
 _LOOKS_AT_USERS = 12
+_LOOK_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,10 @@ def _begin_upload(work: Work[UploadStemcell, UploadProgress]) -> Move:
 
 
 def _upload(work: Work[UploadStemcell, UploadProgress]) -> Move:
-    result = create_once(work, "image", work.progress.intent, lambda mark: _create_image(work, mark))
+    try:
+        result = create_once(work, "image", work.progress.intent, lambda mark: _create_image(work, mark))
+    except _ImageNotHere as missing:
+        return _fetch_image(work, missing.stemcell)
     match result:
         case Created(cid):
             work.say("stemcell.ready", f"{work.params.stemcell} is in {work.cloud} as {cid}", cid=cid)
@@ -83,8 +89,34 @@ def _create_image(work: Work[UploadStemcell, UploadProgress], mark: Mark) -> str
         stemcell = stemcells.get(tx, name, version)
     if stemcell is None:
         raise NotFound(f"stemcell {name}/{version} is not in the catalogue", remedy="coterie stemcells upload FILE")
-    image = str(Path(work.store) / stemcell.image) if stemcell.image else ""
-    return work.cpi.create_stemcell(image, stemcell.cloud_properties, None, mark=mark)
+    path = work.images.find(stemcell) if stemcell.image else None
+    if stemcell.image and path is None:
+        raise _ImageNotHere(stemcell)
+    return work.cpi.create_stemcell(str(path or ""), stemcell.cloud_properties, None, mark=mark)
+
+
+class _ImageNotHere(Exception):
+    """The cloud was not called: this conductor has to fetch the image first."""
+
+    def __init__(self, stemcell: StemcellRow) -> None:
+        super().__init__(stemcell.ref)
+        self.stemcell = stemcell
+
+
+def _fetch_image(work: Work[UploadStemcell, UploadProgress], stemcell: StemcellRow) -> Move:
+    """The image comes in slices, for it may take many minutes; the intent stays uncalled meanwhile."""
+    uncalled = is_uncalled(work, work.progress.intent)
+    try:
+        partial = work.images.fetch(stemcell)
+    except CoterieError:
+        if uncalled:
+            note_uncalled_for_next_claim(work, work.progress.intent)
+        raise
+    if partial is None:
+        return Next("upload")
+    if uncalled:
+        note_uncalled_for_next_claim(work, work.progress.intent)
+    return Wait(_LOOK_AGAIN_S if partial.by_another else 0.0, str(partial))
 
 
 def _upload_anew(work: Work[UploadStemcell, UploadProgress]) -> Move:

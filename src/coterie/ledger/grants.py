@@ -28,6 +28,7 @@ _RIGHTS = {
     "machine_secrets": _READ,
     "director_keys": _READ,
     "stemcells": _READ,
+    "stemcell_chunks": _READ,
     "cleanups": _READ,
     "deployments": "SELECT (name)",
     "server_group_users": _READ,

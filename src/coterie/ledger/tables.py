@@ -126,11 +126,20 @@ stemcells = _table(  # the catalogue; what a cloud made of one is an object of k
     _key(),
     _key("version"),
     _text("os", null=True),
-    _text("image", null=True),  # path below the Director's store; null for a light stemcell
+    _text("image", null=True),  # name of its file in the state folder of a service; null for a light stemcell
     _text("sha256", null=True),
     _json("cloud_properties"),
     _json("formats"),
     _time("created_at", null=False),
+    sa.Column("image_size", sa.BigInteger, nullable=True),  # bytes in `stemcell_chunks`; null: it is not there
+)
+
+stemcell_chunks = _table(  # PostgreSQL only: images, for conductors on other machines
+    "stemcell_chunks",
+    _key("sha256"),  # of the whole image
+    sa.Column("n", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    _time("stored_at", null=False),
 )
 
 # -- deployments --

@@ -18,6 +18,8 @@ from coterie.director.process.http_server import HttpServer, Tls
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.periodic_look import PeriodicLook
 from coterie.director.services.scheduled_cleanup import ScheduledCleanup
+from coterie.engine.image_upkeep import ImageUpkeep
+from coterie.engine.images import Images
 from coterie.flows.look import Look
 from coterie.ids import Ids
 from coterie.ledger.rows import director_keys, roles
@@ -118,14 +120,17 @@ def _run_background_threads(options: RunOptions, ledger: Ledger, server: HttpSer
     how = Look(settings["meltdown_percent"], settings["meltdown_nodes"])
     periodic_look = PeriodicLook(ledger, settings["look_interval"], settings["keep_history_days"], how)
     scheduled_cleanup = ScheduledCleanup(ledger, options.settings)
+    upkeep = ImageUpkeep(ledger, Images(ledger, options.state_folder.stemcells), publishes=True)
     periodic_look.seal_once()  # at once: a look may be far off, or never come
     if conductor is not None:
         conductor.start()
     periodic_look.start()
     scheduled_cleanup.start()
+    upkeep.start()
     try:
         yield conductor.resumed if conductor is not None else []
     finally:
+        upkeep.stop()
         scheduled_cleanup.stop()
         periodic_look.stop()
         if conductor is not None:

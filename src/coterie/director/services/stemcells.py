@@ -26,24 +26,47 @@ from fastapi.concurrency import run_in_threadpool
 from coterie.cpi.wire.shapes import Mismatch
 from coterie.cpi.wire.strict import dumps, loads
 from coterie.director.context import AppContext
+from coterie.engine.images import Images
 from coterie.errors import Conflict, CoterieError, Refused, UsageError
-from coterie.ledger.rows import stemcells
+from coterie.ledger.rows import images, stemcells
 from coterie.ledger.views.stemcells import one
 from coterie.manifest.tree import read as read_yaml
 
 
 def add(context: AppContext, image: StoredImage) -> None:
-    """Add a stored image to the catalogue; if that is refused, delete the image."""
+    """Add a stored image to the catalogue; if that is refused, delete the image. Conductors on other machines fetch it
+    from the database, which SQLite is not for."""
+    shared = context.ledger.dialect == "postgresql"
+    path = context.state_folder.stemcells / image.file
     try:
+        _refuse_other_content(context, image)
+        size = Images(context.ledger, path.parent).publish(path, image.sha256) if shared else 0
         with context.ledger.write() as tx:
             row = (image.name, image.version, image.file, image.sha256, image.cloud_properties, image.formats)
             stemcells.add(tx, *row, image.os)
+            if shared and not images.record_whole(tx, image.sha256, size):
+                raise Conflict(
+                    f"stemcell {image.name}/{image.version} was deleted while it was uploaded", remedy="upload it again"
+                )
     except Conflict:
-        with context.ledger.read() as tx:
-            present = stemcells.get(tx, image.name, image.version)
-        if present is None or present.image != image.file:
-            (context.state_folder.stemcells / image.file).unlink(missing_ok=True)
+        _forget_image(context, image)
         raise
+
+
+def _refuse_other_content(context: AppContext, image: StoredImage) -> None:
+    """Before hundreds of megabytes are written for nothing."""
+    with context.ledger.read() as tx:
+        present = stemcells.get(tx, image.name, image.version)
+    if present is not None:
+        stemcells.refuse_other_content(present, image.sha256, image.cloud_properties)
+
+
+def _forget_image(context: AppContext, image: StoredImage) -> None:
+    with context.ledger.write_silently() as tx:
+        present = stemcells.get(tx, image.name, image.version)
+        images.forget_unused(tx, image.sha256)
+    if present is None or present.image != image.file:
+        (context.state_folder.stemcells / image.file).unlink(missing_ok=True)
 
 
 def add_light(
@@ -65,6 +88,8 @@ def delete(context: AppContext, name: str, version: str) -> None:
             )
         row = stemcells.get(tx, name, version)
         stemcells.delete(tx, name, version)
+        if row is not None and row.sha256 is not None:
+            images.forget_unused(tx, row.sha256)
     # The row goes first: a file without a row wastes space, a row without its file would be wrong.
     if row is not None and row.image is not None:
         (context.state_folder.stemcells / row.image).unlink(missing_ok=True)

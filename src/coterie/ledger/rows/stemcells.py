@@ -21,6 +21,7 @@ class StemcellRow:
     cloud_properties: dict[str, Any]
     formats: list[str]
     os: str | None = None
+    image_size: int | None = None  # bytes of its image in the database; None: it is not there
 
     @property
     def ref(self) -> str:
@@ -41,16 +42,21 @@ def add(
     os: str | None = None,
 ) -> None:
     present = get(tx, name, version)
-    if present is not None and present.sha256 == sha256 and present.cloud_properties == cloud_properties:
+    if present is not None:
+        refuse_other_content(present, sha256, cloud_properties)
         _learn_os(tx, present, os)
         return
-    if present is not None:
-        raise Conflict(
-            f"stemcell {name}/{version} is there already, with other content",
-            remedy=f"give it another version, or delete the old one: coterie stemcells delete {name}/{version}",
-        )
     row = {"image": image, "sha256": sha256, "cloud_properties": cloud_properties, "formats": formats, "os": os}
     tx.execute(stemcells.insert().values(name=name, version=version, created_at=now(), **row))
+
+
+def refuse_other_content(present: StemcellRow, sha256: str | None, cloud_properties: dict[str, Any]) -> None:
+    if present.sha256 == sha256 and present.cloud_properties == cloud_properties:
+        return
+    raise Conflict(
+        f"stemcell {present.ref} is there already, with other content",
+        remedy=f"give it another version, or delete the old one: coterie stemcells delete {present.ref}",
+    )
 
 
 def _learn_os(tx: Tx, present: StemcellRow, os: str | None) -> None:
