@@ -14,7 +14,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
-	@examples/demo $(BIN)
+	@$(BIN)/coterie demo
 
 PYTEST := $(BIN)/pytest -n 4 --dist worksteal --durations=25
 
@@ -52,6 +52,7 @@ lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 
 docs: $(VENV)/.tested ## write the pages that are made from the code
 	$(BIN)/python -m coterie.cli.reference > docs/cli.md
+	$(BIN)/python -m coterie.settings.reference > docs/settings.md
 	$(BIN)/python -m tests.cleanup.accidents.page
 
 bench: $(VENV)/.tested ## prints ratios; asserts nothing

@@ -43,6 +43,7 @@ VERBS = {
     "sandbox": Verb("coterie.cli.sandbox:sandbox", "show and shape the simulated datacenter"),
     "director": Verb("coterie.cli.director:director", "serve as a Director"),
     "conductor": Verb("coterie.cli.conductor:conductor", "serve as a conductor"),
+    "demo": Verb("coterie.cli.demo:demo", "deploy, change and delete a cluster on a simulated datacenter"),
     "version": Verb("coterie.cli.version:version", "print the version"),
     "completion": Verb("coterie.cli.completion:completion", "print a completion script for your shell"),
 }
