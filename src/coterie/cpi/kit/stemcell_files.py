@@ -15,16 +15,14 @@ from typing import IO
 from coterie.cpi.contract import CpiError
 
 _GZIP = b"\x1f\x8b"
-_DISK = "root.img"
+_DISK = "root."  # the builder names it root.img, root.vhd or root.vhdx
 _REMEDY = "give the image as it is in a stemcell, or the disk itself"
 
 
 @contextmanager
 def open_disk(path: Path) -> Iterator[IO[bytes]]:
     with path.open("rb") as file:
-        packed = file.read(len(_GZIP)) == _GZIP
-        file.seek(0)
-        if not packed:
+        if not _is_packed(path):
             yield file
             return
         with tempfile.TemporaryFile(prefix="coterie-stemcell-") as disk:
@@ -32,14 +30,32 @@ def open_disk(path: Path) -> Iterator[IO[bytes]]:
             yield disk
 
 
+@contextmanager
+def unpack_disk(path: Path) -> Iterator[Path]:
+    """As `open_disk`, for what reads a file by its path."""
+    if not _is_packed(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="coterie-stemcell-") as folder:
+        disk = Path(folder) / path.name
+        with path.open("rb") as file, disk.open("wb") as unpacked:
+            _unpack(file, unpacked)
+        yield disk
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_GZIP)) == _GZIP
+
+
 def _unpack(file: IO[bytes], disk: IO[bytes]) -> None:
     try:
         with tarfile.open(fileobj=file, mode="r|gz") as archive:
             for member in archive:
-                inside = archive.extractfile(member) if Path(member.name).name == _DISK else None
+                inside = archive.extractfile(member) if Path(member.name).name.startswith(_DISK) else None
                 if inside:
                     shutil.copyfileobj(inside, disk)
                     return
     except (tarfile.TarError, zlib.error, EOFError) as error:
         raise CpiError("the stemcell's image is a broken archive", why=str(error), remedy=_REMEDY) from error
-    raise CpiError(f"the stemcell's image is an archive without {_DISK}", remedy=_REMEDY)
+    raise CpiError("the stemcell's image is an archive without root.img", remedy=_REMEDY)

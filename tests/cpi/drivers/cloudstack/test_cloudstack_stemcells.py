@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
+import os
+import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +23,7 @@ from coterie.cpi.contract import CpiError, Expected, InvalidCall, OutcomeUnknown
 from coterie.sandbox import faults
 from coterie.stemcell.server import publishing_server
 from coterie.stemcell.shelf import Shelf as Published
+from peers import official_stemcells
 
 
 @contextmanager
@@ -67,6 +71,60 @@ def test_an_upload_is_ready_in_every_zone_and_tagged(bed: CloudstackBed, lab: La
     assert {row["ispublic"] for row in rows(bed, cid)} == {False}
     found = lab.cpi.find("image", mark)
     assert found and found.tags == {"os": "jammy", "coterie-director": mark.director}
+
+
+@pytest.mark.parametrize(
+    ("which", "form", "hypervisor"),
+    [
+        ("openstack-qcow2", "QCOW2", "KVM"),
+        ("openstack-raw", "RAW", "KVM"),
+        ("cloudstack-vhdx", "VHDX", "XenServer"),
+    ],
+)
+def test_an_official_stemcell_is_registered_as_what_it_was_built_for(
+    bed: CloudstackBed, lab: Lab, tmp_path: Path, which: str, form: str, hypervisor: str
+) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(b"disk")
+    cid = lab.cpi.create_stemcell(str(path), official_stemcells.cloud_properties(which), mark=lab.mark())
+    lab.undo(lab.cpi.delete_stemcell, cid)
+    assert {(row["format"], row["hypervisor"], row["ostypename"]) for row in rows(bed, cid)} == {
+        (form, hypervisor, "Other Linux (64-bit)")
+    }
+    offered = set(lab.cpi.info()["stemcell_formats"])
+    assert offered & set(official_stemcells.manifest(which)["stemcell_formats"])
+
+
+def test_the_disk_inside_an_official_image_is_uploaded_not_its_archive(
+    bed: CloudstackBed, lab: Lab, tmp_path: Path
+) -> None:
+    path, disk, raw = tmp_path / "image", os.urandom(70_000), io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as packed:
+        entry = tarfile.TarInfo("root.img")
+        entry.size = len(disk)
+        packed.addfile(entry, io.BytesIO(disk))
+    path.write_bytes(raw.getvalue())
+    cid = lab.cpi.create_stemcell(str(path), official_stemcells.cloud_properties("openstack-qcow2"), mark=lab.mark())
+    lab.undo(lab.cpi.delete_stemcell, cid)
+    assert {row["size"] for row in rows(bed, cid)} == {len(disk)}
+
+
+@pytest.mark.parametrize(
+    ("properties", "field"),
+    [
+        ({"os_type": "Ubuntu 22.04 LTS"}, "template_os_type"),
+        ({"disk_format": "files"}, "qcow2"),
+        ({"hypervisor": "boshlite"}, "hypervisor"),
+    ],
+)
+def test_words_that_cloudstack_cannot_use_are_refused_before_anything_is_made(
+    bed: CloudstackBed, lab: Lab, properties: dict[str, Any], field: str
+) -> None:
+    path, _ = bed.image()
+    with pytest.raises(CpiError) as caught:
+        lab.cpi.create_stemcell(path, properties, mark=lab.mark())
+    assert field in f"{caught.value} {caught.value.remedy}".lower()
+    assert templates(bed) == {}
 
 
 def test_a_stemcell_is_public_if_the_settings_say_so(bed: CloudstackBed, lab: Lab) -> None:

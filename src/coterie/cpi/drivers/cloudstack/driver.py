@@ -44,6 +44,7 @@ from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
 
 _FORMATS = ("qcow2", "raw", "vhd", "vhdx", "ova", "light")
+_FORMATS_OF_OTHERS = ("openstack-qcow2", "openstack-raw")  # the official images for KVM
 
 
 @translate_errors(Refusal, translate)
@@ -72,7 +73,7 @@ class CloudstackCpi(Cpi):
         self.objects = object_table(client, vms, disks, templates, groups, addresses, cloud_key_pairs)
         self.checks = Checks(client, catalog, publisher, groups.server, self.objects.markings)
         self.profile = Profile(
-            [f"cloudstack-{one}" for one in _FORMATS],
+            [*(f"cloudstack-{one}" for one in _FORMATS), *_FORMATS_OF_OTHERS],
             Capabilities(
                 driver="cloudstack",
                 policies=settings.policies,

@@ -24,6 +24,7 @@ from coterie.cpi.kit import readers
 from coterie.cpi.kit.http import AnswerLost, Http, NotTaken
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.publishing import Publisher, post_file
+from coterie.cpi.kit.stemcell_files import unpack_disk
 from coterie.cpi.kit.waits import Overdue, Waits
 from coterie.ids import Ids
 
@@ -32,7 +33,8 @@ _OURS, _USABLE = "self", "executable"  # CloudStack's filters
 _UNDERWAY = ("processing", "installing", "% downloaded", "upload", "not started", "in progress")
 _IMAGE = Form(
     {
-        **dict.fromkeys(("template", "url", "format", "hypervisor", "os_type"), readers.text),
+        **dict.fromkeys(("template", "url", "format", "hypervisor", "template_os_type"), readers.text),
+        **dict.fromkeys(("disk_format", "os_type"), readers.text),
         "copy": readers.flag,
         "zones": readers.texts,
         "details": readers.pairs,
@@ -40,9 +42,13 @@ _IMAGE = Form(
 )
 # properties of stemcells and of BOSH that mean nothing here
 _IGNORED = (
-    *("name", "version", "infrastructure", "disk", "disk_format", "container_format", "os_distro", "architecture"),
+    *("name", "version", "infrastructure", "disk", "container_format", "os_distro", "architecture"),
     *("auto_disk_config", "hypervisor_type", "root_device_name", "os", "image_format"),
 )
+# the words of BOSH's stemcell builder → CloudStack's; other words must be CloudStack's own
+_HYPERVISORS = {"kvm": "KVM", "xen": "XenServer", "esxi": "VMware", "hyperv": "Hyperv"}
+_DISK_FORMATS = {"qcow2": "QCOW2", "raw": "RAW", "vhd": "VHD", "vhdx": "VHDX", "ova": "OVA"}
+_OS_FAMILIES = ("linux", "windows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,7 @@ class Stemcells:
     publisher: Publisher
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
-        known = {key: value or None for key, value in cloud_properties.items() if key not in _IGNORED}
-        image = _IMAGE.read(known, "cloud_properties")
+        image = _read_properties(cloud_properties)
         if "template" in image and not image.get("copy"):
             return LIGHT + self.templates.require_one(str(image["template"]))
         zones = [self.catalog.zone(name) for name in image["zones"]] if "zones" in image else self.catalog.zones()
@@ -62,10 +67,14 @@ class Stemcells:
         if not {"url", "template"} & set(image) and not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
         found = self.templates.find_tagged(mark)
-        if found is None:
-            return self._register(image, path, zones, mark, user_tags(env.get("tags") or {}))
-        self._spread(found, zones)
-        return found
+        if found:
+            self._spread(found, zones)
+            return found
+        tags = user_tags(env.get("tags") or {})
+        if {"url", "template"} & set(image):
+            return self._register(image, path, zones, mark, tags)
+        with unpack_disk(path) as disk:
+            return self._register(image, disk, zones, mark, tags)
 
     def delete(self, stemcell_cid: str) -> None:
         """A light one that was not copied is not deleted: the template was never ours."""
@@ -102,7 +111,7 @@ class Stemcells:
         if "template" not in image:
             return {}
         row = self.templates.rows(self.templates.require_one(str(image["template"])), _USABLE)[0]
-        return {"format": row["format"], "hypervisor": row["hypervisor"], "os_type": row.get("ostypename")}
+        return {"format": row["format"], "hypervisor": row["hypervisor"], "template_os_type": row.get("ostypename")}
 
     def _parameters(self, image: Json, mark: Mark) -> dict[str, Any]:
         settings = self.client.settings
@@ -111,7 +120,7 @@ class Stemcells:
             "displaytext": mark.name(),
             "format": str(image.get("format") or settings.stemcell_format).upper(),
             "hypervisor": image.get("hypervisor") or settings.hypervisor,
-            "ostypeid": self.catalog.os_type(image.get("os_type"))["id"],
+            "ostypeid": self.catalog.os_type(image.get("template_os_type"))["id"],
             "ispublic": True if settings.stemcell_public_visibility else None,
             "details": [image["details"]] if image.get("details") else None,
         }
@@ -265,6 +274,31 @@ class Templates:
                 why="; ".join(str(row.get("status")) for row in here),
                 remedy="look at the secondary storage VM, or raise properties.state_timeout",
             ) from error
+
+
+def _read_properties(cloud_properties: Json) -> Json:
+    """BOSH's words in BOSH's meaning: `os_type` says no more than linux, `hypervisor` and `disk_format` what the image
+    was built for. `format` and `template_os_type` are CloudStack's words."""
+    known = {key: value or None for key, value in cloud_properties.items() if key not in _IGNORED}
+    image = _IMAGE.read(known, "cloud_properties")
+    family, disk_format = image.pop("os_type", None), image.pop("disk_format", None)
+    if family and str(family).lower() not in _OS_FAMILIES:
+        raise InvalidCall(
+            f"cloud_properties.os_type is {family!r}",
+            why="BOSH writes linux or windows there",
+            remedy="write the name of CloudStack's OS type as template_os_type",
+        )
+    if "hypervisor" in image:
+        word = str(image["hypervisor"])
+        image["hypervisor"] = _HYPERVISORS.get(word.lower(), word)
+    if disk_format and "format" not in image:
+        if str(disk_format).lower() not in _DISK_FORMATS:
+            raise InvalidCall(
+                f"cloud_properties.disk_format is {disk_format!r}, which CloudStack cannot use",
+                remedy=f"use a stemcell of one of the formats {', '.join(_DISK_FORMATS)}",
+            )
+        image["format"] = _DISK_FORMATS[str(disk_format).lower()]
+    return image
 
 
 def _upload_failed(url: str, why: str) -> CpiError:

@@ -10,6 +10,8 @@ from coterie.sandbox.twist import Tx
 
 _SPACE = uuid.UUID("6f1f3f0e-6d7e-5f0e-9a3f-2c7a0a4c9b11")
 HYPERVISOR = "KVM"
+_TYPES = ("XenServer", "KVM", "VMware", "Hyperv", "LXC", "Ovm3", "BareMetal", "Simulator")
+HYPERVISOR_TYPES = {name.lower(): name for name in _TYPES}  # what a template may be for; case does not count
 OS_TYPES = ("Other Linux (64-bit)", "Other PV (64-bit)", "Ubuntu 22.04 LTS", "Other (64-bit)")
 
 

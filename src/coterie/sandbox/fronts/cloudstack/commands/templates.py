@@ -83,11 +83,15 @@ def add(call: Call, zones: list[str], doc: dict[str, Any], status: str) -> Image
     """A template that is not ready yet."""
     if str(call.params["format"]).upper() not in FORMATS:
         raise refuse(f"Invalid format {call.params['format']}")
+    hypervisor = places.HYPERVISOR_TYPES.get(str(call.params["hypervisor"]).lower())
+    if hypervisor is None:
+        supported = ", ".join(places.HYPERVISOR_TYPES.values())
+        raise refuse(f"Hypervisor Type: {call.params['hypervisor']} is invalid. Supported types are {supported}")
     name = call.params["name"]
     made = work_of(images.create_image)(call.tx, name=name)
     words = {
         "format": str(call.params["format"]).upper(),
-        "hypervisor": call.params["hypervisor"],
+        "hypervisor": hypervisor,
         "displaytext": call.get("displaytext") or name,
         "ostype": call.get("ostypeid"),
         "public": bool(call.get("ispublic")),
