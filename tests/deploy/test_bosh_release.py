@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from peers.cloudstack_bed import CloudstackBed
 from ruamel.yaml import YAML
 
+from coterie.bosh.config import OWN, Groups, Publish, Registry
 from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
 
@@ -30,6 +31,7 @@ PROPERTIES = {
     "expunge": "always",
     "publish_mode": "server",
 }
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 DIRECTOR = "6f0d5a52-9a3c-4c55-b7a1-0c6b6d1f2e11"
 
 
@@ -71,7 +73,11 @@ class Installed:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     folder = tmp_path_factory.mktemp("r")
     tarball = folder / "release.tgz"
-    subprocess.run([sys.executable, str(RELEASE / "build.py"), "--output", str(tarball)], check=True, cwd=folder)
+    subprocess.run(
+        [sys.executable, str(RELEASE / "build.py"), "--python", PYTHON, "--output", str(tarball)],
+        check=True,
+        cwd=folder,
+    )
     made = Installed(tarball, folder)
     _compile(made)
     return made
@@ -182,7 +188,7 @@ def test_the_properties_of_cloudstack_reach_the_configuration(installed: Install
     open_cloud("cloudstack", "west", given, runtime)
     assert config["driver"] == "cloudstack"
     assert config["cloud"] == "west"
-    assert config["groups"] == {"enabled": True, "compilation": False, "policy": "anti-affinity"}
+    assert config["groups"] == {"enabled": True, "compilation": False, "patience_s": 600, "policy": "anti-affinity"}
 
 
 def test_any_driver_gets_its_properties_and_no_others(installed: Installed) -> None:
@@ -197,8 +203,37 @@ def test_the_scripts_are_shell_that_parses(installed: Installed) -> None:
         subprocess.run(["/bin/sh", "-n", str(script)], check=True)
 
 
+def test_the_spec_has_every_key_of_the_configuration() -> None:
+    properties = YAML(typ="safe").load((RELEASE / "jobs/coterie_cpi/spec").read_text())["properties"]
+    groups = {f"groups.{one.name}" for one in fields(Groups)}
+    assert ({*OWN, "properties"} - {"groups"}) | groups <= set(properties)
+    for name, form in (("publish_server", Publish), ("registry", Registry)):
+        assert all(one.name in properties[name]["description"] for one in fields(form)), name
+
+
+@pytest.mark.parametrize("driver", ["cloudstack", "openstack", "vsphere", "sandbox"])
+def test_the_package_has_what_each_driver_imports(installed: Installed, driver: str) -> None:
+    package = installed.folder / "packages/coterie_cpi"
+    script = (
+        f"import sys; sys.path.insert(0, {str(package / 'site')!r})\n"
+        f"import coterie.cpi.drivers.{driver}.driver\n"
+        "import pyVmomi, keystoneauth1.session, psycopg"
+    )
+    subprocess.run([str(package / "bin/python"), "-IS", "-c", script], check=True)
+
+
+def test_a_processor_without_a_python_is_refused_with_the_reason(installed: Installed, tmp_path: Path) -> None:
+    (tmp_path / "coterie_cpi/python").mkdir(parents=True)
+    (tmp_path / "coterie_cpi/python/python-linux-riscv.tar.gz").touch()
+    env = {**installed.environment, "BOSH_INSTALL_TARGET": str(tmp_path)}
+    script = str(RELEASE / "packages/coterie_cpi/packaging")
+    done = subprocess.run(["/bin/sh", script], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "holds no Python for" in done.stderr
+
+
 def test_a_python_without_wheels_is_refused_with_the_remedy(installed: Installed, tmp_path: Path) -> None:
-    (tmp_path / "wheels").mkdir()
+    (tmp_path / "coterie_cpi/wheels").mkdir(parents=True)
     env = {**installed.environment, "BOSH_INSTALL_TARGET": str(tmp_path), "COTERIE_PYTHON": sys.executable}
     script = str(RELEASE / "packages/coterie_cpi/packaging")
     done = subprocess.run(["/bin/sh", script], cwd=tmp_path, env=env, capture_output=True, text=True)
@@ -210,12 +245,14 @@ def test_a_python_without_wheels_is_refused_with_the_remedy(installed: Installed
 def test_building_again_gives_the_same_tarball(installed: Installed, tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
-    for wheel in (installed.folder / "source/wheels").rglob("*.whl"):
+    for wheel in (installed.folder / "source/coterie_cpi/wheels").rglob("*.whl"):
         if not wheel.name.startswith("coterie-"):
             (wheels / wheel.name).write_bytes(wheel.read_bytes())
     words = [
         sys.executable,
         str(RELEASE / "build.py"),
+        "--python",
+        PYTHON,
         "--wheels",
         str(wheels),
         "--output",
