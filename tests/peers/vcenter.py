@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.peers.vcenter_types import write_types
+
 _BUILD = Path(__file__).parent / "vcsim" / "build"
 MODEL = {"dc": 1, "cluster": 2, "host": 3, "vm": 0, "pool": 0, "ds": 2, "pg": 1}
 
@@ -84,7 +86,8 @@ class Vcenter:
 def vcenter(*flags: str, **model: int) -> Iterator[Vcenter]:
     """A fresh one; it ends with the block, or with this process."""
     sizes = [word for name, size in {**MODEL, **model}.items() for word in (f"-{name}", str(size))]
-    command = [program(), "-lifeline", *sizes, *flags]
+    types = write_types(Path(program()).parent)
+    command = [program(), "-lifeline", "-types", str(types), *sizes, *flags]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         if process.stdout is None or process.stdin is None:
             raise RuntimeError("no pipes")

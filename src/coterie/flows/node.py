@@ -47,6 +47,8 @@ from coterie.flows.recovery_tags import place_tags, vm_tags
 from coterie.ledger.rows import cleanups, groups, nodes, objects, parts
 from coterie.redact import REDACTED
 
+_WITHOUT_TOUCHING_VM = ("begin", "regroup", "describe")  # labels of an update
+
 # -- from an intent to a node that is up --
 
 
@@ -199,6 +201,15 @@ def _regroup(work: Work[UpdateNode, NodeProgress]) -> Move:
     return Next(_label_after_regroup(work))
 
 
+def _fail_update(work: Work[UpdateNode, NodeProgress], error: CoterieError) -> None:
+    """A change of the server group or of the metadata that failed has not touched the VM: the node stays up, with the
+    problem, and the next plan changes it in place again."""
+    if work.claim.label in _WITHOUT_TOUCHING_VM and not isinstance(error, VMNotFound):
+        work.write(nodes.set_state(work.node, "up", error.facts()))
+    else:
+        _fail_node(work, error)
+
+
 def _label_after_regroup(work: Work[UpdateNode, NodeProgress]) -> str:
     return "change_disk" if work.params.disk_changes else "describe"
 
@@ -334,7 +345,7 @@ RECREATE_NODE = Flow(
     "node.recreate", RecreateNode, NodeProgress, {"begin": _begin_recreate, **_FROM_INTENT}, _fail_node
 )
 UPDATE_NODE = Flow(
-    "node.update", UpdateNode, NodeProgress, {"begin": _begin_update, "regroup": _regroup, **_FROM_VM}, _fail_node
+    "node.update", UpdateNode, NodeProgress, {"begin": _begin_update, "regroup": _regroup, **_FROM_VM}, _fail_update
 )
 RECLAIM_NODE = Flow("node.reclaim", ReclaimNode, NodeProgress, {"begin": _begin_reclaim, **_FROM_VM}, _fail_reclaim)
 DELETE_NODE = Flow(

@@ -229,6 +229,8 @@ class _Group:
         disk = _disk_reason(node, spec)
         if disk is not None:
             reasons.insert(0, disk)
+        if node.problem:  # of a node that is up: a change in place failed before it touched the VM
+            reasons.append(f"not finished last time: {node.problem}")
         if not reasons:
             return None
         details = replace(details, disk_changes=disk is not None)

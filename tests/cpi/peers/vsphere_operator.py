@@ -147,7 +147,7 @@ class VsphereOperator(Operator):
         """A group, with the rule of its name."""
         cluster, name = self._split(cid)
         spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="remove", removeKey=name)])
-        rules = [one for one in self.get(cluster, "configurationEx.rule") or () if one.name == name]
+        rules = [one for one in self.get(cluster, "configurationEx").rule or () if one.name == name]
         spec.rulesSpec = [vim.cluster.RuleSpec(operation="remove", removeKey=one.key) for one in rules]
         self.run(cluster.ReconfigureComputeResource_Task(spec, True))
 
@@ -173,10 +173,10 @@ class VsphereOperator(Operator):
 
     def group(self, cid: str) -> Any:
         cluster, name = self._split(cid)
-        return next((one for one in self.get(cluster, "configurationEx.group") or () if one.name == name), None)
+        return next((one for one in self.get(cluster, "configurationEx").group or () if one.name == name), None)
 
     def rules(self, az: str) -> dict[str, Any]:
-        return {one.name: one for one in self.get(self.cluster(az), "configurationEx.rule") or ()}
+        return {one.name: one for one in self.get(self.cluster(az), "configurationEx").rule or ()}
 
     def cluster(self, az: str) -> Any:
         return self.find(f"DC0/host/{self._clusters[az]}")

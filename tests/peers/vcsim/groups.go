@@ -1,7 +1,7 @@
 package main
 
-// DRS groups and rules as a vCenter is said to take them: no empty group, no rule between fewer than two VMs, no
-// rule about a group that is not there.
+// DRS groups and rules as a vCenter is said to take them: no group that is new and empty (one may be emptied later), no
+// rule between fewer than two VMs, no rule about a group that is not there.
 
 import (
 	"net/http"
@@ -68,7 +68,8 @@ func mistake(config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx)
 			continue
 		}
 		coming[one.Info.GetClusterGroupInfo().Name] = true
-		if group, ok := one.Info.(*types.ClusterVmGroup); ok && len(group.Vm) == 0 {
+		group, ok := one.Info.(*types.ClusterVmGroup)
+		if ok && len(group.Vm) == 0 && one.Operation == types.ArrayUpdateOperationAdd {
 			return "groupSpec.info.vm"
 		}
 	}
@@ -86,12 +87,21 @@ func mistake(config *types.ClusterConfigInfoEx, spec *types.ClusterConfigSpecEx)
 				return "rulesSpec.info.vm"
 			}
 		case *types.ClusterVmHostRuleInfo:
-			if !coming[rule.VmGroupName] && vmGroup(config, rule.VmGroupName) == nil {
+			if !coming[rule.VmGroupName] && !hasGroup(config, rule.VmGroupName) {
 				return "rulesSpec.info.vmGroupName"
 			}
 		}
 	}
 	return ""
+}
+
+func hasGroup(config *types.ClusterConfigInfoEx, name string) bool {
+	for _, one := range config.Group {
+		if one.GetClusterGroupInfo().Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 func vmGroup(config *types.ClusterConfigInfoEx, name string) []ref {

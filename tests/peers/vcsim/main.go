@@ -34,9 +34,15 @@ func main() {
 	listen := flag.String("l", "127.0.0.1:0", "listen address (loopback)")
 	methodDelay := flag.String("method-delay", "", "Method:ms[,Method:ms]")
 	scrub := flag.Bool("scrub", false, "drop removed VMs from DRS groups and rules")
+	declarations := flag.String("types", "", "file of the types that the API declares")
 	lifeline := flag.Bool("lifeline", false, "end when standard input is closed")
 	flag.Parse()
 	m.DelayConfig.MethodDelay = delays(*methodDelay)
+	if *declarations != "" {
+		if err := readDeclarations(*declarations); err != nil {
+			fail(err)
+		}
+	}
 
 	log.SetOutput(io.Discard)
 	if err := m.Create(); err != nil {

@@ -10,6 +10,7 @@ import (
 type rule struct {
 	Method string `json:"method"`
 	User   string `json:"user"` // empty: everybody
+	Skip   int    `json:"skip"` // so many calls pass first
 	Times  int    `json:"times"`
 	Action string `json:"action"` // fault, status, delay, drop_before, drop_after, late
 	Fault  string `json:"fault"`
@@ -31,6 +32,10 @@ func (f *front) bend(method, user string) bending {
 	found := bending{}
 	for _, one := range f.rules {
 		if one.Method != method || one.Times == 0 || (one.User != "" && one.User != user) {
+			continue
+		}
+		if one.Skip > 0 {
+			one.Skip--
 			continue
 		}
 		one.Times--

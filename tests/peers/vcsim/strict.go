@@ -1,7 +1,7 @@
 package main
 
-// What a vCenter refuses or does and the simulator does not: duplicate names, empty DRS groups, VM-VM rules of one
-// VM, clones of the asked size; and a small DRS, since the simulator places without looking at rules.
+// What a vCenter refuses or does and the simulator does not: requests against declared types, duplicate names, new DRS
+// groups without members, VM-VM rules of one VM, VMs without a host where there is no DRS, clones of the asked size; and a small DRS, since the simulator places without looking at rules.
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ var (
 
 // answer says whether it answered in the simulator's place.
 func (s *strict) answer(w http.ResponseWriter, user, method string, body []byte) bool {
-	if denied(w, user, method, body) {
+	if refusedRequest(w, method, body) || denied(w, user, method, body) {
 		return true
 	}
 	switch method {
@@ -50,7 +50,7 @@ func (s *strict) around(w http.ResponseWriter, method string, body []byte, run f
 	case "CreateVM_Task", "CloneVM_Task", "ImportVApp":
 		s.making.Lock()
 		defer s.making.Unlock()
-		if !refusedName(w, body) {
+		if !refusedName(w, body) && !refusedWithoutHost(w, method, body) {
 			s.create(method, body, run)
 		}
 	case "ReconfigureComputeResource_Task":
@@ -90,6 +90,48 @@ func refusedName(w http.ResponseWriter, body []byte) bool {
 	}
 	writeFault(w, "DuplicateName", fmt.Sprintf("<name>%s</name><object type=\"Folder\">%s</object>", name, folder.Value))
 	return true
+}
+
+// refusedWithoutHost says whether a VM would come to a cluster that has no DRS to choose its host.
+func refusedWithoutHost(w http.ResponseWriter, method string, body []byte) bool {
+	pool, host := target(body)
+	if pool == nil || host != nil {
+		return false
+	}
+	cluster, ok := simulator.Map.Get(owner(*pool)).(*simulator.ClusterComputeResource)
+	if !ok {
+		return false
+	}
+	drs := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).DrsConfig.Enabled
+	if drs == nil || *drs {
+		return false
+	}
+	writeFault(w, "InvalidArgument", "<invalidProperty>host</invalidProperty>")
+	return true
+}
+
+// target is the resource pool and the host that a request asks for.
+func target(body []byte) (*ref, *ref) {
+	decoded, err := simulator.UnmarshalBody(types.TypeFunc(), body)
+	if err != nil {
+		return nil, nil
+	}
+	switch request := decoded.Body.(type) {
+	case *types.CreateVM_Task:
+		return &request.Pool, request.Host
+	case *types.CloneVM_Task:
+		return request.Spec.Location.Pool, request.Spec.Location.Host
+	case *types.ImportVApp:
+		return &request.This, request.Host
+	}
+	return nil, nil
+}
+
+func owner(pool ref) ref {
+	if found, ok := simulator.Map.Get(pool).(*simulator.ResourcePool); ok {
+		return found.Owner
+	}
+	return ref{}
 }
 
 func destination(body []byte) (ref, string) {

@@ -70,7 +70,7 @@ class Place(Site):
         return self.vcenter(director)
 
     def drs(self, az: str = "z1") -> dict[str, int]:
-        groups = self.operator.get(self.operator.cluster(az), "configurationEx.group") or ()
+        groups = self.operator.get(self.operator.cluster(az), "configurationEx").group or ()
         return {one.name: len(one.vm) for one in groups if isinstance(one, vim.cluster.VmGroup)}
 
     def vms(self) -> dict[str, str | None]:

@@ -19,10 +19,41 @@ def rule(kind: Any, machines: list[Any]) -> Any:
     return vim.cluster.RuleSpec(operation="add", info=info)
 
 
-def test_an_empty_group_is_refused(bed: VsphereBed) -> None:
-    empty = vim.cluster.GroupSpec(operation="add", info=vim.cluster.VmGroup(name="empty", vm=[]))
+def group(operation: str, machines: list[Any]) -> Any:
+    return vim.cluster.GroupSpec(operation=operation, info=vim.cluster.VmGroup(name="small", vm=machines))
+
+
+def test_a_new_group_without_members_is_refused_and_one_may_be_emptied(bed: VsphereBed) -> None:
     with pytest.raises(vmodl.fault.InvalidArgument):
-        reconfigure(bed, groupSpec=[empty])
+        reconfigure(bed, groupSpec=[group("add", [])])
+    machine = bed.operator.boot("only", "z1")
+    reconfigure(bed, groupSpec=[group("add", [machine])])
+    reconfigure(bed, groupSpec=[group("edit", [])])
+    assert bed.operator.group("DC0_C0/small").vm == []
+    bed.operator.remove("DC0_C0/small")
+    bed.operator.run(machine.Destroy_Task())
+
+
+@pytest.mark.parametrize("path", ["configurationEx.group", "configurationEx.drsConfig", "summary.nothing", "vm.name"])
+def test_property_paths_follow_declared_types_only(bed: VsphereBed, path: str) -> None:
+    """`configurationEx` is declared as a class that has neither groups nor rules, whatever the object really is."""
+    with pytest.raises(vmodl.query.InvalidProperty):
+        bed.operator.get(bed.operator.cluster("z1"), path)
+    assert bed.operator.get(bed.operator.cluster("z1"), "summary.numHosts") == 3
+
+
+def test_a_value_that_its_enumeration_does_not_have_is_refused(bed: VsphereBed) -> None:
+    with pytest.raises(vmodl.fault.InvalidRequest):
+        reconfigure(bed, groupSpec=[group("replace", [])])
+
+
+def test_without_drs_a_vm_needs_a_host(bed: VsphereBed) -> None:
+    bed.operator.switch_drs("z1", False)
+    try:
+        with pytest.raises(vmodl.fault.InvalidArgument):
+            bed.operator.boot("homeless", "z1")
+    finally:
+        bed.operator.switch_drs("z1", True)
 
 
 def test_a_rule_between_fewer_than_two_vms_is_refused(bed: VsphereBed) -> None:

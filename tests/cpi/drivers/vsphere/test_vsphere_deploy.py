@@ -67,8 +67,29 @@ def test_turning_groups_on_that_fails_half_way_says_what_is_left_and_goes_on(pla
     assert "Host.Inventory.EditCluster" in place.story(task)
     assert (place.drs(), place.vms()) == ({}, vms)
     shared().straighten()
+    plan = place.plan(manifest(group("db", 2, HOSTS, azs="z1")))
+    assert {change.action for change in plan.changes if change.kind == "node"} == {"update"}
     place.deploy(manifest(group("db", 2, HOSTS, azs="z1")))
-    assert place.drs() == {"licensed": 2}
+    assert (place.drs(), place.vms()) == ({"licensed": 2}, vms)
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["the same again", "rolled back"])
+def test_a_regroup_that_fails_for_some_nodes_makes_no_vm_anew(place: Place, back: bool) -> None:
+    """The canary joins; then the administrator takes the privilege away."""
+    before = manifest(group("db", 6, azs="z1"))
+    after = manifest(group("db", 6, HOSTS, azs="z1"))
+    place.deploy(before)
+    vms = place.vms()
+    fault = '<object type="ClusterComputeResource">c</object><privilegeId>Host.Inventory.EditCluster</privilegeId>'
+    shared().bend("ReconfigureComputeResource_Task", "fault", fault="NoPermission", detail=fault, skip=1, times=99)
+    place.deploy(after, "failed")
+    shared().straighten()
+    assert {node.state for node in place.nodes().values()} == {"up"}
+    plan = place.plan(before if back else after)
+    assert not [change for change in plan.changes if change.kind == "node" and change.action != "update"]
+    place.deploy(before if back else after)
+    assert (place.drs(), place.vms()) == ({} if back else {"licensed": 6}, vms)
+    assert place.plan(before if back else after).changes == ()
 
 
 HOST_GROUPS = ("licensed-hosts", "other-hosts")

@@ -20,7 +20,7 @@ def drs_name(lab: Lab, cid: str) -> str:
 
 
 def names(bed: VsphereBed, az: str = "z1") -> set[str]:
-    groups = bed.operator.get(bed.operator.cluster(az), "configurationEx.group")
+    groups = bed.operator.get(bed.operator.cluster(az), "configurationEx").group
     return {one.name for one in groups or ()}
 
 

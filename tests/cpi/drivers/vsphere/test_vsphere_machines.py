@@ -51,6 +51,17 @@ def test_the_agent_finds_its_settings_on_a_disc_that_goes_with_the_vm(bed: Vsphe
     assert fetched(bed, path)[0] == 404
 
 
+def test_where_there_is_no_drs_the_driver_chooses_the_host(bed: VsphereBed, lab: Lab) -> None:
+    bed.operator.switch_drs("z1", False)
+    try:
+        cpi = bed.open()
+        cid = cpi.create_vm(**lab.vm_arguments()).cid
+        assert bed.operator.get(bed.operator.machine(cid), "runtime.host") is not None
+        cpi.delete_vm(cid)
+    finally:
+        bed.operator.switch_drs("z1", True)
+
+
 def test_the_agent_may_read_guest_information(bed: VsphereBed, lab: Lab) -> None:
     bed.more = {"agent_settings": "guestinfo"}
     cpi = bed.open()

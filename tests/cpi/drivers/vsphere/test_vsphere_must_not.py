@@ -221,5 +221,5 @@ def test_groups_are_turned_on_renamed_and_off_by_plans_that_were_confirmed(clean
         assert clean.machine.run("deploy", "--plan", "saved.plan", "--yes").code == 0
         assert clean.machine.run("deploy", "--plan", "saved.plan", "--yes").code == 6  # what was confirmed is done
         present = {one["name"]: one["vm_cid"] for one in clean.api.list("/v1/nodes", {"deployment": "web"})["items"]}
-        found = clean.operator.get(clean.operator.cluster("z1"), "configurationEx.group") or ()
+        found = clean.operator.get(clean.operator.cluster("z1"), "configurationEx").group or ()
         assert (present, {one.name for one in found} - {"asleep"}) == (vms, groups)

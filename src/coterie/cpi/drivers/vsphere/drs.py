@@ -19,7 +19,8 @@ from coterie.cpi.drivers.vsphere.group_records import APART, GroupSpec
 from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
 
 Op = Literal["add", "edit", "remove"]
-_PATHS = ("name", "configurationEx.group", "configurationEx.rule", "configurationEx.drsConfig")
+# whole: groups, rules and DRS belong to a subclass of its declared type, and a vCenter refuses paths into a subclass
+_PATHS = ("name", "configurationEx")
 _BUSY_S = 60.0
 
 
@@ -235,7 +236,7 @@ def _plan_removal(view: ClusterView, change: MemberChange, group: DrsGroup | Non
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Reads the groups and rules of clusters by narrow paths, and writes them in one spec."""
+    """Reads the groups and rules of clusters, and writes them in one spec."""
 
     client: Client
     placement: Placement
@@ -307,9 +308,10 @@ class Clusters:
 
 
 def _view(row: Row) -> ClusterView:
-    groups = [_read_group(one) for one in row.get("configurationEx.group") or ()]
-    rules = [_read_rule(one) for one in row.get("configurationEx.rule") or ()]
-    drs = row.get("configurationEx.drsConfig")
+    config = row.get("configurationEx")
+    groups = [_read_group(one) for one in getattr(config, "group", None) or ()]
+    rules = [_read_rule(one) for one in getattr(config, "rule", None) or ()]
+    drs = getattr(config, "drsConfig", None)
     return ClusterView(
         str(row.get("name")),
         bool(drs.enabled) if drs is not None else False,

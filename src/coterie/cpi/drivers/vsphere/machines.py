@@ -202,8 +202,9 @@ class Machines:
         source = self.stemcells.ensure_replica(template, cluster, store)
         snapshot = source.snapshot if self.settings.linked_clones else None
         disk_move = "moveAllDiskBackingsAndDisallowSharing" if snapshot is None else "createNewChildDiskBacking"
+        host = self.placement.host_without_drs(cluster, mark.intent)
         spec = sdk.vim.vm.CloneSpec(
-            location=sdk.vim.vm.RelocateSpec(datastore=store.ref, pool=cluster.pool, diskMoveType=disk_move),
+            location=sdk.vim.vm.RelocateSpec(datastore=store.ref, pool=cluster.pool, host=host, diskMoveType=disk_move),
             powerOn=False,
             template=False,
             config=devices.clone_config(source.devices, size, nics, store.name, instance_uuid(mark)),

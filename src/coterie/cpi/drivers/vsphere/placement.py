@@ -36,6 +36,7 @@ class ZoneCluster:
     name: str
     pool: Any
     datastores: tuple[str, ...]
+    drs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,9 @@ class Placement:
 
     def refresh(self) -> dict[str, ZoneCluster]:
         folder = self._inventory.datacenter.host_folder
-        rows = self._client.list_below(folder, sdk.vim.ClusterComputeResource, "name", "resourcePool")
+        rows = self._client.list_below(
+            folder, sdk.vim.ClusterComputeResource, "name", "resourcePool", "configurationEx"
+        )
         found = {str(row.get("name")): row for row in rows}
         zones = dict(self._settings.zones) or {name: ZoneSettings((name,)) for name in found}
         self._clusters = {
@@ -103,6 +106,11 @@ class Placement:
         """The cluster's hosts that can run VMs now."""
         refs = self._client.get(cluster.ref, "host") or []
         return [_host(row) for row in self._client.read_all(refs, sdk.vim.HostSystem, _HOST) if _is_up(row)]
+
+    def host_without_drs(self, cluster: ZoneCluster, seed: str) -> Any | None:
+        """The host for a new VM or template where the cluster has no DRS: the vCenter refuses to choose one itself."""
+        hosts = [] if cluster.drs else self.list_hosts(cluster)
+        return max(hosts, key=lambda one: score(one.name, one.free_mb, seed)).ref if hosts else None
 
     def list_stores(self, clusters: Sequence[ZoneCluster], patterns: Sequence[str]) -> list[Store]:
         """Usable datastores that match and that all these clusters see; without any, those of the datacenter."""
@@ -146,7 +154,8 @@ class Placement:
                     f"zone {zone}: there is no resource pool {wanted.resource_pool!r}",
                     remedy="create it, or leave it out",
                 )
-        return ZoneCluster(zone, row.ref, name, pool, wanted.datastores)
+        drs = getattr(row.get("configurationEx"), "drsConfig", None)
+        return ZoneCluster(zone, row.ref, name, pool, wanted.datastores, drs is None or drs.enabled is not False)
 
 
 def choose_store(stores: Sequence[Store], seed: str, need_mb: int) -> Store:

@@ -165,7 +165,10 @@ class Stemcells:
 
     def _clone(self, source: Any, name: str, cluster: ZoneCluster, datastore: Any = None, config: Any = None) -> Any:
         location = sdk.vim.vm.RelocateSpec(
-            datastore=datastore, pool=cluster.pool, diskMoveType="moveAllDiskBackingsAndDisallowSharing"
+            datastore=datastore,
+            pool=cluster.pool,
+            host=self.placement.host_without_drs(cluster, name),
+            diskMoveType="moveAllDiskBackingsAndDisallowSharing",
         )
         spec = sdk.vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config)
         return self.client.run(source.CloneVM_Task, self.inventory.ensure_folder("stemcells"), name, spec)
@@ -180,7 +183,8 @@ class Stemcells:
             spec = self._import_spec(package, mark.name(), cluster, store)
             spec.importSpec.configSpec.instanceUuid = instance_uuid(mark)
             folder = self.inventory.ensure_folder("stemcells")
-            lease = self.client.change(cluster.pool.ImportVApp, spec.importSpec, folder)
+            host = self.placement.host_without_drs(cluster, mark.intent)
+            lease = self.client.change(cluster.pool.ImportVApp, spec.importSpec, folder, host)
             try:
                 entity = self._upload_files(lease, package, spec.fileItem or ())
                 self.client.change(lease.HttpNfcLeaseComplete)
