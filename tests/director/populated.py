@@ -228,6 +228,7 @@ _CALLS: dict[str, Callable[[Populated], Call]] = {
     "GET /v1/ring/what-if": _NOTHING,
     "GET /v1/ring/nodes/{which}": lambda there: Call({"which": there.node}),
     "GET /v1/placement": _always(Call(query={"deployment": "dep"})),
+    "GET /v1/targets": _always(Call(query={"port": "9100", "deployment": "dep"})),
     "GET /v1/explain/{path}": _always(Call({"path": "instance_groups"})),
     "GET /v1/cleanups": _NOTHING,
     "POST /v1/cleanups": _survey,

@@ -81,6 +81,7 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("PATCH", "/v1/nodes/x", {"conductor_group": "a"}, 404, "not_found"),
         ("PATCH", "/v1/nodes/x", {"conductor_group": "a" * 256}, 422, "invalid_request"),
         ("GET", "/v1/placement?deployment=%00", None, 422, "invalid_request"),
+        ("GET", "/v1/targets?port=0", None, 422, "invalid_request"),
         ("POST", "/v1/cleanups", {"names": ["a"]}, 400, "usage"),
         ("POST", "/v1/cleanups/undo", {"names": ["x"]}, 404, "not_found"),
         ("GET", "/v1/cleanups/9", None, 404, "not_found"),

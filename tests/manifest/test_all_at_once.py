@@ -45,7 +45,7 @@ def test_the_error_shows_all_of_them_as_text() -> None:
     assert lines[0].startswith("10 mistakes in cloud.yml and kafka.yml")
     assert lines[3] == (
         "kafka.yml:1:1: nam: the key 'nam' is unknown here. did you mean 'name'? the keys here are "
-        "name, stemcells, instance_groups, security_groups, update, features, resurrection, tags"
+        "name, stemcells, instance_groups, security_groups, update, features, resurrection, ssh and 1 more"
     )
     assert len(lines) == 11
     assert caught.value.exit_code == 2

@@ -22,6 +22,7 @@ from coterie.director.routes import (
     recoveries,
     ring,
     stemcells,
+    targets,
     tasks,
     tokens,
 )
@@ -44,6 +45,7 @@ _NOUNS: tuple[APIRouter, ...] = (
     conductors.router,
     ring.router,
     placement.router,
+    targets.router,
     explain.router,
     cleanups.router,
     tokens.router,

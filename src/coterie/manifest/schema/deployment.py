@@ -7,6 +7,7 @@ from pydantic import Field
 from coterie.manifest.schema.instance_group import InstanceGroup
 from coterie.manifest.schema.part import Part
 from coterie.manifest.schema.security import SecurityGroupSpec
+from coterie.manifest.schema.ssh import Ssh
 from coterie.manifest.schema.update import Update
 from coterie.manifest.schema.words import CloudName, Flag, Name, TagKey, TagValue, Version
 
@@ -57,6 +58,7 @@ class Deployment(Part):
     resurrection: Flag = Field(
         False, description="Whether a node whose VM died or vanished is recreated automatically.", examples=[True]
     )
+    ssh: Ssh = Field(default_factory=Ssh, description="How to log in to the nodes.")
     tags: dict[TagKey, TagValue] = Field(
         default_factory=dict,
         description="Tags on every VM and disk of the deployment.",

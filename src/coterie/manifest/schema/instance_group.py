@@ -10,6 +10,7 @@ from coterie.manifest.schema.addresses import AddressRange
 from coterie.manifest.schema.health import Health
 from coterie.manifest.schema.part import Part
 from coterie.manifest.schema.placement import Placement
+from coterie.manifest.schema.ssh import Ssh
 from coterie.manifest.schema.update import Update
 from coterie.manifest.schema.words import (
     CloudName,
@@ -80,6 +81,7 @@ class InstanceGroup(Part):
         description="Tags on the VMs and disks, added to those of the deployment.",
         examples=[{"role": "broker"}],
     )
+    ssh: Ssh | None = Field(None, description="How to log in to these nodes; default: as the deployment says.")
     health: Health = Field(
         default_factory=Health, description="When a node counts as up; a canary must become up before others follow."
     )
