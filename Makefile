@@ -8,7 +8,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Tests start many processes: with it, each of them would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short lint docs bench bench-openstack release constraints install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh lint docs bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ test-openstack-full: $(VENV)/.tested ## the same with kills after every single c
 
 test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill against the real Nova
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
+
+test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI; needs Go
+	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py
 
 lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 	$(BIN)/ruff check --output-format concise .

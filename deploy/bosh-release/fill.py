@@ -34,11 +34,12 @@ _UNUSED = ("bin/idle", "bin/pip", "bin/pydoc", "lib/python3.14/idlelib", "lib/py
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fill the blobs of the BOSH release.")
     parser.add_argument("--python", action="append", help="bring wheels for this version, and no Python; repeatable")
+    parser.add_argument("--folder", type=Path, default=HERE, help="the release folder to fill, if it is a copy")
     given = parser.parse_args()
-    blobs = HERE / "blobs"
+    blobs = given.folder / "blobs"
     shutil.rmtree(blobs, ignore_errors=True)
     fill(blobs, given.python)
-    (HERE / "config/blobs.yml").write_text(_index(blobs))
+    (given.folder / "config/blobs.yml").write_text(_index(blobs))
     print(f"{blobs}: {len(_list_files(blobs))} blobs; now run `bosh create-release --force --tarball FILE`")
 
 

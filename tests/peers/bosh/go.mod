@@ -1,0 +1,5 @@
+module coterie/tests/peers/bosh
+
+go 1.24
+
+require github.com/cloudfoundry/bosh-cli/v7 v7.9.12
