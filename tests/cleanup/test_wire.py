@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from coterie.cleanup.cpi_method import CleanupArgs, cleanup
-from coterie.cpi.contract import Cpi, GroupMetadata, Mark
+from coterie.cpi.contract import KEEP, Cpi, GroupMetadata, Mark, SecurityGroup
 from coterie.cpi.wire import answer
+from coterie.sandbox.tags import set_tags
 from tests.cleanup.yard import Yard
 
 BOSH = "5b4f0f0e-3c3c-4b51-9e0b-9d2f6d6f6d6f"
@@ -49,6 +50,18 @@ def test_groups_that_compilation_vms_left_behind_go(yard: Yard) -> None:
     assert cpi.inspect_server_group(groups[1]).state == "live"
 
 
-def _group(cpi: Cpi, name: str, letter: str) -> str:
-    metadata = GroupMetadata({"name": "bosh", "uuid": BOSH}, "cf", name, options={"name": name})
+def test_a_group_with_a_part_that_people_keep_stays_and_is_no_failure(yard: Yard) -> None:
+    cpi = yard.site.cpi(director=BOSH)
+    group = _group(cpi, "web", "e", SecurityGroup("guard"))
+    (part,) = [one.cid for one in cpi.inspect_server_group(group).resources if one.kind == "security_group"]
+    set_tags(yard.operator(), part, "security_group", {KEEP: "yes"})
+    report = call(cpi, {"server_group": [], "security_group": []}, grace_s=0, dry_run=False)
+    assert (report["server_group"]["deleted"], report["server_group"]["failed"]) == ([], [])
+    assert [one["verdict"] for one in report["server_group"]["found"]] == ["keep"]
+    assert cpi.inspect_server_group(group).state == "live"
+
+
+def _group(cpi: Cpi, name: str, letter: str, *security_groups: SecurityGroup) -> str:
+    director = {"name": "bosh", "uuid": BOSH}
+    metadata = GroupMetadata(director, "cf", name, options={"name": name}, security_groups=security_groups)
     return cpi.create_server_group(metadata, mark=Mark(BOSH, letter * 26))

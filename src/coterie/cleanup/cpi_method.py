@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from coterie.cleanup.options import DELETION_ORDER
 from coterie.cleanup.plan import FEW
-from coterie.cpi.contract import CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind, opt_out_reason
+from coterie.cpi.contract import Changed, CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind, opt_out_reason
 
 # in_use  the ledger knows it
 # orphan  our mark, unknown to the ledger, unused, old enough: it may go
@@ -207,6 +207,9 @@ def _delete(cpi: Cpi, finding: Finding, report: dict[str, Any]) -> None:
     expected = Expected(found.mark, found.created_at, found.etag)
     try:
         cpi.delete_object(found.kind, found.cid, expected)
+    except Changed as changed:
+        spared = _wire(Finding(found, "keep", str(changed)))
+        report["found"] = [spared if one["cid"] == found.cid else one for one in report["found"]]
     except CpiError as error:
         report["failed"].append({"cid": found.cid, "error": error.facts()})
     else:

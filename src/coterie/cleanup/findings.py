@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from coterie.cpi.contract import CloudObject, may_be_ours, opt_out_reason
+from coterie.cpi.contract import PARTS_OF, CloudObject, may_be_ours, opt_out_reason
 from coterie.ledger.rows.evidence import MarkRecord
 
 # in_use           the ledger says what needs it
@@ -19,8 +19,7 @@ Verdict = Literal["in_use", "orphan", "unknown_outcome", "missing", "drift", "fo
 # none · delete · reclaim (it is needed: use it) · close (nothing is there: the row ends, as a tombstone)
 Action = Literal["none", "delete", "reclaim", "close"]
 
-# What the creation of one thing may leave beside it, under the same mark.
-_PARTS = {"server_group": {"security_group"}, "vm": {"port", "ip", "keypair", "folder"}}
+BY_A_WORD = "people keep it by a word"  # the evidence of what `opt_out_reason` keeps
 _UNSETTLED = ("intended", "unknown")
 
 
@@ -68,7 +67,7 @@ def judge_absent(record: MarkRecord) -> Finding:
 def _conflict(found: CloudObject, record: MarkRecord) -> str | None:
     if found.kind == "network":
         return "a network is listed, never deleted"
-    if found.kind != record.kind and found.kind not in _PARTS.get(record.kind, ()):
+    if found.kind != record.kind and found.kind not in PARTS_OF.get(record.kind, ()):
         return f"its mark is that of a {record.kind}: was it copied?"
     if found.kind == record.kind and record.cid not in (None, found.cid):
         return f"its mark is that of {record.cid}: was it copied?"
@@ -103,7 +102,7 @@ def _unneeded(found: CloudObject, record: MarkRecord, opt_out: str | None) -> Fi
     if record.task is not None:
         return Finding("keep", f"task {record.task} is at work on {record.deployment or 'deployments'}")
     if opt_out:
-        return Finding("keep", opt_out)
+        return Finding("keep", opt_out, evidence=(BY_A_WORD,))
     if found.in_use_by is None:
         return Finding("keep", "the cloud does not say whether anything uses it")
     evidence = (f"it carries our mark {record.intent}", *_row(record), *_parts_of(found, record))

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+from coterie.cleanup.findings import BY_A_WORD
 from coterie.cleanup.options import DELETION_ORDER, Options
 from coterie.ledger.rows.cleanups import FindingRow, SurveyRow
 
@@ -88,9 +89,11 @@ def make_plan(
     chosen: list[FindingRow] = []
     rest: list[FindingRow] = []
     whole = {(survey.cloud, survey.kind) for survey in surveys if survey.state == "done"}
-    for row in findings:
+    rows = list(findings)
+    kept = {(row.cloud, row.intent): row for row in rows if row.verdict == "keep" and BY_A_WORD in (row.evidence or ())}
+    for row in rows:
         half = None if (row.cloud, row.kind) in whole else "the survey of its kind stopped half-way"
-        reason = half or _refusal(row, options, made_at, pinned)
+        reason = half or _refusal(row, options, made_at, pinned) or _kept_with(kept, row)
         if reason:
             rest.append(_keep(row, reason))
         else:
@@ -170,6 +173,12 @@ def _refusal(row: FindingRow, options: Options, now: float, pinned: frozenset[tu
         return out
     until = waits_until(row, options, now)
     return f"{row.reason}; it may go after {_day(until)}" if until else None
+
+
+def _kept_with(kept: Mapping[tuple[str, str | None], FindingRow], row: FindingRow) -> str | None:
+    """An object and its parts have one intent: while people keep one of them, the others stay, too."""
+    one = kept.get((row.cloud, row.intent)) if row.action == "delete" else None
+    return f"{one.kind} {one.cid}, which belongs to it, is kept: {one.reason}" if one else None
 
 
 def _newness(row: FindingRow) -> tuple[list[tuple[int, str]], str]:

@@ -53,7 +53,7 @@ def _begin(work: SurveyWork) -> Move:
     if rung:
         return _stop(work, f"the cloud has an alarm: {rung[0].body}; {alarms.remedy(work.cloud)}")
     if "survey" in can.unsupported:
-        return _stop(work, can.unsupported["survey"].why)
+        return _end(work, "unlisted", can.unsupported["survey"].why)
     if kind not in can.kinds:
         return _end(work, "absent")
     work.progress.started = work.moment

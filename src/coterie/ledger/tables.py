@@ -458,6 +458,7 @@ clocks = _table(  # how the database's clock and that of a running machine went 
 )
 
 # state of a survey of one kind: listing · done · stopped (nothing is concluded; `reason`) · absent (never made there)
+# · unlisted (the driver cannot list; `reason`)
 surveys = _table(
     "surveys",
     sa.Column("cleanup", _BigId, primary_key=True),

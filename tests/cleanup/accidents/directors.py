@@ -15,6 +15,7 @@ from coterie.ids import Ids
 from coterie.ledger.rows import alarms, identity
 from coterie.ledger.rows.pins import CloudMoved
 from coterie.ledger.store import Ledger
+from coterie.ledger.tables import cloud_pins
 from coterie.requests import pinned_clouds
 from coterie.requests import start as requests
 from coterie.requests.resurrection import resurrect
@@ -22,6 +23,7 @@ from tests.cleanup.accidents.ground import Ground, until
 from tests.cleanup.accidents.listing import accident
 from tests.cleanup.yard import AT_ONCE
 from tests.ledger.blank import sqlite_ledger
+from tests.requests.lost_ledger import lose_ledger, recovery
 
 DAY_S = 86_400.0
 
@@ -30,9 +32,7 @@ DAY_S = 86_400.0
     47, "The ledger is restored from an old backup, or a Director is cloned", "Newer objects are kept.", cloud=False
 )
 def old_backup(g: Ground) -> None:
-    backup = g.site.folder / "backup.db"
-    with sqlite3.connect(g.site.folder / "ledger.db") as live, sqlite3.connect(backup) as copied:
-        live.backup(copied)
+    backup = _copy_ledger(g)
     g.deploy()
     with g.director_on(Ledger.open(f"sqlite:///{backup}")) as old:
         plan = old.clean()
@@ -77,8 +77,7 @@ def meltdown(g: Ground) -> None:
     for vm in g.ours["vm"]:
         g.operator.delete("vm", vm)
     g.look(Look(meltdown_nodes=2, meltdown_percent=30.0))
-    with g.ledger.read() as tx:
-        assert [one.kind for one in alarms.of_clouds(tx)["lab"]] == ["meltdown"]
+    assert _list_alarms(g) == ["meltdown"]
     assert resurrect(g.ledger, "dep") is None
     assert {"has an alarm" in str(one.reason) for one in g.yard.survey().stopped} == {True}
     pinned_clouds.accept(g.ledger, "lab", "test")
@@ -206,3 +205,59 @@ def cleanups_during_a_deploy(g: Ground) -> None:
     until(lambda: g.site.task(running).state != "running")
     g.adopt_all()
     assert g.nodes_up()
+
+
+@accident(65, "Two Directors work under one uuid", "Both get the alarm *twin*; recreation and cleanup stop.")
+def twins(g: Ground) -> None:
+    g.deploy()
+    g.look()
+    backup = _copy_ledger(g)
+    with g.director_on(Ledger.open(f"sqlite:///{backup}")) as twin:
+        for _ in range(2):  # the copy knows the token that was left, and the one that was intended next
+            _look_later(g)
+        for one in (twin, g):
+            one.look()
+            assert _list_alarms(one) == ["twin"]
+            assert {"has an alarm" in str(stopped.reason) for stopped in one.yard.survey().stopped} == {True}
+    backup.unlink()
+    assert pinned_clouds.accept(g.ledger, "lab", "test") == ["twin"]
+    g.look()
+    assert _list_alarms(g) == []
+    assert g.left() == g.ours
+
+
+@accident(
+    66,
+    "The ledger is lost",
+    "`recover` writes it again, from marks and manifests; nothing is to change then, and a delete leaves nothing.",
+)
+def lost_ledger(g: Ground) -> None:
+    g.deploy()
+    before = g.held()
+    lose_ledger(g.site)
+    for text in (g.living, g.text()):
+        found = recovery(g.site, text)
+        assert [item for item in found.items if not item.taken] == []
+        assert g.site.plan(text).changes == ()
+    assert g.held() == before
+    g.delete(delete_disks=True)
+    assert g.left() == {}
+
+
+def _look_later(g: Ground) -> None:
+    """When the last token is an hour old."""
+    with g.ledger.write() as tx:
+        tx.execute(cloud_pins.update().values(token_at=cloud_pins.c.token_at - 3600))
+    g.look()
+
+
+def _list_alarms(g: Ground) -> list[str]:
+    with g.ledger.read() as tx:
+        return [one.kind for one in alarms.of_clouds(tx).get("lab", ())]
+
+
+def _copy_ledger(g: Ground) -> Path:
+    backup = g.site.folder / "backup.db"
+    with sqlite3.connect(g.site.folder / "ledger.db") as live, sqlite3.connect(backup) as copied:
+        live.backup(copied)
+    return backup

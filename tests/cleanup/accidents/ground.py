@@ -120,7 +120,8 @@ class Ground:
         self._mine: Inventory = frozenset()
         self.bends = Bends(type(self.site.cpi()))
         self.kinds = tuple(self.site.cpi().capabilities().kinds)
-        self.site.deploy(_named(ALIVE, manifest(group("base", 1, self._placement(), azs="z1"))))
+        self.living = manifest(group("base", 1, self._placement(), azs="z1")).replace("name: dep", f"name: {ALIVE}", 1)
+        self.site.deploy(self.living)
         # people have some of each kind, where they take no address that a deployment gets
         self._theirs = [(kind, self.operator.create(kind, "z2")) for kind in KINDS]
         self.start = self.inventory()
@@ -337,10 +338,6 @@ class Ground:
                 "SELECT intent FROM server_groups WHERE deployment = :d"
             )
             return set(tx.execute(rows, {"d": ALIVE}).scalars())
-
-
-def _named(name: str, text: str) -> str:
-    return text.replace("name: dep", f"name: {name}", 1)
 
 
 def _director(ledger: Ledger) -> Any:

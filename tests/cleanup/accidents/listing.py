@@ -34,6 +34,7 @@ LACKS: dict[str, dict[str, Reason]] = {
         "security_group": _NO_SECURITY_GROUPS,
         "port": _NO_PARTS,
         "ip": _NO_PARTS,
+        "part": _NO_SECURITY_GROUPS,
         "sharing": Reason("a template has no owner: permissions of its folder decide", _API),
         "filter": Reason("the driver lists the Director's own folder", "docs/vsphere.md"),
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coterie.cleanup import start
-from coterie.cpi.contract import Mark
+from coterie.cpi.contract import PARTS_OF, Kind, Mark
 from coterie.ids import Ids
 from coterie.ledger import writes
 from coterie.ledger.rows import objects
@@ -219,3 +219,36 @@ def made_anew_since_the_plan(g: Ground) -> None:
     g.apply(plan)
     assert g.left() == {}
     assert g.nodes_up()
+
+
+@accident(63, "A person writes `coterie-keep` on a part", "It is kept, and what it came with.", "part")
+def kept_part(g: Ground) -> None:
+    g.leave()
+    parts = _keep_parts(g)
+    plan = g.clean()
+    assert g.left().keys() >= parts.keys() | parts.values()
+    for kind, parent in parts.items():
+        assert f"{kind} {g.cid(kind)}" in str(g.reason(plan, g.cid(parent)))
+
+
+@accident(64, "The same after the plan was made", "The object that it came with is skipped.", "part")
+def part_kept_after_the_plan(g: Ground) -> None:
+    g.leave()
+    plan = g.survey()
+    parts = _keep_parts(g)
+    g.apply(plan)
+    assert g.left().keys() >= parts.keys() | parts.values()
+    for kind, parent in parts.items():
+        assert f"{kind} {g.cid(kind)} is kept" in g.yard.why(plan, g.cid(parent))
+
+
+def _keep_parts(g: Ground) -> dict[Kind, Kind]:
+    """All that came with our VM and our server group: their kinds, with the kind of what each came with."""
+    parts = {part: kind for kind in PARTS_OF for part in PARTS_OF[kind] if part in g.ours}
+    unwritable = [g.cid(kind) for kind in parts if not g.operator.keep(kind, g.cid(kind))]
+    if unwritable:
+        requests.set_cloud_config(g.ledger, g.bed.config(keep=unwritable), "cloud.yml")
+        g.undo.callback(requests.set_cloud_config, g.ledger, g.bed.config(), "cloud.yml")
+    for kind in parts:
+        g.undo.callback(g.operator.delete, kind, g.cid(kind))
+    return parts

@@ -21,6 +21,12 @@ def picture(run: Json, findings: list[Json], paint: Paint, *, detail: bool) -> s
     if plan["stopped"]:
         lines = [f"  {one['kind']} in {one['cloud']}: {one['reason']}" for one in plan["stopped"]]
         parts.append("\n".join([paint("Not surveyed, so nothing of it is touched:", "red"), *lines]))
+    unlisted = {one["cloud"]: one["reason"] for one in run["surveys"] if one["state"] == "unlisted"}
+    if unlisted:
+        lines = [f"  {cloud}: {reason}" for cloud, reason in unlisted.items()]
+        parts.append(
+            "\n".join(["Clouds that cannot be listed; settle their objects with `coterie nodes settle`:", *lines])
+        )
     acted = {item["finding"] for item in plan["items"]}
     rest = [one for one in findings if one["id"] not in acted]
     if rest:

@@ -4,12 +4,18 @@ those of calls that never ended, are ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from coterie.cpi.contract.mark import Mark
 from coterie.cpi.contract.types import Kind
+
+# What the creation of one object may leave beside it, under the same mark.
+PARTS_OF: Mapping[Kind, tuple[Kind, ...]] = {
+    "server_group": ("security_group",),
+    "vm": ("port", "ip", "keypair", "folder"),
+}
 
 
 @dataclass(frozen=True, slots=True)

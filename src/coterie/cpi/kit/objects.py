@@ -14,12 +14,13 @@ as its row, with `describe=described`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from coterie.cpi.contract import (
     KEEP,
+    PARTS_OF,
     Changed,
     CloudObject,
     Expected,
@@ -149,9 +150,10 @@ class ObjectTable:
             return
         found = self._describe(calls, row, self._director)
         require_same(found, expected)
-        kept = opt_out_reason(found.tags, time.time())
-        if kept:
-            raise Changed(f"{kind} {cid[:80]} is kept", why=kept, remedy="remove that, then repeat")
+        for one in (found, *self._list_parts(found)):
+            kept = opt_out_reason(one.tags, time.time())
+            if kept:
+                raise Changed(f"{one.kind} {one.cid[:80]} is kept", why=kept, remedy="remove that, then repeat")
         calls.delete(cid, row)
 
     def vm_owner(self, vm_cid: str) -> str | None:
@@ -161,6 +163,15 @@ class ObjectTable:
         if row is None or calls.is_gone(row):
             raise VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")
         return calls.owner(row) if calls.owner else None
+
+    def _list_parts(self, found: CloudObject) -> Iterator[CloudObject]:
+        """What bears the same mark and goes with it."""
+        for kind in PARTS_OF.get(found.kind, ()):
+            calls = self._kinds.get(kind)
+            if calls is None or found.mark is None:
+                continue
+            listed = (self._describe(calls, row, self._director) for row in calls.search(found.mark))
+            yield from (one for one in listed if one.mark == found.mark)
 
     def _describe(self, calls: ObjectKind[R], row: R, director_uuid: str) -> CloudObject:
         found = calls.describe(row, director_uuid)
