@@ -61,7 +61,7 @@ def test_an_issuer_that_hangs_keeps_no_api_token_waiting(
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         env = {"HOME": "/", "COTERIE_OIDC_ISSUER": url}
         context.oidc = read_issuer(load({"state": str(context.state_folder.path)}, env))
-        monkeypatch.setattr("coterie.director.access.jwks._TIMEOUT_S", 2.0)
+        monkeypatch.setattr("coterie.director.access.jwks._TIMEOUT_S", 60.0)
         client, viewer = Client(build(context)), person("viewer")
         head = base64.urlsafe_b64encode(b'{"alg": "ES256", "kid": "x"}').decode().rstrip("=")
         forged = [
@@ -71,9 +71,9 @@ def test_an_issuer_that_hangs_keeps_no_api_token_waiting(
         for one in forged:
             one.start()
         time.sleep(0.3)
-        begun = time.monotonic()
         assert client.get("/v1/info", authorization=f"Bearer {viewer.token}").status == 200
-        assert time.monotonic() - begun < 1.5
+        assert any(one.is_alive() for one in forged)
+        silent.close()
         for one in forged:
             one.join()
         client.close()

@@ -73,13 +73,13 @@ def is_closed(client: socket.socket, within: float) -> bool:
     return True
 
 
-def test_more_slow_connections_than_the_limit_keep_no_one_out(served: Served) -> None:
+def test_more_slow_connections_than_the_limit_keep_no_one_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest give way: none of them has ended by itself when the request is answered."""
+    monkeypatch.setattr(connections, "HEAD_S", 600.0)
     with contextlib.ExitStack() as held:
         for _ in range(3 * LIMIT):
             held.enter_context(served.connect(b"GET /livez HTTP/1.1\r\nX-a: "))
-        begun = time.monotonic()
         assert b"200 OK" in served.get("/livez")
-        assert time.monotonic() - begun < 5
 
 
 @pytest.mark.parametrize(

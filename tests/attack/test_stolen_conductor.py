@@ -21,7 +21,7 @@ from coterie.ledger.grants import statements
 from coterie.ledger.rows import director_keys, roles, stemcells
 from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
-from coterie.ledger.work import conductors
+from coterie.ledger.work import conductors, domains
 from coterie.requests import start
 from coterie.requests.request import PlanRequest
 from coterie.seal.signature import Signer
@@ -343,9 +343,14 @@ REFUSED = [
     "UPDATE machine_secrets SET sealed = 'x'",
     # single-writer domains: the change would be applied by the other site
     "INSERT INTO changes (domain, state, created_at, cloud) VALUES ('cloud-b/z1', 'waiting', 0, 'cloud-b')",
-    "INSERT INTO domains (domain, cloud) VALUES ('cloud-b/z1', 'cloud-a')",
+    "INSERT INTO changes (domain, state, created_at, cloud) VALUES ('cloud-b/z1', 'waiting', 0, 'cloud-a')",
+    "INSERT INTO changes (domain, state, created_at, cloud)"
+    " VALUES ('openstack:cloud-b/port/1', 'waiting', 0, 'cloud-a')",
+    "INSERT INTO domains (domain, cloud) VALUES ('cloud-b/z2', 'cloud-a')",
     "INSERT INTO domains (domain, cloud) VALUES ('sandbox:cloud-b/port/3', 'cloud-a')",
     "INSERT INTO domains (domain) VALUES ('hold:deployment bapp')",
+    "INSERT INTO domains (domain, cloud) VALUES ('hold:deployment new', 'cloud-a')",
+    "UPDATE domains SET cloud = 'cloud-a', holder = 'me' WHERE domain LIKE 'hold:%'",
     # the ways around policies
     "SET ROLE coterie",
     "ALTER TABLE steps DISABLE ROW LEVEL SECURITY",
@@ -385,6 +390,28 @@ def test_a_forged_question_is_refused_and_recorded_with_the_role_of_its_site(sit
             assert time.monotonic() < give_up
             time.sleep(0.05)
     assert "is not signed by a Director" in found[0][0]
+
+
+def test_a_hold_that_no_task_has_stops_no_deployment(sites: TwoSites) -> None:
+    """Deletions of images are held for all sites; what a role writes there as the holder is no cleanup."""
+    with psycopg.connect(sites.role_a, autocommit=True) as attacker:
+        for holder in ("x", "1", "99999999999999999999"):
+            attacker.execute(
+                "INSERT INTO domains (domain, holder, expires) VALUES ('hold:stemcells', %s, 1e18)"
+                " ON CONFLICT (domain) DO UPDATE SET holder = EXCLUDED.holder, expires = 1e18",
+                [holder],
+            )
+            sites.deploy("bapp", manifest("bapp", "b").replace("CANARY", f"canary-{holder}"))
+
+
+def test_a_change_for_another_cloud_is_not_made_in_a_shared_domain(sites: TwoSites) -> None:
+    """Not even by a Director that works for all groups, whose role sees every row."""
+    domain = "vsphere:5000-6000/domain-c8"
+    for ledger, cloud in ((sites.director, "cloud-b"), (sites.director, "cloud-a")):
+        with ledger.write() as tx:
+            domains.submit(tx, domain, {"for": cloud}, cloud)
+    with sites.director.write() as tx:
+        assert [body for _, body in domains.waiting(tx, domain, 60, "cloud-b")] == [{"for": "cloud-b"}]
 
 
 def test_a_living_name_of_the_other_site_cannot_be_taken(sites: TwoSites) -> None:

@@ -86,7 +86,7 @@ class LedgerCoordinator:
         """Take the lease if it is free, and apply everything that waits. True if something was applied."""
         with self._ledger.write_silently() as tx:
             epoch = domains.take(tx, domain, self._holder, self._lease_s, cpi.cloud)
-            batch = domains.waiting(tx, domain, self._patience_s) if epoch is not None else []
+            batch = domains.waiting(tx, domain, self._patience_s, cpi.cloud) if epoch is not None else []
         if epoch is None:
             return False
         self._applying.epoch = epoch
