@@ -103,7 +103,8 @@ class Cpi(ABC):
 
     def identity(self) -> str | None:
         """The account that everything of this cloud is in, by an id that the cloud itself gives and never gives to
-        another: a project, an account, a vCenter. None: the cloud does not tell. A renewed password does not change it.
+        another: a project in a region, an account, a datacenter of a vCenter. None: the cloud does not tell. A renewed
+        password does not change it.
         """
         return None
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peers.vsphere_bed import shared
+from peers.vsphere_bed import CLUSTERS, shared
+from peers.vsphere_operator import VsphereOperator
 from pyVmomi import vim
 from tests.cpi.drivers.vsphere.place import Place, placed
 from tests.peers.vcenter import vcenter
@@ -407,5 +408,16 @@ def test_a_lost_ledger_is_recovered_and_nothing_is_to_change(place: Place) -> No
     place.delete(delete_disks=True)
 
 
-def test_a_vcenter_identifies_itself(place: Place) -> None:
-    assert (place.vcenter().identity() or "").startswith("vCenter ")
+def test_each_datacenter_of_a_vcenter_is_a_cloud_of_its_own() -> None:
+    """What is in another one is not found, so that a mistyped name would make all nodes missing."""
+    with vcenter() as server:
+        operator = VsphereOperator(server, CLUSTERS)
+        operator.content.rootFolder.CreateDatacenter("DC9")
+        properties = {"url": server.url, "user": "root", "password": "secret"}
+        runtime = Runtime("d", None)  # type: ignore[arg-type] # nothing is created
+        here, there = (
+            VsphereCpi("lab", {**properties, "datacenter": name}, runtime).identity() or "" for name in ("DC0", "DC9")
+        )
+        operator.close()
+    assert here != there
+    assert here.partition(" of vCenter ")[2] == there.partition(" of vCenter ")[2] != ""

@@ -158,6 +158,11 @@ class Client:
         self._open()
         return str(self._log_in(lambda: self._session.get_project_id()))
 
+    @property
+    def region(self) -> str | None:
+        self._open()
+        return self._log_in(lambda: self._services.region("compute"))
+
     def microversion(self, service: str) -> Version | None:
         self._open()
         return self._log_in(lambda: self._services.microversion(service))

@@ -124,7 +124,9 @@ class OpenstackCpi(Cpi):
         return self.checks.run(needs or Needs())
 
     def identity(self) -> str | None:
-        return f"project {self.client.project}"
+        """Regions that share a Keystone have the same projects, and each its own servers."""
+        region = self.client.region
+        return f"project {self.client.project}" + (f" in region {region}" if region else "")
 
     def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
         return self.stemcells.create(image_path, cloud_properties or {}, env or {}, mark)

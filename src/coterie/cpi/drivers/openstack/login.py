@@ -72,6 +72,12 @@ class Services:
         self._settings = settings
         self._session = session
         self._found: dict[str, tuple[str, Version | None]] = {}
+        self._regions: dict[str, str | None] = {}
+
+    def region(self, service: str) -> str | None:
+        """As the catalogue names it; None: it does not."""
+        self._read(service)
+        return self._regions[service]
 
     def url(self, service: str) -> str:
         return self._read(service)[0]
@@ -107,6 +113,7 @@ class Services:
                 f"the catalogue has no {settings.interface} {service} service{where}",
                 remedy=f"check properties.region and properties.interface, or give properties.endpoints.{service}",
             )
+        self._regions[service] = data.region_name
         return str(data.url).rstrip("/"), _choose_version(service, data, known) if known else None
 
 

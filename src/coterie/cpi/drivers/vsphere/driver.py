@@ -117,7 +117,9 @@ class VsphereCpi(Cpi):
         return self._checks.check(needs or Needs())
 
     def identity(self) -> str | None:
-        return f"vCenter {self.client.content.about.instanceUuid}"
+        """What is in another datacenter of the same vCenter is neither listed nor found."""
+        datacenter = self.inventory.datacenter.ref._moId
+        return f"{datacenter} of vCenter {self.client.content.about.instanceUuid}"
 
     def grant(self, user: str, *, groups: bool) -> list[str]:
         return self._rights.grant(user, groups)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +122,68 @@ def test_a_login_believes_the_machines_certificates(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "store.pem"))
     assert open_session(read_settings(AUTH)).verify == str(tmp_path / "store.pem")
     assert open_session(read_settings({**AUTH, "insecure": True, "ca_cert": "/nowhere.pem"})).verify is False
+
+
+class Keystone(BaseHTTPRequestHandler):
+    """One project in two regions, each with a compute service."""
+
+    def do_GET(self) -> None:
+        v3 = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": self.url("/v3")}]}
+        nova = {"id": "v2.1", "status": "CURRENT", "version": "2.93", "min_version": "2.1", "links": v3["links"]}
+        self.answer(200, {"version": v3} if self.path.startswith("/v3") else {"version": nova})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        regions = ("north", "south")
+        compute = [
+            {"id": name, "interface": "public", "region": name, "region_id": name, "url": self.url(f"/{name}/v2.1")}
+            for name in regions
+        ]
+        catalog = [{"type": "compute", "id": "c", "name": "nova", "endpoints": compute}]
+        domain = {"id": "default", "name": "Default"}
+        token = {
+            "methods": ["password"],
+            "expires_at": "2999-01-01T00:00:00.000000Z",
+            "issued_at": "2026-01-01T00:00:00.000000Z",
+            "user": {"id": "u", "name": "me", "domain": domain},
+            "project": {"id": "0f2b", "name": "p", "domain": domain},
+            "catalog": catalog,
+        }
+        self.answer(201, {"token": token})
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}{path}"
+
+    def answer(self, status: int, body: Any) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("X-Subject-Token", "token")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *words: object) -> None:
+        """Nothing on the terminal."""
+
+
+@pytest.fixture
+def keystone() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Keystone) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v3"
+        server.shutdown()
+
+
+def test_each_region_of_a_project_is_a_cloud_of_its_own(keystone: str) -> None:
+    """What is in another one is not found, so that a mistyped region would make all nodes missing."""
+
+    def identity(**more: Any) -> str | None:
+        properties = {**AUTH, "auth_url": keystone, **more}
+        return open_cloud("openstack", "lab", properties, Runtime("d", None)).identity()  # type: ignore[arg-type] # unused
+
+    assert identity(region="north") == "project 0f2b in region north"
+    assert identity(region="south") == "project 0f2b in region south"
+    assert identity() == identity(region="north"), "the first of the catalogue"
+    override = {"compute": keystone.replace("/v3", "/override/v2.1")}
+    assert identity(endpoints=override) == "project 0f2b"
