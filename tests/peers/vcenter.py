@@ -35,7 +35,7 @@ class Vcenter:
         self._address = urlsplit(url).netloc
 
     def bend(self, method: str, action: str, **more: Any) -> None:
-        """The next call of a method (`times` of them) is refused, lost, late or slow."""
+        """The next call of a method (`times` of them) is refused, lost, late or delayed; `slow`: its task begins late."""
         self._lab("POST", "rules", {"method": method, "action": action, **more})
 
     def straighten(self) -> None:
@@ -53,6 +53,10 @@ class Vcenter:
     def enforce_roles(self, on: bool = True) -> None:
         """Users other than `root` may only do what roles and permissions written to it grant."""
         self._lab("POST" if on else "DELETE", "roles")
+
+    def show_namespaces(self, on: bool = True) -> None:
+        """As vSAN does: the paths of VMs' disks have the uuid of a namespace instead of our folder's name."""
+        self._lab("POST" if on else "DELETE", "namespaces")
 
     def inventory(self) -> frozenset[tuple[str, str]]:
         """(kind, id) of everything, seen past the API."""

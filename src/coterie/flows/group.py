@@ -129,9 +129,15 @@ def _begin_delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
 def _delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
     row = _row(work, work.params.intent)
     cid = _cid(work, row)
+    theirs = [] if row.adopted else _rules_of_others(work, cid)
     try:
         work.cpi.delete_server_group(cid)
     except GroupInUse as busy:
+        if busy.details.get("foreign_only"):
+            # nothing of ours is in it any more; cleanup deletes it once what others put there is gone
+            work.write(groups.move(row, "gone"))
+            work.say("group.kept", f"server group {cid} is kept in the cloud: {busy.why}; `coterie cleanup` finds it")
+            return Done()
         # Clouds count a deleted VM for a while; a foreign member never goes, so the number of tries is bounded.
         if work.progress.busy % _LATE_EVERY == 0:
             with work.ledger.read() as tx:
@@ -149,8 +155,16 @@ def _delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
     if row.adopted:
         work.say("group.left", f"the operator's server group {row.cid or row.name}; it stays as it is")
     else:
-        work.say("group.deleted", f"server group {cid}")
+        refer = f"; {', '.join(theirs)} of others refer to nothing now" if theirs else ""
+        work.say("group.deleted", f"server group {cid}{refer}")
     return Done()
+
+
+def _rules_of_others(work: Work[DeleteGroup, DeleteGroupProgress], cid: str) -> list[str]:
+    if not work.cpi.capabilities().moves_members:
+        return []  # only where groups are lists that anybody can use, others have rules about them
+    resources = work.cpi.inspect_server_group(cid).resources
+    return [f"rule {one.cid}" for one in resources if one.kind == "rule" and not one.created_by_us]
 
 
 def _fail_delete(work: Work[DeleteGroup, DeleteGroupProgress], error: CoterieError) -> None:

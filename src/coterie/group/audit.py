@@ -139,6 +139,8 @@ def remedy(state: str, *, moves_members: bool, adopted: bool, other_policy: bool
     was promised; a policy is fixed for life, so only another group has the right one."""
     if state not in ("missing", "drifted"):
         return ""
+    if adopted and state == "drifted" and moves_members and not other_policy:
+        return REPAIR
     if adopted:
         return "have the operator restore it, or change placement in the manifest; then deploy again"
     if state == "missing":

@@ -87,7 +87,7 @@ class CloudNow:
     capabilities: Capabilities
     checks: tuple[Json, ...] = ()
     missing_groups: frozenset[str] = frozenset()  # CIDs that the cloud says are gone
-    mendable_groups: frozenset[str] = frozenset()  # those of them that an update makes again, with their members
+    mendable_groups: frozenset[str] = frozenset()  # missing or changed ones that an update mends, with their members
     group_policies: Mapping[str, str | None] = field(default_factory=dict)  # what those that are there promise, by CID
     # CID → name → rules of each security group that we created
     group_rules: Mapping[str, Mapping[str, tuple[SecurityRule, ...]]] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from coterie.plan.model import GroupNow, Snapshot
 from coterie.plan.security_groups import differing
 
 _LOST = "the group was deleted behind our back"
+_CHANGED = "the group was changed behind our back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +58,5 @@ def _judge(snapshot: Snapshot, now: GroupNow, metadata: GroupMetadata) -> tuple[
     if changed:
         return "update", f"rules of security group {', '.join(changed)} were changed behind our back"
     if mendable and what != "replace":
-        return "update", f"{_LOST}; it is made again"
+        return "update", f"{_LOST}; it is made again" if now.cid in cloud.missing_groups else _CHANGED
     return what, reason

@@ -43,11 +43,13 @@ def needs(specs: Sequence[InstanceGroupSpec], cloud: str, known: Known) -> dict[
 def groups_seen(
     able: Mapping[str, Any], seen: Mapping[str, Mapping[str, Any]]
 ) -> tuple[frozenset[str], frozenset[str], dict[str, str | None]]:
-    """Groups that are missing, and those of them that can be made again: where living VMs can join, and the cloud
-    still knows what the group was. Of the others, what they promise now."""
+    """Groups that are missing; those that an update mends, where living VMs can join: missing ones of which the cloud
+    still knows what they were, and changed ones. Of those that are there, what they promise now."""
     missing = frozenset(cid for cid, view in seen.items() if view["state"] == "missing")
-    mendable = frozenset(cid for cid in missing if able["moves_members"] and seen[cid]["policy"] is not None)
-    return missing, mendable, {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
+    mendable = {cid for cid in missing if seen[cid]["policy"] is not None}
+    mendable |= {cid for cid, view in seen.items() if view["state"] == "drifted"}
+    mendable = mendable if able["moves_members"] else set()
+    return missing, frozenset(mendable), {cid: view["policy"] for cid, view in seen.items() if cid not in missing}
 
 
 def security_groups_seen(

@@ -10,22 +10,75 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/uuid"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
 var (
 	taskRef = regexp.MustCompile(`<returnval[^>]*type="Task"[^>]*>([^<]*)`)
-	sizes   = struct {
+	diskName = regexp.MustCompile(`<name[^>]*>([^<]*)`)
+	sizes    = struct {
 		sync.Mutex
-		kb map[string]int64
-	}{kb: map[string]int64{}}
+		kb  map[string]int64
+		ids map[string]string // path → uuid of the virtual disk, which goes where its file is moved
+	}{kb: map[string]int64{}, ids: map[string]string{}}
+	namespace string // the folder's name that a vSAN datastore shows instead of `coterie`; empty: none
 )
+
+// plainPath is the path of a file that was named by its namespace.
+func plainPath(path string) string {
+	if namespace == "" {
+		return path
+	}
+	return strings.Replace(path, "] "+namespace+"/", "] coterie/", 1)
+}
+
+func diskID(path string) string {
+	if sizes.ids[path] == "" {
+		sizes.ids[path] = uuid.New().String()
+	}
+	return sizes.ids[path]
+}
+
+func queryUUID(w http.ResponseWriter, body []byte) bool {
+	found := diskName.FindSubmatch(body)
+	if found == nil {
+		return false
+	}
+	sizes.Lock()
+	defer sizes.Unlock()
+	writeAnswer(w, "<QueryVirtualDiskUuidResponse xmlns=\"urn:vim25\"><returnval>"+
+		strings.ToUpper(diskID(plainPath(string(found[1]))))+"</returnval></QueryVirtualDiskUuidResponse>")
+	return true
+}
+
+// noteUUIDs gives the disks of a VM the uuids of their files.
+func noteUUIDs(target ref) {
+	vm, ok := simulator.Map.Get(target).(*simulator.VirtualMachine)
+	if !ok {
+		return
+	}
+	sizes.Lock()
+	defer sizes.Unlock()
+	for _, device := range vm.Config.Hardware.Device {
+		disk, ok := device.(*types.VirtualDisk)
+		if !ok {
+			continue
+		}
+		if backing, ok := disk.Backing.(*types.VirtualDiskFlatVer2BackingInfo); ok {
+			backing.Uuid = diskID(backing.FileName)
+		}
+	}
+}
 
 // noteDisks keeps book of what a successful request did to a disk.
 func noteDisks(method string, body []byte, answer *httptest.ResponseRecorder) {
 	switch method {
-	case "CreateVirtualDisk_Task", "CopyVirtualDisk_Task", "SearchDatastore_Task":
+	case "ReconfigVM_Task":
+		noteUUIDs(this(body))
+		return
+	case "CreateVirtualDisk_Task", "CopyVirtualDisk_Task", "MoveVirtualDisk_Task", "SearchDatastore_Task":
 	default:
 		return
 	}
@@ -42,6 +95,9 @@ func noteDisks(method string, body []byte, answer *httptest.ResponseRecorder) {
 		}
 	case *types.CopyVirtualDisk_Task:
 		sizes.kb[request.DestName] = sizes.kb[request.SourceName]
+	case *types.MoveVirtualDisk_Task:
+		sizes.kb[request.DestName], sizes.ids[request.DestName] = sizes.kb[request.SourceName], diskID(request.SourceName)
+		delete(sizes.ids, request.SourceName)
 	case *types.SearchDatastore_Task:
 		fill(request.DatastorePath, answer)
 	}

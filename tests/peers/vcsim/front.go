@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
 )
 
 var (
@@ -73,9 +76,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := httptest.NewRecorder()
 	if !f.missed(answer, method, body) && !f.strict.answer(answer, user, method, body) {
-		r.Body = io.NopCloser(bytes.NewReader(asDestroy(method, body)))
-		f.strict.around(answer, method, body, func() { f.inner.ServeHTTP(answer, r) })
-		noteDisks(method, body, answer)
+		if bent.slow > 0 {
+			f.runLater(answer, r, method, body, time.Duration(bent.slow)*time.Millisecond)
+		} else {
+			f.run(answer, r, method, body)
+		}
 	}
 	f.remember(r, method, body, answer)
 	if bent.late > 0 {
@@ -89,7 +94,44 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[key] = values
 	}
 	w.WriteHeader(answer.Code)
-	_, _ = w.Write(asUnregister(method, answer.Body.Bytes()))
+	_, _ = w.Write(withNamespaces(method, asUnregister(method, answer.Body.Bytes())))
+}
+
+func (f *front) run(answer *httptest.ResponseRecorder, r *http.Request, method string, body []byte) {
+	r.Body = io.NopCloser(bytes.NewReader(asDestroy(method, body)))
+	f.strict.around(answer, method, body, func() { f.inner.ServeHTTP(answer, r) })
+	noteDisks(method, body, answer)
+}
+
+// runLater answers with a task that does its work only after a while, as in a busy vCenter.
+func (f *front) runLater(w http.ResponseWriter, r *http.Request, method string, body []byte, pause time.Duration) {
+	later := r.Clone(context.Background())
+	run := func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
+		time.Sleep(pause)
+		answer := httptest.NewRecorder()
+		f.run(answer, later, method, body)
+		found := taskRef.FindSubmatch(answer.Body.Bytes())
+		if found == nil {
+			return nil, &types.SystemError{Reason: answer.Body.String()}
+		}
+		done := simulator.Map.Get(ref{Type: "Task", Value: string(found[1])}).(*simulator.Task)
+		if done.Info.Error != nil {
+			return nil, done.Info.Error.Fault
+		}
+		return done.Info.Result, nil
+	}
+	task := simulator.CreateTask(simulator.Map.Get(this(body)), method, run)
+	go task.Run()
+	writeAnswer(w, fmt.Sprintf("<%sResponse xmlns=\"urn:vim25\"><returnval type=\"Task\">%s</returnval></%sResponse>",
+		method, task.Self.Value, method))
+}
+
+// withNamespaces shows paths of VMs' disks as vSAN does: with the uuid of a namespace as folder.
+func withNamespaces(method string, answer []byte) []byte {
+	if namespace == "" || !strings.HasPrefix(method, "RetrieveProperties") {
+		return answer
+	}
+	return bytes.ReplaceAll(answer, []byte("] coterie/"), []byte("] "+namespace+"/"))
 }
 
 // session says who calls, and whether that session was ended by the test.

@@ -38,6 +38,10 @@ func (f *front) lab(w http.ResponseWriter, r *http.Request) {
 		told = f.living()
 	case "DELETE calls":
 		f.calls = nil
+	case "POST namespaces":
+		namespace = "5f6c0a1e-7d2b-4a90-8a51-0c9be2d4f3a7"
+	case "DELETE namespaces":
+		namespace = ""
 	case "POST roles":
 		enforced = true
 	case "DELETE roles":

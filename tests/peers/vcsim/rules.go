@@ -12,7 +12,7 @@ type rule struct {
 	User   string `json:"user"` // empty: everybody
 	Skip   int    `json:"skip"` // so many calls pass first
 	Times  int    `json:"times"`
-	Action string `json:"action"` // fault, status, delay, drop_before, drop_after, late
+	Action string `json:"action"` // fault, status, delay, slow, drop_before, drop_after, late
 	Fault  string `json:"fault"`
 	Detail string `json:"detail"`
 	Status int    `json:"status"`
@@ -23,6 +23,7 @@ type bending struct {
 	first   *rule // decides what the caller sees instead of an answer
 	delay   int
 	late    int
+	slow    int
 	dropped bool
 }
 
@@ -44,6 +45,8 @@ func (f *front) bend(method, user string) bending {
 			found.delay = one.MS
 		case "late":
 			found.late = one.MS
+		case "slow":
+			found.slow = one.MS
 		case "drop_after":
 			found.dropped = true
 		default:

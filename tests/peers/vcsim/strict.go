@@ -38,6 +38,8 @@ func (s *strict) answer(w http.ResponseWriter, user, method string, body []byte)
 		return s.place(w, this(body))
 	case "HasPrivilegeOnEntities":
 		return answerPrivileges(w, user, body)
+	case "QueryVirtualDiskUuid":
+		return queryUUID(w, body)
 	case "ExtendVirtualDisk_Task":
 		return extend(w, body)
 	}

@@ -228,7 +228,8 @@ class Cpi(ABC):
 
     @abstractmethod
     def delete_server_group(self, cid: str) -> None:
-        """Gone already = fine; any member left → GroupInUse, nothing changed; adopted → only forgotten."""
+        """Gone already = fine; any member left → GroupInUse (`details.foreign_only`: all of them are others', and will
+        not go by themselves), nothing changed; adopted → only forgotten."""
 
     @abstractmethod
     def inspect_server_group(self, cid: str) -> GroupView:

@@ -146,12 +146,15 @@ class Client:
     def change(self, method: Callable[..., Any], *arguments: Any) -> Any:
         return self.session.call(True, method, *arguments)
 
-    def run(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a task; its error is raised as a refusal. A task outlives the connection that started it."""
+    def run(self, method: Callable[..., Any], *arguments: Any, between: Callable[[], Any] | None = None) -> Any:
+        """The result of a task; its error is raised as a refusal. A task outlives the connection that started it.
+        `between`: called before each look at the task."""
         task = self.change(method, *arguments)
         deadline, pause, failed = time.monotonic() + self._settings.task_timeout, _FIRST_PAUSE_S, 0
         while time.monotonic() < deadline and failed <= _FAILED_READS:
             try:
+                if between is not None:
+                    between()
                 row = self.read(task, "info.state", "info.error", "info.result")
                 if row.get("info.state") == "error":
                     raise Refusal(row.get("info.error"))

@@ -81,6 +81,16 @@ def disk_path(disk: Any) -> str:
     return str(getattr(disk.backing, "fileName", "") or "")
 
 
+def disk_uuid(disk: Any) -> str:
+    """Of the virtual disk itself, wherever its file is; empty where the vCenter does not tell it."""
+    return plain_uuid(getattr(disk.backing, "uuid", None))
+
+
+def plain_uuid(uuid: Any) -> str:
+    """The disk manager writes `60 00 C2 9a …-…`, a device's backing `6000C29a-…`."""
+    return "".join(one for one in str(uuid or "").lower() if one in "0123456789abcdef")
+
+
 def is_own_disk(disk: Any) -> bool:
     """Made with the VM, as its root or ephemeral disk. A file's name proves nothing: Storage vMotion gives every disk
     of a VM a name like the VM's own."""

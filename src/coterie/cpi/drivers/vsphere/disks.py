@@ -1,11 +1,14 @@
 """Persistent disks and their copies: files of their own in our folders of a datastore, so that they outlive every VM:
 `[datastore] FOLDER/DIRECTOR/{disks,snapshots}/MARK.vmdk`.
 
-A cid names the mark and, as a hint, the datastore; a disk that was moved to another one is still found.
+A cid names the mark and, as a hint, the datastore; a disk that was moved to another one is still found. On a VM a disk
+is known by its uuid, which is written into the VM's configuration when it is attached: vSAN shows its file under
+another folder, and Storage vMotion under another name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,9 +20,10 @@ from coterie.cpi.contract import (
     Json,
     Mark,
     NotSupported,
+    read_name,
 )
 from coterie.cpi.drivers.vsphere import devices, sdk
-from coterie.cpi.drivers.vsphere.client import Client
+from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import Inventory
 from coterie.cpi.drivers.vsphere.placement import Placement, Store, choose_store
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
@@ -29,6 +33,8 @@ from coterie.cpi.kit.marking import read_mark_name
 FileKind = Literal["disk", "snapshot"]
 _FOLDERS: dict[FileKind, str] = {"disk": "disks", "snapshot": "snapshots"}
 _DEVICES = "config.hardware.device"
+_RECORD = "coterie.disk."  # and the stem: the key under which a VM's configuration has the uuid of an attached disk
+_RECORDS = "config.extraConfig"
 _DISK_TYPES = {"thick": "preallocated"}
 
 
@@ -50,6 +56,18 @@ class File:
     @property
     def cid(self) -> str:
         return f"{self.stem}@{self.store}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A disk on a VM. `stem`: that of a persistent disk of ours, wherever its file lies now; None: any other disk."""
+
+    device: Any
+    stem: str | None
+
+    @property
+    def cid(self) -> str:
+        return f"{self.stem}@{_file_at(devices.disk_path(self.device)).store}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +93,7 @@ class Disks:
         return file.cid
 
     def has(self, cid: str) -> bool:
-        return self._find("disk", cid) is not None
+        return self._find("disk", cid) is not None or cid.partition("@")[0] in self._list_moved(self.director_uuid)
 
     def resize(self, cid: str, new_size_mb: int) -> None:
         found = self._require(cid)
@@ -99,36 +117,47 @@ class Disks:
 
     def attach(self, vm_cid: str, cid: str) -> str:
         """The unit number on the VM's SCSI controller, as BOSH's agents want it."""
-        machine, disk = self.inventory.require_vm(vm_cid), self._require(cid)
-        present = self.client.get(machine, _DEVICES) or []
+        machine, stem = self.inventory.require_vm(vm_cid), cid.partition("@")[0]
+        for one in self._read_attached(machine):
+            if one.stem == stem:
+                return str(one.device.unitNumber)
+        disk, present = self._require(cid), self.client.get(machine, _DEVICES) or []
+        query, datacenter = self._manager.QueryVirtualDiskUuid, self.inventory.datacenter.ref
+        uuid = devices.plain_uuid(self.client.query(query, disk.path, datacenter))
         for one in devices.disks(present):
-            if devices.disk_path(one) == disk.path:
+            if uuid and devices.disk_uuid(one) == uuid:
                 return str(one.unitNumber)
         user = self._find_user(disk)
         if user is not None:
             raise CpiError(f"disk {cid} is attached to VM {user}", remedy="detach it there first")
         unit = devices.free_unit(present)
-        self._reconfigure(machine, [devices.attach(disk.path, disk.size_mb or 0, present, unit)])
-        return str(unit)
+        add = devices.attach(disk.path, disk.size_mb or 0, present, unit)
+        self._reconfigure(machine, [add], {f"{_RECORD}{disk.stem}": uuid})
+        for one in self._read_attached(machine):
+            if one.stem == disk.stem:
+                return str(one.device.unitNumber)
+        raise CpiError(f"disk {cid} was attached and does not show on VM {vm_cid}", remedy="repeat", retryable=True)
 
     def detach(self, vm_cid: str, cid: str) -> None:
-        """Not attached to that VM is success, unless it may be there under another name."""
+        """Not attached to that VM is success, unless it may be there under another name. A disk that moved with the VM
+        goes back to where it is looked for."""
         machine, stem = self.inventory.require_vm(vm_cid), cid.partition("@")[0]
-        attached = devices.disks(self.client.get(machine, _DEVICES) or [])
-        wanted = [one for one in attached if self._persistent_stem(one) == stem]
-        if not wanted:
+        attached = self._read_attached(machine)
+        wanted = [one for one in attached if one.stem == stem]
+        if not wanted and not self._move_home(machine):
             self._require_elsewhere(vm_cid, cid, attached)
-        self._reconfigure(machine, [devices.detach(one) for one in wanted])
+        self._take_out(machine, wanted)
+        if any(one.stem == stem for one in self._read_attached(machine)):
+            raise CpiError(f"disk {cid} is still attached to VM {vm_cid}", remedy="repeat", retryable=True)
 
     def list_attached(self, vm_cid: str) -> list[str]:
-        present = self.client.get(self.inventory.require_vm(vm_cid), _DEVICES) or []
-        paths = [devices.disk_path(one) for one in devices.disks(present) if self._persistent_stem(one)]
-        return [_file_at(path).cid for path in paths]
+        return [one.cid for one in self._read_attached(self.inventory.require_vm(vm_cid)) if one.stem]
 
-    def detach_persistent(self, machine: Any, present: list[Any]) -> None:
+    def detach_persistent(self, machine: Any) -> None:
         """All disks but the VM's own, so that destroying it does not destroy them."""
-        leaving = [one for one in devices.disks(present) if self._persistent_stem(one) or not devices.is_own_disk(one)]
-        self._reconfigure(machine, [devices.detach(one) for one in leaving])
+        attached = self._read_attached(machine)
+        self._take_out(machine, [one for one in attached if one.stem or not devices.is_own_disk(one.device)])
+        self._move_home(machine)
 
     def create_snapshot(self, cid: str, mark: Mark) -> str:
         """A whole copy beside the disk. vSphere snapshots VMs, and our disks are independent of those on purpose, so a
@@ -145,15 +174,19 @@ class Disks:
     def list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
         """All of a Director, on every datastore; the folder that a file lies in proves the mark in its name."""
         users = self._list_users()
-        return [
-            _object(kind, file, director_uuid, users.get(file.path))
+        found = {
+            file.stem: _object(kind, file.cid, director_uuid, users.get(file.stem))
             for store in self.placement.list_stores([], ("*",))
             for file in self._list_files(store, self._folder(kind, director_uuid))
-        ]
+        }
+        return [*found.values(), *(self._moved_objects(director_uuid, set(found)) if kind == "disk" else ())]
 
     def find_object(self, kind: FileKind, cid: str, director_uuid: str) -> CloudObject | None:
         file = self._find(kind, cid, director_uuid)
-        return _object(kind, file, director_uuid, self._find_user(file)) if file else None
+        if file is None and kind == "disk":
+            stem = cid.partition("@")[0]
+            return next((one for one in self._moved_objects(director_uuid, set()) if one.name == stem), None)
+        return _object(kind, file.cid, director_uuid, self._find_user(file)) if file else None
 
     def delete(self, kind: FileKind, cid: str) -> None:
         found = self._find(kind, cid)
@@ -188,13 +221,63 @@ class Disks:
         with tolerate("FileAlreadyExists"):
             self.client.change(make, path, self.inventory.datacenter.ref, True)
 
-    def _require_elsewhere(self, vm_cid: str, cid: str, attached: list[Any]) -> None:
-        """A disk whose file is not where it should be may be one that cannot be recognised on this VM."""
-        strange = [
-            devices.disk_path(one)
-            for one in attached
-            if not devices.is_own_disk(one) and not self._persistent_stem(one)
+    def _read_attached(self, machine: Any) -> list[Attached]:
+        return self._attached(self.client.read(machine, _DEVICES, _RECORDS))
+
+    def _attached(self, row: Row) -> list[Attached]:
+        stems = {value.partition(" ")[0]: stem for stem, value in _records(row).items()}
+        return [
+            Attached(one, stems.get(devices.disk_uuid(one)) or self._stem(devices.disk_path(one)))
+            for one in devices.disks(row.get(_DEVICES) or [])
         ]
+
+    def _take_out(self, machine: Any, leaving: list[Attached]) -> None:
+        """A disk whose file is not where it is looked for leaves its path on the VM, until the file is moved back."""
+        records = {}
+        for one in leaving:
+            if one.stem:
+                moved = read_mark_name(one.stem, self.director_uuid) and self._find("disk", one.stem) is None
+                path = devices.disk_path(one.device)
+                records[f"{_RECORD}{one.stem}"] = f"{devices.disk_uuid(one.device)} {path}" if moved else ""
+        self._reconfigure(machine, [devices.detach(one.device) for one in leaving], records)
+        if any(records.values()):
+            self._move_home(machine)
+
+    def _move_home(self, machine: Any) -> bool:
+        """Files of disks that were taken out of this VM and lie beside it, where Storage vMotion has put them. Whether
+        there were any."""
+        datacenter, found = self.inventory.datacenter.ref, False
+        for stem, value in _records(self.client.read(machine, _RECORDS)).items():
+            path = value.partition(" ")[2]
+            if path:
+                found, home = True, self._file(_file_at(path).store, "disk", stem)
+                self._ensure_directory(home)
+                with tolerate("FileNotFound"):  # a process that died has moved it
+                    self.client.run(self._manager.MoveVirtualDisk_Task, path, datacenter, home.path, datacenter, False)
+                self._reconfigure(machine, [], {f"{_RECORD}{stem}": ""})
+        return found
+
+    def _list_moved(self, director_uuid: str) -> dict[str, tuple[str, str]]:
+        """Attached disks of a Director whose file lies elsewhere: stem → its path, and the VM."""
+        folder, found = self._folder("disk", director_uuid), {}
+        for row in self.inventory.list_machines("vms", director_uuid, "config.instanceUuid", _DEVICES, _RECORDS):
+            for one in self._attached(row):
+                path = devices.disk_path(one.device)
+                if one.stem and _file_at(path).folder != folder:
+                    found[one.stem] = (path, str(row.get("config.instanceUuid")))
+        return found
+
+    def _moved_objects(self, director_uuid: str, known: set[str]) -> list[CloudObject]:
+        return [
+            _object("disk", f"{stem}@{_file_at(path).store}", director_uuid, user)
+            for stem, (path, user) in self._list_moved(director_uuid).items()
+            if stem not in known and read_mark_name(stem, director_uuid)
+        ]
+
+    def _require_elsewhere(self, vm_cid: str, cid: str, attached: list[Attached]) -> None:
+        """A disk whose file is not where it should be may be one that cannot be recognised on this VM."""
+        others = [one.device for one in attached if not one.stem and not devices.is_own_disk(one.device)]
+        strange = [devices.disk_path(one) for one in others]
         if strange and self._find("disk", cid) is None:
             stem, _, store = cid.partition("@")
             raise CpiError(
@@ -214,26 +297,28 @@ class Disks:
                 remedy="stop the VM or detach the disk first",
             )
 
-    def _reconfigure(self, machine: Any, changes: list[Any]) -> None:
-        if changes:
-            self.client.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=changes))
+    def _reconfigure(self, machine: Any, changes: list[Any], records: Mapping[str, str] | None = None) -> None:
+        if changes or records:
+            spec = sdk.vim.vm.ConfigSpec(deviceChange=changes, extraConfig=devices.extra_config(records or {}))
+            self.client.run(machine.ReconfigVM_Task, spec)
 
-    def _persistent_stem(self, disk: Any) -> str | None:
+    def _stem(self, path: str) -> str | None:
         """The stem of a persistent disk's file, of any Director; None for a VM's own disk."""
-        file = _file_at(devices.disk_path(disk))
+        file = _file_at(path)
         inside = file.folder.startswith(f"{self.settings.folder.strip('/')}/") and file.folder.endswith("/disks")
-        return file.name.removesuffix(".vmdk") if inside else None
+        return file.stem if inside or (read_name(file.stem) and file.folder.endswith("/disks")) else None
 
     def _find_user(self, disk: File) -> str | None:
         """Any VM of the datacenter that has the disk: an operator may attach a disk of ours to a VM of their own."""
-        return self._list_users().get(disk.path)
+        return self._list_users().get(disk.stem)
 
     def _list_users(self) -> dict[str, str]:
-        """Path of each attached disk → its VM, by the layout, which is far smaller than the devices."""
+        """Stem of each attached disk's file → its VM, by the layout, which is far smaller than the devices. A stem has
+        our mark and is the same under every name that a datastore gives to the folder."""
         place = self.inventory.datacenter
         rows = self.client.list_vms(place.ref, place.vm_folder, "config.instanceUuid", "layout.disk")
         return {
-            path: str(row.get("config.instanceUuid") or row.ref._moId)
+            _file_at(path).stem: str(row.get("config.instanceUuid") or row.ref._moId)
             for row in rows
             for one in row.get("layout.disk") or ()
             for path in one.diskFile
@@ -277,15 +362,22 @@ class Disks:
         return f"{self.settings.folder.strip('/')}/{director_uuid}/{_FOLDERS[kind]}"
 
 
-def _object(kind: FileKind, file: File, director_uuid: str, user: str | None) -> CloudObject:
+def _object(kind: FileKind, cid: str, director_uuid: str, user: str | None) -> CloudObject:
+    stem = cid.partition("@")[0]
     return CloudObject(
         kind,
-        file.cid,
-        file.stem,
-        mark=read_mark_name(file.stem, director_uuid),
+        cid,
+        stem,
+        mark=read_mark_name(stem, director_uuid),
         in_use_by=(user,) if user else (),
         state=("attached" if user else "detached") if kind == "disk" else None,
     )
+
+
+def _records(row: Row) -> dict[str, str]:
+    """By stem: the uuid of a disk that was attached to this VM, and its path while it leaves."""
+    values = {str(one.key): str(one.value or "") for one in row.get(_RECORDS) or ()}
+    return {key.removeprefix(_RECORD): value for key, value in values.items() if key.startswith(_RECORD) and value}
 
 
 def _file_at(path: str) -> File:

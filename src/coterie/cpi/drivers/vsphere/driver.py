@@ -75,7 +75,7 @@ class VsphereCpi(Cpi):
         placement = Placement(client, inventory, settings)
         attributes = Attributes(client)
         clusters = Clusters(client, placement)
-        records = GroupRecords(client, inventory)
+        records = GroupRecords(client, inventory, runtime.parts, director)
         membership = Membership(inventory, attributes, clusters, records, self._submit)
         self.writer = ClusterWriter(client, attributes, clusters, records, director, runtime.coordinator)
         self._groups = ServerGroups(client, inventory, placement, attributes, clusters, records, membership, director)

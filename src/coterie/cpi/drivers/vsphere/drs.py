@@ -9,13 +9,13 @@ group that it refers to.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
-from coterie.cpi.drivers.vsphere.group_records import APART, GroupSpec
+from coterie.cpi.drivers.vsphere.group_records import HOSTS, GroupSpec
 from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
 
 Op = Literal["add", "edit", "remove"]
@@ -47,6 +47,9 @@ class DrsRule:
     mandatory: bool = False
     enabled: bool = True
     key: int | None = None
+
+
+Edit = tuple[Op, DrsGroup | DrsRule]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,27 @@ class ClusterView:
         own = self.host_rule(spec)
         return [rule for rule in self.tying(spec.name) if own is None or rule.name != own.name]
 
+    def about(self, spec: GroupSpec) -> tuple[DrsGroup | None, list[DrsRule]]:
+        """All that a change of a server group is planned by."""
+        names = {spec.name, spec.host_rule}
+        return self.vm_group(spec.name), [
+            rule for rule in self.rules.values() if rule.name in names or rule.vm_group == spec.name
+        ]
+
+    def read_back(self, cid: str, names: Iterable[str] = ()) -> GroupSpec | None:
+        """What was requested of a server group, by its DRS group and rules alone. `names`: it is known to have had."""
+        bearing = [name for name in (*self.groups, *self.rules) if cid in name]
+        found = [name for name in (*names, *bearing) if name in self.groups or name in self.rules]
+        if not found:
+            return None
+        name = found[0] if found[0] in self.groups else found[0].removesuffix(HOSTS)
+        spec, policy = GroupSpec(None, name), self.policy(name)
+        spec = replace(spec, policy=policy)
+        tie = self.rules.get(spec.host_rule)
+        if tie is None or tie.kind != "hosts":
+            return spec
+        return replace(spec, host_group=tie.host_group, rule="must" if tie.mandatory else "should", affine=tie.affine)
+
     def policy(self, name: str) -> str:
         """What an operator's group promises."""
         rule = self.rules.get(name)
@@ -123,7 +147,8 @@ class ClusterView:
 class MemberChange:
     """What one batch changes in a server group. `ours`: VMs that are known to be ours; `gone`: VMs that are not there
     any more; `owned`: names of the rules that are proven ours, no other is changed; `untie`: the rule that ties the
-    group to hosts goes."""
+    group to hosts goes; `mend`: what others changed in rules of ours is changed back; `delete`: the group goes, even
+    where an administrator's rule names it."""
 
     spec: GroupSpec
     joining: frozenset[str] = frozenset()
@@ -132,6 +157,8 @@ class MemberChange:
     ours: frozenset[str] = frozenset()
     owned: frozenset[str] = frozenset()
     untie: bool = False
+    mend: bool = False
+    delete: bool = False
 
     def stay(self, vms: Sequence[str]) -> list[str]:
         return [vm for vm in vms if vm not in self.leaving and vm not in self.gone]
@@ -141,8 +168,8 @@ class MemberChange:
 class Edits:
     """`first` before `then`: a group must be there before a rule names it, and unnamed before it goes."""
 
-    first: list[tuple[Op, DrsGroup | DrsRule]] = field(default_factory=list)
-    then: list[tuple[Op, DrsGroup | DrsRule]] = field(default_factory=list)
+    first: list[Edit] = field(default_factory=list)
+    then: list[Edit] = field(default_factory=list)
 
 
 def plan_edits(view: ClusterView, change: MemberChange, edits: Edits) -> None:
@@ -158,8 +185,23 @@ def plan_edits(view: ClusterView, change: MemberChange, edits: Edits) -> None:
             edits.first.append(("edit", replace(group, members=members)))
         _plan_vm_rule(view, change, members, edits)
         _plan_host_rule(view, change, edits)
+    elif group is not None and present and _stays_empty(view, change):
+        edits.first.append(("edit", replace(group, members=())))
+        _remove_own_rules(view, change, edits)
     elif not change.spec.adopted:
-        _plan_removal(view, change, group, edits)
+        _remove_own_rules(view, change, edits)
+        if group is not None and not _stays_empty(view, change):
+            edits.then.append(("remove", group))
+
+
+def _stays_empty(view: ClusterView, change: MemberChange) -> bool:
+    """Whether the group is kept without members: an operator's, or one that an administrator's rule names."""
+    return change.spec.adopted or (bool(view.foreign_rules(change.spec)) and not change.delete)
+
+
+def _remove_own_rules(view: ClusterView, change: MemberChange, edits: Edits) -> None:
+    if not change.spec.adopted:
+        edits.first += [("remove", rule) for name, rule in view.rules.items() if name in change.owned]
 
 
 def _plan_vm_rule(view: ClusterView, change: MemberChange, members: tuple[str, ...], edits: Edits) -> None:
@@ -180,8 +222,7 @@ def _add_vm_rule(change: MemberChange, members: tuple[str, ...], edits: Edits) -
     spec = change.spec
     vms = tuple(vm for vm in members if vm in change.ours | change.joining)
     if len(vms) > 1:
-        kind: Literal["apart", "together"] = "apart" if spec.policy in APART else "together"
-        edits.first.append(("add", DrsRule(spec.name, kind, vms, mandatory=spec.mandatory)))
+        edits.first.append(("add", DrsRule(spec.name, spec.vm_rule_kind, vms, mandatory=spec.mandatory)))
 
 
 def _follow_in_adopted_rule(rule: DrsRule, change: MemberChange, members: tuple[str, ...], edits: Edits) -> None:
@@ -193,10 +234,15 @@ def _follow_in_adopted_rule(rule: DrsRule, change: MemberChange, members: tuple[
 
 def _follow_in_own_rule(rule: DrsRule, change: MemberChange, members: tuple[str, ...], edits: Edits) -> None:
     vms = _rule_vms(rule, change, members, change.ours | change.joining)
+    wanted = replace(rule, vms=vms)
+    if change.mend:
+        wanted = replace(wanted, kind=change.spec.vm_rule_kind, mandatory=change.spec.mandatory, enabled=True)
     if len(vms) < 2:
         edits.first.append(("remove", rule))
-    elif vms != rule.vms:
-        edits.first.append(("edit", replace(rule, vms=vms)))
+    elif wanted.kind != rule.kind:  # an edit cannot change what a rule is
+        edits.first.append(("remove", rule))  # and added when it is planned again
+    elif wanted != rule:
+        edits.first.append(("edit", wanted))
 
 
 def _rule_vms(rule: DrsRule, change: MemberChange, members: tuple[str, ...], ours: frozenset[str]) -> tuple[str, ...]:
@@ -223,15 +269,10 @@ def _plan_host_rule(view: ClusterView, change: MemberChange, edits: Edits) -> No
     )
     if found is None:
         edits.then.append(("add", wanted))
-    elif found.name in change.owned and replace(found, key=None, enabled=True) != wanted:
-        edits.then.append(("edit", replace(wanted, key=found.key, enabled=found.enabled)))
-
-
-def _plan_removal(view: ClusterView, change: MemberChange, group: DrsGroup | None, edits: Edits) -> None:
-    """The last member leaves: the group goes too, since it cannot be empty; unless an administrator's rule needs it."""
-    edits.first += [("remove", rule) for name, rule in view.rules.items() if name in change.owned]
-    if group is not None and not view.foreign_rules(change.spec):
-        edits.then.append(("remove", group))
+    elif found.name in change.owned:
+        wanted = replace(wanted, key=found.key, enabled=change.mend or found.enabled)
+        if wanted != found:
+            edits.then.append(("edit", wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,11 +307,16 @@ class Clusters:
     def of_domain(self, domain: str) -> Any:
         return self.client.reference(sdk.vim.ClusterComputeResource, domain.rpartition("/")[2])
 
-    def write(self, cluster: Any, edits: Sequence[tuple[Op, DrsGroup | DrsRule]]) -> None:
+    def write(self, cluster: Any, edits: Sequence[Edit]) -> list[ClusterView]:
+        """The views that were read while the vCenter was at it: what another client wrote after our last look and
+        before our own write was done is in none but these."""
+        seen: list[ClusterView] = []
         spec = sdk.vim.cluster.ConfigSpecEx()
         spec.groupSpec = [self._group_spec(op, one) for op, one in edits if isinstance(one, DrsGroup)]
         spec.rulesSpec = [self._rule_spec(op, one) for op, one in edits if isinstance(one, DrsRule)]
-        self.client.run(cluster.ReconfigureComputeResource_Task, spec, True)
+        reconfigure = cluster.ReconfigureComputeResource_Task
+        self.client.run(reconfigure, spec, True, between=lambda: seen.append(self.view(cluster)))
+        return seen
 
     def wait_until_idle(self, cluster: Any) -> None:
         """The writer before us may have left a reconfiguration running: it must not end after we have looked."""

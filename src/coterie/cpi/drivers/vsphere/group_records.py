@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
@@ -19,17 +19,20 @@ from coterie.cpi.contract import (
     GroupMissing,
     InvalidCall,
     NotSupported,
+    PartRecords,
     is_adopted,
 )
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client
 from coterie.cpi.drivers.vsphere.inventory import NAME_LIMIT, Inventory
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
+from coterie.cpi.kit.marking import read_mark_name
 
 TOGETHER = ("affinity", "soft-affinity")
 APART = ("anti-affinity", "soft-anti-affinity")
 POLICIES = frozenset({*TOGETHER, *APART, "host-affinity"})
 OPTIONS = ("name", "adopt", "vm_group", "host_group", "rule", "affine")
+HOSTS = ".hosts"  # the rule that ties a group to hosts has the group's name and this
 _LONGEST = 70  # a label is `host_group=NAME`, and the inventory takes 80 characters
 _LIVE, _MAKING = "live=", "making="  # labels that name a cluster
 _UNFINISHED = "new-"  # the prefix of a record that has not got all its labels yet
@@ -52,12 +55,16 @@ class GroupSpec:
 
     @property
     def host_rule(self) -> str:
-        return f"{self.name[: NAME_LIMIT - 6]}.hosts"
+        return f"{self.name[: NAME_LIMIT - len(HOSTS)]}{HOSTS}"
 
     @property
     def has_vm_rule(self) -> bool:
         """Whether the policy needs a rule between the VMs; an operator's group may have one in any case."""
         return self.adopted or self.policy in (*APART, *TOGETHER)
+
+    @property
+    def vm_rule_kind(self) -> Literal["apart", "together"]:
+        return "apart" if self.policy in APART else "together"
 
     @property
     def mandatory(self) -> bool:
@@ -110,6 +117,14 @@ def group_missing(cid: str, why: str) -> GroupMissing:
 class GroupRecords:
     client: Client
     inventory: Inventory
+    parts: PartRecords
+    director_uuid: str
+
+    def names_in_ledger(self, cid: str, cluster: Any) -> list[str]:
+        """Of the DRS groups that were made for a server group in this cluster."""
+        mark = read_mark_name(cid, self.director_uuid)
+        parts = self.parts.list_of(mark) if mark else ()
+        return [one.name for one in parts if one.cid == f"{cluster._moId}/{one.name}"]
 
     def find(self, cid: str, director_uuid: str | None = None, *, unfinished: bool = False) -> GroupRecord | None:
         """The record of a group; for an adopted one, what follows from its handle. `unfinished`: also one whose maker
@@ -167,7 +182,8 @@ class GroupRecords:
                 self._destroy(ref)
 
     def delete(self, record: GroupRecord) -> None:
-        self._destroy(record.ref)
+        if record.ref is not None:
+            self._destroy(record.ref)
         self.remove_empty_folders()
 
     def remove_empty_folders(self) -> None:
@@ -176,6 +192,9 @@ class GroupRecords:
     def note_live(self, record: GroupRecord, cluster: Any) -> None:
         """From now on a group that is absent there is *missing*, not *reserved*."""
         if record.ref is not None and cluster._moId not in record.live:
+            mark, name = read_mark_name(record.cid, self.director_uuid), record.spec.name
+            if mark is not None:
+                self.parts.record(mark, "server_group", name, f"{cluster._moId}/{name}")
             self.inventory.ensure_child(record.ref, f"{_LIVE}{cluster._moId}")
 
     def note_making(self, record: GroupRecord, cluster: Any) -> None:
@@ -199,6 +218,7 @@ class GroupRecords:
                 "the folder of a server group holds VMs",
                 why=f"{', '.join(inside[:5])} were put into it by others",
                 remedy=f"move them to another folder; this one is below {'/'.join(self.inventory.path('groups'))}",
+                details={"foreign_only": True},
             )
 
     def _destroy(self, folder: Any) -> None:

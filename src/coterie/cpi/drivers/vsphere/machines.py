@@ -276,7 +276,7 @@ class Machines:
                 with tolerate("InvalidPowerState"):
                     self.client.run(machine.PowerOffVM_Task)
             self.membership.leave(machine, self.attributes.by_name(row.get("customValue")))
-            self.disks.detach_persistent(machine, present)
+            self.disks.detach_persistent(machine)
             if devices.has_cd(present):
                 self._delete_file(devices.cd_path(row.get(_VMX)))
             self.client.run(machine.Destroy_Task)

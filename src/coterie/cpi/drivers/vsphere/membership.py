@@ -4,6 +4,7 @@ which reads, merges, writes once for all changes that wait, and reads again; onl
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +24,16 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
-from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView, Edits, MemberChange, plan_edits
-from coterie.cpi.drivers.vsphere.group_records import GroupRecord, GroupRecords, group_missing
+from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView, DrsGroup, Edit, Edits, MemberChange, plan_edits
+from coterie.cpi.drivers.vsphere.group_records import GroupRecord, GroupRecords, GroupSpec, group_missing
 from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, vm_mark
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.kit.marking import GROUP
 
+log = logging.getLogger(__name__)
+
 _TRIES = 6
+_PLANS = 8  # of one attempt: two where a rule follows a group, one more whenever another client was faster
 _PAUSE_S = 0.05
 # another client was faster, or something went away between our read and our write: read again
 _REPEATED = ("ConcurrentAccess", "TaskInProgress", "ResourceInUse", "ManagedObjectNotFound", "InvalidArgument")
@@ -69,11 +73,13 @@ class Membership:
     def leave(self, machine: Any, attributes: Mapping[str, str]) -> None:
         """Returns when the VM is seen out of its group; a VM without one costs no call."""
         cid = attributes.get(GROUP)
-        record = self.records.find(cid) if cid else None
-        cluster = self.inventory.cluster_of(machine) if record else None
-        if record is None or cluster is None:
+        cluster = self.inventory.cluster_of(machine) if cid else None
+        if not cid or cluster is None:
             return
         view = self.clusters.view(cluster)
+        record = self.records.find(cid) or read_record(self.records, view, cid, cluster)
+        if record is None:
+            return
         rule = view.vm_rule(record.spec)
         if machine._moId in (*view.members(record.spec), *(rule.vms if rule else ())):
             self.request_change(cluster, "leave", record.cid, machine)
@@ -101,6 +107,12 @@ class Membership:
             raise revive(outcome.get("error") or {})
 
 
+def read_record(records: GroupRecords, view: ClusterView, cid: str, cluster: Any) -> GroupRecord | None:
+    """A group whose folder is gone, as the ledger, the DRS group and its rules tell it in this cluster."""
+    spec = view.read_back(cid, records.names_in_ledger(cid, cluster))
+    return GroupRecord(cid, None, spec, frozenset([cluster._moId])) if spec is not None else None
+
+
 @dataclass(slots=True)
 class Change:
     """One submitted change, and its outcome once that is certain."""
@@ -126,6 +138,7 @@ class GroupBatch:
     members: MemberChange
     changes: list[Change]
     known: bool
+    names: Mapping[str, str]  # of the VMs, by id
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +180,17 @@ class ClusterWriter:
 
     def _attempt(self, cluster: Any, waiting: Sequence[Change]) -> None:
         """Read, write once for all, read again, and acknowledge what is visible; the others are tried again."""
-        view = self.clusters.view(cluster)
-        batches = self._judge_all(view, cluster, waiting)
-        edits = Edits()
-        for batch in batches:
-            plan_edits(view, batch.members, edits)
-        if edits.first or edits.then:
-            view = self._write(cluster, batches, edits)
+        view, batches = self.clusters.view(cluster), list[GroupBatch]()
+        for _ in range(_PLANS):
+            open_changes = [change for change in waiting if change.outcome is None]
+            batches, edits = self._judge_all(view, cluster, open_changes), Edits()
+            for batch in batches:
+                plan_edits(view, batch.members, edits)
+            part = edits.first or edits.then
+            if not part:
+                break
+            self._note(batches, part, cluster)
+            view = self._write_unless_changed(cluster, view, batches, part)
         for batch in batches:
             if view.vm_group(batch.record.spec.name) is not None:
                 self.records.note_live(batch.record, cluster)
@@ -193,12 +210,15 @@ class ClusterWriter:
 
     def _judge(self, view: ClusterView, cluster: Any, cid: str, changes: list[Change]) -> GroupBatch:
         """What the changes of one group come to; raises where none of them is possible."""
-        record = self.records.require(cid)
+        joins = any(change.joins for change in changes)
+        record = self.records.require(cid) if joins else self.records.find(cid)
+        record = record or read_record(self.records, view, cid, cluster) or GroupRecord(cid, None, GroupSpec(None, cid))
         rule, present = view.vm_rule(record.spec), set(view.members(record.spec))
         joining = {change.vm for change in changes if change.joins}
         leaving = {change.vm for change in changes if change.op == "leave"}
         named = present | joining | set(rule.vms if rule else ())
-        existing, ours = self._read_vms(cid, named)
+        rows = self._read_vms(named)
+        existing, ours = set(rows), {moid for moid, row in rows.items() if self._is_ours(cid, row)}
         gone = frozenset(named - existing)
         known = cluster._moId in record.live or bool(ours & present - joining)
         known = known or (cluster._moId in record.making and present <= ours | gone)
@@ -210,26 +230,44 @@ class ClusterWriter:
             ours=frozenset(ours),
             owned=view.owned_rules(cid, record.spec, gone | ours | leaving, known),
             untie=any(change.op == "untie" for change in changes),
+            mend=any(change.op == "restore" for change in changes),
+            delete=any(change.op == "delete" for change in changes),
         )
-        batch = GroupBatch(record, members, changes, known)
+        names = {moid: str(row.get("name")) for moid, row in rows.items()}
+        batch = GroupBatch(record, members, changes, known, names)
         if joining:
             _require_joinable(view, cluster, batch)
         return batch
 
-    def _write(self, cluster: Any, batches: Sequence[GroupBatch], edits: Edits) -> ClusterView:
+    def _note(self, batches: Sequence[GroupBatch], part: Sequence[Edit], cluster: Any) -> None:
         """Before a group comes or goes, its record says that it may be there, or absent: a process that dies in
         between leaves no group of unknown origin and no false alarm."""
-        added = {one.name for op, one in edits.first if op == "add"}
-        removed = {one.name for op, one in edits.then if op == "remove"}
+        changed = {(op, one.name) for op, one in part if isinstance(one, DrsGroup)}
         for batch in batches:
-            if batch.record.spec.name in added:
+            if ("add", batch.record.spec.name) in changed:
                 self.records.note_making(batch.record, cluster)
-            if batch.record.spec.name in removed:
+            if ("remove", batch.record.spec.name) in changed:
                 self.records.note_reserved(batch.record, cluster)
-        for part in (edits.first, edits.then):
-            if part:
-                self.coordinator.hold(self.clusters.domain(cluster))
-                self.clusters.write(cluster, part)
+
+    def _write_unless_changed(
+        self, cluster: Any, planned: ClusterView, batches: Sequence[GroupBatch], part: Sequence[Edit]
+    ) -> ClusterView:
+        """What is there after the write; or, where another client has changed one of these groups since they were
+        read, what is there now, and nothing is written: planning again keeps what that client wrote."""
+        self.coordinator.hold(self.clusters.domain(cluster))
+        base = self.clusters.view(cluster)
+        specs = [batch.record.spec for batch in batches]
+        if any(base.about(spec) != planned.about(spec) for spec in specs):
+            return base
+        seen = self.clusters.write(cluster, part)
+        after = self.clusters.view(cluster)
+        restored = [edit for op, one in part if isinstance(one, DrsGroup) for edit in _put_back(one, base, seen, after)]
+        if not restored:
+            return after
+        names = sorted({one.name for _, one in restored})
+        log.warning("put back what another client wrote into DRS group %s of cluster %s", names, base.name)
+        self.coordinator.hold(self.clusters.domain(cluster))
+        self.clusters.write(cluster, restored)
         return self.clusters.view(cluster)
 
     def _acknowledge(self, view: ClusterView, batch: GroupBatch) -> None:
@@ -242,12 +280,11 @@ class ClusterWriter:
             else:
                 change.outcome = {"ok": True}
 
-    def _read_vms(self, cid: str, moids: set[str]) -> tuple[set[str], set[str]]:
-        """Which of these VMs exist, and which of them are this Director's."""
+    def _read_vms(self, moids: set[str]) -> dict[str, Row]:
+        """Those of these VMs that exist."""
         refs = [self.client.reference(sdk.vim.VirtualMachine, moid) for moid in sorted(moids)]
         paths = ["name", "config.instanceUuid", "customValue"]
-        rows = self.client.read_existing(refs, sdk.vim.VirtualMachine, paths)
-        return {row.ref._moId for row in rows}, {row.ref._moId for row in rows if self._is_ours(cid, row)}
+        return {row.ref._moId: row for row in self.client.read_existing(refs, sdk.vim.VirtualMachine, paths)}
 
     def _is_ours(self, cid: str, row: Row) -> bool:
         """By its mark; one that was renamed, by the group that is written on it."""
@@ -294,6 +331,7 @@ def _refuse_impossible(view: ClusterView, batch: GroupBatch) -> GroupBatch:
                 f"server group {change.cid} is kept in cluster {view.name}",
                 why=f"used by {', '.join(users[:5])}",
                 remedy="delete our VMs first; have the administrator take foreign VMs and rules off the group",
+                details={"foreign_only": not batch.members.ours & set(view.members(batch.record.spec))},
             )
         )
     if len(deletes) < len(batch.changes):
@@ -308,8 +346,7 @@ def _list_users(view: ClusterView, batch: GroupBatch) -> list[str]:
     vms: list[str] = []
     if view.vm_group(spec.name) is not None:
         vms = [*members.stay(view.members(spec)), *sorted(members.joining)]
-        rules += [rule.name for rule in view.foreign_rules(spec)]
-    named = [f"{vm} ({'ours' if vm in members.ours else 'foreign'})" for vm in vms]
+    named = [f"{batch.names.get(vm, vm)} ({'ours' if vm in members.ours else 'foreign'})" for vm in vms]
     return list(dict.fromkeys([*named, *(f"the rule {name!r}" for name in rules)]))
 
 
@@ -318,12 +355,33 @@ def _is_visible(view: ClusterView, members: MemberChange, change: Change) -> boo
     if change.joins:
         return change.vm in present and (rule is None or change.vm in rule.vms)
     if change.op == "leave":
-        # a group that an administrator's rule needs cannot be emptied: its last member leaves by being destroyed
-        kept = bool(view.foreign_rules(spec)) or spec.adopted
-        return change.vm not in present or (kept and set(present) <= members.leaving | members.gone)
+        return change.vm not in present
     if change.op == "untie":
         return spec.host_rule not in members.owned or spec.host_rule not in view.rules
     return view.vm_group(spec.name) is None
+
+
+def _put_back(written: DrsGroup, base: ClusterView, seen: Sequence[ClusterView], after: ClusterView) -> list[Edit]:
+    """What another client changed in a group between our last look and our write, which replaced its list. `seen`:
+    read while the vCenter wrote; the last one without our own change has theirs."""
+
+    def members(view: ClusterView) -> set[str]:
+        group = view.vm_group(written.name)
+        return set(group.members) if group else set()
+
+    before, ours = members(base), set(written.members)
+    coming, going = ours - before, before - ours
+    theirs = [found for view in seen if not coming <= (found := members(view)) or going & found]
+    added = theirs[-1] - before - ours if theirs else set()
+    dropped = (before - theirs[-1]) & ours if theirs else set()
+    group, present = after.vm_group(written.name), members(after)
+    wanted = (present | added) - dropped
+    if wanted == present:
+        return []
+    if group is None:
+        return [("add", replace(written, members=tuple(sorted(wanted))))]
+    stay = [vm for vm in group.members if vm in wanted]
+    return [("edit", replace(group, members=(*stay, *sorted(wanted - present))))]
 
 
 def _refuse_overtaken(changes: Sequence[Change]) -> None:

@@ -25,9 +25,16 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView
-from coterie.cpi.drivers.vsphere.group_records import GroupRecord, GroupRecords, GroupSpec, read_spec, requested_name
+from coterie.cpi.drivers.vsphere.group_records import (
+    HOSTS,
+    GroupRecord,
+    GroupRecords,
+    GroupSpec,
+    read_spec,
+    requested_name,
+)
 from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, vm_mark
-from coterie.cpi.drivers.vsphere.membership import Membership
+from coterie.cpi.drivers.vsphere.membership import Membership, read_record
 from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
 from coterie.cpi.kit.marking import GROUP, read_mark_name
 
@@ -72,8 +79,10 @@ class ServerGroups:
         """Zones and hosts may change freely; members that another writer dropped come back; what was removed is made
         again."""
         if is_adopted(cid):
+            self._restore_members(cid)
             return
-        record, spec = self.records.require(cid), read_spec(metadata, cid)
+        spec = read_spec(metadata, cid)
+        record = self.records.find(cid) or self._write_record(cid, spec)
         if not spec.is_same_group(record.spec):
             raise NotSupported(
                 f"server group {cid} keeps its policy {record.spec.policy} and its name for life",
@@ -81,33 +90,36 @@ class ServerGroups:
             )
         if spec != record.spec:
             self._change_hosts(record, spec)
-        for row in self._list_belonging(cid):
-            self.membership.request_change(self.inventory.cluster_of(row.ref), "restore", cid, row.ref)
+        self._restore_members(cid)
 
     def delete(self, cid: str) -> None:
         record = self.records.find(cid, unfinished=True)
         if is_adopted(cid):
             return
-        if record is None:
+        if record is not None:
+            self.records.require_no_vms(record.ref)
+        for one in self.clusters.unique().values():
+            view = self.clusters.view(one.ref)
+            here = record or read_record(self.records, view, cid, one.ref)
+            name = here.spec.name if here else ""
+            if here and (view.vm_group(name) or {name, here.spec.host_rule} & set(view.rules) or view.tying(name)):
+                self.membership.request_change(one.ref, "delete", cid)
+        if record is not None:
+            self.records.delete(record)
+        else:
             self.records.remove_empty_folders()  # a process that removed the record may have died before that
-            return
-        self.records.require_no_vms(record.ref)
-        name = record.spec.name
-        for key, view in self.clusters.views().items():
-            if view.vm_group(name) or name in view.rules or view.tying(name):
-                self.membership.request_change(self.placement.clusters[key].ref, "delete", cid)
-        self.records.delete(record)
 
     def inspect(self, cid: str) -> GroupView:
         record = self.records.find(cid)
         if record is None:
-            return GroupView("missing", None, notes=(f"nothing in the vCenter remembers server group {cid}",))
+            folder = "/".join((*self.inventory.path("groups"), cid))
+            return GroupView("missing", None, notes=(f"the folder {folder} was deleted; a repair makes it again",))
         views, spec = self.clusters.views(), record.spec
         everywhere = [_GroupInCluster(one, views[key], record) for key, one in self.clusters.unique().items()]
         groups = [one for one in everywhere if one.view.vm_group(spec.name)]
         members = self._read_members([moid for one in groups for moid in one.members])
         removed = [] if spec.adopted else list(_removed_notes(everywhere))
-        notes = [*removed, *_drift_notes(groups), *self._absent_notes(record, groups)]
+        notes = [*removed, *_drift_notes(groups, members), *self._absent_notes(record, groups)]
         return GroupView(
             state=_state(spec, bool(groups), removed, notes),
             policy=groups[0].view.policy(spec.name) if spec.adopted and groups else spec.policy,
@@ -118,15 +130,26 @@ class ServerGroups:
         )
 
     def list_objects(self, director_uuid: str) -> list[CloudObject]:
+        """Those with a folder, and those of which only DRS groups or rules are left."""
         records = self.records.list_all(director_uuid)
-        views = self.clusters.views() if records else {}
-        return [self._object(record, views, director_uuid) for record in records]
+        views = self.clusters.views()
+        known = {record.cid for record in records}
+        left: dict[str, GroupRecord] = {}
+        for view in views.values():
+            for name in (*view.groups, *view.rules):
+                cid = name.removesuffix(HOSTS).rpartition(".")[2]
+                spec = view.read_back(cid) if read_mark_name(cid, director_uuid) and cid not in known else None
+                if spec is not None:
+                    left.setdefault(cid, GroupRecord(cid, None, spec))
+        return [self._object(record, views, director_uuid) for record in (*records, *left.values())]
 
     def find_object(self, cid: str, director_uuid: str) -> CloudObject | None:
-        record = self.records.find(cid, director_uuid, unfinished=True)
-        if record is None or record.ref is None:
+        if is_adopted(cid):
             return None
-        return self._object(record, self.clusters.views(), director_uuid)
+        record, views = self.records.find(cid, director_uuid, unfinished=True), self.clusters.views()
+        for key, view in views.items() if record is None else ():
+            record = record or read_record(self.records, view, cid, self.placement.clusters[key].ref)
+        return self._object(record, views, director_uuid) if record is not None else None
 
     def require_free_name(self, options: Mapping[str, Any], spec: GroupSpec, views: Views) -> None:
         """For a group that is not there yet."""
@@ -161,6 +184,30 @@ class ServerGroups:
                 self.membership.request_change(self.placement.clusters[key].ref, "untie", record.cid)
         self.records.rewrite(record, spec)
 
+    def _write_record(self, cid: str, spec: GroupSpec) -> GroupRecord:
+        """Of a group whose folder was deleted: the ledger has what was requested, the clusters what was made."""
+        made, views = [], self.clusters.views()
+        belonging = {row.ref._moId for row in self._list_belonging(cid)}
+        for key, view in views.items():
+            cluster = self.placement.clusters[key].ref
+            ours = cid in spec.name or spec.name in self.records.names_in_ledger(cid, cluster)
+            if view.vm_group(spec.name) and (ours or belonging & set(view.members(spec))):
+                made.append(cluster)
+            elif view.vm_group(spec.name):
+                raise NameTaken(
+                    f"cluster {view.name} has a DRS group {spec.name!r} that is not ours",
+                    remedy="have the administrator rename or remove it, or give another vm_group",
+                )
+        self.records.create(cid, spec)
+        record = self.records.require(cid)
+        for cluster in made:
+            self.records.note_live(record, cluster)
+        return self.records.require(cid)
+
+    def _restore_members(self, cid: str) -> None:
+        for row in self._list_belonging(cid):
+            self.membership.request_change(self.inventory.cluster_of(row.ref), "restore", cid, row.ref)
+
     def _list_belonging(self, cid: str) -> list[Row]:
         """Our VMs that belong to this group, whether or not the vCenter has them in it."""
         paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
@@ -180,12 +227,11 @@ class ServerGroups:
 
     def _absent_notes(self, record: GroupRecord, groups: list[_GroupInCluster]) -> Iterator[str]:
         """VMs of ours that are in no group though they belong to this one; those still coming up are not counted."""
-        if record.spec.adopted:
-            return
         inside = {moid for one in groups for moid in one.members}
         for row in self._list_belonging(record.cid):
             if row.ref._moId not in inside and row.get("runtime.powerState") == "poweredOn":
-                yield f"VM {row.get('config.instanceUuid')} is no member any more: another writer replaced the list"
+                vm = f"{row.get('name')} ({row.get('config.instanceUuid')})"
+                yield f"VM {vm} is no member any more: another writer replaced the list"
 
     def _allowed_hosts(self, groups: list[_GroupInCluster]) -> tuple[str, ...] | None:
         """The hosts that rules tie the group to, ours or the administrator's; None where there is no such rule."""
@@ -261,21 +307,41 @@ def _removed_notes(everywhere: list[_GroupInCluster]) -> Iterator[str]:
             yield f"DRS VM group {name!r} was removed or renamed in cluster {one.view.name}"
 
 
-def _drift_notes(groups: list[_GroupInCluster]) -> Iterator[str]:
+def _drift_notes(groups: list[_GroupInCluster], members: Mapping[str, GroupMember]) -> Iterator[str]:
     for one in groups:
         if not one.record.spec.adopted:
-            yield from _vm_rule_notes(one)
+            yield from _vm_rule_notes(one, members)
             yield from _host_rule_notes(one)
             if not one.view.drs:
                 yield f"DRS is off in cluster {one.view.name}: groups and rules have no effect"
 
 
-def _vm_rule_notes(one: _GroupInCluster) -> Iterator[str]:
-    spec, rule = one.record.spec, one.view.vm_rule(one.record.spec)
-    if rule is None and spec.has_vm_rule and len(one.members) > 1:
-        yield f"the rule {spec.name!r} was removed in cluster {one.view.name}"
-    if rule is not None and not rule.enabled:
-        yield f"the rule {rule.name!r} is switched off in cluster {one.view.name}"
+def _vm_rule_notes(one: _GroupInCluster, members: Mapping[str, GroupMember]) -> Iterator[str]:
+    spec, name, where = one.record.spec, one.record.spec.name, f"in cluster {one.view.name}"
+    rule, ours = one.view.vm_rule(spec), [vm for vm in one.members if vm in members and members[vm].ours]
+    if not spec.has_vm_rule:
+        return
+    if rule is None:
+        if len(ours) > 1:
+            yield f"the rule {name!r} was removed {where}"
+        return
+    if rule.kind != spec.vm_rule_kind:
+        yield f"the rule {name!r} keeps VMs {rule.kind}, not {spec.vm_rule_kind}, {where}"
+    if rule.mandatory != spec.mandatory:
+        yield f"the rule {name!r} is {_strictness(rule.mandatory)}, not {_strictness(spec.mandatory)}, {where}"
+    if not rule.enabled:
+        yield f"the rule {name!r} is switched off {where}"
+    for vm in ours:
+        if vm not in rule.vms:
+            yield f"VM {members[vm].vm_cid} was taken out of the rule {name!r} {where}"
+
+
+def _side(affine: bool) -> str:
+    return "on" if affine else "off"
+
+
+def _strictness(mandatory: bool) -> str:
+    return "strict" if mandatory else "soft"
 
 
 def _host_rule_notes(one: _GroupInCluster) -> Iterator[str]:
@@ -284,8 +350,24 @@ def _host_rule_notes(one: _GroupInCluster) -> Iterator[str]:
         return
     if one.view.host_group(spec.host_group) is None:
         yield f"cluster {one.view.name} has no host group {spec.host_group!r}"
-    elif spec.host_rule not in one.view.rules:
-        yield f"the rule {spec.host_rule!r} was removed in cluster {one.view.name}"
+        return
+    rule, where = one.view.rules.get(spec.host_rule), f"in cluster {one.view.name}"
+    what = f"the rule {spec.host_rule!r}"
+    if rule is None:
+        yield f"{what} was removed {where}"
+        return
+    if rule.kind != "hosts" or rule.vm_group != spec.name:
+        yield f"{what} is about {rule.vm_group or 'VMs'}, not about the group {spec.name!r}, {where}"
+        return
+    host_group = one.view.host_group(spec.host_group)
+    if host_group and rule.host_group != host_group.name:
+        yield f"{what} names the host group {rule.host_group!r}, not {host_group.name!r}, {where}"
+    if rule.affine != spec.affine:
+        yield f"{what} keeps VMs {_side(rule.affine)} those hosts, not {_side(spec.affine)}, {where}"
+    if rule.mandatory != (spec.rule == "must"):
+        yield f"{what} says {'must' if rule.mandatory else 'should'}, not {spec.rule}, {where}"
+    if not rule.enabled:
+        yield f"{what} is switched off {where}"
 
 
 def _tied_hosts(one: _GroupInCluster) -> set[str] | None:
