@@ -35,7 +35,7 @@ class Vcenter:
         self._address = urlsplit(url).netloc
 
     def bend(self, method: str, action: str, **more: Any) -> None:
-        """The next call of a method (`times` of them) is refused, lost, late or delayed; `slow`: its task begins late."""
+        """The next call of a method (`times` of them) is refused, lost, late or delayed, or (`slow`) begins late."""
         self._lab("POST", "rules", {"method": method, "action": action, **more})
 
     def straighten(self) -> None:

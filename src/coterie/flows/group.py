@@ -162,7 +162,7 @@ def _delete(work: Work[DeleteGroup, DeleteGroupProgress]) -> Move:
 
 def _rules_of_others(work: Work[DeleteGroup, DeleteGroupProgress], cid: str) -> list[str]:
     if not work.cpi.capabilities().moves_members:
-        return []  # only where groups are lists that anybody can use, others have rules about them
+        return []  # only where groups are open lists can rules of others name them
     resources = work.cpi.inspect_server_group(cid).resources
     return [f"rule {one.cid}" for one in resources if one.kind == "rule" and not one.created_by_us]
 
