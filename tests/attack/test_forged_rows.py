@@ -24,7 +24,7 @@ from coterie.ledger.tables import events, facts, steps
 from coterie.ledger.work import steps as work
 from coterie.ledger.work import tasks
 from coterie.ledger.work.tasks import NewStage, NewTask
-from coterie.requests import start
+from coterie.requests import looks, start
 from coterie.requests.ask_clouds import ask
 from coterie.requests.request import PlanRequest
 from coterie.seal.keys import KeyFile
@@ -225,9 +225,9 @@ def test_what_an_earlier_release_began_is_signed_once_and_goes_on(place: Place) 
     place.work()
     place.deploy()
     place.rest()
-    before = start.look(place.attacker)
+    before = looks.look(place.attacker)
     place.publish(pinned=True)
-    pinned = start.look(place.attacker) or before
+    pinned = looks.look(place.attacker) or before
     place.work()
     assert before is not None and pinned is not None
     assert [place.end_of(task)[0][0] for task in (before, pinned)] == ["done", "done"]

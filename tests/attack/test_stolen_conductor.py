@@ -22,7 +22,7 @@ from coterie.ledger.rows import director_keys, roles, stemcells
 from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import conductors, domains
-from coterie.requests import start
+from coterie.requests import looks, start
 from coterie.requests.request import PlanRequest
 from coterie.seal.signature import Signer
 from tests.ledger.test_grants import finished
@@ -117,7 +117,7 @@ def test_two_sites_deploy_update_delete_and_clean_up(sites: TwoSites) -> None:
     sites.deploy("aapp", manifest("aapp", "a"))
     sites.deploy("both", manifest("both", "a", "b", instances=4))
     sites.deploy("both", manifest("both", "a", "b", instances=6).replace("CANARY-both", "changed"))
-    looked = start.look(sites.director)
+    looked = looks.look(sites.director)
     assert looked is not None and finished(sites.director, looked) == "done"
     sites.delete("both")
     sites.delete("aapp")

@@ -197,6 +197,7 @@ _CALLS: dict[str, Callable[[Populated], Call]] = {
     "GET /v1/deployments/{name}/manifest": _always(Call(_DEP)),
     "POST /v1/deployments/{name}/abandon": lambda there: Call({"name": there.fresh_deployment()}),
     "GET /v1/nodes": _NOTHING,
+    "POST /v1/looks": _always(Call(body={"deployment": "dep"})),
     "POST /v1/nodes": lambda there: Call(body={"cloud": "lab", "cid": stranger(there.site.folder, there.fresh_name())}),
     "GET /v1/nodes/{which}": lambda there: Call({"which": there.node}),
     "PATCH /v1/nodes/{which}": lambda there: Call({"which": there.fresh_node()}, {"conductor_group": None}),

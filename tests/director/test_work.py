@@ -118,6 +118,18 @@ def test_the_periodic_look_finds_a_dead_vm_and_recreates_it(working: Client, con
     assert after["vm_cid"] != before
 
 
+def test_a_look_can_be_asked_for(working: Client, context: AppContext) -> None:
+    assert deploy(working, WISH)["state"] == "done"
+    _kill(context, working.get("/v1/nodes/web/web/1").json["vm_cid"])
+    for body in ({"node": "web/web/0"}, {"node": "web/1"}, {"deployment": "web"}, {}):
+        reply = working.send("POST", "/v1/looks", body)
+        assert (reply.status, ended(working, reply.json["task_id"])["state"]) == (202, "done"), reply.text
+        states = [working.get(f"/v1/nodes/web/web/{index}").json["state"] for index in range(2)]
+        assert states == (["up", "up"] if body == {"node": "web/web/0"} else ["up", "missing"])
+    assert working.send("POST", "/v1/looks", {"deployment": "other"}).status == 404
+    assert working.send("POST", "/v1/looks", {"deployment": "web", "node": "web/0"}).status == 400
+
+
 def _kill(context: AppContext, cid: str) -> None:
     import subprocess
     import sys

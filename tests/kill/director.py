@@ -26,7 +26,7 @@ from coterie.ledger.rows import identity, stemcells
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import conductors, objects, tasks
 from coterie.ledger.work.tasks import unfinished
-from coterie.requests import start
+from coterie.requests import looks, start
 from coterie.requests.request import PlanRequest
 from coterie.requests.resurrection import resurrect
 from coterie.settings import load
@@ -226,7 +226,7 @@ def _delete(director: Director, phase: Phase) -> int | None:
 def _look(director: Director, phase: Phase) -> int | None:
     """The one phase in which the process stays long enough for a heartbeat."""
     if not director.accepted():
-        return start.look(director.ledger)
+        return looks.look(director.ledger)
     beaten = sa.select(conductors.c.name).where(conductors.c.heartbeat > conductors.c.started_at + _BEATS_AFTER_S)
     while True:
         with director.ledger.read() as tx:
@@ -237,7 +237,7 @@ def _look(director: Director, phase: Phase) -> int | None:
 
 def _revive(director: Director, phase: Phase) -> int | None:
     """As the Director's patrol does, which starts it for deployments with `resurrection: true`."""
-    return resurrect(director.ledger, DEPLOYMENT) if director.accepted() else start.look(director.ledger)
+    return resurrect(director.ledger, DEPLOYMENT) if director.accepted() else looks.look(director.ledger)
 
 
 def _dispose(director: Director, phase: Phase) -> int | None:

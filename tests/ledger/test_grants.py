@@ -19,7 +19,7 @@ from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import metadata
 from coterie.ledger.views import tasks as view
-from coterie.requests import start
+from coterie.requests import looks, start
 from coterie.requests.request import PlanRequest
 from coterie.settings import load
 from tests.cli.conftest import CLOUD, MANIFEST
@@ -45,7 +45,7 @@ def test_a_deployment_lives_and_dies_by_conductors_with_that_role(postgres_url: 
         config = CLOUD.replace("driver: sandbox", "driver: sandbox\n  properties: {groups: single-writer}")
         request = PlanRequest(deployment="web", manifest=MANIFEST, cloud_config=config)
         assert finished(director, start.deploy(director, request, None, None)) == "done"
-        looked = start.look(director)
+        looked = looks.look(director)
         assert looked is not None and finished(director, looked) == "done"
         end = PlanRequest(deployment="web", delete=True)
         assert finished(director, start.deploy(director, end, None, None)) == "done"

@@ -22,7 +22,7 @@ def test_a_field_with_choices() -> None:
 
 def test_a_part_lists_its_fields() -> None:
     found = explain("instance_groups.health")
-    assert found.children == ("kind", "port", "path", "expect", "interval_s", "timeout_s")
+    assert found.children == ("kind", "port", "path", "expect", "interval_s", "timeout_s", "recreate_after")
     assert explain("instance_groups").required
 
 

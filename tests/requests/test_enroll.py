@@ -14,7 +14,7 @@ from coterie.ledger.rows import nodes
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.tables import events as events_table
 from coterie.ledger.work import conductors
-from coterie.requests import regroup, start
+from coterie.requests import looks, regroup, start
 from coterie.requests.enroll import Enrollment, enroll
 from coterie.requests.operations import destroy, forget
 from coterie.ring.refusals import GroupUnserved
@@ -46,7 +46,7 @@ def row(site: Site, uuid: str) -> NodeRow | None:
 
 
 def look(site: Site) -> None:
-    task = start.look(site.ledger)
+    task = looks.look(site.ledger)
     assert task is not None
     site.wait(task)
 

@@ -11,7 +11,7 @@ from coterie.errors import Refused
 from coterie.ledger.tables import server_groups
 from coterie.ledger.views import groups
 from coterie.ledger.views.page import Slice
-from coterie.requests import start
+from coterie.requests import looks
 from coterie.requests.audit import placement_audit
 from coterie.requests.operations import repair_group
 from coterie.sandbox import reshape
@@ -33,7 +33,7 @@ def audited(site: Site) -> dict[str, Any]:
 
 
 def look_at_groups(site: Site) -> str:
-    task = start.look(site.ledger) or 0
+    task = looks.look(site.ledger) or 0
     site.wait(task)
     return site.story(task)
 

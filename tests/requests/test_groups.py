@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from coterie.errors import InvalidDocument, Refused
 from coterie.ledger.tables import server_group_users, server_groups
-from coterie.requests import start
+from coterie.requests import looks
 from coterie.requests.audit import placement_audit
 from coterie.sandbox import faults
 from coterie.sandbox.accounts import open_account
@@ -183,7 +183,7 @@ def test_a_missing_group_is_reported_and_the_next_deploy_mends_it(local: Site) -
     assert local.cpi().inspect_server_group(cid).state == "missing"
     (found,) = placement_audit(local.ledger, "dep")["groups"]
     assert (found["state"], found["holds"]) == ("missing", False)
-    task = start.look(local.ledger)
+    task = looks.look(local.ledger)
     local.wait(task or 0)
     assert group_rows(local) == [("data", "lab", "missing")]
     assert "group.missing" in local.kinds(task or 0)

@@ -15,7 +15,7 @@ from coterie.ledger.rows import alarms, pins
 from coterie.ledger.rows.pins import CloudMoved
 from coterie.ledger.tables import cloud_alarms, cloud_pins, events
 from coterie.manifest import load_cloud_config
-from coterie.requests import pinned_clouds, start
+from coterie.requests import looks, pinned_clouds, start
 from coterie.requests.draft import store_config
 from coterie.requests.request import cloud_rows
 from coterie.requests.resurrection import resurrect
@@ -31,7 +31,7 @@ def elsewhere(site: Site) -> str:
 
 
 def look(site: Site, expect_state: str = "done", how: Look | None = None) -> int:
-    task = start.look(site.ledger, how) or 0
+    task = looks.look(site.ledger, how) or 0
     site.wait(task, expect_state)
     return task
 

@@ -8,7 +8,7 @@ from typing import Any
 from coterie.ledger.rows import deployments
 from coterie.ledger.views.counts import unfinished_deployments
 from coterie.ledger.views.deployments import one
-from coterie.requests import start
+from coterie.requests import looks, start
 from coterie.requests.audit import placement_audit
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
@@ -80,7 +80,7 @@ def test_it_is_unfinished_until_a_deploy_completes_it(local: Site) -> None:
         assert unfinished_deployments(tx) == {(): 1.0}
         assert deployments.unfinished(tx, ["another"]) == {}
     mend(local)
-    local.wait(start.look(local.ledger) or 0)
+    local.wait(looks.look(local.ledger) or 0)
     assert unfinished(local) == task
     local.deploy(TOGETHER)
     assert unfinished(local) is None

@@ -18,7 +18,7 @@ from coterie.errors import Conflict, NotFound, Refused, StalePlan, Unreachable, 
 from coterie.ledger.rows import objects
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.tables import metadata
-from coterie.requests import settle_unknown, start
+from coterie.requests import looks, settle_unknown, start
 from coterie.requests.ask_clouds import ask
 from coterie.requests.resurrection import resurrect
 from coterie.sandbox import faults
@@ -209,7 +209,7 @@ def test_one_failing_node_does_not_stop_the_others(here: Site) -> None:
 
 
 def look(site: Site) -> None:
-    task = start.look(site.ledger)
+    task = looks.look(site.ledger)
     assert task is not None
     site.wait(task)
 

@@ -22,6 +22,7 @@ VERBS = {
     "deployments": Verb("coterie.cli.deployments:deployments", "what is deployed"),
     "groups": Verb("coterie.cli.groups:groups", "server groups and what the clouds hold of them"),
     "nodes": Verb("coterie.cli.nodes:nodes", "the machines under management"),
+    "look": Verb("coterie.cli.look:look", "look now: which nodes are up, dead, missing or unhealthy"),
     "ssh": Verb("coterie.cli.reach.ssh:ssh", "log in to a node"),
     "ssh-config": Verb("coterie.cli.reach.ssh:ssh_config", "settings for ssh with a host for each node"),
     "inventory": Verb("coterie.cli.reach.inventory:inventory", "the nodes as an inventory for Ansible"),

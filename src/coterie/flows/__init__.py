@@ -5,6 +5,7 @@ from coterie.flows.disk import DELETE_DISK
 from coterie.flows.enrolled import DESTROY_NODE
 from coterie.flows.grant import GRANT
 from coterie.flows.group import CREATE_GROUP, DELETE_GROUP, REPAIR_GROUP, UPDATE_GROUP
+from coterie.flows.health import CHECK_HEALTH
 from coterie.flows.look import LOOK
 from coterie.flows.node import CREATE_NODE, DELETE_NODE, RECLAIM_NODE, RECREATE_NODE, UPDATE_NODE
 from coterie.flows.stemcell import DELETE_STEMCELL, UPLOAD_STEMCELL
@@ -24,5 +25,6 @@ FLOWS = by_name(
     DESTROY_NODE,
     DELETE_DISK,
     LOOK,
+    CHECK_HEALTH,
     GRANT,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CloudObject, CpiError, GroupView
+from coterie.cpi.contract import CloudObject, CpiError, GroupView, Mark
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 from coterie.flows.recovery_tags import LEDGER
 from coterie.group.audit import remedy
@@ -26,10 +26,13 @@ class Look:
     """Compares the cloud's list with the nodes and records what is dead or missing; it changes nothing in a cloud but
     the token of this ledger on one VM.
 
-    A meltdown: so many nodes vanish within one look, and more than this share of the cloud's nodes."""
+    A meltdown: so many nodes vanish within one look, and more than this share of the cloud's nodes. `deployment` and
+    `only` (a node's uuid): look at nothing else, and say nothing of anything else."""
 
     meltdown_percent: float = 30.0
     meltdown_nodes: int = 3
+    deployment: str | None = None
+    only: str | None = None
 
 
 LookWork = Work[Look, NoProgress]
@@ -37,10 +40,25 @@ LookWork = Work[Look, NoProgress]
 
 def _look(work: LookWork) -> Move:
     try:
-        return _look_at_nodes(work)
+        return _look_at_one(work) if work.params.only else _look_at_nodes(work)
     except CloudMoved as moved:
         _ring(work, _read_alarms(work), alarms.MOVED, f"{moved.why}; {moved.remedy}")
         return Done()
+
+
+def _look_at_one(work: LookWork) -> Move:
+    for cid, node in _list_watched_nodes(work).items():
+        _judge(work, node, _state_of(work, cid, node))
+    return Done()
+
+
+def _state_of(work: LookWork, cid: str, node: NodeRow) -> str | None:
+    """None: the cloud does not have it."""
+    if node.vm_intent and work.cpi.capabilities().finds:
+        found = work.cpi.find("vm", Mark(work.director_uuid, node.vm_intent))
+        if found is not None and found.cid == cid:
+            return found.state or "unknown"
+    return "running" if work.cpi.has_vm(cid) else None
 
 
 def _look_at_nodes(work: LookWork) -> Move:
@@ -52,16 +70,18 @@ def _look_at_nodes(work: LookWork) -> Move:
         if seen is None:
             work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
             return Done()
-        _note_arrivals(work, seen)
+        if work.params.deployment is None:
+            _note_arrivals(work, seen)
         states = {cid: found.state or "unknown" for cid, found in seen.items()}
         states.update(_find_unlisted(work, known, states))
-        _watch_for_twin(work, known, seen)
+        if work.params.deployment is None:
+            _watch_for_twin(work, known, seen)
     # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
     # removed in between must not look missing.
     judged = {cid: node for cid, node in _list_watched_nodes(work).items() if cid in known}
     for cid, node in judged.items():
         _judge(work, node, states.get(cid))
-    _judge_cloud(work, list(judged.values()), [node for cid, node in judged.items() if states.get(cid) is None])
+    _judge_cloud(work, [node for cid, node in judged.items() if states.get(cid) is None])
     _look_at_groups(work)
     return Done()
 
@@ -129,34 +149,53 @@ def _find_unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[
 def _list_watched_nodes(work: LookWork) -> dict[str, NodeRow]:
     with work.ledger.read() as tx:
         present = nodes.of_cloud(tx, work.cloud)
-    return {node.vm_cid: node for node in present if node.vm_cid and node.state in _WATCHED}
+    return {node.vm_cid: node for node in present if node.vm_cid and _is_watched(work.params, node)}
+
+
+def _count_watched_nodes(work: LookWork) -> int:
+    """Of the whole cloud."""
+    with work.ledger.read() as tx:
+        return sum(_has_known_vm(node) for node in nodes.of_cloud(tx, work.cloud))
+
+
+def _is_watched(look: Look, node: NodeRow) -> bool:
+    wanted = look.deployment in (None, node.deployment) and look.only in (None, node.uuid)
+    return wanted and _has_known_vm(node)
+
+
+def _has_known_vm(node: NodeRow) -> bool:
+    return node.vm_cid is not None and (node.state in _WATCHED or node.is_unhealthy)
 
 
 def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
     now = {"running": "up", "unknown": node.state, None: "missing"}.get(state, "dead")
-    if now == node.state:
+    if now == node.state or (now == "up" and node.is_unhealthy):
         return
     problem = None if now == "up" else {"code": f"vm_{now}", "what": f"VM {node.vm_cid} is {state or 'not there'}"}
+    if now == "up" and (node.spec or {}).get("health"):
+        now, problem = "failing", nodes.unhealthy("its VM runs again; its health check has not passed yet", 0)
     work.write(nodes.set_state_if(node, now, problem))
     of = f"{node.deployment}: " if node.deployment else ""
     work.say(f"node.{now}", f"{of}{node.name} is {now}", node=node.uuid, deployment=node.deployment or None)
 
 
-def _judge_cloud(work: LookWork, present: Sequence[NodeRow], missing: Sequence[NodeRow]) -> None:
+def _judge_cloud(work: LookWork, missing: Sequence[NodeRow]) -> None:
     """Ring the alarm when many vanish at once; it ends when they are back, or an operator accepts their loss."""
-    known = _read_alarms(work)
+    known, present = _read_alarms(work), _count_watched_nodes(work)
     vanished = sorted((node for node in missing if node.state != "missing"), key=lambda node: node.name)
-    if _is_meltdown(work, len(vanished), len(present)):
+    if is_meltdown(work.params, len(vanished), present):
         names = ", ".join(node.name for node in vanished[:5]) + (" and more" if len(vanished) > 5 else "")
-        what = f"{len(vanished)} of {len(present)} nodes vanished within one look ({names})"
+        what = f"{len(vanished)} of {present} nodes vanished within one look ({names})"
         _ring(work, known, alarms.MELTDOWN, what)
-    elif not _is_meltdown(work, len(missing), len(present)):
+    if work.params.deployment is not None:
+        return
+    if not is_meltdown(work.params, len(missing), present):
         _end_alarm(work, known, alarms.MELTDOWN, "most nodes are there again")
     _end_alarm(work, known, alarms.MOVED, "it is the one that our objects are in again")
 
 
-def _is_meltdown(work: LookWork, gone: int, of: int) -> bool:
-    return gone >= max(1, work.params.meltdown_nodes) and 100.0 * gone > work.params.meltdown_percent * of
+def is_meltdown(how: Look, gone: int, of: int) -> bool:
+    return gone >= max(1, how.meltdown_nodes) and 100.0 * gone > how.meltdown_percent * of
 
 
 def _read_alarms(work: LookWork) -> list[Alarm]:
@@ -184,6 +223,8 @@ def _look_at_groups(work: LookWork) -> None:
     with work.ledger.read() as tx:
         rows, holders = groups.of_cloud(tx, work.cloud), groups.security_group_holders(tx)
     for row in rows:
+        if work.params.deployment not in (None, row.deployment):
+            continue
         metadata = groups.own_metadata(row, holders)
         _judge_group(work, row, with_rule_drift(metadata, work.cpi.inspect_server_group(row.cid or "")))
 

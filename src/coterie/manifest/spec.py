@@ -89,6 +89,7 @@ class HealthCheckSpec:
     expect: int
     interval_s: float
     timeout_s: float
+    recreate_after: int
 
 
 @dataclass(frozen=True, slots=True)

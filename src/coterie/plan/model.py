@@ -53,6 +53,8 @@ class NodeNow:
     disk: DiskNow | None
     has_vm: bool
     problem: str = ""
+    unhealthy: bool = False  # its VM runs, and its health check fails
+    lost: bool = False  # it failed so often that the node may be recreated
     parts: tuple[str, ...] = ()  # kind and id of what came with its VM
 
     @property

@@ -78,6 +78,20 @@ def _confine(plan: NodePlan, wanted: set[tuple[str, int]], only: frozenset[str])
     plan.removals = []
 
 
+def why_lost(state: str, by_health: bool, problem: str) -> str:
+    return f"its health check fails: {problem}" if by_health else f"its VM is {state}"
+
+
+def unhealthy_notes(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
+    """Nodes that fail their health check and are left as they are."""
+    changed = {change.subject for change in changes}
+    names = [node.name for node in snapshot.nodes if node.unhealthy and node.name not in changed]
+    if not names:
+        return []
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"{shown}: the health check fails; to recreate a node all the same: --recreate --node NODE"]
+
+
 def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
     if node.disk is not None:
         reason += f"; its disk of {node.disk.size_mb} MiB is {'DELETED' if delete_disks else 'kept'}"
@@ -194,9 +208,9 @@ class _Group:
             self._plan.refusals.append(f"{node.name}: its disk is in {node.az} and cannot follow it to {az}")
 
     def _reasons(self, node: NodeNow, spec: NodeSpec) -> list[str]:
-        if node.state in ("dead", "missing"):
-            return [f"its VM is {node.state}"]
-        if node.state != "up" or node.spec is None:
+        if node.state in ("dead", "missing") or node.lost:
+            return [why_lost(node.state, node.lost, node.problem)]
+        if (node.state != "up" and not node.unhealthy) or node.spec is None:
             return [f"not finished last time: {node.problem}" if node.problem else "not finished last time"]
         reasons = reasons_to_recreate(self._known(node.spec), spec)
         if not reasons and self._options.recreate:
@@ -229,7 +243,7 @@ class _Group:
         disk = _disk_reason(node, spec)
         if disk is not None:
             reasons.insert(0, disk)
-        if node.problem:  # of a node that is up: a change in place failed before it touched the VM
+        if node.problem and not node.unhealthy:  # it is up: a change in place failed before it touched the VM
             reasons.append(f"not finished last time: {node.problem}")
         if not reasons:
             return None

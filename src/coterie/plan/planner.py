@@ -10,7 +10,7 @@ from coterie.plan import groups as group_plans
 from coterie.plan import kept, limits, stemcells
 from coterie.plan.groups import plan_groups, policy_problems
 from coterie.plan.model import Plan, Snapshot
-from coterie.plan.nodes import Options, plan_nodes, removal
+from coterie.plan.nodes import Options, plan_nodes, removal, unhealthy_notes
 
 
 def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: Options | None = None) -> Plan:
@@ -36,7 +36,12 @@ def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: O
         tuple(changes),
         tuple(nodes.rollouts),
         tuple(group_plans.users(groups, specs)),
-        (*_notes(snapshot, changes), *dict.fromkeys(groups.notes), *kept.left_aside(snapshot, changes)),
+        (
+            *_notes(snapshot, changes),
+            *dict.fromkeys(groups.notes),
+            *unhealthy_notes(snapshot, changes),
+            *kept.left_aside(snapshot, changes),
+        ),
     )
 
 

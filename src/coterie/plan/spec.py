@@ -27,6 +27,9 @@ class DiskSpec:
         return {"size_mb": self.size_mb, "cloud_properties": dict(self.cloud_properties)}
 
 
+_RECREATE_AFTER = 3
+
+
 @dataclass(frozen=True, slots=True)
 class HealthSpec:
     kind: Literal["none", "tcp", "http"]
@@ -35,6 +38,14 @@ class HealthSpec:
     expect: int
     interval_s: float
     timeout_s: float
+    recreate_after: int = _RECREATE_AFTER  # failed checks in a row; 0: never
+
+    def wire(self) -> Json:
+        """Without the last field where it has its default, which releases before it do not know."""
+        shown = asdict(self)
+        if self.recreate_after == _RECREATE_AFTER:
+            del shown["recreate_after"]
+        return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +103,7 @@ class NodeSpec:
             "disk": self.disk.wire() if self.disk else None,
             **(plain if self.secret is None else {"secret": self.secret}),
             "tags": dict(self.tags),
-            "health": asdict(self.health) if self.health else None,
+            "health": self.health.wire() if self.health else None,
             "watch_s": self.watch_s,
         }
 
@@ -204,7 +215,8 @@ def _health(group: InstanceGroupSpec) -> HealthSpec | None:
     health = group.health
     if health.kind == "none":
         return None
-    return HealthSpec(health.kind, health.port, health.path, health.expect, health.interval_s, health.timeout_s)
+    times = (health.interval_s, health.timeout_s, health.recreate_after)
+    return HealthSpec(health.kind, health.port, health.path, health.expect, *times)
 
 
 class _Network:

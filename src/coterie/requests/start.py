@@ -5,7 +5,6 @@ from __future__ import annotations
 from coterie.cpi.load import driver_names
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.flows.disk import DELETE_DISK, DeleteDisk
-from coterie.flows.look import LOOK, Look
 from coterie.ledger import writes
 from coterie.ledger.rows import clouds, objects
 from coterie.ledger.rows.objects import ObjectRow
@@ -45,17 +44,6 @@ def deploy(
             remedy="look at the new plan and confirm that one",
         )
     return accept_draft(ledger, draft, kind, by, permit)
-
-
-def look(ledger: Ledger, how: Look | None = None) -> int | None:
-    """Look after the VMs of every cloud that has any."""
-    with ledger.write() as tx:
-        rows = clouds.all_clouds(tx)
-        steps = [LOOK.step(how or Look(), name, row) for name, row in sorted(rows.items())]
-        if not steps or tasks.running(tx, "look"):
-            return None
-        tasks.forget_old(tx, "look", keep=20)
-        return tasks.create(tx, NewTask("look", None, [NewStage("look", steps)], opening=f"{len(steps)} clouds"))
 
 
 def cancel(ledger: Ledger, task: int) -> bool:

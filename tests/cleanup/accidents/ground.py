@@ -26,7 +26,7 @@ from coterie.flows.look import Look
 from coterie.ids import Ids
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
-from coterie.requests import start
+from coterie.requests import looks
 from coterie.requests.operations import abandon
 from tests.cleanup.yard import Yard
 from tests.requests.site import Site, group, manifest
@@ -214,7 +214,7 @@ class Ground:
         return {node.state for node in self.site.nodes().values()} == {"up"}
 
     def look(self, how: Look | None = None) -> int:
-        task = start.look(self.ledger, how)
+        task = looks.look(self.ledger, how)
         assert task is not None
         self.site.wait(task)
         return task

@@ -66,6 +66,7 @@ def kind_of(ctx: click.Context, param: click.Parameter) -> str | None:
 _BY_WORD = {
     "CONDUCTOR_GROUP": "conductor group",
     "[DEPLOYMENT/]NAME|CID": "server group",
+    "DEPLOYMENT|NODE": "deployment or node",
     "GROUP/INDEX": "node",
     "UUID|NAME": "node",
     "NODE": "node",
@@ -96,6 +97,10 @@ _NAME_OF_NOUN = {"delete": "deployment", "deployments": "deployment", "clouds": 
 
 def _deployments(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
     return (Offer(one["name"]) for one in _list(ctx, "/v1/deployments"))
+
+
+def _deployments_and_nodes(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
+    return _nodes(ctx, incomplete) if "/" in incomplete else _deployments(ctx, incomplete)
 
 
 def _clouds(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
@@ -168,6 +173,7 @@ _SOURCES: dict[str, Source] = {
     "cloud": _clouds,
     "conductor group": _conductor_groups,
     "deployment": _deployments,
+    "deployment or node": _deployments_and_nodes,
     "disk": _disks,
     "driver": _drivers,
     "node": _nodes,

@@ -32,7 +32,7 @@ def nodes(session: Session, **wanted: Any) -> None:
     if session.json:
         session.data(as_json(found))
         return
-    session.data(_table(session, found["items"]))
+    session.data(node_table(session, found["items"]))
 
 
 @nodes.verb("show")
@@ -83,7 +83,7 @@ def path_of(which: str) -> str:
     return f"/v1/nodes/{'/'.join(part(one) for one in which.split('/'))}"
 
 
-def _table(session: Session, found: list[dict[str, Any]]) -> str:
+def node_table(session: Session, found: list[dict[str, Any]]) -> str:
     headers, rows = without_empty(_HEADERS, [_row(node) for node in found], "CONDUCTORS")
     return table(headers, rows, session.paint, state=2, spare=("VM", "CONDUCTORS", "GROUP", "HOST"))
 

@@ -34,6 +34,7 @@ RULES = (
     Rule("POST", r"/v1/deployments/[^/]*/abandon", "operator"),
     Rule("PATCH", r"/v1/nodes/.*", "operator"),
     Rule("POST DELETE", r"/v1/nodes(/.*)?", "operator", whole=True),
+    Rule("POST", r"/v1/looks", "operator"),
     Rule("POST", r"/v1/groups/[^/]*/repair", "operator"),
     Rule("DELETE", r"/v1/disks/[^/]*", "operator"),
     Rule("POST", r"/v1/objects/[^/]*/settle", "operator"),

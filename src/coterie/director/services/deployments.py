@@ -12,17 +12,19 @@ from coterie.director.context import AppContext
 from coterie.director.http.reply import Word
 from coterie.director.services import clouds
 from coterie.errors import Conflict, InvalidDocument, UsageError
+from coterie.flows.look import Look
 from coterie.ledger.store import Tx
 from coterie.ledger.views import deployments, nodes, objects, tasks
 from coterie.ledger.visibility import is_limited
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.requests import operations, regroup, settle_unknown, start
+from coterie.requests import looks, operations, regroup, settle_unknown, start
 from coterie.requests.audit import placement_audit
 from coterie.requests.draft import Permit
 from coterie.requests.enroll import Enrollment
 from coterie.requests.enroll import enroll as enroll_machine
+from coterie.requests.looks import Scope
 from coterie.requests.request import PlanRequest
 
 
@@ -109,6 +111,22 @@ def forget_node(context: AppContext, uuid: str) -> None:
 
 def destroy_node(context: AppContext, uuid: str) -> int:
     return operations.destroy(context.ledger, uuid, caller.current().identity)
+
+
+def look(context: AppContext, deployment: str | None, node: str | None) -> int:
+    if deployment is not None and node is not None:
+        raise UsageError("look at which?", remedy="name either a deployment or a node")
+    if is_limited() and deployment is None and node is None:
+        raise UsageError("which deployment?", remedy="name one, or a node: a look at all is not for a single team")
+    with context.ledger.read() as tx:
+        if deployment is not None:
+            deployments.one(tx, deployment)  # refuses one that the caller cannot see
+        uuid = nodes.one(tx, node)["uuid"] if node is not None else None
+    how = Look(context.settings["meltdown_percent"], context.settings["meltdown_nodes"])
+    task = looks.look(context.ledger, how, Scope(deployment, uuid), caller.current().identity)
+    if task is None:
+        raise UsageError("there is no cloud to look at", remedy="set a cloud config: coterie clouds set FILE")
+    return task
 
 
 def repair_group(context: AppContext, intent: str) -> int:

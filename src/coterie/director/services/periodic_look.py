@@ -12,7 +12,7 @@ from coterie.flows.look import Look
 from coterie.ledger.rows import deployments, events, machine_secrets
 from coterie.ledger.store import Ledger, time
 from coterie.ledger.work import tasks
-from coterie.requests import start
+from coterie.requests.looks import look
 from coterie.requests.machine_secrets import seal_stored
 from coterie.requests.resurrection import resurrect
 
@@ -56,7 +56,7 @@ class PeriodicLook:
             waiting = deployments.resurrecting(tx)
         for name in waiting:
             self._resurrect(name)
-        start.look(self._ledger, self._how)
+        look(self._ledger, self._how)
         self.seal_once()
         if self._keep_s:
             self._forget()
@@ -79,7 +79,7 @@ class PeriodicLook:
 
     def _resurrect(self, name: str) -> None:
         try:
-            task = resurrect(self._ledger, name)
+            task = resurrect(self._ledger, name, self._how)
         except CoterieError as error:
             log.warning("cannot resurrect nodes of %s now: %s", name, error)
             return

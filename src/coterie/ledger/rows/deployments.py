@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from coterie.errors import Conflict
 from coterie.ledger.rows import holds, machine_secrets
+from coterie.ledger.rows.nodes import UNHEALTHY
 from coterie.ledger.store import Tx, now, time
 from coterie.ledger.tables import (
     addresses,
@@ -53,7 +54,7 @@ def get(tx: Tx, name: str) -> DeploymentRow | None:
 
 
 def resurrecting(tx: Tx) -> list[str]:
-    """Deployments with a dead or missing node that want it back and have no task under way."""
+    """Deployments with a dead, missing or unhealthy node that want it back and have no task under way."""
     busy = sa.select(tasks.c.deployment).where(
         tasks.c.state.in_(("running", "cancelling")), tasks.c.deployment.is_not(None)
     )
@@ -62,7 +63,10 @@ def resurrecting(tx: Tx) -> list[str]:
         .join(nodes, nodes.c.deployment == deployments.c.name)
         .where(
             deployments.c.resurrection.is_(sa.true()),
-            nodes.c.state.in_(("dead", "missing")),
+            sa.or_(
+                nodes.c.state.in_(("dead", "missing")),
+                sa.and_(nodes.c.state == "failing", nodes.c.problem["code"].as_string() == UNHEALTHY),
+            ),
             deployments.c.name.not_in(busy),
         )
         .distinct()

@@ -8,9 +8,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from coterie.ledger.rows.conductor_groups import OF_NODE
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import nodes
+from coterie.ledger.tables import clouds, nodes
 from coterie.ledger.writes import NOW, Write, delete, update
+from coterie.plan.spec import HealthSpec
+
+UNHEALTHY = "unhealthy"  # code of the problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,31 @@ class NodeRow:
             return self.instance_group
         return f"{self.instance_group}/{self.index}"
 
+    @property
+    def is_unhealthy(self) -> bool:
+        """Its VM runs, and its health check fails; not one whose creation or change has failed."""
+        return self.state == "failing" and (self.problem or {}).get("code") == UNHEALTHY
+
+    @property
+    def failed_checks(self) -> int:
+        """In a row; 0 as well where its VM runs again and was not checked yet."""
+        return int((self.problem or {}).get("failures", 0)) if self.is_unhealthy else 0
+
+    @property
+    def is_lost(self) -> bool:
+        """By its health check: it failed as often in a row as the node's spec allows."""
+        limit = health_limit(self.spec)
+        return self.is_unhealthy and 0 < limit <= self.failed_checks
+
+
+def health_limit(spec: Mapping[str, Any] | None) -> int:
+    """Failed checks in a row after which a node may be recreated; 0: it never may."""
+    health = (spec or {}).get("health")
+    return HealthSpec(**health).recreate_after if health else 0
+
 
 _ROW = tuple(nodes.c[name] for name in NodeRow.__slots__)
+_CONFIGURED = nodes.join(clouds, clouds.c.name == nodes.c.cloud)
 
 
 def get(tx: Tx, uuid: str) -> NodeRow | None:
@@ -59,6 +86,54 @@ def of_deployment(tx: Tx, deployment: str) -> list[NodeRow]:
 
 def of_cloud(tx: Tx, cloud: str) -> list[NodeRow]:
     return [NodeRow(*row) for row in tx.execute(sa.select(*_ROW).where(nodes.c.cloud == cloud))]
+
+
+def to_check(
+    tx: Tx, cloud: str, group: str, *, deployment: str | None, only: str | None, after: str, most: int
+) -> list[NodeRow]:
+    """Nodes of a cloud whose work runs in this conductor group, and whose health can be checked: those that are up and
+    have a check, and those that failed theirs. Ordered by uuid, from the one `after` on."""
+    query = (
+        sa.select(*_ROW)
+        .select_from(_CONFIGURED)
+        .where(nodes.c.cloud == cloud, nodes.c.uuid > after, OF_NODE.in_([group]), _may_be_checked())
+        .order_by(nodes.c.uuid)
+        .limit(most)
+    )
+    return [NodeRow(*row) for row in tx.execute(_within(query, deployment, only))]
+
+
+def groups_to_check(tx: Tx, *, deployment: str | None, only: str | None) -> set[tuple[str, str]]:
+    """(cloud, conductor group) in which nodes may have a health check to run."""
+    query = sa.select(nodes.c.cloud, OF_NODE).select_from(_CONFIGURED).where(_may_be_checked())
+    return {(cloud, group) for cloud, group in tx.execute(_within(query, deployment, only).distinct())}
+
+
+def clouds_of(tx: Tx, *, deployment: str | None, only: str | None) -> set[str]:
+    """Configured clouds that these nodes are in."""
+    query = sa.select(nodes.c.cloud).select_from(_CONFIGURED)
+    return set(tx.execute(_within(query, deployment, only).distinct()).scalars())
+
+
+def _within(query: sa.Select[Any], deployment: str | None, only: str | None) -> sa.Select[Any]:
+    wanted = {nodes.c.deployment: deployment, nodes.c.uuid: only}
+    return query.where(*[column == value for column, value in wanted.items() if value is not None])
+
+
+def _may_be_checked() -> sa.ColumnElement[bool]:
+    has_check = nodes.c.spec["health"]["port"].as_string().is_not(None)
+    failed_it = nodes.c.problem["code"].as_string() == UNHEALTHY
+    return sa.or_(sa.and_(nodes.c.state == "up", has_check), sa.and_(nodes.c.state == "failing", failed_it))
+
+
+def unhealthy(what: str, failures: int) -> dict[str, Any]:
+    """The problem of a node whose health check fails."""
+    return {
+        "code": UNHEALTHY,
+        "what": what,
+        "remedy": "see why on the machine; the check runs again with every look",
+        "failures": failures,
+    }
 
 
 def of_vm(tx: Tx, cloud: str, cid: str) -> NodeRow | None:

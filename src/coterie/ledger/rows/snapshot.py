@@ -88,6 +88,8 @@ def _node(row: nodes.NodeRow, disk: DiskNow | None, beside: Mapping[str, tuple[s
         disk=disk,
         has_vm=row.vm_intent is not None,
         problem=str((row.problem or {}).get("what", "")),
+        unhealthy=row.is_unhealthy,
+        lost=row.is_lost,
         parts=beside.get(row.vm_intent or "", ()),
     )
 

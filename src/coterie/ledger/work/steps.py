@@ -291,4 +291,12 @@ def _regroup(tx: Tx, condition: sa.ColumnElement[bool], group: str) -> None:
     tx.execute(steps.update().where(steps.c.id.in_(ids)).values(conductor_group=group))
 
 
+def under_way(tx: Tx, flow: str) -> set[tuple[str, str]]:
+    """(cloud, conductor group) of the unfinished steps of a flow."""
+    query = sa.select(steps.c.cloud, steps.c.conductor_group).where(
+        steps.c.flow == flow, steps.c.state.in_(_UNFINISHED)
+    )
+    return {(cloud, group) for cloud, group in tx.execute(query)}
+
+
 _UNFINISHED = ("queued", "ready", "running")

@@ -17,7 +17,8 @@ def _path(value: Any) -> str:
 
 
 class Health(Part):
-    """A check of each node, run by the conductor. Without it, a node is up when its VM runs."""
+    """A check of each node, run by the conductor at a deploy and with every look. Without it, a node is up when its VM
+    runs."""
 
     kind: Literal["none", "tcp", "http"] = Field(
         "none",
@@ -34,3 +35,10 @@ class Health(Part):
     expect: Whole = Field(200, ge=100, le=599, description="The status that means healthy, for `http`.", examples=[200])
     interval_s: Seconds = Field(2.0, description="Seconds between two attempts.", examples=[2])
     timeout_s: Seconds = Field(5.0, description="Seconds that one attempt may take.", examples=[5])
+    recreate_after: Whole = Field(
+        3,
+        ge=0,
+        description="How many looks in a row may find the check failing before `resurrection`, or the next deploy, "
+        "recreates the node; 0: that never recreates it.",
+        examples=[5],
+    )

@@ -21,7 +21,7 @@ from tests.requests.lost_ledger import prove_recovery
 from tests.requests.site import group, manifest
 
 from coterie.cpi.contract import KINDS
-from coterie.requests import start
+from coterie.requests import looks
 from coterie.requests.operations import abandon
 
 TOY = {"range": "127.21.0.0/16", "gateway": "127.21.0.1", "azs": ["z2"]}
@@ -72,7 +72,7 @@ def test_a_group_deleted_behind_our_back_is_noticed_and_the_deployment_can_go(be
     place.deploy(manifest(group("a", 2, "placement: {policy: anti-affinity}", azs="z1")))
     (theirs,) = bed.operator.listed("server_group")
     bed.operator.delete("server_group", theirs["id"])
-    look = start.look(place.ledger)
+    look = looks.look(place.ledger)
     assert look is not None
     place.wait(look)
     assert place.list_events("group.missing")
@@ -86,7 +86,7 @@ def test_a_vm_destroyed_behind_our_back_comes_back_with_its_address(bed: Opensta
     gone = place.vms()["a/0"]
     addresses = {one["fixed_ips"][0]["ip_address"] for one in bed.operator.listed("port")}
     bed.operator.delete("vm", gone)
-    look = start.look(place.ledger)
+    look = looks.look(place.ledger)
     assert look is not None
     place.wait(look)
     place.deploy(text)

@@ -20,7 +20,7 @@ from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events, server_groups
-from coterie.requests import start
+from coterie.requests import looks
 
 CONFIG = """
 clouds:
@@ -82,7 +82,7 @@ class Place(Site):
             return tx.execute(query).one()
 
     def look(self) -> None:
-        task = start.look(self.ledger)
+        task = looks.look(self.ledger)
         assert task is not None
         self.wait(task)
 

@@ -1,0 +1,181 @@
+"""A node's health is checked with every look: a node that fails is `failing` until it passes again, or is recreated."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+import sqlalchemy as sa
+
+from coterie.errors import NotFound
+from coterie.flows.look import Look
+from coterie.ledger.tables import steps
+from coterie.plan import render
+from coterie.requests import looks
+from coterie.requests.looks import Scope
+from coterie.requests.resurrection import resurrect
+from tests.requests.site import Site, group, manifest
+
+FIRST = "127.20.0.2"  # of az z1, the first that is free
+
+
+@contextmanager
+def service(address: str, port: int = 0) -> Iterator[int]:
+    """Something that accepts connections there; its port."""
+    with closing(socket.socket()) as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((address, port))
+        door.listen(16)
+        yield door.getsockname()[1]
+
+
+def checked(port: int, instances: int = 1, more: str = "") -> str:
+    health = f"health: {{kind: tcp, port: {port}, interval_s: 0.1, timeout_s: 0.5{more}}}"
+    return manifest(group("a", instances, health, azs="z1"), extra="resurrection: true\n")
+
+
+def look(site: Site, scope: Scope | None = None) -> int:
+    task = looks.look(site.ledger, None, scope)
+    assert task is not None
+    site.wait(task)
+    return task
+
+
+def state(site: Site, name: str = "a/0") -> str:
+    return site.nodes()[name].state
+
+
+def test_a_node_fails_and_passes_again(here: Site) -> None:
+    with service(FIRST) as port:
+        here.deploy(checked(port))
+        assert here.nodes()["a/0"].addresses == {"net": FIRST}
+        look(here)
+        assert state(here) == "up"
+    task = look(here)
+    assert state(here) == "failing"
+    assert f"dep: a/0 fails its health check: tcp check of {FIRST} port {port}" in here.story(task)
+    assert "refused" in here.nodes()["a/0"].problem["what"]
+    assert "node.failing" not in here.kinds(look(here)), "it says so once"
+    assert resurrect(here.ledger, "dep") is None, "two failures may pass"
+    with service(FIRST, port):
+        task = look(here)
+    assert (state(here), here.nodes()["a/0"].problem) == ("up", None)
+    assert "dep: a/0 passes its health check again" in here.story(task)
+
+
+def test_after_some_failures_it_is_recreated(local: Site) -> None:
+    with service(FIRST) as port:
+        local.deploy(checked(port))
+    before = local.nodes()["a/0"].vm_cid
+    for _ in range(3):
+        task = look(local)
+    assert "failed its health check 3 times in a row; resurrection or the next deploy recreates it" in local.story(task)
+    with service(FIRST, port):
+        revived = resurrect(local.ledger, "dep")
+        assert revived is not None
+        local.wait(revived)
+    assert state(local) == "up"
+    assert local.nodes()["a/0"].vm_cid != before
+    assert "its health check fails: tcp check" in local.story(revived)
+
+
+def test_a_plan_recreates_it_only_then(local: Site) -> None:
+    with service(FIRST) as port:
+        text = checked(port, more=", recreate_after: 2")
+        local.deploy(text)
+    look(local)
+    plan = local.plan(text)
+    assert plan.changes == ()
+    assert "Note: a/0: the health check fails" in render.text(plan)
+    look(local)
+    (change,) = local.plan(text).changes
+    assert (change.action, change.subject) == ("recreate", "a/0")
+    assert change.reason.startswith("its health check fails: tcp check")
+
+
+def test_it_is_never_recreated_where_the_manifest_says_so(local: Site) -> None:
+    with service(FIRST) as port:
+        text = checked(port, more=", recreate_after: 0")
+        local.deploy(text)
+    for _ in range(4):
+        look(local)
+    assert state(local) == "failing"
+    assert resurrect(local.ledger, "dep") is None
+    assert local.plan(text).changes == ()
+
+
+def test_when_many_fail_at_once_none_is_recreated_for_that(local: Site) -> None:
+    """More likely the way to them is broken."""
+    with service("0.0.0.0") as port:
+        local.deploy(checked(port, 4))
+    for _ in range(3):
+        look(local)
+    assert {node.state for node in local.nodes().values()} == {"failing"}
+    assert resurrect(local.ledger, "dep") is None
+    with service("0.0.0.0", port):
+        assert resurrect(local.ledger, "dep", Look(meltdown_nodes=5)) is not None
+
+
+def test_a_vm_that_runs_again_is_up_when_it_is_healthy(local: Site) -> None:
+    with service(FIRST) as port:
+        local.deploy(checked(port))
+        cid = local.nodes()["a/0"].vm_cid
+        with local.ledger.write() as tx:
+            tx.exec_driver_sql("UPDATE nodes SET vm_cid = 'lost'")
+        look(local)
+        assert state(local) == "missing"
+    with local.ledger.write() as tx:
+        tx.exec_driver_sql(f"UPDATE nodes SET vm_cid = '{cid}'")
+    look(local)
+    assert state(local) == "failing"
+    with service(FIRST, port):
+        look(local)
+    assert state(local) == "up"
+
+
+def test_one_node_or_one_deployment_can_be_looked_at(local: Site) -> None:
+    with service("0.0.0.0") as port:
+        local.deploy(checked(port, 2))
+    uuid = local.nodes()["a/1"].uuid
+    task = look(local, Scope(node=uuid))
+    assert {name: node.state for name, node in local.nodes().items()} == {"a/0": "up", "a/1": "failing"}
+    for name in ("a/0", "a/1"):
+        local.cpi().delete_vm(local.nodes()[name].vm_cid or "")
+    task = look(local, Scope(node=uuid))
+    assert {name: node.state for name, node in local.nodes().items()} == {"a/0": "up", "a/1": "missing"}
+    assert "node.missing" in local.kinds(task)
+    look(local, Scope(deployment="dep"))
+    assert state(local, "a/0") == "missing"
+    with pytest.raises(NotFound, match="deployment other has no nodes"):
+        looks.look(local.ledger, None, Scope(deployment="other"))
+
+
+def test_a_look_at_one_deployment_rings_the_alarm_too(local: Site) -> None:
+    local.deploy(manifest(group("a", 4)))
+    for node in local.nodes().values():
+        local.cpi().delete_vm(node.vm_cid or "")
+    assert "4 of 4 nodes vanished within one look" in local.story(look(local, Scope(deployment="dep")))
+    assert resurrect(local.ledger, "dep") is None
+
+
+def test_a_look_that_waits_for_one_cloud_holds_up_no_other(here: Site) -> None:
+    with service(FIRST) as port:
+        here.deploy(checked(port))
+    here.conductor.drain(5.0)
+    first = looks.look(here.ledger)
+    assert first is not None
+    assert looks.look(here.ledger) is None
+    with here.ledger.write() as tx:
+        tx.exec_driver_sql("INSERT INTO clouds (name, driver, properties) VALUES ('lab2', 'sandbox', '{}')")
+    second = looks.look(here.ledger)
+    assert second is not None
+    assert steps_of(here, first) == ["look lab"], "no conductor is alive that could check health"
+    assert steps_of(here, second) == ["look lab2"]
+
+
+def steps_of(site: Site, task: int) -> list[str]:
+    with site.ledger.read() as tx:
+        rows = tx.execute(sa.select(steps.c.flow, steps.c.subject).where(steps.c.task == task).order_by(steps.c.id))
+        return [" ".join(row) for row in rows]
