@@ -74,3 +74,11 @@ def test_a_change_that_was_not_completed_is_part_of_the_verdict() -> None:
     assert "holds now; not in the group yet: web/1" in words
     assert "task 7 did not complete the deployment: deploy again" in words
     assert code == 0
+
+
+def test_domains_are_shown_in_place_of_hosts() -> None:
+    members = [Member("web/0", None, domain="z1/0"), Member("web/1", None, domain="z1/1")]
+    words, code = told(audit("anti-affinity", members, [], [], domain_word="fault domain"))
+    assert "worst fault domain  z1/0 takes down 1 (web/0)" in words
+    assert "FAULT DOMAIN  COUNT  NODES" in words and "worst host" not in words
+    assert code == 0

@@ -10,7 +10,7 @@ from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.openstack_bed import OpenstackBed
 from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
-from peers.sandbox_bed import SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
+from peers.sandbox_bed import DomainsBed, SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
 from peers.tiny_bed import TinyBed
 from peers.vsphere_bed import VsphereBed
 
@@ -21,6 +21,7 @@ pytest_plugins = ("coterie.cpi.conformance.plugin",)
 BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "sandbox": SandboxBed,
     "sandbox-single-writer": SingleWriterBed,
+    "sandbox-domains": DomainsBed,
     "exec-v2": ServedV2Bed,
     "exec-v3": ServedBed,
     "exec-tiny": TinyBed,

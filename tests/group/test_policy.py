@@ -8,7 +8,7 @@ from coterie.cpi.contract import POLICIES, GroupMetadata
 from coterie.errors import CoterieError
 from coterie.group.audit import Host, Member, Room, audit, remedy, vacatable
 from coterie.group.change import LIFE, fate, require_move
-from coterie.group.policy import PROMISES, Hosts, judge, nodes_to_recreate
+from coterie.group.policy import PROMISES, Hosts, judge, nodes_to_recreate, promise
 
 
 def test_every_policy_of_the_contract_has_a_promise() -> None:
@@ -209,3 +209,36 @@ def test_illegal_moves_cannot_be_written() -> None:
             else:
                 with pytest.raises(CoterieError, match=f"from {old} to {new}"):
                     require_move(old, new)
+
+
+@pytest.mark.parametrize(
+    ("policy", "domains", "holds", "mend"),
+    [
+        ("anti-affinity", "abc", True, 0),
+        ("anti-affinity", "abb", None, 0),
+        ("anti-affinity", "a-c", None, 0),
+        ("soft-anti-affinity", "aabb", True, 0),
+        ("soft-anti-affinity", "aaab", False, 1),
+        ("soft-anti-affinity", "aa", None, 0),
+        ("affinity", "aa", None, 0),
+    ],
+)
+def test_domains_prove_different_hosts_and_nothing_else(policy: str, domains: str, holds: bool, mend: int) -> None:
+    members = [Member(f"a/{n}", None, domain=None if one == "-" else one) for n, one in enumerate(domains)]
+    found = audit(policy, members, [], [], domain_word="fault domain")
+    assert (found["holds"], len(found["mend"])) == (holds, mend)
+    assert "fault domain" in found["why"]
+
+
+def test_hosts_count_for_more_than_domains_where_both_are_shown() -> None:
+    members = [Member("a/0", "h1", domain="d1"), Member("a/1", "h2", domain="d1")]
+    found = audit("anti-affinity", members, HOSTS, ["z1"], domain_word="partition")
+    assert (found["holds"], found["domains"]) == (True, {"d1": ["a/0", "a/1"]})
+    assert found["worst_domain"] == {"name": "d1", "nodes": ["a/0", "a/1"]}
+
+
+def test_promises_say_what_they_are_about() -> None:
+    assert promise("anti-affinity") == "no two nodes on one host"
+    assert promise("anti-affinity", "fault domain") == "no two nodes on one host, shown by different fault domains"
+    assert promise("affinity", "partition") == "all nodes on one host"
+    assert promise(None) == "none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coterie.cpi.contract import POLICIES, Capabilities, Reason
+from coterie.cpi.contract import POLICIES, Capabilities, GroupLimit, Reason
 from coterie.manifest import check, load_cloud_config, load_deployment
 from tests.manifest.documents import CONFIG, DEPLOYMENT, edited, line_of, mistakes_of_both
 
@@ -62,6 +62,12 @@ def test_limits_of_members_and_groups() -> None:
     (groups,) = found(DEPLOYMENT, replace(ALL, max_groups=1))
     assert groups[0] == "instance_groups[broker].placement"
     assert found(DEPLOYMENT, replace(ALL, max_groups=2, max_group_members=6)) == []
+
+
+def test_a_limit_counts_for_the_policies_that_it_is_of() -> None:
+    of_soft = replace(ALL, group_limits={"soft-anti-affinity": GroupLimit(5)})
+    assert found(DEPLOYMENT, of_soft)[0][0] == "instance_groups[connect].instances"
+    assert found(DEPLOYMENT, replace(ALL, group_limits={"affinity": GroupLimit(1)})) == []
 
 
 def test_check_on_documents_that_are_each_right() -> None:

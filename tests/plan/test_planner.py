@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from coterie.cpi.contract import GroupLimit
 from coterie.errors import NotFound, Refused
+from coterie.manifest import load_both, resolve
 from coterie.plan.model import Plan
+from coterie.plan.nodes import Options
+from coterie.plan.planner import make_plan
 from coterie.plan.render import text
 from coterie.plan.stages import stages
-from tests.plan.world import World, cloud, group, manifest
+from tests.plan.world import CONFIG, World, cloud, group, manifest
 
 BASE = manifest(group("broker", 3), group("web", 2))
 
@@ -337,3 +341,45 @@ def test_a_static_address_of_a_node_that_still_has_it_is_refused(world: World) -
     world.deploy(manifest(group("old", 1, azs="z1", more=static)))
     with pytest.raises(Refused, match=r"10\.1\.9\.1 in network net still belongs to old/0"):
         world.plan(manifest(group("new", 1, azs="z1", more=static)))
+
+
+STRICT = "placement: {policy: anti-affinity, server_group: data}"
+
+
+def test_more_members_than_an_az_takes_are_refused_although_no_host_is_shown(world: World) -> None:
+    limits = {"anti-affinity": GroupLimit(members_per_az=2), "soft-anti-affinity": GroupLimit()}
+    world.clouds["lab"] = cloud("lab", group_limits=limits)
+    world.deploy(manifest(group("a", 2, more=STRICT), group("b", 2, more=STRICT)))
+    expected = "server group data: 3 nodes would be in z1, but cloud lab takes 2 members of one anti-affinity group"
+    with pytest.raises(Refused, match=expected + r".*use fewer nodes, more azs, or soft-anti-affinity"):
+        world.plan(manifest(group("a", 3, more=STRICT), group("b", 2, more=STRICT)))
+    world.plan(manifest(group("a", 3, more=STRICT.replace("anti", "soft-anti"))))
+
+
+def test_azs_that_are_one_zone_of_the_cloud_share_its_limit(world: World) -> None:
+    limits = {"anti-affinity": GroupLimit(members_per_az=1)}
+    world.clouds["lab"] = cloud("lab", group_limits=limits, zone_property="rack")  # which none of the azs has
+    world.plan(manifest(group("a", 2, more=STRICT)))
+    world.clouds["lab"] = cloud("lab", group_limits=limits, zone_property="region")
+    config = CONFIG.replace("zone: z1", "region: here").replace("zone: z2", "region: here")
+    deployment, documents = load_both((manifest(group("a", 2, more=STRICT)), "m.yml"), (config, "c.yml"))
+    with pytest.raises(Refused, match="2 nodes would be in here"):
+        make_plan(world.snapshot(), resolve(deployment.value, documents.value), Options())
+
+
+def members(world: World) -> dict[str, int | None]:
+    return {name: node.spec.member for name, node in sorted(world.nodes.items()) if node.spec}
+
+
+def test_members_of_a_group_have_numbers_of_their_own_in_each_az(world: World) -> None:
+    world.deploy(manifest(group("a", 3, more=STRICT), group("b", 2, more=STRICT), group("c", 1)))
+    assert members(world) == {"a/0": 0, "a/1": 0, "a/2": 1, "b/0": 2, "b/1": 1, "c/0": None}
+
+
+def test_a_member_keeps_its_number_and_a_free_one_is_given_again(world: World) -> None:
+    world.deploy(manifest(group("a", 3, "z1", STRICT), group("b", 2, "z1", STRICT)))
+    assert members(world) == {"a/0": 0, "a/1": 1, "a/2": 2, "b/0": 3, "b/1": 4}
+    world.deploy(manifest(group("a", 1, "z1", STRICT), group("b", 2, "z1", STRICT)))
+    world.deploy(manifest(group("a", 2, "z1", STRICT), group("b", 3, "z1", STRICT)), recreate=True)
+    assert members(world) == {"a/0": 0, "a/1": 1, "b/0": 3, "b/1": 4, "b/2": 2}
+    assert world.plan(manifest(group("a", 2, "z1", STRICT), group("b", 3, "z1", STRICT))).changes == ()

@@ -68,15 +68,21 @@ def _audit_text(session: Session, group: dict[str, Any]) -> str:
     if group.get("unfinished_task"):
         pairs += [("unfinished", f"task {group['unfinished_task']} did not complete the deployment: deploy again")]
     pairs += [("down", ", ".join(f"{node} ({what})" for node, what in group["down"].items()))] if group["down"] else []
-    pairs += [(f"worst {what}", _worst(group[f"worst_{what}"])) for what in ("host", "rack")]
+    word = group.get("domain_word")  # of the failure domains that the cloud shows in place of hosts
+    if word and not group["hosts"]:
+        pairs += [(f"worst {word}", _worst(group["worst_domain"]))]
+    else:
+        pairs += [(f"worst {what}", _worst(group[f"worst_{what}"])) for what in ("host", "rack")]
     if group["mend"]:
         words = " ".join(f"--node {node}" for node in group["mend"])
         pairs += [("mend", f"place {len(group['mend'])} anew: coterie deploy MANIFEST --recreate {words}")]
     pairs += [("note", note) for note in group["notes"]]
     pairs += [("remedy", group["remedy"])] if group["remedy"] else []
-    hosts = [(host, len(nodes), nodes) for host, nodes in group["hosts"].items()]
     text = fields(pairs, session.paint)
-    return f"{text}\n\n{table(('HOST', 'COUNT', 'NODES'), hosts, session.paint)}" if hosts else text
+    for title, places in ((word or "", group.get("domains") or {}), ("host", group["hosts"])):
+        rows = [(place, len(nodes), nodes) for place, nodes in places.items()]
+        text += f"\n\n{table((title.upper(), 'COUNT', 'NODES'), rows, session.paint)}" if rows else ""
+    return text
 
 
 def _worst(worst: dict[str, Any] | None) -> str:

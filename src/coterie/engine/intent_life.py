@@ -2,7 +2,7 @@
 
 A call under an intent is made only by the claim that knows the intent to be *uncalled*: the one that committed it, or
 the one after an error which proved that nothing was made. Every other claim first looks in the cloud for the mark, and
-calls only to finish what it finds.
+calls only to finish what it finds; or, where the cloud takes a token with the call, to have the token's object.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ def create_once(work: Work[Any, Creating], kind: Kind, intent: str, call: Call) 
 def resume_create(work: Work[Any, Creating], kind: Kind, intent: str, call: Call) -> Created | NotCreated | Move:
     """Go on after a call whose answer is lost. What it made may be half-made: by contract, a create under the mark of
     an object that is there finishes it. A broken VM is taken as it is: its flow replaces it."""
-    found = _find(work, kind, intent)
+    look = _look(work, kind, intent)
+    if look is None and kind in work.cpi.capabilities().client_tokens and not _has_settled(work, intent):
+        return _call(work, kind, intent, call)
+    found = look or _wait_or_give_up(work, kind, intent)
     if not isinstance(found, CloudObject):
         return found
     if kind == "vm" and found.state == "error":
@@ -130,22 +133,38 @@ def _record(work: Work[Any, Any], kind: Kind, intent: str, cid: str, found: Clou
 
 
 def _find(work: Work[Any, Any], kind: Kind, intent: str) -> CloudObject | NotCreated | Move:
+    return _look(work, kind, intent) or _wait_or_give_up(work, kind, intent)
+
+
+def _look(work: Work[Any, Any], kind: Kind, intent: str) -> CloudObject | Move | None:
     if not work.cpi.capabilities().finds:
         return Fail(_undecidable(work, kind, intent))
-    found = work.cpi.find(kind, Mark(work.director_uuid, intent))
-    if found is not None:
-        return found
-    with work.ledger.read() as tx:
-        row = objects.get(tx, intent)
-    if row is None or row.doubt_since is None:
+    return work.cpi.find(kind, Mark(work.director_uuid, intent))
+
+
+def _wait_or_give_up(work: Work[Any, Any], kind: Kind, intent: str) -> NotCreated | Move:
+    left = _time_to_settle(work, intent)
+    if left is None:
         work.write(objects.record_unknown(intent))
-        return Wait(_POLL_S, f"looking for a {kind} that may still turn up")
-    left = row.doubt_since + work.cpi.capabilities().settle_s - work.moment
-    if left > 0:
-        return Wait(min(left, _POLL_S), f"looking for a {kind} that may still turn up")
+    if left is None or left > 0:
+        return Wait(_POLL_S if left is None else min(left, _POLL_S), f"looking for a {kind} that may still turn up")
     work.write(objects.give_up(intent))
     work.say("object.given_up", f"no {kind} with mark {intent} turned up; should it come later, it is an orphan")
     return NotCreated()
+
+
+def _time_to_settle(work: Work[Any, Any], intent: str) -> float | None:
+    """Seconds until an object under this intent calls up no more; None: the doubt begins now."""
+    with work.ledger.read() as tx:
+        row = objects.get(tx, intent)
+    if row is None or row.doubt_since is None:
+        return None
+    return row.doubt_since + work.cpi.capabilities().settle_s - work.moment
+
+
+def _has_settled(work: Work[Any, Any], intent: str) -> bool:
+    left = _time_to_settle(work, intent)
+    return left is not None and left <= 0
 
 
 def _undecidable(work: Work[Any, Any], kind: Kind, intent: str) -> CoterieError:

@@ -114,6 +114,8 @@ def _arguments(work: NodeWork) -> tuple[Any, ...] | Wait:
         if cid is None:
             return _wait_for_group(work)
         env["bosh"]["server_group_cid"] = cid
+        if spec.member is not None:
+            env["bosh"]["server_group_member"] = spec.member
     disks = _disk_cids(work) if _may_have_disk(work) else []
     return work.progress.agent_id, image, dict(spec.vm), dict(spec.networks), disks, env
 

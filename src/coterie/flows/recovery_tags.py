@@ -33,6 +33,7 @@ class NodeTags:
     stemcell: str | None = None
     image: str | None = None
     image_cid: str | None = None
+    member: int | None = None
 
 
 def place_tags(deployment: str, uuid: str, instance_group: str, index: int) -> dict[str, str]:
@@ -50,7 +51,9 @@ def vm_tags(
     spec: NodeSpec, addresses: Mapping[str, str], server_group: str | None, image: str | None
 ) -> dict[str, str]:
     """`server_group`: its CID. `image`: intent and CID, with a blank between."""
-    node = {"az": spec.az, "ips": dict(addresses), "spec": digest(spec), "group": server_group}
+    node: dict[str, Any] = {"az": spec.az, "ips": dict(addresses), "spec": digest(spec), "group": server_group}
+    if spec.member is not None:
+        node["member"] = spec.member
     tags = {NODE: json.dumps(node, separators=(",", ":"))}
     return {**tags, IMAGE: f"{spec.stemcell} {image}"} if image else tags
 
@@ -75,6 +78,7 @@ def read_node_tags(tags: Mapping[str, Any]) -> NodeTags:
         stemcell=stemcell,
         image=intent,
         image_cid=cid,
+        member=node["member"] if isinstance(node.get("member"), int) else None,
     )
 
 

@@ -7,17 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.group.policy import PROMISES, Hosts, by_index, judge, nodes_to_recreate
+from coterie.group.policy import Hosts, Verdict, by_index, judge, judge_domains, nodes_to_recreate, promise
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`takes`: what its VM needs of a host; `down`: what is wrong with the VM, if it does not run."""
+    """`takes`: what its VM needs of a host; `down`: what is wrong with the VM, if it does not run; `domain`: the
+    failure domain that the cloud shows it in."""
 
     node: str
     host: str | None
     takes: Room | None = None
     down: str | None = None
+    domain: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +36,57 @@ def audit(
     hosts: Sequence[Host],
     zones: Sequence[str],
     allowed: Collection[str] | None = None,
+    domain_word: str | None = None,
 ) -> dict[str, Any]:
     """`hosts`: those of the cloud, as far as it shows them; `zones`: where the group may be; `allowed`: the only hosts
-    that it may be on, None where the cloud names none. `mend`: the nodes that a rolling recreate should place anew."""
+    that it may be on, None where the cloud names none; `domain_word`: what the cloud calls the failure domains that it
+    shows for this policy: where hosts are not shown, members are judged by them. `mend`: the nodes that a rolling
+    recreate should place anew."""
     known = {host.name: host for host in hosts}
     placed = [member for member in members if member.host]
     by_host, seen = _by(placed, lambda member: member.host or ""), _hosts(policy, placed, known, zones, allowed)
-    verdict = judge(policy, [member.host or "" for member in placed], seen)
     unplaced = sorted(member.node for member in members if not member.host and not member.down)
+    if domain_word and unplaced:
+        return _audit_domains(policy, members, domain_word)
+    verdict = judge(policy, [member.host or "" for member in placed], seen)
     alive = [member for member in placed if not member.down]
     return {
         "policy": policy,
-        "promise": PROMISES.get(policy or "", "none"),
+        "promise": promise(policy, domain_word),
         "holds": verdict.holds if not unplaced or not verdict.holds else None,
         "why": f"the cloud does not say where {', '.join(unplaced)} are" if unplaced and verdict.holds else verdict.why,
         "mend": [] if verdict.holds else nodes_to_recreate(policy, by_host, seen),
         "down": {member.node: member.down for member in members if member.down},
         "hosts": by_host,
+        "domains": _by(members, lambda member: member.domain or ""),
+        "domain_word": domain_word,
         "worst_host": _worst(_by(alive, lambda member: member.host or "")),
         "worst_rack": _worst(_by(alive, lambda member: _rack(known, member))),
+        "worst_domain": _worst(_by(alive, lambda member: member.domain or "")),
+    }
+
+
+def _audit_domains(policy: str | None, members: Sequence[Member], word: str) -> dict[str, Any]:
+    """Of members whose hosts are not shown."""
+    known = [member for member in members if member.domain]
+    unknown = sorted(member.node for member in members if not member.domain and not member.down)
+    verdict = judge_domains(policy, [member.domain or "" for member in known], word) if known else Verdict(None, "")
+    if unknown and verdict.holds is not False:
+        verdict = Verdict(None, f"the cloud does not say in which {word} {', '.join(unknown)} are")
+    by_domain = _by(known, lambda member: member.domain or "")
+    return {
+        "policy": policy,
+        "promise": promise(policy, word),
+        "holds": verdict.holds,
+        "why": verdict.why,
+        "mend": nodes_to_recreate(policy, by_domain, Hosts()) if verdict.holds is False else [],
+        "down": {member.node: member.down for member in members if member.down},
+        "hosts": _by(members, lambda member: member.host or ""),
+        "domains": by_domain,
+        "domain_word": word,
+        "worst_host": None,
+        "worst_rack": None,
+        "worst_domain": _worst(_by([one for one in known if not one.down], lambda one: one.domain or "")),
     }
 
 

@@ -20,6 +20,18 @@ def hosts_needed(policy: str | None, members: int) -> int:
     return members if policy == "anti-affinity" else min(members, 1)
 
 
+_BY_DOMAIN: Mapping[str, str] = {
+    "anti-affinity": "no two nodes on one host, shown by different {word}s",
+    "soft-anti-affinity": "spread over {word}s as evenly as capacity allows; nodes in one {word} may share a host",
+}
+
+
+def promise(policy: str | None, domain: str | None = None) -> str:
+    """What the policy guarantees. `domain`: the cloud's word for what it shows in place of hosts."""
+    by_domain = _BY_DOMAIN.get(policy or "") if domain else None
+    return by_domain.format(word=domain) if by_domain else PROMISES.get(policy or "", "none")
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     holds: bool | None  # None: unknown
@@ -102,6 +114,28 @@ def _on_named_hosts(per_host: Counter[str], allowed: frozenset[str] | None) -> V
     return Verdict(True, f"{per_host.total()} nodes on {len(per_host)} of {len(allowed)} named hosts")
 
 
+def judge_domains(policy: str | None, domains: Collection[str], word: str) -> Verdict:
+    """Whether members in these failure domains (one entry each) keep the promise, where no hosts are shown: those in
+    different domains are on different hosts, of those in one nothing is known."""
+    per_domain = Counter(domains)
+    shared = sorted(domain for domain, count in per_domain.items() if count > 1)
+    spread = f"{_count(per_domain.total(), 'node')} in {_count(len(per_domain), word)}"
+    match policy:
+        case "anti-affinity" if shared:
+            names = ", ".join(shared)
+            return Verdict(None, f"nodes are in one {word}: {names}; that does not tell whether they share a host")
+        case "anti-affinity":
+            return Verdict(True, f"{spread}; different {word}s are on different hosts")
+        case "soft-anti-affinity" if max(per_domain.values()) > min(per_domain.values()) + 1:
+            most, least = max(per_domain.values()), min(per_domain.values())
+            return Verdict(False, f"{most} nodes in one {word} and {least} in another; fine only if others are full")
+        case "soft-anti-affinity" if len(per_domain) == 1 and shared:
+            return Verdict(None, f"{spread}, and the cloud does not say whether it has others")
+        case "soft-anti-affinity":
+            return Verdict(True, f"{spread}, at most {max(per_domain.values())} in one")
+    return Verdict(None, f"the cloud shows {word}s in place of hosts, which say nothing about {policy}")
+
+
 def nodes_to_recreate(policy: str | None, by_host: Mapping[str, Sequence[str]], known: Hosts) -> list[str]:
     """The nodes to make anew so that the promise can hold: the fewest, as far as hosts are known."""
     fullest_first = sorted(by_host.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -133,8 +167,11 @@ def _surplus(fullest_first: Sequence[Sequence[str]], available: int | None) -> l
 
 
 def _spread(per_host: Counter[str]) -> str:
-    nodes, hosts = per_host.total(), len(per_host)
-    return f"{nodes} {'node' if nodes == 1 else 'nodes'} on {hosts} {'host' if hosts == 1 else 'hosts'}"
+    return f"{_count(per_host.total(), 'node')} on {_count(len(per_host), 'host')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def by_index(node: str) -> tuple[str, int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from coterie.cpi.contract import Capabilities
 from coterie.group.policy import hosts_needed
 from coterie.manifest import InstanceGroupSpec
 from coterie.manifest.space import even_shares
@@ -12,12 +13,19 @@ from coterie.plan.groups import instance_groups_by_server_group
 from coterie.plan.model import Change, CloudNow, GroupChange, NodeChange, Snapshot
 
 
-def refusals(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], changes: Sequence[Change]) -> list[str]:
+def refusals(
+    snapshot: Snapshot,
+    specs: Sequence[InstanceGroupSpec],
+    changes: Sequence[Change],
+    per_az: Mapping[tuple[str, str, str], int],
+) -> list[str]:
+    """`per_az`: (server group, cloud, the cloud's az) → how many members it is going to have there."""
     used = {change.cloud for change in changes}
     found = [problem for name in sorted(used) for problem in _checks(snapshot.clouds[name])]
     found += _quotas(snapshot, changes)
     if any(change.kind == "node" and change.action != "delete" for change in changes):
         found += _members(snapshot, specs)
+        found += _members_per_az(snapshot, specs, per_az)
         found += _hosts(snapshot, specs)
     return found
 
@@ -63,6 +71,29 @@ def _members(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> list[str
                 f"{asked}; use fewer nodes or several groups, or have the quota raised"
             )
     return found
+
+
+def _members_per_az(
+    snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], per_az: Mapping[tuple[str, str, str], int]
+) -> list[str]:
+    """Needs no host to be shown: the limits are the driver's own."""
+    policies = {spec.server_group.name: spec.server_group.policy for spec in specs if spec.server_group}
+    found = []
+    for (name, cloud, az), asked in sorted(per_az.items()):
+        can, policy = snapshot.clouds[cloud].capabilities, policies[name]
+        limit = can.group_limit(policy).members_per_az
+        if limit is not None and asked > limit:
+            weaker = ", or soft-anti-affinity" if policy == "anti-affinity" and _softer(can, asked) else ""
+            found.append(
+                f"server group {name}: {asked} nodes would be in {az}, but cloud {cloud} takes {limit} members of one "
+                f"{policy} group in an az; use fewer nodes, more azs{weaker}"
+            )
+    return found
+
+
+def _softer(can: Capabilities, asked: int) -> bool:
+    limit = can.group_limit("soft-anti-affinity").members_per_az
+    return "soft-anti-affinity" in can.policies and (limit is None or asked <= limit)
 
 
 def _hosts(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coterie.errors import NotFound
@@ -12,6 +12,7 @@ from coterie.manifest import InstanceGroupSpec
 from coterie.plan.address_pool import AddressPool, covers
 from coterie.plan.azs import choose_azs
 from coterie.plan.groups import GroupPlan
+from coterie.plan.members import Members
 from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot, with_parts
 from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update, seal_spec
 from coterie.seal.machine import Holder
@@ -23,6 +24,7 @@ class NodePlan:
     removals: list[Change] = field(default_factory=list)
     rollouts: list[Rollout] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    members_per_az: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,12 @@ def plan_nodes(
     for node in snapshot.nodes:
         present[node.instance_group][node.index] = node
     address_pool = AddressPool(snapshot, group_specs)
+    members = Members(snapshot, group_specs)
+    plan.members_per_az = members.counts
     for group_spec in group_specs:
         slots = _slots(group_spec, present[group_spec.name], address_pool)
-        _Group(plan, snapshot, group_spec, stemcells[group_spec.name], groups, options, address_pool).plan(slots)
+        stemcell = stemcells[group_spec.name]
+        _Group(plan, snapshot, group_spec, stemcell, groups, options, address_pool, members).plan(slots)
     wanted = {(group_spec.name, index) for group_spec in group_specs for index in range(group_spec.instances)}
     for node in snapshot.nodes:
         if (node.instance_group, node.index) not in wanted:
@@ -143,6 +148,7 @@ class _Group:
         groups: GroupPlan,
         options: Options,
         address_pool: AddressPool,
+        members: Members,
     ) -> None:
         self._plan = plan
         self._snapshot = snapshot
@@ -150,6 +156,7 @@ class _Group:
         self._groups = groups
         self._options = options
         self._address_pool = address_pool
+        self._members = members
         self._holder = Holder(snapshot.director["uuid"], snapshot.deployment, group_spec.name)
         self._specs = SpecMaker(group_spec, stemcell, self._holder if snapshot.seals else None)
         self._made = 0
@@ -168,7 +175,8 @@ class _Group:
     def _slot(self, slot: _Slot) -> None:
         addresses = self._address_pool.fill(self._group_spec, slot.index, slot.az, slot.kept)
         canary = self._made < self._group_spec.update.canaries
-        spec = self._specs.make(slot.az, addresses, canary)
+        member = self._members.number(self._group_spec, slot.az, slot.node)
+        spec = self._specs.make(slot.az, addresses, canary=canary, member=member)
         change = self._change(slot, spec, addresses)
         if change is not None:
             self._made += 1

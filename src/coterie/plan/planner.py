@@ -28,7 +28,7 @@ def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: O
         *([] if chosen.only else group_plans.removals(groups)),
     ]
     refusals += groups.refusals + nodes.refusals + policy_problems(snapshot, groups.changes)
-    refusals += limits.refusals(snapshot, specs, changes)
+    refusals += limits.refusals(snapshot, specs, changes, nodes.members_per_az)
     if refusals:
         raise refusal_error(snapshot.deployment, refusals)
     return Plan(

@@ -53,7 +53,8 @@ class NodeSpec:
     """What a node shall be. Its form on the wire is stored with the node and with the steps that make it.
 
     `vm`, `networks` and `env` are arguments of create_vm, as the driver and BOSH shape them. `secret`: the name under
-    which `env` and `user_data` are stored sealed; they are not here then.
+    which `env` and `user_data` are stored sealed; they are not here then. `member`: its number among the members of its
+    server group in its az, for clouds where the caller chooses a failure domain; no two have the same.
     """
 
     az: str
@@ -68,6 +69,7 @@ class NodeSpec:
     health: HealthSpec | None
     watch_s: float  # how long it may take to come up
     secret: str | None = None
+    member: int | None = None
 
     @property
     def secrets(self) -> MachineSecrets:
@@ -89,6 +91,7 @@ class NodeSpec:
             health=HealthSpec(**value["health"]) if value["health"] else None,
             watch_s=value["watch_s"],
             secret=value.get("secret"),
+            member=value.get("member"),
         )
 
     def wire(self) -> Json:
@@ -105,6 +108,7 @@ class NodeSpec:
             "tags": dict(self.tags),
             "health": self.health.wire() if self.health else None,
             "watch_s": self.watch_s,
+            **({} if self.member is None else {"member": self.member}),
         }
 
 
@@ -131,7 +135,9 @@ class SpecMaker:
         self._disk = DiskSpec(group.disk.size_mb, group.disk.cloud_properties) if group.disk else None
         self._health = _health(group)
 
-    def make(self, az: str, addresses: Mapping[str, str], canary: bool) -> NodeSpec:
+    def make(
+        self, az: str, addresses: Mapping[str, str], *, canary: bool = False, member: int | None = None
+    ) -> NodeSpec:
         group, update = self._group, self._group.update
         made = NodeSpec(
             az=az,
@@ -145,6 +151,7 @@ class SpecMaker:
             tags=group.tags,
             health=self._health,
             watch_s=update.canary_watch_s if canary else update.update_watch_s,
+            member=member,
         )
         if self._holder is None:
             return made

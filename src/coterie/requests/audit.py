@@ -76,6 +76,11 @@ class _World:
             return None if state in ("running", "building", "unknown") else str(state)
         return node.state if node.state in ("dead", "missing") else None
 
+    def domain(self, group: GroupRow, node: NodeRow) -> str | None:
+        """The failure domain of its VM, as the cloud shows it for members of the group."""
+        members = self.views.get(group.cid or "", {}).get("members", ())
+        return next((one.get("domain") for one in members if one["vm_cid"] == node.vm_cid), None)
+
     def host(self, node: NodeRow) -> Host | None:
         name = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("host")
         if name is None:
@@ -126,12 +131,14 @@ def _node(node: NodeRow, world: _World) -> dict[str, Any]:
 
 
 def _group(group: GroupRow, nodes_of_group: Sequence[NodeRow], world: _World) -> dict[str, Any]:
-    members = [_member(node, world) for node in nodes_of_group]
+    members = [_member(node, world, world.domain(group, node)) for node in nodes_of_group]
+    can = world.capabilities.get(group.cloud)
+    word = can.domains.get(group.policy or "") if can else None
     view = world.views.get(group.cid or "", {})
     state = view.get("state") or group.state
     hosts = world.hosts.get(group.cloud, {})
     zones = sorted({hosts[member.host].az for member in members if member.host in hosts})
-    judged = audit(group.policy, members, list(hosts.values()), zones, view.get("hosts"))
+    judged = audit(group.policy, members, list(hosts.values()), zones, view.get("hosts"), word)
     return {
         "deployment": group.deployment,
         "name": group.name,
@@ -142,19 +149,19 @@ def _group(group: GroupRow, nodes_of_group: Sequence[NodeRow], world: _World) ->
         "outside": [node.name for node in nodes_of_group if node.server_group != group.intent],
         **judged,
         "remedy": "",
-        **_unverifiable(group, judged, world.capabilities.get(group.cloud)),
-        **_broken(group, view, world.capabilities.get(group.cloud)),
+        **_unverifiable(group, judged, can),
+        **_broken(group, view, can),
     }
 
 
-def _member(node: NodeRow, world: _World) -> Member:
+def _member(node: NodeRow, world: _World, domain: str | None) -> Member:
     host, size = world.host(node), (node.spec or {}).get("vm") or {}
-    return Member(node.name, host.name if host else None, _room(size, "cpu", "ram_mb", "ram"), world.down(node))
+    return Member(node.name, host.name if host else None, _room(size, "cpu", "ram_mb", "ram"), world.down(node), domain)
 
 
 def _unverifiable(group: GroupRow, judged: Mapping[str, Any], can: Capabilities | None) -> dict[str, Any]:
     """Why nothing is known, where the cloud hides its hosts from our credentials."""
-    if can is None or can.host_visibility or judged["holds"] is not None:
+    if can is None or can.host_visibility or judged["holds"] is not None or judged["domain_word"]:
         return {}
     return {
         "why": f"cloud {group.cloud} does not show the hosts of VMs, so the placement cannot be verified",

@@ -192,7 +192,7 @@ class RecoveryDraft:
         spec = self._specs[tags.instance_group or ""]
         az, addresses = self._az(spec, vm, tags) or "", self._addresses(spec, tags) or {}
         holder = Holder(self._director, self._name, spec.name) if self._seals else None
-        made = SpecMaker(spec, tags.stemcell or self._cells[spec.name], holder).make(az, addresses, canary=False)
+        made = SpecMaker(spec, tags.stemcell or self._cells[spec.name], holder).make(az, addresses, member=tags.member)
         same = tags.spec in (None, digest(made))
         problem = None if same else {"code": "recovered", "what": _OTHER_SPEC}
         node = NodeRow(

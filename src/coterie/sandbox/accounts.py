@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -26,7 +26,7 @@ def open_account(
     soft_lag_ms: int | None = None,
     quotas: Mapping[str, int | None] | None = None,
     operator: bool = False,
-    slot: AbstractContextManager[object] | None = None,
+    slot: Callable[[str], AbstractContextManager[object]] = lambda method: nullcontext(),
 ) -> Account:
     """The account of this name, begun if it is new.
 
@@ -37,7 +37,7 @@ def open_account(
         known = db.execute("SELECT asked FROM accounts WHERE name = ?", (name,)).fetchone()
     if known is None or (not operator and json.loads(known[0]) != asked):
         _settle(datacenter, name, asked, quotas or {})
-    return Account(datacenter, name, operator, slot or nullcontext())
+    return Account(datacenter, name, operator, slot)
 
 
 def group_model(tx: Tx) -> str:

@@ -36,7 +36,7 @@ def api(
             def do(twist: Twist | None) -> R:
                 return _once(account, writes, twist, lambda tx: work(tx, *args, **kwargs))
 
-            with account.slot:
+            with account.slot(method):
                 try:
                     return do(STRAIGHT if account.operator else None)
                 except _Watched as watched:

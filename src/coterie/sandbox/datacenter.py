@@ -48,13 +48,13 @@ class Datacenter:
 class Account:
     """A tenant's access. As `operator` the same calls work, but without faults and without the call log.
 
-    `slot`: held during each call, so that a tenant can limit how many it makes at a time.
+    `slot`: gives what is held during a call, by its name, so that a tenant can limit how many it makes at a time.
     """
 
     datacenter: Datacenter
     name: str
     operator: bool = False
-    slot: AbstractContextManager[object] = _NO_LIMIT
+    slot: Callable[[str], AbstractContextManager[object]] = lambda method: _NO_LIMIT
 
 
 def open_datacenter(

@@ -30,6 +30,7 @@ class Demand:
     ram_mb: int
     disk_mb: int
     zone: str | None = None
+    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from coterie.sandbox.twist import Tx
 
 _HOSTS = (
     "SELECT name, zone, rack, up, cpu - used_cpu, ram_mb - used_ram_mb, disk_mb - used_disk_mb "
-    "FROM hosts WHERE zone = coalesce(?, zone)"
+    "FROM hosts WHERE zone = coalesce(?, zone) AND rack = coalesce(?, rack)"
 )
 
 
 def find_host(tx: Tx, demand: Demand, groups: Sequence[int]) -> str:
     """The host for a VM that is in these groups; nothing is claimed yet."""
-    hosts = [Candidate(*row) for row in tx.db.execute(_HOSTS, (demand.zone,))]
+    hosts = [Candidate(*row) for row in tx.db.execute(_HOSTS, (demand.zone, demand.rack))]
     if not hosts:
         raise _no_zone(tx, demand.zone)
     return place(hosts, demand, [_rule(tx, group) for group in groups]).name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coterie.cpi.contract import Capabilities, Reason
+from coterie.cpi.contract import Capabilities, GroupLimit, Reason
 
 CAN = Capabilities(
     "fake",
@@ -10,6 +10,9 @@ CAN = Capabilities(
     {"vm": "atomic"},
     group_changes=frozenset({"rule"}),
     host_visibility=True,
+    group_limits={"anti-affinity": GroupLimit(members_per_az=7)},
+    domains={"anti-affinity": "partition"},
+    client_tokens=frozenset({"vm"}),
     zone_property="zone",
     unsupported={"find": Reason("why", "page")},
 )
@@ -42,3 +45,12 @@ def test_unknown_keys_are_ignored_and_missing_ones_have_their_default() -> None:
     newer = {**CAN.wire(), "teleports": True, "unsupported": {"find": {"why": "w", "citation": "c", "since": 9}}}
     assert Capabilities.of_wire(newer).unsupported == {"find": Reason("w", "c")}
     assert Capabilities.of_wire({"driver": "fake"}) == Capabilities("fake")
+
+
+def test_the_one_limit_of_older_drivers_is_of_every_policy() -> None:
+    answer = {"capabilities": {**Capabilities("old").publish()["capabilities"], "max_group_members": 9}}
+    found = Capabilities.of_published(answer)
+    assert found.group_limit("affinity") == GroupLimit(9)
+    assert found.group_limit(None) == GroupLimit()
+    both = Capabilities("new", max_group_members=9, group_limits={"affinity": GroupLimit(5, 3)})
+    assert (both.group_limit("affinity"), both.group_limit("anti-affinity")) == (GroupLimit(5, 3), GroupLimit(9))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -68,6 +68,7 @@ def list_account(account: Account) -> Inventory:
 class SandboxBed(SmallBed):
     driver = "sandbox"
     groups = "direct"
+    own: ClassVar[dict[str, Any]] = {}  # properties of the cloud
     page_size = PAGE_LIMIT
     hosts = SIZES["racks"] * SIZES["hosts_per_rack"]
 
@@ -83,7 +84,8 @@ class SandboxBed(SmallBed):
         self.faults = SandboxFaults(self._datacenter.store, "create_label" if single else "create_server_group")
 
     def open(self, director_uuid: str | None = None) -> Cpi:
-        properties: dict[str, Any] = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups, **self.more}
+        properties: dict[str, Any] = {"state": str(self._state), "account": ACCOUNT, "groups": self.groups}
+        properties |= {**self.own, **self.more}
         parts = LedgerPartRecords(_ledger, "lab")
         runtime = Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
         return SandboxCpi("lab", properties, runtime)
@@ -101,6 +103,13 @@ class SandboxBed(SmallBed):
 class SingleWriterBed(SandboxBed):
     driver = "sandbox-single-writer"
     groups = "single-writer"
+
+
+class DomainsBed(SandboxBed):
+    """A cloud that shows failure domains in place of hosts, and takes tokens with its creating calls."""
+
+    driver = "sandbox-domains"
+    own: ClassVar[dict[str, Any]] = {"domains": 2, "client_tokens": True}
 
 
 class ServedBed(SandboxBed):

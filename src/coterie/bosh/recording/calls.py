@@ -46,6 +46,8 @@ def call_create(context: CallContext, kind: Kind, mark: Mark, call: Callable[[],
     try:
         return call()
     except OutcomeUnknown as unknown:
+        if kind in context.driver.capabilities().client_tokens:
+            return _repeat(context, mark, call)
         if not settle(context, kind, mark):
             raise _nothing_created(unknown) from unknown
         # It is there, so by contract the same call returns it and creates no second one.
@@ -58,6 +60,25 @@ def call_create(context: CallContext, kind: Kind, mark: Mark, call: Callable[[],
         with context.ledger.write() as tx:
             execute(tx, objects.record_unknown(mark.intent))
         raise
+
+
+def _repeat(context: CallContext, mark: Mark, call: Callable[[], T]) -> T:
+    """For a cloud that takes a token with the call: the same call, until it is answered. Only where that takes longer
+    than the cloud needs to settle is the outcome left unknown, to be removed by cleanup."""
+    with context.ledger.write() as tx:
+        execute(tx, objects.record_unknown(mark.intent))
+    give_up = time.monotonic() + context.driver.capabilities().settle_s
+    while True:
+        try:
+            return call()
+        except OutcomeUnknown:
+            if time.monotonic() >= give_up:
+                raise
+            time.sleep(_LOOK_S)
+        except CpiError:
+            with context.ledger.write() as tx:
+                execute(tx, objects.record_gone(mark.intent))
+            raise
 
 
 def settle(context: CallContext, kind: Kind, mark: Mark, since: float | None = None) -> bool:

@@ -38,16 +38,20 @@ class Lab(Claims):
             self.undo(self.cpi.delete_stemcell, self._image)
         return self._image
 
-    def vm_arguments(self, az: str | None = None, group: str | None = None, **changed: Any) -> dict[str, Any]:
-        """Keyword arguments of create_vm for a small VM; `changed` replaces some of them."""
+    def vm_arguments(
+        self, az: str | None = None, group: str | None = None, member: int | None = None, **changed: Any
+    ) -> dict[str, Any]:
+        """Keyword arguments of create_vm for a small VM, the `member`-th of its group in its az; `changed` replaces
+        some of them."""
         place = az or self.az
+        bosh: Json = {"server_group_cid": group} if group else {}
         return {
             "agent_id": self.ids.uuid(),
             "stemcell_cid": changed.pop("stemcell_cid", None) or self.image(),
             "cloud_properties": self.bed.vm_properties(place),
             "networks": self.bed.networks(place, self.bed.address(place)),
             "disk_cids": [],
-            "env": {"bosh": {"server_group_cid": group} if group else {}},
+            "env": {"bosh": bosh if member is None else {**bosh, "server_group_member": member}},
             "mark": self.mark(),
             **changed,
         }

@@ -1,6 +1,6 @@
 """The contract between the core and a cloud driver: methods, types, errors, capabilities, marks."""
 
-from coterie.cpi.contract.capabilities import Capabilities, Marking, Reason
+from coterie.cpi.contract.capabilities import Capabilities, GroupLimit, Marking, Reason
 from coterie.cpi.contract.errors import (
     AuthenticationFailed,
     Changed,
@@ -76,6 +76,7 @@ __all__ = [
     "Form",
     "Forms",
     "GroupInUse",
+    "GroupLimit",
     "GroupMember",
     "GroupMetadata",
     "GroupMissing",

@@ -132,6 +132,8 @@ class Cpi(ABC):
         mark: Mark,
     ) -> VmCreated:
         """A powered-on VM; does not wait for its boot. Joins `env["bosh"]["server_group_cid"]` before power-on.
+        `env["bosh"]["server_group_member"]`: its number in the group, which no other member in its az has and which it
+        keeps when it is recreated; for drivers that choose failure domains. Callers that count no members omit it.
 
         A group that is gone → GroupMissing with the remedy. No host → NoPlacement that names hosts and reasons.
         On any certain failure the half-made VM is gone again.

@@ -1,8 +1,12 @@
 """`max_parallel_calls`: at most so many calls to one cloud run at a time, in all threads of a process.
 
     self.limit = call_limit(cloud, settings.max_parallel_calls, runtime.director_uuid)
-    with self.limit:  # around one request at the lowest level; never around a wait or a back-off
+    with self.limit.pace("compute GET") as call:  # around one request at the lowest level, never around a wait
         response = session.send(request)
+        if response.status == 429:
+            call.slow_down(response.retry_after)  # and all further calls of this class with it
+
+`with self.limit:` does the same without a class, for clouds and programs that refuse no call as one too many.
 
 Drivers of the same cloud share one limit. A thread that holds a slot may enter again: a request inside a request, for
 example a login, takes no second one.
@@ -11,10 +15,14 @@ example a login, takes no second one.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from weakref import WeakValueDictionary
 
 from coterie.cpi.contract import Unavailable
+from coterie.cpi.kit.pace import Pace, PacedCall
 
 _WAIT_S = 600.0
 
@@ -31,10 +39,22 @@ class CallLimit:
         self._running = 0
         self._free = threading.Condition()
         self._mine = threading.local()
+        self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
     @property
     def calls_of_thread(self) -> int:
         return getattr(self._mine, "calls", 0)
+
+    @contextmanager
+    def pace(self, name: str) -> Iterator[PacedCall]:
+        """A slot, as soon as the pace of its class lets this call begin; `Throttled` if that is far away."""
+        with self._free:
+            pace = self._paces[name]
+        call = pace.wait_to_begin()
+        with self:
+            yield call
+        if not call.is_refused:
+            pace.speed_up()
 
     def __enter__(self) -> CallLimit:
         depth: int = getattr(self._mine, "depth", 0)

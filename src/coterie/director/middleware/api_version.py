@@ -34,6 +34,9 @@ _FIELDS: dict[str, Version] = {
     "alarms": (1, 2),
     "unfinished_task": (1, 2),
     "outside": (1, 2),
+    "domains": (1, 2),
+    "domain_word": (1, 2),
+    "worst_domain": (1, 2),
 }
 _LATEST = "latest"
 _api_version: ContextVar[Version] = ContextVar("spoken", default=NEWEST)

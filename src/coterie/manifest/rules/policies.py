@@ -22,7 +22,7 @@ def check_policies(pair: Pair, capabilities: Mapping[str, Capabilities], *, auto
         for cloud, count in _clouds(pair, group).items() if spec else ():
             if spec and cloud in capabilities:
                 _check_policy(pair, loc, spec, cloud, capabilities[cloud])
-                _check_members(pair, loc, spec, cloud, capabilities[cloud].max_group_members, count, members)
+                _check_members(pair, loc, spec, cloud, capabilities[cloud], count, members)
                 _check_groups(pair, loc, spec, cloud, capabilities[cloud].max_groups, groups.setdefault(cloud, set()))
 
 
@@ -63,11 +63,12 @@ def _check_members(
     loc: Loc,
     spec: ServerGroupSpec,
     cloud: str,
-    limit: int | None,
+    can: Capabilities,
     count: int,
     members: Counter[tuple[str, str]],
 ) -> None:
-    before = members[cloud, spec.name]
+    """How many of them an az gets is known only when the nodes are: see `plan/limits`."""
+    limit, before = can.group_limit(spec.policy).members, members[cloud, spec.name]
     members[cloud, spec.name] += count
     if limit is not None and before <= limit < before + count:
         what = f"the server group '{spec.name}' would have {before + count:,} members, but '{cloud}' allows {limit:,}"

@@ -48,6 +48,8 @@ def test_capabilities_use_the_words_of_the_contract_and_travel(lab: Lab) -> None
     assert set(declared.kinds) <= set(KINDS)
     assert set(declared.kinds.values()) <= set(get_args(Marking))
     assert declared.filtered <= set(KINDS)
+    assert declared.client_tokens <= set(declared.kinds)
+    assert {*declared.group_limits, *declared.domains} <= declared.policies
     assert set(declared.unsupported) <= set(METHODS)
     assert Capabilities.of_wire(declared.wire()) == declared
     assert Capabilities.of_published(declared.publish()) == declared

@@ -47,13 +47,32 @@ def test_declared_policies_are_kept(lab: Lab) -> None:
     lab.needs("inspect_server_group")
     for policy in sorted(lab.capabilities.policies):
         cid = lab.group(policy)
-        vms = {lab.vm(group=cid) for _ in range(2)}
+        vms = {lab.vm(group=cid, member=number) for number in range(2)}
         members = lab.cpi.inspect_server_group(cid).members
         assert {one.vm_cid for one in members} == vms
         hosts = {one.host for one in members}
         if lab.capabilities.host_visibility and policy in HOSTS:
             assert None not in hosts
             assert len(hosts) == HOSTS[policy], policy
+        if policy == "anti-affinity" and policy in lab.capabilities.domains:
+            assert None not in {one.domain for one in members}
+            assert len({one.domain for one in members}) == len(members), "members with other numbers are in one domain"
+
+
+@proves("create_vm", "inspect_server_group")
+def test_members_fill_the_domains_that_the_limits_promise(lab: Lab) -> None:
+    """Where the cloud shows domains and takes so many members in an az, it has so many domains for them."""
+    lab.needs("inspect_server_group")
+    for policy in sorted(lab.capabilities.domains):
+        most = lab.capabilities.group_limit(policy).members_per_az
+        if policy != "anti-affinity" or most is None:
+            continue
+        cid = lab.group(policy)
+        calls = [lab.vm_arguments(group=cid, member=number) for number in range(most)]
+        for created in together([partial(lab.bed.open().create_vm, **one) for one in calls]):
+            lab.undo(lab.cpi.delete_vm, created.cid)
+        domains = [one.domain for one in lab.cpi.inspect_server_group(cid).members]
+        assert None not in domains and len(set(domains)) == most
 
 
 @proves("create_vm")

@@ -58,6 +58,24 @@ def test_a_vm_that_shows_up_late_is_found_within_the_declared_time(lab: Lab) -> 
     lab.undo(lab.cpi.delete_vm, found.cid)
 
 
+@proves("create_vm", "capabilities")
+def test_a_vm_with_a_token_is_had_by_the_repeat_though_no_list_shows_it(lab: Lab) -> None:
+    """What `client_tokens` promises; drivers that do not declare it have their settle time instead."""
+    lab.needs("find")
+    if "vm" not in lab.capabilities.client_tokens:
+        return
+    arguments = lab.vm_arguments()
+    before = {cid for kind, cid in lab.inventory() if kind == "vm"}
+    lab.faults.late("create_vm")
+    lab.faults.lose_answer("create_vm")
+    expect_error(OutcomeUnknown, lambda: lab.cpi.create_vm(**arguments))
+    repeated = lab.cpi.create_vm(**arguments)
+    lab.undo(lab.cpi.delete_vm, repeated.cid)
+    found = wait_for(lambda: lab.cpi.find("vm", arguments["mark"]), lab.capabilities.settle_s)
+    assert found is not None and found.cid == repeated.cid
+    assert {cid for kind, cid in lab.inventory() if kind == "vm"} - before == {repeated.cid}
+
+
 @proves("has_vm", "create_disk")
 def test_a_session_that_ended_is_opened_again(lab: Lab) -> None:
     vm = lab.vm()

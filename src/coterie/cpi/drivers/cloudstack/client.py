@@ -213,10 +213,12 @@ class Client:
         flat = {"command": command, **_flat(parameters)}
         body = sign(flat, settings.api_key, settings.secret_access_key, time.time() + _GOOD_FOR_S)
         try:
-            with self.limit:
+            with self.limit.pace("any") as call:  # the limit of an account is one for all commands
                 if changes:
                     self._require_lease()
                 answer = self._http.request("POST", self._url, _FORM, body.encode())
+                if answer.status == _THROTTLED:
+                    call.slow_down(answer.retry_after)
         except (NotTaken, AnswerLost) as error:
             raise self._call_error(error, command, changes) from error
         inside = _inside(answer.body)

@@ -185,12 +185,14 @@ class Client:
         kind = {"Content-Type": "application/json"} if body is not None else {}
         changes = method != "GET"
         try:
-            with self.limit:  # one slot for the request and for a login that it needs
+            with self.limit.pace(f"{service} {method}") as call:  # one slot for the request and for its login
                 url = self._log_in(lambda: self._services.url(service)) + path + query
                 sent = {**_HEADERS, **kind, **self._services.headers(service), **(headers or {})}
                 if changes:
                     self._require_lease()
                 answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
+                if answer.status == THROTTLED:
+                    call.slow_down(answer.retry_after)
         except (NotTaken, AnswerLost) as error:
             raise call_error(error, what=what, cloud="OpenStack", changes=changes, remedy=REACH_REMEDY) from error
         return _read(what, answer, changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 from coterie.cpi.contract import Mark
@@ -11,6 +12,7 @@ from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, INTENT, read_mark_tags
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
+from coterie.sandbox.errors import Throttled
 from coterie.sandbox.pages import Filter, Page
 from coterie.sandbox.records import Record
 
@@ -19,7 +21,7 @@ Listing = Callable[[Account, Filter, str | None], Page[T]]
 
 
 class CloudAccount:
-    """`limit`: every call to the datacenter takes one of its slots."""
+    """`limit`: every call to the datacenter takes one of its slots, at the pace of the calls of its name."""
 
     def __init__(self, settings: Settings, director_uuid: str, limit: CallLimit) -> None:
         self._settings = settings
@@ -37,9 +39,18 @@ class CloudAccount:
                 groups=settings.groups,
                 soft_lag_ms=settings.soft_lag_ms,
                 quotas=settings.quotas,
-                slot=self._limit,
+                slot=self._slot,
             )
         return self._account
+
+    @contextmanager
+    def _slot(self, method: str) -> Iterator[None]:
+        with self._limit.pace(method) as call:
+            try:
+                yield
+            except Throttled as error:
+                call.slow_down(error.details.get("retry_after"))
+                raise
 
     def identity(self) -> str:
         return f"account {self.account.name} of sandbox {self.account.datacenter.uuid()}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.drivers.sandbox.account import CloudAccount
+from coterie.cpi.drivers.sandbox.domains import Domains
 from coterie.cpi.drivers.sandbox.errors import translate
 from coterie.cpi.drivers.sandbox.properties import Settings
 from coterie.cpi.drivers.sandbox.server_groups import ServerGroups
@@ -34,11 +35,14 @@ _STRICT = "anti-affinity:"
 class Checks:
     """`kinds`: those that the cloud creates."""
 
-    def __init__(self, cloud: CloudAccount, groups: ServerGroups, settings: Settings, kinds: Collection[str]) -> None:
+    def __init__(
+        self, cloud: CloudAccount, groups: ServerGroups, settings: Settings, kinds: Collection[str], domains: Domains
+    ) -> None:
         self._cloud = cloud
         self._groups = groups
         self._settings = settings
         self._kinds = kinds
+        self._domains = domains
 
     def check(self, needs: Needs) -> list[CheckItem]:
         try:
@@ -52,12 +56,12 @@ class Checks:
             CheckItem("credentials", True, f"account {self._settings.account} is open"),
             _azs(needs, hosts),
             _quotas(needs, quotas),
-            _hosts(needs, hosts),
+            _hosts(needs, hosts, are_shown=not self._domains.are_shown),
             *policy_items(needs, self._settings.policies),
             *kind_items(needs, self._kinds),
             *group_items(needs, self._groups.inspect, self._groups.require_creatable),
             *security_group_items(needs, self._groups.require_security_groups),
-            *_strict(needs, hosts),
+            *(self._domains.items(needs) if self._domains.are_shown else _strict(needs, hosts)),
             *self._layout(),
         ]
 
@@ -82,13 +86,12 @@ def _quotas(needs: Needs, quotas: Mapping[str, Quota]) -> CheckItem:
     return quota_item(needs, facts, _RESOURCES, "ask for fewer, delete some, or `coterie sandbox quota set`")
 
 
-def _hosts(needs: Needs, hosts: Sequence[HostView]) -> CheckItem:
+def _hosts(needs: Needs, hosts: Sequence[HostView], *, are_shown: bool) -> CheckItem:
     up = [host for host in hosts if host.up]
     dark = [az for az in needs.azs if not any(host.zone == az for host in up)]
     detail = f"no host is up in {', '.join(dark)}" if dark else f"{len(up)} of {len(hosts)} hosts are up"
-    return CheckItem(
-        "hosts", not dark, detail, "`coterie sandbox host up NAME`" if dark else "", {"hosts": [_fact(h) for h in up]}
-    )
+    facts = {"hosts": [_fact(host) for host in up]} if are_shown else None
+    return CheckItem("hosts", not dark, detail, "`coterie sandbox host up NAME`" if dark else "", facts)
 
 
 def _fact(host: HostView) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.contract import Networks as NetworksArgument
 from coterie.cpi.drivers.sandbox.account import CloudAccount
 from coterie.cpi.drivers.sandbox.checks import Checks
+from coterie.cpi.drivers.sandbox.domains import Domains
 from coterie.cpi.drivers.sandbox.errors import translate
 from coterie.cpi.drivers.sandbox.group_records import GroupRecords
 from coterie.cpi.drivers.sandbox.machines import Machines
@@ -46,6 +47,7 @@ from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
 from coterie.sandbox.errors import SandboxError
 
+_TOKENS = frozenset({"vm", "disk", "snapshot", "image", "network", "server_group"})
 FORMATS = ("sandbox", "sandbox-light")
 
 
@@ -68,8 +70,9 @@ class SandboxCpi(Cpi):
         )
         security_groups = SecurityGroups(account, Parts(runtime.parts))
         self._membership = Membership(account, records, writer, single_writer=settings.single_writer)
-        self._groups = ServerGroups(account, records, security_groups, self._membership, settings)
-        self._machines = Machines(account, security_groups, self._membership)
+        domains = Domains(account, settings)
+        self._groups = ServerGroups(account, records, security_groups, self._membership, settings, domains)
+        self._machines = Machines(account, security_groups, self._membership, domains)
         self._stemcells = Stemcells(account)
         self._disks = Disks(account, settings)
         self._networks = Networks(account)
@@ -80,12 +83,13 @@ class SandboxCpi(Cpi):
             director_uuid=runtime.director_uuid,
             single_writer=settings.single_writer,
             with_snapshots=settings.snapshots,
+            with_hosts=not domains.are_shown,
             limit=limit,
             keep=settings.keep,
             owns_security_group=security_groups.is_ours,
         )
-        self._profile = Profile(FORMATS, _capabilities(settings, self._objects))
-        self._checks = Checks(account, self._groups, settings, self._objects.markings)
+        self._profile = Profile(FORMATS, _capabilities(settings, self._objects, domains))
+        self._checks = Checks(account, self._groups, settings, self._objects.markings, domains)
 
     def capabilities(self) -> Capabilities:
         return self._profile.capabilities
@@ -212,7 +216,7 @@ class SandboxCpi(Cpi):
         return self._membership.apply(domain, changes)
 
 
-def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
+def _capabilities(settings: Settings, objects: ObjectTable, domains: Domains) -> Capabilities:
     return Capabilities(
         driver="sandbox",
         policies=settings.policies,
@@ -222,7 +226,10 @@ def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
         max_group_members=settings.quotas.get("server_group_members"),
         boots_per_soft_group=settings.boots_per_soft_group,
         resize_disk=settings.resize_disk,
-        host_visibility=True,
+        host_visibility=not domains.are_shown,
+        group_limits=domains.limits,
+        domains=domains.words,
+        client_tokens=_TOKENS & objects.markings.keys() if settings.client_tokens else frozenset(),
         zone_property="zone",
         settle_s=settings.settle_s,
         max_parallel_calls=settings.max_parallel_calls,

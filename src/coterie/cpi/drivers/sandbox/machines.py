@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from coterie.cpi.contract import (
@@ -19,6 +21,7 @@ from coterie.cpi.contract import (
     VMNotFound,
 )
 from coterie.cpi.drivers.sandbox.account import CloudAccount
+from coterie.cpi.drivers.sandbox.domains import Domains
 from coterie.cpi.drivers.sandbox.errors import translate
 from coterie.cpi.drivers.sandbox.membership import Membership, Placement
 from coterie.cpi.drivers.sandbox.networks import networks_answer, read_nics
@@ -28,7 +31,7 @@ from coterie.cpi.drivers.sandbox.server_groups import OWN_SECURITY_GROUPS
 from coterie.cpi.kit.marking import GROUP, mark_tags, metadata_tags
 from coterie.errors import CoterieError
 from coterie.sandbox import vms
-from coterie.sandbox.errors import NoSuch, SandboxError
+from coterie.sandbox.errors import NoHost, NoSuch, SandboxError
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.hosts import list_hosts
 from coterie.sandbox.tags import set_tags
@@ -41,10 +44,13 @@ _OWN_DISKS = {"system": "/dev/sda", "ephemeral": "/dev/sdb"}
 
 
 class Machines:
-    def __init__(self, cloud: CloudAccount, security_groups: SecurityGroups, membership: Membership) -> None:
+    def __init__(
+        self, cloud: CloudAccount, security_groups: SecurityGroups, membership: Membership, domains: Domains
+    ) -> None:
         self._cloud = cloud
         self._security_groups = security_groups
         self._membership = membership
+        self._domains = domains
 
     def create_vm(
         self,
@@ -59,10 +65,12 @@ class Machines:
         spec = read_vm_spec(cloud_properties)
         placement = self._membership.find_placement(env)
         own = self._security_groups.require_all(spec.security_groups)
-        vm = vms.create_vm(
+        size = self._require_zone(spec.size)
+        policy = placement.policy if placement else None
+        create = partial(
+            vms.create_vm,
             self._cloud.account,
             name=mark.name(),
-            size=self._require_zone(spec.size),
             image=stemcell_cid,
             nics=read_nics(networks),
             group=placement.group if placement else None,
@@ -73,6 +81,12 @@ class Machines:
             tags=_tags(mark, agent_id, placement, own),
             client_token=mark.intent,
         )
+        try:
+            vm = create(size=replace(size, rack=self._domains.choose(policy, size.zone, env)))
+        except NoHost:
+            if policy != "soft-anti-affinity":
+                raise
+            vm = create(size=size)  # its own rack is full, and a soft policy takes any other
         return VmCreated(vm.id, networks_answer(networks, self._boot_or_delete(vm, placement)), _OWN_DISKS)
 
     def delete_vm(self, vm_cid: str) -> None:

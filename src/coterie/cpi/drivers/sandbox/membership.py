@@ -30,6 +30,7 @@ class Placement:
     cid: str
     group: str | None
     security_groups: tuple[str, ...]
+    policy: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,10 @@ class Membership:
             adopted = self._records.groups_behind(cid)
             if not adopted:
                 raise group_missing(cid)
-            return Placement(cid, None if self._single_writer else adopted[0].id, ())
+            return Placement(cid, None if self._single_writer else adopted[0].id, (), adopted[0].policy)
         record = self._records.require(cid)
-        return Placement(cid, None if self._single_writer else record.holder.id, record.security_groups)
+        holder = None if self._single_writer else record.holder.id
+        return Placement(cid, holder, record.security_groups, record.policy)
 
     def joins_before_boot(self, placement: Placement | None) -> bool:
         """Whether the VM is created stopped, joined through the coordinator, and started then."""

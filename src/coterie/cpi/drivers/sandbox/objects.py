@@ -36,6 +36,7 @@ def object_table(
     director_uuid: str,
     single_writer: bool,
     with_snapshots: bool,
+    with_hosts: bool,
     limit: CallLimit,
     keep: Collection[str],
     owns_security_group: Callable[[security_groups.SecurityGroup], bool],
@@ -47,6 +48,9 @@ def object_table(
         users = security_group_users(group)
         return {"in_use_by": tuple(user for user in users if not user.startswith("cg-") or records.find(user))}
 
+    def vm_facts(vm: vm_shape.Vm) -> dict[str, Any]:
+        return {"in_use_by": (), "az": vm.zone, "state": vm.state, "host": vm.host if with_hosts else None}
+
     def delete_security_group(account: Account, cid: str, *, revision: int) -> None:
         if not owns_security_group(security_groups.get_security_group(account, cid)):
             raise Changed(
@@ -55,7 +59,7 @@ def object_table(
         security_groups.delete_security_group(account, cid, revision=revision)
 
     kinds: dict[Kind, ObjectKind[Any]] = {
-        "vm": _kind(cloud, "vm", vm_shape.list_vms, vm_shape.get_vm, vms.delete_vm, _vm_facts),
+        "vm": _kind(cloud, "vm", vm_shape.list_vms, vm_shape.get_vm, vms.delete_vm, vm_facts),
         "disk": _kind(cloud, "disk", disks.list_disks, disks.get_disk, disks.delete_disk, _disk_facts),
         "snapshot": _kind(
             cloud,
@@ -143,10 +147,6 @@ def _describe(kind: Kind, cid: str, found: Record, **facts: Any) -> CloudObject:
         tags=dict(found.tags),
         **facts,
     )
-
-
-def _vm_facts(vm: vm_shape.Vm) -> dict[str, Any]:
-    return {"in_use_by": (), "az": vm.zone, "state": vm.state, "host": vm.host}
 
 
 def _disk_facts(disk: disks.Disk) -> dict[str, Any]:

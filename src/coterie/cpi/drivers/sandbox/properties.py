@@ -3,12 +3,12 @@ its field. Touches no cloud."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coterie.cpi.contract import POLICIES, Form, InvalidCall, Reader
+from coterie.cpi.contract import POLICIES, Form, InvalidCall, PropertyMistake, Reader
 from coterie.cpi.kit.readers import flag, one_of, seconds, size, some_of, text, texts, whole
 from coterie.sandbox.accounts import MODELS
 from coterie.sandbox.errors import BadRequest
@@ -21,7 +21,8 @@ STATE_FILE = "sandbox.db"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`layout` counts only when the file is begun; the others count at once, for this cloud's account."""
+    """`layout` counts only when the file is begun; the others count at once, for this cloud's account. `domains`: hosts
+    are hidden, so many racks of a zone are shown as failure domains, and the driver chooses the member's rack."""
 
     state: Path
     account: str
@@ -34,6 +35,8 @@ class Settings:
     settle_s: float
     soft_lag_ms: int
     boots_per_soft_group: int | None
+    domains: int | None
+    client_tokens: bool
     max_parallel_calls: int
     keep: tuple[str, ...]
 
@@ -90,6 +93,8 @@ _READERS: Mapping[str, Reader] = {
     "settle_s": seconds,
     "soft_lag_ms": whole(0),
     "boots_per_soft_group": whole(1),
+    "domains": whole(1),
+    "client_tokens": flag,
     "max_parallel_calls": whole(1),
     "keep": texts,
 }
@@ -103,13 +108,24 @@ _DEFAULTS: Mapping[str, Any] = {
     "settle_s": 2.0,
     "soft_lag_ms": 0,
     "boots_per_soft_group": None,
+    "domains": None,
+    "client_tokens": False,
     "max_parallel_calls": 32,
     "keep": (),
 }
+
+
+def _rules(given: Mapping[str, Any]) -> Iterable[PropertyMistake]:
+    if given.get("domains") and given.get("groups") == "single-writer":
+        what = "cannot be had with groups: single-writer, where a VM joins its group after its place was chosen"
+        yield PropertyMistake("domains", what, "use groups: direct")
+
+
 CLOUD = Form(
     _READERS,
     secret=True,
-    public=frozenset({"state", "layout", "groups", "policies", "keep"}),
+    public=frozenset({"state", "layout", "groups", "policies", "domains", "client_tokens", "keep"}),
+    between=_rules,
     example={
         "layout": {
             "zones": [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -24,6 +24,7 @@ from coterie.cpi.contract import (
     read_rules,
 )
 from coterie.cpi.drivers.sandbox.account import CloudAccount, of_group
+from coterie.cpi.drivers.sandbox.domains import Domains
 from coterie.cpi.drivers.sandbox.errors import translate
 from coterie.cpi.drivers.sandbox.group_records import GroupRecord, GroupRecords, read_group_spec
 from coterie.cpi.drivers.sandbox.membership import Membership
@@ -50,12 +51,14 @@ class ServerGroups:
         security_groups: SecurityGroups,
         membership: Membership,
         settings: Settings,
+        domains: Domains,
     ) -> None:
         self._cloud = cloud
         self._records = records
         self._security_groups = security_groups
         self._membership = membership
         self._settings = settings
+        self._domains = domains
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         spec = read_group_spec(metadata, self._settings.policies)
@@ -137,10 +140,16 @@ class ServerGroups:
             state=state,
             policy=policy,
             resources=tuple(resources),
-            members=tuple(GroupMember(one.vm, one.host, self._cloud.owns(one.tags)) for one in members),
+            members=tuple(self._describe(members)),
             notes=tuple(notes),
-            hosts=_allowed_hosts(groups) if state != "missing" else None,
+            hosts=_allowed_hosts(groups) if state != "missing" and not self._domains.are_shown else None,
         )
+
+    def _describe(self, members: Sequence[Member]) -> Iterator[GroupMember]:
+        domains = self._domains.of_hosts() if members else {}
+        for one in members:
+            host = None if self._domains.are_shown else one.host
+            yield GroupMember(one.vm, host, self._cloud.owns(one.tags), domains.get(one.host or ""))
 
     def _held(self, cid: str) -> set[str]:
         record = None if is_adopted(cid) else self._records.find(cid)

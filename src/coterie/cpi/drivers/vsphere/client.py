@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
+from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.sdk import Refusal, call_failure
 from coterie.cpi.drivers.vsphere.settings import Settings
@@ -73,7 +73,7 @@ class Session:
         for last in (False, True):
             logins = self._logins
             try:
-                with self._limit:
+                with self._limit.pace("change" if changes else "question") as call:
                     if changes:
                         self._require_lease()
                     return method(*arguments)
@@ -81,6 +81,8 @@ class Session:
                 raise  # no slot was free, or the lease is lost: nothing was sent
             except Exception as error:
                 failed = call_failure(error, changes=changes)
+                if isinstance(failed, Throttled):
+                    call.slow_down()
                 if last or not (isinstance(failed, Refusal) and failed.is_a("NotAuthenticated")):
                     raise failed from error
                 self._log_in(logins)  # refused before anything was done, so it may be repeated
