@@ -16,7 +16,8 @@ help: ## this list
 demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
 	@$(BIN)/coterie demo
 
-PYTEST := $(BIN)/pytest -n 4 --dist worksteal --durations=25
+WORKERS ?= 8 # more than cores: most tests wait for processes, leases and clouds
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=25
 
 # Packages without processes and servers, and the contract's tests on the simulated cloud.
 QUICK := tests/manifest tests/plan tests/group tests/ring tests/seal tests/settings tests/cpi/kit \

@@ -20,10 +20,36 @@ if TYPE_CHECKING:
     from tests.kill.nursery import Nursery
 
 _SERVER = "postgres"
+_ROOT = Path(__file__).parent
 # A shell starts background jobs with SIGINT ignored, and processes of tests would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 shortcuts.install()
 shortcuts.be_patient()
+
+
+# They wait for leases and processes most of their time, in this order: clusters start at different moments then.
+_LONG = ("kill", "cluster", "faults")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let every worker begin with its part of the long tests: one that comes last would run alone at the end."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers == 1:
+        return
+    folders = [item.path.relative_to(_ROOT).parts[0] for item in items]
+    long = [item for name in _LONG for item, folder in zip(items, folders, strict=True) if folder == name]
+    short = [item for item, folder in zip(items, folders, strict=True) if folder not in _LONG]
+    left = len(items)
+    items.clear()
+    for number in range(workers):  # as xdist parts the list
+        part = left // (workers - number)
+        left -= part
+        mine = long[number::workers]
+        count = max(0, part - len(mine))
+        items += [*mine, *short[:count]]
+        del short[:count]
+    items += short
 
 
 @pytest.fixture(scope="session")

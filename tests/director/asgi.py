@@ -9,7 +9,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, cast
+
+from coterie.director.app import build
+from coterie.director.context import AppContext
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Of the whole API; no context is needed to describe it. Not to be changed: all tests read the same."""
+    return build(cast(AppContext, None)).openapi()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ operation is seen to succeed."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import hypothesis
 import pytest
@@ -19,9 +19,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from coterie.director.app import build
-from coterie.director.context import AppContext
 from coterie.director.middleware.api_version import _FIELDS
 from coterie.sandbox import datacenter
+from tests.director.asgi import openapi_document
 from tests.director.populated import TOKEN, Call, Populated, populated
 
 CREDENTIALS = {"Authorization": f"Bearer {TOKEN}"}
@@ -59,7 +59,7 @@ def described(there: Populated) -> Any:
 
 
 def _operations() -> dict[str, dict[str, Any]]:
-    paths = build(cast(AppContext, None)).openapi()["paths"]
+    paths = openapi_document()["paths"]
     return {f"{method.upper()} {path}": one for path, methods in paths.items() for method, one in methods.items()}
 
 
@@ -142,7 +142,7 @@ def test_generated_invalid_requests_get_described_answers(described: Any, operat
 
 def test_no_answer_requires_a_field_that_an_older_version_hides() -> None:
     """What the calls above show is only as old as their rows; here each schema of an answer is read."""
-    document = build(cast(AppContext, None)).openapi()
+    document = openapi_document()
     schemas, required = document["components"]["schemas"], {}
     for operation, one in _operations().items():
         for name in _names_of_schemas(one["responses"], schemas, set()):
@@ -169,7 +169,7 @@ def _names_of_schemas(part: Any, schemas: dict[str, Any], seen: set[str]) -> set
 
 
 def test_it_is_openapi_3_1_and_every_operation_documents_its_problems() -> None:
-    document = build(cast(AppContext, None)).openapi()
+    document = openapi_document()
     assert document["openapi"].startswith("3.1")
     lacking = [name for name, one in _operations().items() if "/v1/" in name and "default" not in one["responses"]]
     assert lacking == []
