@@ -1,5 +1,6 @@
-"""Canaries in every place that a user may write, and a cloud that repeats its requests: none of them is found again in
-the log, events, answers, metrics, plans, the doctor's report, the process list or the database."""
+"""Canaries in every place that a user may write, also in documents with mistakes, and a cloud that repeats its requests:
+none of them is found again in the log, events, answers of all operations that read to callers of each role, metrics,
+plans, the doctor's report, the list of processes (during the calls of the cloud, too) or the database."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ import pytest
 from coterie.cli.link.api import Answer, Api
 from coterie.cli.link.examine import bundle
 from coterie.conductor.process import Conductor
+from coterie.director.app import build
 from coterie.director.context import AppContext
 from coterie.ledger.store import Ledger
 from coterie.requests.machine_secrets import seal_stored
@@ -29,8 +31,10 @@ from tests.director.access.conftest import Make, Person
 # A foreign CPI program that repeats its whole request in its log, on stderr and in its errors, as it came and escaped.
 PROGRAM = f"""\
 #!{sys.executable} -IS
-import base64, json, sys
+import base64, json, subprocess, sys
 text = sys.stdin.read()
+with open(sys.argv[0] + ".processes", "a") as seen:
+    subprocess.run(["ps", "axwwe"], stdout=seen, check=True)
 request = json.loads(text)
 sys.stderr.write(text)
 def say(result, error=None):
@@ -187,26 +191,71 @@ def _manifest(new: Any) -> str:
     return f"# remember: {env['psk']}\n" + json.dumps({**head, "instance_groups": [group]}, indent=1)
 
 
-PAGES = (
-    "/v1/info",
-    "/v1/config",
-    "/v1/cloud-config",
-    "/v1/clouds",
-    "/v1/clouds/lab",
-    "/v1/stemcells",
-    "/v1/deployments",
-    "/v1/deployments/web",
-    "/v1/deployments/web/manifest",
-    "/v1/nodes",
-    "/v1/nodes/web/web/0",
-    "/v1/objects",
-    "/v1/disks",
-    "/v1/groups",
-    "/v1/events",
-    "/v1/tasks",
-    "/v1/conductors",
-    "/metrics",
-)
+def _mistaken(config: str, manifest: str, new: Any) -> Iterator[tuple[str, str, Any]]:
+    """Requests that are refused, with canaries where the mistakes are."""
+    clouds, web = json.loads(config), json.loads(manifest.partition("\n")[2])
+    lab, group = clouds["clouds"][0], web["instance_groups"][0]
+    drivers = {
+        "openstack": {"auth_url": f"http://u:{new()}@h", "password": [new()], "x": new()},
+        "cloudstack": {"endpoint": f"http://u:{new()}@h", "api_key": 5, "secret_key": [new()], "settle_s": new()},
+        "vsphere": {"host": f"http://u:{new()}@h", "password": {"a": new()}, "datacenter": {"a": new()}},
+        "sandbox": {"password": new(), "settle_s": new(), "faults": new()},
+        "exec": {"path": "/x", "properties": [new()]},
+        "unknown": {"x": new()},
+    }
+    for properties in (new(), [new()]):
+        yield "PUT", "/v1/cloud-config", {"text": json.dumps({**clouds, "clouds": [{**lab, "properties": properties}]})}
+        yield "POST", "/v1/clouds", {**lab, "properties": properties}
+    for driver, properties in drivers.items():
+        cloud = {**lab, "driver": driver, "properties": properties}
+        yield "PUT", "/v1/cloud-config", {"text": json.dumps({**clouds, "clouds": [cloud]})}
+    yield "PUT", "/v1/cloud-config", {"text": f"clouds:\n- {{name: lab, properties: {{password: {new()}, : : }}\n"}
+    head = "name: web\ninstance_groups:\n- name: x\n  env:\n    password: "
+    texts = [
+        f"{head}{new()}\n   b: {new()}\n",  # no YAML
+        f"{head}{new()}\n    password: {new()}\n",  # a key that is there twice
+        f"{head}*{new()}\n",
+        f"{head}!!binary {new()}\n",
+        f"{head}!{new()}\n",
+        f"{head}!{new()}!{new()}\n",
+        json.dumps({**web, "env": {"a": new()}}),
+    ]
+    parts = [
+        {"env": new()},
+        {"env": [new()]},
+        {"user_data": {"a": new()}},
+        {"envv": {"x": new()}},
+        {"tags": {"a": [new()]}},
+    ]
+    parts += [{"user_data": f"{new()} " * 5000}, {"networks": [{"name": "none", "x": new()}]}]
+    texts += [json.dumps({**web, "instance_groups": [{**group, **part}]}) for part in parts]
+    for text in texts:
+        for method, path in (("POST", "/v1/plans"), ("PUT", "/v1/deployments/web"), ("POST", "/v1/recoveries/plan")):
+            yield method, path, {"manifest": text, "manifest_file": "web.yml"}
+    for body in (
+        {"manifest": {"a": new()}},
+        {"manifest": manifest, "cloud_config": [new()]},
+        {"x": new()},
+        [new()],
+        new(),
+    ):
+        yield "POST", "/v1/plans", body
+
+
+def _pages(task: int, node: str) -> list[str]:
+    """All operations that read, about what is there."""
+    values = {"name": "lab", "which": node, "task": task, "path": "instance_groups.env"}
+    found = [
+        path.format_map(_Known(values))
+        for path, methods in build(cast(Any, None)).openapi()["paths"].items()
+        if "get" in methods
+    ]
+    return [*found, "/v1/deployments/web", "/v1/deployments/web/manifest", "/v1/stemcells/debian-12/1.1"]
+
+
+class _Known(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "none"
 
 
 def test_no_canary_is_found_again(
@@ -222,25 +271,31 @@ def test_no_canary_is_found_again(
     stemcell = {"name": "debian-12", "version": "1.1", "cloud_properties": {"image": "x", "api_token": canaries.new()}}
     assert seal_stored(context.ledger)
     assert len(canaries.all) >= 40
+    seen = {}
+    for n, (method, path, mistaken) in enumerate(_mistaken(config, manifest, canaries.new)):
+        refused = admin.send(method, path, mistaken)
+        assert 400 <= refused.status < 500, refused.text
+        seen[f"mistake {n} {path}"] = refused.text
     assert admin.send("PUT", "/v1/cloud-config", {"text": config}).status == 200
     assert admin.send("POST", "/v1/stemcells", stemcell).status == 201
     body = {"manifest": manifest, "manifest_file": "web.yml"}
-    seen = {
-        f"plan {query}": admin.send("POST", f"/v1/plans{query}", body).text
-        for query in ("", "?text=detail", "?format=text")
-    }
+    for query in ("", "?text=detail", "?format=text"):
+        seen[f"plan {query}"] = admin.send("POST", f"/v1/plans{query}", body).text
     reply = admin.send("PUT", "/v1/deployments/web", body)
     assert reply.status == 202, reply.text
     task = reply.json["task_id"]
     assert _wait_for_end(admin, task)["state"] == "failed"
+    node = admin.get("/v1/nodes").json["items"][0]["uuid"]
     callers = {"admin": admin, "operator": person("operator"), "viewer": person("viewer")}
+    callers["team"] = person("viewer", "red", name="red")
     for role, caller in callers.items():
-        seen.update((f"{role} {page}", caller.get(page).text) for page in (*PAGES, f"/v1/tasks/{task}"))
-        seen[f"{role} events"] = caller.get(f"/v1/tasks/{task}/events").text
+        seen.update((f"{role} {page}", caller.get(page).text) for page in _pages(task, node))
     seen["check"] = admin.send("POST", "/v1/clouds/lab/check").text
     seen["doctor"] = json.dumps(bundle(_in_process(admin)), default=str)
     seen["log"] = log_file.read_text()
     seen["processes"] = subprocess.run(["ps", "axwwe"], capture_output=True, text=True, check=True).stdout
+    seen["processes meanwhile"] = Path(f"{program}.processes").read_text()
+    assert str(program) in seen["processes meanwhile"]
     seen.update(_tables(context.ledger))
     assert "<redacted>" in seen["log"] and "<redacted>" in seen["table events"], "the cloud's texts got there"
     leaks = {place: found for place, text in seen.items() if (found := canaries.found_in(text))}

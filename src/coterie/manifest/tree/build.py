@@ -82,7 +82,8 @@ class Builder:
 
     def _find_anchor(self, name: str, place: Place) -> Node:
         if name not in self._anchors:
-            self._stop(place, f"no anchor is named '{name}'", f"define &{name} above this line, or quote the text")
+            # Not named: a password that begins with a `*` is read as an alias.
+            self._stop(place, "no anchor has the name of this alias", "define it above this line, or quote the text")
         node = self._anchors[name]
         if node is None:
             self._stop(place, f"the alias *{name} stands inside the value that it stands for", "write the value out")

@@ -69,6 +69,8 @@ def _syntax(error: YAMLError, text: str) -> Flaw:
     problem = str(error.problem or error.context or "the text is not YAML")
     if "'\\t'" in problem:
         return Flaw((), place, "a tab is used for indentation", "indent with spaces; YAML allows no tabs there")
+    if "tag handle" in problem:  # not named, as with other tags
+        return Flaw((), place, "the tag of this value is not understood", "remove the tag, or put the text in quotes")
     return Flaw((), place, f"YAML syntax: {problem}", _syntax_remedy(problem))
 
 

@@ -58,6 +58,8 @@ def _read_tagged(text: str, tag: str) -> Scalar:
     kinds: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "null": (type(None),)}
     wanted = kinds.get(tag.removeprefix(_PREFIX))
     if wanted is None:
+        if not tag.startswith(_PREFIX):  # not named: a password that begins with a `!` is read as a tag
+            raise Unusable("the tag of this value is not understood", "remove the tag, or put the text in quotes")
         raise Unusable(f"the tag {tag.replace(_PREFIX, '!!')} is not understood", "remove the tag")
     value = _plain(text)
     if type(value) not in wanted:
