@@ -1,5 +1,5 @@
-"""Canaries in every place that a user may write, also in documents with mistakes, and a cloud that repeats its requests:
-none of them is found again in the log, events, answers of all operations that read to callers of each role, metrics,
+"""Canaries in every place that a user may write, also in documents with mistakes, and a cloud that repeats its
+requests: none is found again in the log, events, answers of all operations that read to callers of each role, metrics,
 plans, the doctor's report, the list of processes (during the calls of the cloud, too) or the database."""
 
 from __future__ import annotations

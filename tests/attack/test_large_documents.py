@@ -1,4 +1,4 @@
-"""An operator who sends large manifests, several at once, and goes away."""
+"""An operator who sends large manifests, or very many, at once, and goes away."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from coterie.conductor.process import Conductor, params_of
 from coterie.director.app import build
 from coterie.director.context import AppContext
 from coterie.director.http.slots import Slots
+from coterie.director.middleware import request_limits
 from coterie.director.process import plan_process
 from coterie.director.services import deployments, large_plans
-from coterie.director.services.deployments import DeployBody
+from coterie.director.services.deployments import DeployBody, PlanBody
+from coterie.errors import UsageError
 from coterie.ledger.rows import director_keys, stemcells
 from coterie.ledger.views import tasks
 from coterie.seal.signature import Signer
@@ -56,9 +59,8 @@ REQUESTS = [("POST", "/v1/plans"), ("PUT", "/v1/deployments/x")]
 
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 def test_a_large_one_is_made_apart_and_its_mistakes_come_back(
-    apart: AppContext, client: Client, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+    apart: AppContext, client: Client, method: str, path: str
 ) -> None:
-    monkeypatch.setattr(asgi, "_receiver", partial(asgi._receiver, forever=True))  # the client stays
     large = {"manifest": "name: x\nbad: 1\n" + "#" * 2000, "manifest_file": "m.yml"}
     here = client.send(method, path, {**large, "manifest": large["manifest"].strip("#")})
     there = client.send(method, path, large)
@@ -67,10 +69,7 @@ def test_a_large_one_is_made_apart_and_its_mistakes_come_back(
     assert children() == []
 
 
-def test_a_large_deploy_is_accepted_once(
-    context: AppContext, client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(asgi, "_receiver", partial(asgi._receiver, forever=True))
+def test_a_large_deploy_is_accepted_once(context: AppContext, client: Client, tmp_path: Path) -> None:
     conductor = Conductor(context.ledger, "c", state_folder=tmp_path, workers=2)
     conductor.start()
     try:
@@ -80,7 +79,7 @@ def test_a_large_deploy_is_accepted_once(
         context.ledger.sign_with(Signer.load(context.state_folder.signing_key))
         assert client.send("PUT", "/v1/cloud-config", {"text": CLOUD}).status == 200
         context.database = context.state_folder.database
-        body = {"manifest": MANIFEST + "#" * 3_000_000}
+        body = {"manifest": MANIFEST + "#" * 100_000}
         first, again = [client.send("PUT", "/v1/deployments/web", body, {"Idempotency-Key": "k"}) for _ in range(2)]
         assert (first.status, again.status, again.headers.get("idempotency-replayed")) == (202, 202, "true"), first.text
         assert first.json == again.json
@@ -151,3 +150,65 @@ def test_one_caller_has_few_at_once(apart: AppContext, person: Make) -> None:
         refused = one.send(method, path, {"manifest": "name: x\n" + "#" * 2000}, **large)
         assert (refused.status, refused.json["code"]) == (429, "too_many_requests")
     assert one.send("POST", "/v1/plans", {"manifest": "name: x"}, **{"content-length": "30"}).status != 429
+
+
+def test_one_caller_with_very_many_requests_keeps_no_other_waiting(
+    context: AppContext, person: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than there are threads: what is too much for one caller waits without one, and as long as it must."""
+    monkeypatch.setattr(request_limits, "BODY_S", 0.2)
+    working, go_on = threading.Semaphore(0), threading.Event()
+
+    def plan(_: AppContext, body: PlanBody) -> Any:
+        if body.manifest == "slow":
+            working.release()
+            assert go_on.wait(60)
+        raise UsageError("planned")
+
+    def whole(_: AppContext, deployment: str | None) -> dict[str, Any]:
+        working.release()
+        assert go_on.wait(60)
+        return {"deployments": []}
+
+    monkeypatch.setattr(deployments, "plan", plan)
+    monkeypatch.setattr(deployments, "audit", whole)
+    one, other, viewer = person("operator"), person("operator", name="other"), person("viewer", name="viewer")
+    small = {"content-length": "30"}
+    with ThreadPoolExecutor(100) as many:
+        answers = [many.submit(one.send, "POST", "/v1/plans", {"manifest": "slow"}, **small) for _ in range(50)]
+        answers += [many.submit(viewer.get, "/v1/placement") for _ in range(50)]
+        try:
+            for _ in range(4 + 16):
+                assert working.acquire(timeout=60)
+            assert "planned" in other.send("POST", "/v1/plans", {"manifest": "x"}, **small).text
+            assert other.get("/v1/info").status == 200
+            assert not working.acquire(timeout=0.3), "no more than this of one caller"
+        finally:
+            go_on.set()
+        assert {done.result().status for done in answers} == {400, 200}
+    assert context.requests._of == context.documents._of == {}
+
+
+def test_what_waited_until_its_client_had_gone_is_not_planned(
+    context: AppContext, person: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[str] = []
+    monkeypatch.setattr(deployments, "plan", lambda _, body: planned.append(body.manifest))
+    bearer = f"Bearer {person('operator').token}"
+    body = b'{"manifest": "x"}'
+    headers = {"authorization": bearer, "content-type": "application/json", "content-length": str(len(body))}
+    answers: list[Any] = []
+
+    async def run() -> None:
+        pending: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> Any:
+            return pending.pop() if pending else {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            answers.append(message)
+
+        await build(context)(asgi._scope("POST", "/v1/plans", headers), receive, send)
+
+    asyncio.run(run())
+    assert answers[0]["status"] == 503 and planned == []

@@ -80,7 +80,7 @@ class Client:
 
         async def run() -> None:
             try:
-                await self._app(_scope("GET", path, self._api_version(given)), _receiver(b"", forever=True), keep)
+                await self._app(_scope("GET", path, self._api_version(given)), _receiver(b""), keep)
             finally:
                 arrived.put(None)
 
@@ -122,17 +122,16 @@ def _scope(method: str, path: str, headers: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _receiver(raw: bytes, *, forever: bool = False) -> Any:
+def _receiver(raw: bytes) -> Any:
+    """A client that stays until it has its answer."""
     sent = False
 
     async def receive() -> Any:
         nonlocal sent
-        if not sent:
-            sent = True
-            return {"type": "http.request", "body": raw, "more_body": False}
-        if forever:
+        if sent:
             await asyncio.Event().wait()
-        return {"type": "http.disconnect"}
+        sent = True
+        return {"type": "http.request", "body": raw, "more_body": False}
 
     return receive
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
-from coterie.director.http.slots import Slots
+from coterie.director.http.slots import Slots, WaitingSlots
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.ring_moves import RingMoves
 from coterie.ledger.rows.identity import Identity
@@ -19,6 +19,7 @@ from coterie.settings import Settings
 if TYPE_CHECKING:
     from coterie.director.access.oidc import Oidc
 
+_REQUESTS_OF_A_CALLER, _DOCUMENTS_OF_A_CALLER = 16, 4
 _LARGE, _LARGE_OF_A_CALLER = 4, 2
 _STREAMS, _STREAMS_OF_A_CALLER, _STREAM_THREADS = 200, 32, 8
 
@@ -56,6 +57,8 @@ class AppContext:
     activity: Activity = field(default_factory=Activity)
     ending: bool = False
     streams: Slots = field(default_factory=lambda: Slots("event streams", _STREAMS_OF_A_CALLER, _STREAMS))
+    requests: WaitingSlots = field(default_factory=lambda: WaitingSlots(_REQUESTS_OF_A_CALLER))
+    documents: WaitingSlots = field(default_factory=lambda: WaitingSlots(_DOCUMENTS_OF_A_CALLER))
     large_documents: Slots = field(default_factory=lambda: Slots("large documents", _LARGE_OF_A_CALLER, _LARGE))
     stream_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STREAM_THREADS))
     ring_moves: RingMoves = field(default_factory=RingMoves)

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import math
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from anyio import CapacityLimiter, to_thread
 from fastapi.concurrency import run_in_threadpool
@@ -51,7 +52,14 @@ class AccessMiddleware:
             await self._refuse(error, caller, scope, receive, send)
             return
         with act_as(caller):
-            await self._app(scope, receive, self._record_changes(caller, scope, send))
+            async with self._slot(caller, scope):
+                await self._app(scope, receive, self._record_changes(caller, scope, send))
+
+    def _slot(self, caller: Caller, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """Streams have a limit of their own, and an upload works on nothing most of the time."""
+        lasts = scope["path"].endswith("/events") or (scope["method"], scope["path"]) == ("POST", "/v1/stemcells")
+        free = lasts or not self._context.locked
+        return nullcontext() if free else self._context.requests.take(caller.identity)
 
     async def _authenticate(self, scope: Scope) -> Caller:
         if not self._context.locked:

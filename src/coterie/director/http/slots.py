@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from anyio import Semaphore
 
 from coterie.director.http import problem
 
@@ -28,6 +32,26 @@ class Slots:
         self._taken[caller] -= 1
         if not self._taken[caller]:
             del self._taken[caller]
+
+
+class WaitingSlots:
+    """The same for what takes a short time: what is too much waits, in the order of its coming, and holds no thread."""
+
+    def __init__(self, per_caller: int) -> None:
+        self._per_caller = per_caller
+        self._of: dict[str, Semaphore] = {}
+        self._users: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def take(self, caller: str) -> AsyncIterator[None]:
+        self._users[caller] += 1
+        try:
+            async with self._of.setdefault(caller, Semaphore(self._per_caller)):
+                yield
+        finally:
+            self._users[caller] -= 1
+            if not self._users[caller]:
+                del self._users[caller], self._of[caller]
 
 
 def _too_many(what: str) -> problem.Failure:

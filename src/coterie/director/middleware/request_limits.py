@@ -103,12 +103,14 @@ def _is_upload(scope: Scope) -> bool:
 
 
 def _limit_body(receive: Receive, limit: int, is_upload: bool) -> Receive:
-    size, ended, until = 0, False, time.monotonic() + BODY_S
+    size, ended = 0, False
+    until: float | None = None  # counted from when it is read: before that, the request may wait for a slot
 
     async def receive_counted() -> Message:
-        nonlocal size, ended
+        nonlocal size, ended, until
         if ended:  # what comes next is that the client has gone, whenever that is
             return await receive()
+        until = until or time.monotonic() + BODY_S
         try:
             # An upload may take hours, but not rest for long; other bodies have to be complete in that time.
             message = await asyncio.wait_for(receive(), BODY_S if is_upload else until - time.monotonic())

@@ -26,7 +26,7 @@ from coterie.director.http.reply import (
 from coterie.director.routes.noun import noun
 from coterie.director.services import cleanups, deployments
 from coterie.director.services.deployments import DeployBody
-from coterie.director.services.large_plans import deploy_apart, is_apart, slot_if_large
+from coterie.director.services.large_plans import deploy_apart, hold_slot, is_apart
 from coterie.errors import NotFound
 from coterie.ledger.rows import ownerships
 from coterie.ledger.views.deployments import manifest as read_manifest
@@ -73,7 +73,7 @@ def show(context: Context, name: Name, response: Response) -> Json:
     return found
 
 
-@router.get("/{name}/manifest", response_class=Response, responses=_YAML)
+@router.get("/{name}/manifest", response_class=Response, responses=_YAML, dependencies=[Depends(hold_slot)])
 def manifest(context: Context, name: Name) -> Response:
     """The manifest as it was given, secret values hidden."""
     with context.ledger.read() as tx:
@@ -81,7 +81,7 @@ def manifest(context: Context, name: Name) -> Response:
     return PlainTextResponse(hide_yaml(text), media_type="text/yaml", headers={"ETag": tag(state)})
 
 
-@router.put("/{name}", status_code=202, response_model=Accepted, dependencies=[Depends(slot_if_large)])
+@router.put("/{name}", status_code=202, response_model=Accepted, dependencies=[Depends(hold_slot)])
 def deploy(
     context: Context, request: Request, name: Name, body: DeployBody, key: Key = None, if_match: IfMatch = None
 ) -> Response:

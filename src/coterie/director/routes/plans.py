@@ -14,7 +14,7 @@ from coterie.director.http.reply import Json, Resource, SafeJson, tag
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
 from coterie.director.services.deployments import PlanBody
-from coterie.director.services.large_plans import is_apart, plan_apart, slot_if_large
+from coterie.director.services.large_plans import hold_slot, is_apart, plan_apart
 
 router = noun("plans", "/v1/plans")
 
@@ -32,7 +32,7 @@ class Plan(Resource):
     changes: list[Change]
 
 
-@router.post("", response_model=Plan, dependencies=[Depends(slot_if_large)])
+@router.post("", response_model=Plan, dependencies=[Depends(hold_slot)])
 async def make(
     context: Context,
     request: Request,

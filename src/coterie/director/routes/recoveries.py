@@ -11,7 +11,7 @@ from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.reply import Json, Resource
 from coterie.director.routes.noun import noun
 from coterie.director.services.clouds import seal_given_config
-from coterie.director.services.large_plans import slot_if_large
+from coterie.director.services.large_plans import hold_slot
 from coterie.requests import recover
 from coterie.requests.request import PlanRequest
 
@@ -50,13 +50,13 @@ class Recovery(Resource):
     items: list[Item]
 
 
-@router.post("/plan", response_model=Recovery, dependencies=[Depends(slot_if_large)])
+@router.post("/plan", response_model=Recovery, dependencies=[Depends(hold_slot)])
 def plan(context: Context, body: DocumentsBody) -> Json:
     """What the clouds hold of the deployment with the mark of this Director, and which of it can be taken."""
     return recover.plan_recovery(context.ledger, _request(context, body)).wire()
 
 
-@router.post("", response_model=Recovery, dependencies=[Depends(slot_if_large)])
+@router.post("", response_model=Recovery, dependencies=[Depends(hold_slot)])
 def apply(context: Context, request: Request, body: RecoveryBody, key: Key = None) -> Response:
     """Write the records, if the clouds still show what was looked at (else 412). Changes no cloud."""
 

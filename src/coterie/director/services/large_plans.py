@@ -1,4 +1,5 @@
-"""Plans and deploys of large documents: made by a process of their own, few at once, and stopped when the client goes.
+"""Documents: few of one caller are read at once. Plans and deploys of large ones are made by a process of their own,
+which is stopped when the client goes.
 
 Reading a manifest of megabytes takes many seconds of computing, which no other request shall wait for.
 """
@@ -20,23 +21,27 @@ from coterie.director.context import AppContext, Context
 from coterie.director.http import problem
 from coterie.director.services.deployments import DeployBody, PlanBody
 
-LARGE = 256 * 1024
+LARGE = 32 * 1024
 _LOOK_S = 0.3
 
 
-async def slot_if_large(context: Context, request: Request) -> AsyncIterator[None]:
-    """A dependency of routes that take documents: while a large one is worked on it holds a slot of its caller."""
-    length = request.headers.get("content-length", "")
-    is_small = length.isdigit() and int(length) <= LARGE
-    if is_small or not context.locked:
+async def hold_slot(context: Context, request: Request) -> AsyncIterator[None]:
+    """A dependency of routes that read documents: a large one takes a slot or is refused, others wait for one."""
+    if not context.locked:
         yield
         return
-    holder = caller.current().identity
-    context.large_documents.take(holder)
-    try:
+    holder, length = caller.current().identity, request.headers.get("content-length", "")
+    if request.method != "GET" and not (length.isdigit() and int(length) <= LARGE):
+        context.large_documents.take(holder)
+        try:
+            yield
+        finally:
+            context.large_documents.release(holder)
+        return
+    async with context.documents.take(holder):
+        if await request.is_disconnected():
+            raise _stopped()
         yield
-    finally:
-        context.large_documents.release(holder)
 
 
 def is_apart(context: AppContext, body: PlanBody | DeployBody) -> bool:
