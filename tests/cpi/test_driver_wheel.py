@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from coterie.cli.demo.files import write_files
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "driver"
 
@@ -60,10 +62,10 @@ def test_the_driver_passes_the_conformance_kit(fresh: Environment) -> None:
 
 
 def test_the_driver_deploys_through_the_command_line(fresh: Environment) -> None:
-    stemcell = fresh.folder / "stemcell.tgz"
-    fresh.run(str(ROOT / "examples" / "stemcell"), "1.1", str(stemcell))
+    examples = fresh.folder / "try"
+    write_files(examples)
     fresh.coterie("clouds", "set", str(EXAMPLE / "cloud.yml"))
-    fresh.coterie("stemcells", "upload", str(stemcell))
+    fresh.coterie("stemcells", "upload", str(examples / "stemcell-1.1.tgz"))
     fresh.coterie("deploy", str(EXAMPLE / "web.yml"))
     assert shelf(fresh) == {"image": 1, "vm": 2, "disk": 2}
     fresh.coterie("delete", "web", "--delete-disks")
