@@ -1,22 +1,24 @@
-"""A cloud whose error texts are written to take over the terminal that shows them."""
+"""A cloud whose texts are written to take over the terminal that shows them, or the programs that are given them."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from coterie.cli.frame.session import Session
+from coterie.cli.reach import inventory
+from coterie.cli.reach.login import Logins
 from coterie.cli.show import problem
 from coterie.cli.show.paint import Paint
 from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.watch.lines import line
 from coterie.cli.watch.live import Live
 from coterie.cli.watch.report import report
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, NotFound
 from coterie.settings import load
 from coterie.telemetry import log
 
@@ -97,3 +99,43 @@ def test_live_rows_do_not_either(capsys: pytest.CaptureFixture[str]) -> None:
     shown = Live(Api(), 1, no_color=True)  # type: ignore[arg-type]  # it is not called
     shown.event(event())
     require_harmless("".join(capsys.readouterr().err.split("\n")), 1)
+
+
+ADDRESSES = [
+    "10.0.0.1\n  ProxyCommand id",
+    "-oProxyCommand=id",
+    "{{ lookup('pipe', 'id') }}",
+    "$(id)",
+    "a b",
+    "\x1b[2J",
+]
+
+
+def machine(**more: Any) -> dict[str, Any]:
+    names = ("instance_group", "index", "az", "server_group", "host", "deployment")
+    known = {
+        "name": "vm-1",
+        "uuid": "u",
+        "cloud": "lab",
+        "state": "up",
+        "vm_cid": "c",
+        "addresses": {"net": "10.0.0.1"},
+    }
+    return {**dict.fromkeys(names), **known, **more}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_no_address_of_a_cloud_becomes_an_option_a_setting_or_a_template(address: str) -> None:
+    assert Logins(cast(Any, None)).find_all([machine(addresses={"net": address})]) == []
+    with pytest.raises(NotFound, match="no address to log in to"):
+        Logins(cast(Any, None)).find(machine(addresses={"net": address}))
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "2001:db8::1", "::1", "vm-1.lab.example"])
+def test_what_ansible_would_evaluate_is_left_out(address: str) -> None:
+    evil = "{{ lookup('pipe', 'id') }}"
+    odd = machine(addresses={"net": address, "other": evil}, host=evil, vm_cid="{% x %}", az="z1")
+    (login,) = Logins(cast(Any, None)).find_all([odd])
+    variables = inventory._variables(login)
+    assert (variables["ansible_host"], variables["coterie_az"]) == (address, "z1")
+    assert "{" not in str(list(variables.values()))

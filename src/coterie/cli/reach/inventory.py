@@ -73,4 +73,9 @@ def _variables(login: Login) -> dict[str, Any]:
         **{f"coterie_{name}": login.node[name] for name in _FACTS},
         "coterie_addresses": login.node["addresses"],
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None and not _is_template(value)}
+
+
+def _is_template(value: Any) -> bool:
+    """Ansible evaluates these, and some of the values are words of a cloud: such a one is left out."""
+    return any(mark in str(value) for mark in ("{{", "{%", "{#"))

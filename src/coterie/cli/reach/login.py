@@ -11,6 +11,8 @@ from coterie.cli.link.api import Api, part
 from coterie.errors import NotFound
 
 _NOT_IN_ALIAS = re.compile(r"[^A-Za-z0-9._-]")
+# A cloud says it, and it becomes an argument of ssh, a line of its settings and a template of Ansible.
+_ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9_.:-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,10 @@ class Logins:
         found = self._login(node)
         if found is None:
             raise NotFound(
-                f"node {node['name']} has no address",
+                f"node {node['name']} has no address to log in to",
                 why=f"it is {node['state']}",
-                remedy="see `coterie nodes show`; the network under `ssh` in the manifest must be one of the node's",
+                remedy="see `coterie nodes show`; the network under `ssh` in the manifest must be one of the node's, "
+                "and its address an IP address or a host name",
             )
         return found
 
@@ -60,7 +63,7 @@ class Logins:
         ssh = Ssh.model_validate(self._wanted(node))
         addresses = node["addresses"]
         address = addresses.get(ssh.network) if ssh.network else next(iter(addresses.values()), None)
-        if not address or str(address).startswith("-"):
+        if not address or not _ADDRESS.fullmatch(str(address)):
             return None
         return Login(node, str(address), ssh.port, ssh.user, ssh.jump_host, ssh.identity_file)
 
