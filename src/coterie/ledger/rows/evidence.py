@@ -54,7 +54,8 @@ def records(tx: Tx, cloud: str, intents: Sequence[str]) -> dict[str, MarkRecord]
     groups = tx.execute(_groups().where(server_groups.c.intent.in_(intents))).all()
     beside = parts.list_of(tx, intents)
     found = _read(tx, cloud, things, groups)
-    return {record.intent: replace(record, parts=tuple(beside.get(record.intent, ()))) for record in found}
+    created = {one.intent: replace(one, parts=tuple(beside[one.intent])) for one in found if one.intent in beside}
+    return {one.intent: created.get(one.intent, one) for one in found}
 
 
 def list_unseen(tx: Tx, cleanup: int, cloud: str, kind: str, before: float, after: str, limit: int) -> list[MarkRecord]:
