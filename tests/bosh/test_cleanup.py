@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from coterie.ids import Ids
 from coterie.ledger.rows import objects
+from coterie.ledger.tables import clocks, suspects
 from coterie.ledger.tables import objects as objects_table
-from coterie.ledger.tables import suspects
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
 from coterie.sandbox import disks, faults
@@ -19,6 +19,7 @@ from coterie.sandbox.vm_shape import get_vm
 from coterie.sandbox.vms import delete_vm
 from tests.bosh.program import DIRECTOR, CpiFailure, Shop
 
+DAY_S = 86_400.0
 MARK = "0123456789abcdefghjkmnpqrs"
 
 
@@ -136,6 +137,17 @@ def test_an_object_with_a_copied_mark_is_kept(shop: Shop) -> None:
     report = shop.cleanup({"disk": [kept]})
     assert (verdicts(report, "disk")[copy], report["disk"]["deleted"]) == ("keep", [lost])
     assert sorted(shop.inventory()["disk"]) == sorted([kept, copy])
+
+
+def test_a_jump_of_the_clock_ends_no_grace_period(shop: Shop) -> None:
+    kept, lost = _disks(shop, 2)
+    _make_old(shop)
+    assert verdicts(shop.cleanup({"disk": [kept]}, grace_s=3600), "disk") == {lost: "young"}
+    _move_candidates_back(shop, DAY_S)
+    with shop.ledger() as ledger, ledger.write() as tx:  # the machine runs on for no time
+        tx.execute(clocks.update().values(at=clocks.c.at - DAY_S))
+    assert verdicts(shop.cleanup({"disk": [kept]}, grace_s=3600), "disk") == {lost: "young"}
+    assert sorted(shop.inventory()["disk"]) == sorted([kept, lost])
 
 
 def test_with_a_list_what_is_not_on_it_goes(shop: Shop) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from coterie.bosh.core.call_context import CallContext
 from coterie.bosh.recording.ledger_records import LeavingMachines, LedgerRecords
 from coterie.cleanup import cpi_method
+from coterie.cleanup.clock import note_clock
 from coterie.cleanup.cpi_method import CleanupArgs
 from coterie.cleanup.options import DELETION_ORDER
 from coterie.cpi.contract import CloudObject, CpiError, InvalidCall, Json, Kind, Part
@@ -39,6 +40,7 @@ def cleanup(context: CallContext, director_uuid: str, known: Mapping[str, list[s
         rows = _read_rows(context)
     except CpiError as error:
         return _list_only(context, wanted, error)
+    note_clock(context.ledger)
     if not wanted.dry_run:
         _forget_missing_groups(context)
     refusals = _implausible(rows, known or {}, wanted)
