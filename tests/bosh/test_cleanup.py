@@ -139,6 +139,16 @@ def test_an_object_with_a_copied_mark_is_kept(shop: Shop) -> None:
     assert sorted(shop.inventory()["disk"]) == sorted([kept, copy])
 
 
+def test_a_copy_of_what_a_killed_call_created_is_kept(shop: Shop) -> None:
+    shop.stemcell()
+    with shop.ledger() as ledger, ledger.write() as tx:
+        execute(tx, objects.intend(MARK, "disk", "lab", director=DIRECTOR))
+    original, copy = stray(shop, MARK), stray(shop, MARK)
+    report = shop.cleanup({"disk": []})
+    assert (verdicts(report, "disk")[copy], report["disk"]["deleted"]) == ("keep", [original])
+    assert shop.inventory()["disk"] == [copy]
+
+
 def test_a_jump_of_the_clock_ends_no_grace_period(shop: Shop) -> None:
     kept, lost = _disks(shop, 2)
     _make_old(shop)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.cleanup.findings import judge, judge_absent
+from coterie.cleanup.findings import find_original, judge, judge_absent
 from coterie.cpi.contract import CloudObject, Mark
 from coterie.ledger.rows.evidence import MarkRecord
 
@@ -76,3 +76,11 @@ def test_each_case(found: dict[str, Any], row: dict[str, Any] | None, verdict: s
 def test_each_row_without_an_object(row: dict[str, Any], verdict: str, action: str) -> None:
     made = judge_absent(replace(ROW, **row))
     assert (made.verdict, made.action) == (verdict, action)
+
+
+@pytest.mark.parametrize(
+    ("times", "original"),
+    [((5.0,), "0"), ((7.0, 5.0, 6.0), "1"), ((5.0, 5.0), None), ((5.0, None), None), ((None, None), None)],
+)
+def test_of_objects_with_one_mark_the_oldest_is_the_original(times: tuple[float | None, ...], original: str) -> None:
+    assert find_original([(str(n), at) for n, at in enumerate(times)]) == original

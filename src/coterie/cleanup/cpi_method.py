@@ -7,13 +7,26 @@ The evidence is an object's mark, the CIDs that the caller knows, and since when
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from coterie.cleanup.findings import find_original
 from coterie.cleanup.options import DELETION_ORDER
 from coterie.cleanup.plan import FEW
-from coterie.cpi.contract import Changed, CloudObject, Cpi, CpiError, Expected, InvalidCall, Kind, opt_out_reason
+from coterie.cpi.contract import (
+    PARTS_OF,
+    Changed,
+    CloudObject,
+    Cpi,
+    CpiError,
+    Expected,
+    InvalidCall,
+    Kind,
+    Mark,
+    opt_out_reason,
+)
 
 # in_use  the ledger knows it
 # orphan  our mark, unknown to the ledger, unused, old enough: it may go
@@ -144,6 +157,7 @@ def _clean_kind(
     evidence = frozenset(known[kind]) if known is not None and kind in known else None
     judge_one = _judge_with(director_uuid, options.grace_s, records)
     ours, findings = _survey(cpi, kind, director_uuid, lambda found: judge_one(found, evidence), report)
+    findings = _spare_copies(kind, findings)
     findings = _spare_new_unknowns(kind, findings, options.grace_s, records) if not report["stopped"] else findings
     report["found"] = [_wire(finding) for finding in findings]
     orphans = [finding for finding in findings if finding.verdict == "orphan"]
@@ -162,6 +176,25 @@ def _excess(count: int, ours: int, options: CleanupArgs) -> str | None:
     if count > FEW and 100.0 * count > options.cap_percent * ours:
         return f"{count} of {ours} exceed the cap of {options.cap_percent:g} %; look at them, then raise cap_percent"
     return None
+
+
+def _spare_copies(kind: Kind, findings: Sequence[Finding]) -> list[Finding]:
+    """Of objects with one mark, only the oldest may go, since the others were copied from it. Parts of one object share
+    its mark."""
+    alike: dict[Mark | None, list[CloudObject]] = defaultdict(list)
+    for one in findings:
+        if one.verdict in ("orphan", "young") and not any(kind in parts for parts in PARTS_OF.values()):
+            alike[one.object.mark].append(one.object)
+    originals = {mark: find_original([(one.cid, one.created_at) for one in same]) for mark, same in alike.items()}
+
+    def spare(finding: Finding) -> Finding:
+        found = finding.object
+        if len(alike.get(found.mark, ())) < 2 or found.cid == originals[found.mark]:
+            return finding
+        why = f"its mark is that of {originals[found.mark] or 'another one'}: was it copied?"
+        return Finding(found, "keep", why)
+
+    return [spare(finding) for finding in findings]
 
 
 def _spare_new_unknowns(

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from coterie.cleanup.findings import BY_A_WORD
+from coterie.cleanup.findings import BY_A_WORD, find_original
 from coterie.cleanup.options import DELETION_ORDER, Options
+from coterie.cpi.contract import PARTS_OF
 from coterie.ledger.rows.cleanups import FindingRow, SurveyRow
 
 FEW = 5  # so few deletes of a kind are allowed whatever their share
@@ -91,9 +92,10 @@ def make_plan(
     whole = {(survey.cloud, survey.kind) for survey in surveys if survey.state == "done"}
     rows = list(findings)
     kept = {(row.cloud, row.intent): row for row in rows if row.verdict == "keep" and BY_A_WORD in (row.evidence or ())}
+    copies = _find_copies(rows)
     for row in rows:
         half = None if (row.cloud, row.kind) in whole else "the survey of its kind stopped half-way"
-        reason = half or _refusal(row, options, made_at, pinned) or _kept_with(kept, row)
+        reason = half or copies.get(row.id) or _refusal(row, options, made_at, pinned) or _kept_with(kept, row)
         if reason:
             rest.append(_keep(row, reason))
         else:
@@ -173,6 +175,22 @@ def _refusal(row: FindingRow, options: Options, now: float, pinned: frozenset[tu
         return out
     until = waits_until(row, options, now)
     return f"{row.reason}; it may go after {_day(until)}" if until else None
+
+
+def _find_copies(rows: Sequence[FindingRow]) -> dict[int, str]:
+    """Findings, by id, that are not acted on since another object has their mark, with the reason. Where the ledger has
+    the CID, they were told apart by it. Parts of one object share its mark."""
+    parts = {kind for kinds in PARTS_OF.values() for kind in kinds}
+    alike: dict[tuple[str, str, str | None], list[FindingRow]] = defaultdict(list)
+    for row in rows:
+        if row.action in ("delete", "reclaim") and row.kind not in parts:
+            alike[row.cloud, row.kind, row.intent].append(row)
+    found: dict[int, str] = {}
+    for same in alike.values():
+        original = find_original([(str(row.cid), row.created_at) for row in same])
+        others = [row for row in same if row.cid != original] if len(same) > 1 else []
+        found |= {row.id: f"its mark is that of {original or 'another one'}: was it copied?" for row in others}
+    return found
 
 
 def _kept_with(kept: Mapping[tuple[str, str | None], FindingRow], row: FindingRow) -> str | None:

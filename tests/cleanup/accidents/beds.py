@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -198,18 +198,25 @@ class VsphereGround:
                 self.operator.run(machine.Rename_Task(mark.name()))  # beside our folder: in it, names are unique
                 return str(self.operator.get(machine, "config.instanceUuid"))
             case "disk":
-                folder = f"[LocalDS_1] coterie/{mark.director}/disks"
-                datacenter = self.operator.find("DC0")
-                self.operator.content.fileManager.MakeDirectory(folder, datacenter, True)
-                spec = vim.VirtualDiskManager.FileBackedVirtualDiskSpec(
-                    diskType="thin", adapterType="lsiLogic", capacityKb=1024
-                )
-                path, disk_manager = f"{folder}/{mark.name()}.vmdk", self.operator.content.virtualDiskManager
-                self.operator.run(disk_manager.CreateVirtualDisk_Task(path, datacenter, spec))
-                return f"{mark.name()}@LocalDS_1"
+                return self._forge_disk(mark)
             case "server_group":
                 return self.operator.create_group(f"dep.web.{mark.group_cid}", "anti-affinity", "z2")
         raise AssertionError(kind)
+
+    def _forge_disk(self, mark: Mark) -> str:
+        """On a datastore that has no such file yet."""
+        datacenter, disk_manager = self.operator.find("DC0"), self.operator.content.virtualDiskManager
+        spec = vim.VirtualDiskManager.FileBackedVirtualDiskSpec(
+            diskType="thin", adapterType="lsiLogic", capacityKb=1024
+        )
+        for store in ("LocalDS_1", "LocalDS_0"):
+            folder = f"[{store}] coterie/{mark.director}/disks"
+            self.operator.content.fileManager.MakeDirectory(folder, datacenter, True)
+            with suppress(vim.fault.FileAlreadyExists):
+                path = f"{folder}/{mark.name()}.vmdk"
+                self.operator.run(disk_manager.CreateVirtualDisk_Task(path, datacenter, spec))
+                return f"{mark.name()}@{store}"
+        raise AssertionError("both have it")
 
     def give_away(self, vm_cid: str) -> None:
         machine = self.operator.machine(vm_cid)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from coterie.cleanup import start
 from coterie.cpi.contract import PARTS_OF, Kind, Mark
 from coterie.ids import Ids
 from coterie.ledger import writes
 from coterie.ledger.rows import objects
 from coterie.requests import start as requests
+from tests.cleanup.accidents.copies import assert_not_trusted
 from tests.cleanup.accidents.ground import Ground, until
 from tests.cleanup.accidents.listing import accident
 from tests.requests.site import group, manifest
@@ -180,12 +183,7 @@ def changed_policy(g: Ground) -> None:
 @accident(33, "An object appears after its creation was given up", "It is an orphan, and goes.", cloud=False)
 def late_disk(g: Ground) -> None:
     g.deploy()
-    late, node = Ids().intent(), g.site.nodes()["web/0"]
-    with g.ledger.write() as tx:
-        writes.execute(tx, objects.intend(late, "disk", "lab", deployment="dep", node=node.uuid, ref="web/0"))
-        writes.execute(tx, objects.give_up(late))
-    cid = g.site.cpi().create_disk(1024, {}, None, mark=Mark(g.director, late))
-    g.adopt_all()
+    cid, _ = _create_late(g)
     ours = {**g.ours, "disk": [one for one in g.ours["disk"] if one != cid]}
     plan = g.clean()
     assert [(item.cid, item.reason) for item in plan.items] == [
@@ -254,3 +252,33 @@ def _keep_parts(g: Ground) -> dict[Kind, Kind]:
     for kind in parts:
         g.undo.callback(g.operator.delete, kind, g.cid(kind))
     return parts
+
+
+@accident(
+    67,
+    "What appears late is cloned with its mark",
+    "The clone is kept: *was it copied?* The older one goes where the cloud tells its age.",
+)
+def clone_of_a_late_disk(g: Ground) -> None:
+    g.deploy()
+    cid, mark = _create_late(g)
+    time.sleep(1.1)  # some clouds tell the time in whole seconds
+    copy = g.forge("disk", mark)
+    plan = g.clean()
+    ages = [row.created_at for row in (*plan.items, *plan.rest) if row.cid == cid]
+    going = [cid] if None not in ages else []
+    assert [item.cid for item in plan.items] == going
+    assert_not_trusted(g.reason(plan, copy))
+    assert g.left() == {**g.ours, "disk": [one for one in g.ours["disk"] if one not in going]}
+
+
+def _create_late(g: Ground) -> tuple[str, Mark]:
+    """A disk whose creation was given up before it came."""
+    late, node = Ids().intent(), g.site.nodes()["web/0"]
+    with g.ledger.write() as tx:
+        writes.execute(tx, objects.intend(late, "disk", "lab", deployment="dep", node=node.uuid, ref="web/0"))
+        writes.execute(tx, objects.give_up(late))
+    mark = Mark(g.director, late)
+    cid = g.site.cpi().create_disk(1024, {}, None, mark=mark)
+    g.adopt_all()
+    return cid, mark

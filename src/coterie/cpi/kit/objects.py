@@ -107,14 +107,16 @@ class ObjectTable:
         return frozenset(kind for kind, calls in self._kinds.items() if calls.filtered)
 
     def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        """The object with exactly this mark."""
+        """The object with exactly this mark: of several the oldest, since a copy is younger than what was copied. A VM
+        may have more than one part of a kind: of parts, the first."""
         calls = self._calls_of(kind)
         if calls is None:
             return None
-        for row in calls.search(mark):
-            if not calls.is_gone(row) and (found := self._describe(calls, row, mark.director)).mark == mark:
-                return found
-        return None
+        listed = (self._describe(calls, row, mark.director) for row in calls.search(mark) if not calls.is_gone(row))
+        ours = (one for one in listed if one.mark == mark)
+        if any(kind in parts for parts in PARTS_OF.values()):
+            return next(ours, None)
+        return min(ours, key=lambda one: (one.created_at is None, one.created_at or 0.0), default=None)
 
     def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
         """One page; a kind that this cloud does not know has no objects."""
