@@ -1,14 +1,18 @@
-"""A driver is one class that delegates to parts: `Cpi → XCpi` is the whole inheritance, in every installed driver."""
+"""A driver is one class that delegates to parts, in few files: `Cpi → XCpi` is the whole inheritance, in every installed
+driver."""
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
 from coterie.cpi.contract import Cpi
 
 DEEPEST = 3
+MOST_FILES = 16
 
 
 @pytest.mark.parametrize("name", sorted(point.name for point in entry_points(group="coterie.cpi")))
@@ -18,3 +22,5 @@ def test_a_driver_inherits_from_the_contract_only(name: str) -> None:
     classes = [one for one in driver.__mro__ if one is not object]
     assert issubclass(driver, Cpi)
     assert len(classes) <= DEEPEST, classes
+    folder = Path(str(sys.modules[driver.__module__].__file__)).parent
+    assert 1 < len(list(folder.rglob("*.py"))) <= MOST_FILES
