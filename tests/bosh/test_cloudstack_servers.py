@@ -6,7 +6,6 @@ import base64
 import http.client
 import json
 import secrets
-import socket
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ import pytest
 from coterie.ledger.tables import registry_settings
 from tests.bosh.cloud_program import CloudShop
 from tests.bosh.program import CpiFailure, result
+from tests.peers.ports import free_port
 
 PASSWORD = "s3cret-word"
 OLD = {"vm": {"stemcell": {"api_version": 1}}}
@@ -22,9 +22,7 @@ OLD = {"vm": {"stemcell": {"api_version": 1}}}
 
 @pytest.fixture
 def address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 def publishing(shop: CloudShop, address: str) -> None:

@@ -14,6 +14,7 @@ from coterie.bosh.core.serve import serve
 from coterie.bosh.core.service import _driver_properties
 from coterie.errors import CoterieError
 from tests.bosh.program import Shop
+from tests.peers.ports import free_port
 
 
 def test_no_secret_is_in_the_words_of_a_process_or_in_its_log(shop: Shop) -> None:
@@ -28,9 +29,7 @@ def test_no_secret_is_in_the_words_of_a_process_or_in_its_log(shop: Shop) -> Non
 
 
 def test_the_core_publishes_images_as_configured(shop: Shop) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     section = {"listen": address, "url": f"http://{address}", "user": "us", "password": "pw"}
     shop.configure(publish_server={**section, "folder": str(shop.folder / "shelf")})
     with shop.core():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from coterie.cli.link.problems import exit_code
 from coterie.director.process.state_folder import StateFolder
 from tests.cli.conftest import CLOUD, MANIFEST, Machine, finish
+from tests.peers.ports import free_port
 
 
 @pytest.fixture
@@ -171,9 +171,7 @@ def test_0_a_saved_plan_that_still_holds_is_applied(deployed: Machine) -> None:
 
 
 def test_7_unreachable_names_the_address_and_where_it_came_from(machine: Machine) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     machine.env["COTERIE_DIRECTOR"] = url
     done = machine.run("nodes")
     assert done.code == 7
@@ -183,9 +181,7 @@ def test_7_unreachable_names_the_address_and_where_it_came_from(machine: Machine
 
 @pytest.fixture
 def on_tcp(machine: Machine) -> Iterator[tuple[Machine, str]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     serving = machine.start("director", "--listen", address)
     assert serving.stderr is not None
     said = serving.stderr.readline()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ from typing import Any
 from coterie.cli.link.api import VERSION_HEADER
 from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
+from tests.peers.ports import free_port
 from tests.peers.postgres import Server
 from tests.telemetry.exposition import read
 
@@ -86,7 +86,7 @@ class Cluster:
     # -- processes --
 
     def add_director(self) -> Process:
-        port = _free_port()
+        port = free_port()
         name = f"director{len(self.directors)}"
         words = ["director", "--no-conductor", "--listen", f"127.0.0.1:{port}", "--database", self._database]
         process = Process(name, words, self._env(self.folder / name), self.folder / f"{name}.log")
@@ -100,7 +100,7 @@ class Cluster:
         name = name or f"{group}-{len(self.conductors)}"
         words = ["conductor", "--group", group.upper(), "--drivers", "sandbox", "--name", name]
         words += ["--database", self._database, "--lease", str(LEASE_S), "--workers", "8"]
-        port = _free_port()
+        port = free_port()
         words += ["--listen", f"127.0.0.1:{port}"]
         process = Process(name, words, self._env(self.folder / group), self.folder / f"{name}.log", port=port)
         process.start()
@@ -292,10 +292,3 @@ def page(port: int, path: str, headers: dict[str, str] | None = None) -> tuple[i
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

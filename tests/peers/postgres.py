@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -17,6 +16,7 @@ from urllib.parse import quote
 import psycopg
 
 from coterie.ledger.grants import statements
+from tests.peers.ports import free_port
 
 _USER = "postgres"  # made by Debian's package
 
@@ -25,7 +25,7 @@ class Server:
     """A running server, and what an operator may do to it."""
 
     def __init__(self, folder: Path, connections: int) -> None:
-        self._folder, self._data, self._port = folder, folder / "data", _free_port()
+        self._folder, self._data, self._port = folder, folder / "data", free_port()
         self._connections = connections
         self.url = f"postgresql://coterie@127.0.0.1:{self._port}/postgres"
 
@@ -97,10 +97,3 @@ def _program(name: str) -> Path:
     if on_path:
         return Path(on_path)
     raise RuntimeError(f"{name} is not installed; `make test` installs it (Debian package: postgresql)")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import socket
-
 import pytest
+
+from tests.peers import ports
 
 
 @pytest.fixture
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    return ports.free_port()

@@ -1,5 +1,4 @@
-"""A driver is one class that delegates to parts, in few files: `Cpi → XCpi` is the whole inheritance, in every installed
-driver."""
+"""A driver is one class that delegates to parts, in few files: `Cpi → XCpi` is the whole inheritance, everywhere."""
 
 from __future__ import annotations
 

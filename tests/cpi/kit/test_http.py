@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.peers.ports import free_port
 
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.kit.http import (
@@ -104,9 +105,7 @@ def test_a_body_can_come_in_pieces(peer: Peer) -> None:
 
 
 def test_no_connection_is_certainly_not_taken() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/"
+    url = f"http://127.0.0.1:{free_port()}/"
     with pytest.raises(NotTaken) as caught:
         Http(HttpOptions()).request("POST", url)
     assert type(call_error(caught.value, what="make it", cloud="X", changes=True)) is Unavailable
