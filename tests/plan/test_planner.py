@@ -314,7 +314,7 @@ def test_the_text_has_the_summary_first_and_last_and_destruction_on_top(world: W
         "  - delete   node web/1  lab/z2       scale down to 1\n"
         "\n"
         "Other changes:\n"
-        "  + create   node broker/3  lab/z2       new\n"
+        "  + create   node broker/3  lab/z2       new; net 10.2.0.4\n"
         "\n"
         f"Deployment dep: 1 to create, 1 to delete (plan {plan.id})\n"
     )
@@ -327,6 +327,64 @@ def test_long_runs_are_summed_up_but_never_what_destroys(world: World) -> None:
     assert "broker/39" in text(world.plan(many), detail=True)
     world.deploy(many)
     assert text(world.remove()).count("- delete   node") == 40
+
+
+def test_nodes_recreated_for_one_reason_are_one_row_below_what_is_deleted(world: World) -> None:
+    world.deploy(manifest(group("broker", 40), group("web", 3)))
+    plan = world.plan(manifest(group("broker", 38, stemcell="next"), group("web", 3)))
+    lines = text(plan).splitlines()
+    at = lines.index("Destroys or interrupts:")
+    assert [line.split()[:4] for line in lines[at + 1 : at + 3]] == [
+        ["-", "delete", "node", "broker/38"],
+        ["-", "delete", "node", "broker/39"],
+    ]
+    assert " ".join(lines[at + 3].split()) == "± recreate 38 nodes of broker lab/z1,z2 stemcell debian/1 → 2"
+    assert "Rollout of broker: 1 canary first, then 1 at once" in lines
+    assert text(plan, detail=True).count("± recreate node broker/") == 38
+
+
+def test_new_nodes_are_told_with_their_disks_and_addresses(world: World) -> None:
+    plan = world.plan(manifest(group("broker", 1, more="persistent_disk: 2048")))
+    assert "new; net 10.1.0.2; disk of 2048 MiB" in text(plan)
+
+
+def test_security_groups_are_told(world: World) -> None:
+    secured = group("web", 1, more="security_groups: [web, shared, bare]")
+    rules = "- {name: web, rules: [{protocol: tcp, ports: 443, cidr: 10.0.0.0/8}]}\n- {name: shared, adopt: true}\n"
+    plan = world.plan(f"security_groups:\n{rules}" + manifest(secured))
+    told = text(plan)
+    assert "security group web: created\n" in told
+    assert "security group shared: adopted, and left as it is\n" in told
+    assert "security group bare: created\n" in told
+    assert told.index("web: created") < told.index("443")
+
+
+def test_what_is_switched_is_told(world: World) -> None:
+    world.deploy(BASE)
+    world.resurrection = False
+    assert world.plan(BASE).switches == ()
+    plan = world.plan(BASE, resurrection=True)
+    assert plan.switches == ("resurrection: off → on",)
+    assert plan.id != world.plan(BASE).id
+    assert "nothing to change" not in text(plan)
+    assert "  ~ resurrection: off → on\n" in text(plan)
+    world.resurrection = True
+    assert world.plan(BASE).switches == ("resurrection: on → off",)
+
+
+def test_a_node_that_was_never_made_is_created_and_one_that_never_ran_may_be_replaced(world: World) -> None:
+    world.carry_out_partly(world.plan(manifest(group("broker", 3))), ("broker/0",))
+    world.alter("broker/0", has_vm=True)
+    plan = world.plan(manifest(group("broker", 3)))
+    assert nodes(plan) == {
+        "broker/0": "recreate: not finished last time: no luck",
+        "broker/2": "create: not made last time",
+        "broker/1": "create: not made last time",
+    }
+    assert not plan.destructive, "nothing of it ever ran"
+    assert {change.details.node for change in plan.changes if change.kind == "node"} == {
+        node.uuid for node in world.nodes.values()
+    }
 
 
 def test_an_address_is_not_given_on_before_its_node_is_gone(world: World) -> None:

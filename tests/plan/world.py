@@ -82,6 +82,7 @@ class World:
     images: dict[tuple[str, str], str] = field(default_factory=dict)
     images_used_elsewhere: frozenset[tuple[str, str]] = frozenset()
     made: int = 0
+    resurrection: bool | None = None
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
@@ -95,6 +96,7 @@ class World:
             images_left={},
             images_used_elsewhere=self.images_used_elsewhere,
             taken={},
+            resurrection=self.resurrection,
         )
 
     def plan(self, text: str, **options: Any) -> Plan:

@@ -18,6 +18,7 @@ from coterie.errors import Conflict, NotFound, Refused, StalePlan, Unreachable, 
 from coterie.ledger.rows import objects
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.tables import metadata
+from coterie.ledger.views.tasks import one as one_task
 from coterie.requests import looks, settle_unknown, start
 from coterie.requests.ask_clouds import ask
 from coterie.requests.resurrection import resurrect
@@ -251,8 +252,17 @@ def test_cancel_leaves_a_state_from_which_a_deploy_goes_on(here: Site) -> None:
     assert not start.cancel(here.ledger, task)
     states = [node.state for node in here.nodes().values()]
     assert 0 < states.count("up") < 30
+    with here.ledger.read() as tx:
+        stages = {stage["name"]: stage for stage in one_task(tx, task)["stages"]}
+    assert stages["canaries of a"]["state"] == "done"
+    assert stages["a in z2"]["state"] == "cancelled"
+    assert stages["a in z2"]["cancelled_steps"] == stages["a in z2"]["total"]
     faults.clear(_datacenter(here).store)
-    here.deploy(manifest(group("a", 30)))
+    plan = here.plan(manifest(group("a", 30)))
+    assert plan.counts() == {"create": states.count("planned")}
+    assert not plan.destructive
+    again = here.deploy(manifest(group("a", 30)))
+    assert "node.recreating" not in here.kinds(again)
     assert len(here.held("vm")) == 30
 
 

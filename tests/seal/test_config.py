@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coterie.cli.link.sealing import seal_for
 from coterie.errors import InvalidDocument, Refused
 from coterie.manifest import load_cloud_config
 from coterie.seal.config import seal_config
-from coterie.seal.key import Key
+from coterie.seal.key import Key, fresh
 from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import unseal
 
@@ -148,3 +149,12 @@ def test_whatever_the_properties_are(key: Key, first: dict[str, Any], second: di
     assert SECRET not in done
     assert opened(done, key) == plain(out.getvalue())
     assert len(done.splitlines()) == len(out.getvalue().splitlines())
+
+
+def test_a_command_refuses_wrong_properties_before_it_seals_them() -> None:
+    """Afterwards nothing can read them but a conductor."""
+    text = "clouds:\n- name: lab\n  driver: sandbox\n  properties: {nonsense: 1}\n"
+    with pytest.raises(InvalidDocument) as refused:
+        seal_for([("", fresh().public.text)], text, "c.yml")
+    (mistake,) = [one for one in refused.value.details["mistakes"] if "nonsense" in one["field"]]
+    assert (mistake["file"], mistake["line"]) == ("c.yml", 4)

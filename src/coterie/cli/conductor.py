@@ -22,7 +22,7 @@ from coterie.settings import load
 @click.option("--weight", type=float, metavar="W", help="Share of the work, beside the others of its group.")
 @click.option("--listen", "conductor_listen", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics there.")
 @click.option("--lease", type=float, metavar="S", help="Seconds of silence after which others take over.")
-def conductor(session: Session, **options: Any) -> None:
+def conductor(session: Session, **options: Any) -> int:
     """Run the work of one group until a signal ends it; what is running then is finished or handed back."""
     settings = load(options)
     if settings["database"] is None:
@@ -30,7 +30,6 @@ def conductor(session: Session, **options: Any) -> None:
             "a conductor needs the database of its Director", remedy="give --database URL, or set COTERIE_DATABASE"
         )
     from coterie.conductor.serve import serve
-    from coterie.telemetry import log
+    from coterie.telemetry.log import run_service
 
-    log.to_terminal(settings["log_format"])
-    serve(settings, settings["database"], session.say)
+    return run_service(settings["log_format"], lambda: serve(settings, settings["database"]))

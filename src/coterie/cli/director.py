@@ -19,13 +19,14 @@ from coterie.settings import load
 @click.option("--no-conductor", is_flag=True, help="Only plan and answer; conductors elsewhere run the work.")
 @click.option("--exec-paths", metavar="PATH,…", help="Programs that the driver exec may run; default: none.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
-def director(session: Session, no_conductor: bool, **options: Any) -> None:
+def director(session: Session, no_conductor: bool, **options: Any) -> int:
     """Serve the API and run the work until a signal ends it.
 
     On TCP everything but /livez needs a token; the first one is made in the state folder. Beyond this machine set
     tls_certificate and tls_key.
     """
     from coterie.director.process.foreground_director import run
+    from coterie.telemetry.log import run_service
 
     settings = load({**options, "conductor": False if no_conductor else None})
-    run(StateFolder(settings.state), settings, session.say)
+    return run_service(settings["log_format"], lambda: run(StateFolder(settings.state), settings))

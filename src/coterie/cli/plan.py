@@ -39,4 +39,4 @@ def plan(
     if save:
         plan_request.save(save, plan_request.seal_request(session, request), made)
         session.say(f"saved; apply it with: coterie deploy --plan {save}")
-    return CHANGES_PENDING if exit_code and made["changes"] else 0
+    return CHANGES_PENDING if exit_code and (made["changes"] or made.get("switches")) else 0

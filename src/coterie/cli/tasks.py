@@ -43,7 +43,13 @@ def show(session: Session, task: int) -> None:
         return
     session.data(report(found, session.paint))
     rows = [
-        (one["name"], one["state"], f"{one['ended']}/{one['total']}", one["failed"], one["max_in_flight"] or "all")
+        (
+            one["name"],
+            one["state"],
+            f"{one['ended'] - one.get('cancelled_steps', 0)}/{one['total']}",
+            one["failed"],
+            one["max_in_flight"] or "all",
+        )
         for one in found["stages"]
     ]
     if rows:

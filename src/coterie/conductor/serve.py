@@ -6,8 +6,8 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable
 
+from coterie import __version__
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
 from coterie.conductor.startup import check_clock, check_role, connect, key_file
@@ -16,6 +16,7 @@ from coterie.engine.image_upkeep import ImageUpkeep
 from coterie.errors import LeaseLost, Unreachable, UsageError
 from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
+from coterie.redact import hide_credentials
 from coterie.settings import Settings
 from coterie.telemetry import process, systemd, trace
 from coterie.telemetry.meters import Gauge
@@ -26,7 +27,7 @@ _DRAIN_S = 30.0
 _WATCH_S = 1.0
 
 
-def serve(settings: Settings, database: str, say: Callable[[str], None]) -> None:
+def serve(settings: Settings, database: str) -> None:
     """Returns after a signal, when the conductor has drained."""
     role = role_of(settings)
     ledger = connect(database)
@@ -34,7 +35,7 @@ def serve(settings: Settings, database: str, say: Callable[[str], None]) -> None
         check_clock(ledger)
         check_role(ledger, role.group)
         _require_director(ledger)
-        _work(ledger, settings, role, say)
+        _work(ledger, settings, role, database)
     finally:
         ledger.close()
 
@@ -52,7 +53,7 @@ def role_of(settings: Settings) -> ConductorRole:
     )
 
 
-def _work(ledger: Ledger, settings: Settings, role: ConductorRole, say: Callable[[str], None]) -> None:
+def _work(ledger: Ledger, settings: Settings, role: ConductorRole, database: str) -> None:
     over = threading.Event()
     lost = threading.Event()
 
@@ -82,7 +83,21 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, say: Callable
     upkeep.start()
     if page is not None:
         page.start()
-    say(f"conductor {conductor.name} works for {role.group or 'clouds without a group'}")
+    log.info(
+        "conductor %s, release %s, works for %s: database %s, state folder %s, drivers %s, %d workers, weight %g, "
+        "ring %s, lease %g s, pinned to %s",
+        conductor.name,
+        __version__,
+        role.group or "clouds without a group",
+        hide_credentials(database),
+        settings.state,
+        ", ".join(role.drivers or driver_names()),
+        settings["workers"],
+        role.weight,
+        role.ring,
+        settings["lease"],
+        role.pinned or "nothing",
+    )
     systemd.notify("READY=1")
     try:
         _watch(conductor, over)

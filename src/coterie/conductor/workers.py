@@ -108,6 +108,9 @@ class Workers:
             self._drop(claim)
             return
         STEPS.add(claim.flow, outcome.move)
+        if outcome.move == "fail":
+            told = " ".join(str(outcome.error.get(name) or "") for name in ("what", "why")) if outcome.error else ""
+            log.warning("step %s of task %s failed (%s, %s): %s", claim.id, claim.task, claim.flow, claim.subject, told)
         if outcome.move == "next":
             claim.label, claim.data, claim.attempt = outcome.label, outcome.data, 0
             self._inbox.resume(claim)

@@ -54,7 +54,7 @@ _WITHOUT_TOUCHING_VM = ("begin", "regroup", "describe")  # labels of an update
 
 def _begin_create(work: Work[CreateNode, NodeProgress]) -> Move:
     work.write(nodes.set_state(work.node, "changing"))
-    return _intend_vm(work)
+    return Next("retire") if work.params.again else _intend_vm(work)
 
 
 def _begin_recreate(work: Work[RecreateNode, NodeProgress]) -> Move:

@@ -36,6 +36,7 @@ class CreateNode:
     becomes of it; nothing of it is unknown to the ledger."""
 
     node: NodeToMake = field(metadata=in_place(NodeToMake))
+    again: bool = False  # after a task that failed or was cancelled: what that one created late goes first
 
 
 @dataclass(frozen=True, slots=True)

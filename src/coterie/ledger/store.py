@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +34,8 @@ _READERS = 8  # at once in a process; more would be slower, and open connections
 _KEPT = 12  # connections that stay open after use: those of the readers and of a few writers
 _QUEUE_S = 10.0
 _POLL_S = 1.0
+log = logging.getLogger(__name__)
+_TOLD = "coterie_told"
 _PINNED = "coterie_pinned_release"
 _SIGNER = "coterie_signer"
 # What a wake-up between processes carries; an older release sends "w", "q" or nothing, and takes all others for both:
@@ -66,6 +69,13 @@ def _postgresql_now(element: now, compiler: Any, **kw: Any) -> str:
 def time(tx: Tx) -> float:
     """The database's time now, in seconds since 1970."""
     return tx.execute(_NOW).scalar_one()
+
+
+def tell(tx: Tx, words: str) -> None:
+    """A line of the log, once this transaction is committed."""
+    told: list[str] | None = tx.info.get(_TOLD)
+    if told is not None:
+        told.append(words)
 
 
 def pinned_release(tx: Tx) -> str | None:
@@ -166,8 +176,17 @@ class Ledger:
             yield tx
 
     @contextmanager
-    def write(self) -> Iterator[Tx]:
+    def _write(self) -> Iterator[Tx]:
+        told: list[str] = []
         with self._write_lock or nullcontext(), self._writer.begin() as tx:
+            tx.info[_TOLD] = told
+            yield tx
+        for words in told:
+            log.info("%s", words)
+
+    @contextmanager
+    def write(self) -> Iterator[Tx]:
+        with self._write() as tx:
             yield tx
         self.written.notify()
         self.ready.notify()
@@ -178,7 +197,7 @@ class Ledger:
     def write_outcomes(self) -> Iterator[Tx]:
         """Write what came of steps. It wakes no other process, since each wake-up costs every process that listens:
         `notify_ready` wakes the conductors that have steps to claim, and streams of events look for themselves."""
-        with self._write_lock or nullcontext(), self._writer.begin() as tx:
+        with self._write() as tx:
             yield tx
         self.written.notify()
 

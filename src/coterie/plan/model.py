@@ -61,6 +61,11 @@ class NodeNow:
     def name(self) -> str:
         return f"{self.instance_group}/{self.index}"
 
+    @property
+    def never_made(self) -> bool:
+        """Nothing of it was ever created, or all that was is gone: an earlier task failed or was cancelled."""
+        return self.spec is None and not self.has_vm and self.disk is None and self.state in ("planned", "failing")
+
 
 @dataclass(frozen=True, slots=True)
 class GroupNow:
@@ -147,6 +152,7 @@ class Snapshot:
     kept: tuple[KeptDisk, ...] = ()
     security_groups: SecurityGroupOwners = field(default_factory=SecurityGroupOwners)
     seals: bool = False  # secrets of machines are stored sealed
+    resurrection: bool | None = None  # None: the deployment is new
 
 
 # -- what shall be done --
@@ -309,6 +315,7 @@ class Plan:
     users: tuple[tuple[str, ServerGroupRef], ...] | None = ()  # instance group → its server groups; None: as they are
     notes: tuple[str, ...] = ()
     deletes_deployment: bool = False
+    switches: tuple[str, ...] = ()  # what is switched on or off for the whole deployment
 
     @property
     def id(self) -> str:
@@ -337,4 +344,5 @@ class Plan:
             "users": [[name, group.wire()] for name, group in self.users or ()],
             "notes": list(self.notes),
             "deletes_deployment": self.deletes_deployment,
+            "switches": list(self.switches),
         }

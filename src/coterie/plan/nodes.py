@@ -34,6 +34,7 @@ class Options:
     recreate: bool = False
     only: frozenset[str] = frozenset()
     delete_disks: bool = False
+    resurrection: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,23 +189,26 @@ class _Group:
         details = NodeChange(self._group_spec.name, slot.index, spec, addresses, group)
         if node is None:
             return Change("create", "node", subject, "new", cloud, details, slot.az)
+        if node.never_made:
+            return self._create_again(node, subject, slot.az, details)
         reasons = self._reasons(node, spec)
         moved = self._reason_to_move(node, cloud)
         if moved and (reasons or not self._moves_members(cloud)):
             reasons.append(moved)
-        details = replace(
-            details,
-            node=node.uuid,
-            gains={net: ip for net, ip in addresses.items() if node.addresses.get(net) != ip},
-            leaves={net: ip for net, ip in node.addresses.items() if addresses.get(net) != ip},
-            regrouped=moved is not None and not reasons,
-        )
+        details = replace(_of_present(details, node), regrouped=moved is not None and not reasons)
         self._check_disk(node, spec)
         if reasons:
             self._check_move(node, slot.az, cloud)
             why = "; ".join(reasons)
-            return Change("recreate", "node", subject, why, cloud, details, slot.az, destructive=node.has_vm)
+            # Of a VM that never came up nothing is interrupted.
+            destructive = node.has_vm and node.spec is not None
+            return Change("recreate", "node", subject, why, cloud, details, slot.az, destructive=destructive)
         return self._update(node, subject, slot.az, details, moved)
+
+    def _create_again(self, node: NodeNow, subject: str, az: str, details: NodeChange) -> Change:
+        self._check_move(node, az, details.spec.cloud)
+        why = f"not made last time: {node.problem}" if node.problem else "not made last time"
+        return Change("create", "node", subject, why, details.spec.cloud, _of_present(details, node), az)
 
     def _check_move(self, node: NodeNow, az: str, cloud: str) -> None:
         if node.cloud != cloud:
@@ -285,6 +289,15 @@ class _Group:
         # A soft group that cannot take parallel boots is filled a few at a time, group after group.
         in_flight = min([update.max_in_flight, *limits])
         return Rollout(self._group_spec.name, update.canaries, in_flight, update.serial or bool(limits))
+
+
+def _of_present(details: NodeChange, node: NodeNow) -> NodeChange:
+    return replace(
+        details,
+        node=node.uuid,
+        gains={net: ip for net, ip in details.addresses.items() if node.addresses.get(net) != ip},
+        leaves={net: ip for net, ip in node.addresses.items() if details.addresses.get(net) != ip},
+    )
 
 
 def _disk_reason(node: NodeNow, spec: NodeSpec) -> str | None:

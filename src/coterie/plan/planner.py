@@ -42,7 +42,14 @@ def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: O
             *unhealthy_notes(snapshot, changes),
             *kept.left_aside(snapshot, changes),
         ),
+        switches=() if chosen.only else _switches(snapshot, chosen),
     )
+
+
+def _switches(snapshot: Snapshot, chosen: Options) -> tuple[str, ...]:
+    if chosen.resurrection == bool(snapshot.resurrection):
+        return ()
+    return ("resurrection: off → on" if chosen.resurrection else "resurrection: on → off",)
 
 
 def plan_removal(snapshot: Snapshot, delete_disks: bool) -> Plan:

@@ -68,8 +68,8 @@ def differing(snapshot: Snapshot, cloud: str, cid: str | None, metadata: GroupMe
 
 
 def with_rules(snapshot: Snapshot, changes: Sequence[Change]) -> list[Change]:
-    """The changes, those of server groups with a line for each rule that comes or goes. A security group of several
-    server groups is told with the first of them."""
+    """The changes, those of server groups with a line for each security group that is created or adopted, and each rule
+    that comes or goes. A security group of several server groups is told with the first of them."""
     told: set[tuple[str, str]] = set()
     found = []
     for change in changes:
@@ -82,10 +82,15 @@ def with_rules(snapshot: Snapshot, changes: Sequence[Change]) -> list[Change]:
 
 def _lines(snapshot: Snapshot, cloud: str, metadata: GroupMetadata, told: set[tuple[str, str]]) -> Iterable[str]:
     present = {name: rules for seen in snapshot.clouds[cloud].group_rules.values() for name, rules in seen.items()}
+    held = {one.name for group in snapshot.groups if group.cloud == cloud for one in group.metadata.security_groups}
     for one in metadata.security_groups:
-        if one.rules is None or one.adopt or (cloud, one.name) in told:
+        if (cloud, one.name) in told:
             continue
         told.add((cloud, one.name))
+        if one.name not in held:
+            yield f"security group {one.name}: {'adopted, and left as it is' if one.adopt else 'created'}"
+        if one.rules is None or one.adopt:
+            continue
         changes = compare_rules(present.get(one.name, ()), read_rules(one.rules))
         yield from (f"security group {one.name}: {line}" for line in changes.lines())
 

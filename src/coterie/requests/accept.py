@@ -190,7 +190,8 @@ class PlanRows:
         progress = NodeProgress(leaves=dict(node.leaves))
         match change.action:
             case "create":
-                return CREATE_NODE.step(CreateNode(made), subject, cloud, node=uuid, group=group)
+                create = CreateNode(made, again=node.node is not None)
+                return CREATE_NODE.step(create, subject, cloud, node=uuid, group=group, progress=progress)
             case "recreate":
                 recreate = RecreateNode(made)
                 return RECREATE_NODE.step(recreate, subject, cloud, node=uuid, group=group, progress=progress)

@@ -52,7 +52,8 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
     if checked.deployment is None:
         plan = plan_removal(seen, request.delete_disks)
     else:
-        options = Options(request.recreate, frozenset(request.nodes), request.delete_disks)
+        resurrection = checked.deployment.value.resurrection
+        options = Options(request.recreate, frozenset(request.nodes), request.delete_disks, resurrection)
         plan = make_plan(seen, wanted, options)
     with ledger.read() as tx:
         plan = require_conductors(tx, checked.name, checked.clouds, wanted, plan)

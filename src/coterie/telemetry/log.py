@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
+from collections.abc import Callable
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from coterie.errors import CoterieError
 from coterie.redact import KNOWN
 
 _SIZE = 10 * 2**20
@@ -30,13 +33,36 @@ def to_terminal(form: str = "auto") -> None:
     _install(handler)
 
 
+def run_service(form: str, work: Callable[[], None]) -> int:
+    """The exit code of a service. An error that ends it is a line of its log, as everything else is."""
+    to_terminal(form)
+    try:
+        work()
+    except CoterieError as error:
+        told = "; ".join(filter(None, (error.what, error.why, error.remedy and f"remedy: {error.remedy}")))
+        logging.getLogger(__name__).error("ended: %s (%s)", told, error.code)
+        return error.exit_code
+    except Exception:
+        logging.getLogger(__name__).exception("ended unexpectedly")
+        return CoterieError.exit_code
+    return 0
+
+
 def _install(handler: logging.Handler) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    threading.excepthook = _log_thread
     # Its own words about every connection say nothing that ours do not.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def _log_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None:
+        name = args.thread.name if args.thread else "?"
+        logging.getLogger(__name__).error("thread %s ended", name, exc_info=args.exc_value)
 
 
 class _Lines(logging.Formatter):

@@ -40,6 +40,8 @@ def parse_keys(keys_given: Sequence[str]) -> Keys:
 
 
 def seal_for(keys: Keys, text: str, file: str) -> str:
+    """Refused with the lines of all mistakes before anything is sealed: nothing can read the properties afterwards."""
+    from coterie.cpi.load import forms_of
     from coterie.seal.config import seal_config
     from coterie.seal.key import PublicKey
 
@@ -53,4 +55,4 @@ def seal_for(keys: Keys, text: str, file: str) -> str:
     def is_known(group: str, key_id: str) -> bool:
         return any(key.id == key_id for key in of_group(group))
 
-    return seal_config(text, file, key_of, is_known)
+    return seal_config(text, file, key_of, is_known, forms_of=forms_of)

@@ -37,6 +37,7 @@ class Live:
     def event(self, event: dict[str, Any]) -> None:
         style = _STYLES.get(event["kind"].rpartition(".")[2], "")
         words = Text(f"{clock(event['at'])}  ", style="dim")
+        words.append(f"{plain(event['kind']):<16}  ", style=style)
         words.append(f"{plain(event['subject']):<20}  ", style="bold").append(plain(event["body"]), style=style)
         self._live.console.print(words)
 

@@ -41,7 +41,7 @@ def ensure_first_token(ledger: Ledger, file: Path, *, has_other: bool) -> bool:
         log.warning("no admin token is valid, also not the one in %s; make one: coterie tokens bootstrap", file)
         return False
     bootstrap(ledger, file)
-    log.info("made the first admin token; it is in %s", file)
+    log.info("the first admin token of this new ledger is in %s", file)
     return True
 
 

@@ -37,6 +37,8 @@ _FIELDS: dict[str, Version] = {
     "domains": (1, 2),
     "domain_word": (1, 2),
     "worst_domain": (1, 2),
+    "cancelled_steps": (1, 2),
+    "switches": (1, 2),
 }
 _LATEST = "latest"
 _api_version: ContextVar[Version] = ContextVar("spoken", default=NEWEST)

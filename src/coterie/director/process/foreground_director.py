@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 
 from coterie.director.process import sockets
 from coterie.director.process.http_server import read_tls
@@ -12,12 +11,11 @@ from coterie.director.process.run_director import RunOptions, run_director
 from coterie.director.process.state_folder import Lock, StateFolder
 from coterie.errors import Conflict, UsageError
 from coterie.settings import Settings
-from coterie.telemetry import log
 
 logger = logging.getLogger(__name__)
 
 
-def run(state_folder: StateFolder, settings: Settings, say: Callable[[str], None]) -> None:
+def run(state_folder: StateFolder, settings: Settings) -> None:
     state_folder.prepare()
     lock = Lock(state_folder.lock)
     if not lock.take():
@@ -28,13 +26,12 @@ def run(state_folder: StateFolder, settings: Settings, say: Callable[[str], None
     try:
         lock.write_holder()
         os.umask(0o077)
-        log.to_terminal(settings["log_format"])
-        run_director(_service(state_folder, settings, say))
+        run_director(_service(state_folder, settings))
     finally:
         lock.release()
 
 
-def _service(state_folder: StateFolder, settings: Settings, say: Callable[[str], None]) -> RunOptions:
+def _service(state_folder: StateFolder, settings: Settings) -> RunOptions:
     database = settings["database"] or state_folder.database
     address: str | None = settings["listen"]
     if address is None:
@@ -50,7 +47,6 @@ def _service(state_folder: StateFolder, settings: Settings, say: Callable[[str],
         token=settings["token"],
         guarded=True,
         tls=tls,
-        say=say,
     )
 
 

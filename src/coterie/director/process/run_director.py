@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from coterie import __version__
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor, params_of
 from coterie.conductor.startup import connect, key_file
@@ -26,6 +27,7 @@ from coterie.ledger.rows import director_keys, roles
 from coterie.ledger.rows.identity import ensure_director
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import tasks
+from coterie.redact import hide_credentials
 from coterie.seal.signature import Signer
 from coterie.settings import Settings
 from coterie.telemetry import trace
@@ -49,7 +51,6 @@ class RunOptions:
     local: bool = False
     idle_s: float | None = None
     parent: bool = False  # end when standard input is closed
-    say: Callable[[str], None] | None = None  # to the user who started it
 
 
 def run_director(options: RunOptions) -> None:
@@ -59,13 +60,12 @@ def run_director(options: RunOptions) -> None:
     try:
         trace.start(options.settings["otlp_endpoint"], "coterie-director", socket.gethostname())
         context = _context(options, ledger)
+        _log_start(options, context)
         _sign(options, ledger)
         _warn_of_old_roles(ledger)
         if options.guarded:
             has_other = options.token is not None or context.oidc is not None
-            created = ensure_first_token(ledger, options.state_folder.token, has_other=has_other)
-            if created and options.say is not None:
-                options.say(f"the first admin token of this new ledger is in {options.state_folder.token}")
+            ensure_first_token(ledger, options.state_folder.token, has_other=has_other)
         server = HttpServer(context, options.idle_s, options.parent, options.tls)
         with _run_background_threads(options, ledger, server) as resumed:
             context.resumed = _read_resumed(ledger, resumed)
@@ -88,6 +88,23 @@ def _context(options: RunOptions, ledger: Ledger) -> AppContext:
         guarded=options.guarded,
         local=options.local,
         database=options.database,
+    )
+
+
+def _log_start(options: RunOptions, context: AppContext) -> None:
+    settings = options.settings
+    log.info(
+        "Director %s (%s), release %s, starts: database %s, state folder %s, listens on %s, conductor %s, look "
+        "interval %g s, pinned to %s",
+        context.identity.name,
+        context.identity.uuid,
+        __version__,
+        hide_credentials(options.database),
+        options.state_folder.path,
+        settings["listen"] if options.guarded else options.state_folder.socket,
+        "inside" if settings["conductor"] else "elsewhere",
+        settings["look_interval"],
+        settings["pin_release_version"] or "nothing",
     )
 
 

@@ -47,6 +47,7 @@ class Stage(Resource):
     admitted: int
     ended: int
     failed: int
+    cancelled_steps: int = 0
 
 
 class TaskDetail(Task):

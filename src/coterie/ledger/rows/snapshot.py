@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from coterie.cpi.contract import GroupMetadata
+from coterie.ledger.rows import deployments as deployment_rows
 from coterie.ledger.rows import groups, identity, machine_secrets, nodes, objects, ownerships, parts, stemcells
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import addresses, cloud_configs, deployments
@@ -32,7 +33,7 @@ def read(
 ) -> Snapshot:
     """`clouds`: what conductors answered for each. `shared`: (cloud, name) of security groups that every team may
     adopt."""
-    director = identity.director(tx)
+    director, present = identity.director(tx), deployment_rows.get(tx, deployment)
     disks, beside = _disks(tx, deployment), parts.of_deployment(tx, deployment)
     return Snapshot(
         director={"name": director.name, "uuid": director.uuid},
@@ -63,6 +64,7 @@ def read(
         ),
         security_groups=_security_group_owners(tx, deployment, shared),
         seals=machine_secrets.are_sealed(tx),
+        resurrection=present.resurrection if present else None,
     )
 
 

@@ -75,8 +75,16 @@ def _progress(tx: Tx, ids: Sequence[int]) -> dict[int, dict[str, int]]:
 
 
 def _stages(tx: Tx, task: int) -> list[Row]:
+    """A stage is cancelled when the cancel of its task met steps that had not begun; `cancelled_steps` counts them."""
+    counted = sa.select(steps.c.stage, sa.func.count()).where(steps.c.task == task, steps.c.state == "cancelled")
+    cancelled: dict[int, int] = dict(tx.execute(counted.group_by(steps.c.stage)).all())
     query = sa.select(*_STAGE).where(stages.c.task == task).order_by(stages.c.n)
-    return [{**row._mapping, "max_in_flight": _bound(row.max_in_flight)} for row in tx.execute(query)]
+    found = [{**row._mapping, "cancelled_steps": cancelled.get(row.n, 0)} for row in tx.execute(query)]
+    for stage in found:
+        stage["max_in_flight"] = _bound(stage["max_in_flight"])
+        if stage["cancelled_steps"] and stage["state"] == "done":
+            stage["state"] = "cancelled"
+    return found
 
 
 def _bound(max_in_flight: int) -> int | None:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from coterie.errors import Conflict
 from coterie.ledger.rows import facts
-from coterie.ledger.store import Tx, now, pinned_release
+from coterie.ledger.store import Tx, now, pinned_release, tell
 from coterie.ledger.tables import conductors, domains
 from coterie.ledger.work import steps
 from coterie.ring.hash import PROBED
@@ -85,8 +85,14 @@ def reap(tx: Tx) -> list[int]:
     if tx.dialect.name == "postgresql":
         tx.execute(sa.text("SET LOCAL lock_timeout = '200ms'"))
     dead = conductors.delete().where(_IS_SILENT).returning(conductors.c.name, conductors.c.incarnation)
-    facts.release(tx, [owner(name, incarnation) for name, incarnation in tx.execute(dead)])
-    return steps.hand_back_orphans(tx)
+    gone = [(name, owner(name, incarnation)) for name, incarnation in tx.execute(dead)]
+    facts.release(tx, [holder for _, holder in gone])
+    returned = steps.hand_back_orphans(tx)
+    for name, _ in gone:
+        tell(tx, f"conductor {name} was silent for longer than its lease, and is removed from the fleet")
+    if returned:
+        tell(tx, f"steps of tasks {', '.join(map(str, returned))} are taken over from conductors that are gone")
+    return returned
 
 
 def drain(tx: Tx, name: str, incarnation: str) -> None:

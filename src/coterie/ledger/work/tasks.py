@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from coterie.ledger.rows import deployments, director_keys, events
 from coterie.ledger.rows.events import Event
-from coterie.ledger.store import Tx, now, signer_of, time
+from coterie.ledger.store import Tx, now, signer_of, tell, time
 from coterie.ledger.tables import cleanups, steps, tasks
 from coterie.ledger.tables import events as events_table
 from coterie.ledger.tables import stages as stages_table
@@ -64,6 +64,7 @@ def create(tx: Tx, new: NewTask) -> int:
     for n, stage in enumerate(new.stages):
         _create_stage(tx, task, n, stage, at)
     events.append(tx, [Event(task, "task.started", new.deployment or new.kind, new.opening, new.details)], at)
+    _tell(tx, task, new.kind, new.deployment, f"is accepted, by {new.requested_by or 'the Director'}: {new.opening}")
     if stages.settle(tx, task, []):
         end(tx, task)
     return task
@@ -179,6 +180,12 @@ def end(tx: Tx, task: int) -> None:
     report = {"steps": counts, "failures": _failures(tx, task)}
     tx.execute(tasks.update().where(tasks.c.id == task).values(state=state, ended_at=now(), report=report))
     events.append(tx, [Event(task, f"task.{state}", row.deployment or row.kind, _sum_up(counts), report)], time(tx))
+    _tell(tx, task, row.kind, row.deployment, f"is {state}: {_sum_up(counts)}")
+
+
+def _tell(tx: Tx, task: int, kind: str, deployment: str | None, words: str) -> None:
+    if kind != "look":
+        tell(tx, f"task {task} ({kind}{f' {deployment}' if deployment else ''}) {words}")
 
 
 def _count_steps(tx: Tx, task: int) -> dict[str, int]:

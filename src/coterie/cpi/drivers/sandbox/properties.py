@@ -3,6 +3,7 @@ its field. Touches no cloud."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from coterie.sandbox.layout import read_layout
 from coterie.sandbox.quotas import validate
 
 STATE_FILE = "sandbox.db"
+STATE_VARIABLE = "COTERIE_SANDBOX_STATE"  # of services on one machine that share a datacenter
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,18 @@ def read_settings(cloud: str, properties: Mapping[str, Any], state_folder: Path 
     """The settings of the cloud, with defaults for what the properties leave out."""
     values = CLOUD.read(properties, "properties")
     if "state" not in values:
-        if state_folder is None:
-            raise InvalidCall("properties.state is missing", remedy="name the file that holds the simulated datacenter")
-        values["state"] = state_folder / STATE_FILE
+        values["state"] = _default_state(state_folder)
     return Settings(**{"account": cloud, **_DEFAULTS, **values})
+
+
+def _default_state(state_folder: Path | None) -> Path:
+    """As `coterie sandbox` chooses it."""
+    named = os.environ.get(STATE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    if state_folder is None:
+        raise InvalidCall("properties.state is missing", remedy="name the file that holds the simulated datacenter")
+    return state_folder / STATE_FILE
 
 
 def _path(value: Any) -> Path:
