@@ -18,7 +18,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 PROGRAM = "/opt/coterie/bin/coterie"
 SETTINGS = {setting.variable: setting for setting in all_settings({"HOME": "/root"})}
-OTHERS = {"PGPASSFILE"}
+OTHERS = {"PGPASSFILE", "COTERIE_SANDBOX_STATE"}
 
 
 def lines(unit: Path, key: str) -> list[str]:
