@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,17 +39,15 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_errors_warnings_and_threads_that_break_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_and_threads_that_break_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     def work() -> None:
-        warnings.warn("old habits", stacklevel=1)
         breaking = threading.Thread(target=lambda: 1 / 0, name="worker")
         breaking.start()
         breaking.join()
         raise Refused("not with\nthis key", why="it is old", remedy="make another")
 
     assert log.run_service("json", work) == Refused.exit_code
-    warned, broke, ended = lines(capsys.readouterr().err)
-    assert "old habits" in warned["message"]
+    broke, ended = lines(capsys.readouterr().err)
     assert broke["message"] == "thread worker ended" and "ZeroDivisionError" in broke["trace"]
     assert ended["message"] == "ended: not with\nthis key; it is old; remedy: make another (refused)"
     assert ended["level"] == "error"

@@ -20,7 +20,7 @@ def text(plan: Plan, detail: bool = False) -> str:
     others = [change for change in plan.changes if not change.destructive]
     lines = [_summary(plan), ""]
     if destructive:
-        rows = _rows(destructive, len(destructive)) if detail else _folded_rows(destructive)
+        rows = _rows(destructive, len(destructive)) if detail else _fold_rows(destructive)
         lines += ["Destroys or interrupts:", *rows, ""]
     if others:
         title = "Other changes:" if destructive else "Changes:"
@@ -38,7 +38,7 @@ def _summary(plan: Plan) -> str:
     return f"Deployment {plan.deployment}: {', '.join(parts)} (plan {plan.id})"
 
 
-def _folded_rows(changes: list[Change]) -> Iterable[str]:
+def _fold_rows(changes: list[Change]) -> Iterable[str]:
     """Where there are many, nodes of one instance group that are recreated for one reason are one row."""
     if len(changes) <= _SHOWN:
         yield from _rows(changes, len(changes))
@@ -65,7 +65,7 @@ def _rows(changes: list[Change], limit: int, width: int = 0) -> Iterable[str]:
     for change in changes[:limit]:
         what = f"{change.kind} {change.subject}"
         place = f"{change.cloud}/{change.az}" if change.az else change.cloud
-        yield f"  {_SIGNS[change.action]} {change.action:<8} {what:<{width}}  {place:<12} {_told(change)}".rstrip()
+        yield f"  {_SIGNS[change.action]} {change.action:<8} {what:<{width}}  {place:<12} {_describe(change)}".rstrip()
         if isinstance(change.details, GroupChange):
             yield from (f"      {line}" for line in change.details.rules)
     left = changes[limit:]
@@ -73,7 +73,7 @@ def _rows(changes: list[Change], limit: int, width: int = 0) -> Iterable[str]:
         yield f"    … and {len(left)} more ({_tally(left)}); --detail shows them"
 
 
-def _told(change: Change) -> str:
+def _describe(change: Change) -> str:
     """The reason, and what a new node gets."""
     details = change.details
     if change.action != "create" or not isinstance(details, NodeChange):
