@@ -457,6 +457,19 @@ def test_a_running_step_that_is_sent_elsewhere_is_still_committed_where_it_runs(
             assert old.execute("SELECT count(*) FROM nodes WHERE cloud = 'cloud-b'").fetchone() == (0,)
 
 
+def test_a_role_creates_nothing_also_where_an_older_postgresql_allowed_it_to_all(postgres_url: str) -> None:
+    Ledger.open(postgres_url).close()
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
+    with psycopg.connect(conductor_role(postgres_url, "site-a"), autocommit=True) as attacker:
+        for statement in (
+            "CREATE TABLE public.x ()",
+            "CREATE FUNCTION public.x() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                attacker.execute(statement)
+
+
 def grant(owner: psycopg.Connection, role: str, group: str) -> None:
     for statement in statements(role, [group]):
         owner.execute(statement)  # type: ignore[arg-type]  # made by us

@@ -86,6 +86,8 @@ def statements(role: str, groups: Iterable[str]) -> list[str]:
     return [
         "BEGIN;",
         _refusal(wanted),
+        # A cluster that came from PostgreSQL 14 lets every role create functions that ours could call by mistake.
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC;",
         f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {name};",
         f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {name};",
         f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM {name};",
