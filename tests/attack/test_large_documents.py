@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import Request
 
 from coterie.conductor.process import Conductor, params_of
 from coterie.director.app import build
@@ -25,8 +26,10 @@ from coterie.director.services import deployments, large_plans
 from coterie.director.services.deployments import DeployBody, PlanBody
 from coterie.errors import UsageError
 from coterie.ledger.rows import director_keys, stemcells
+from coterie.ledger.store import pinned_release
 from coterie.ledger.views import tasks
 from coterie.seal.signature import Signer
+from coterie.settings import load
 from tests.cli.conftest import CLOUD, MANIFEST
 from tests.director import asgi
 from tests.director.access.conftest import Make
@@ -140,6 +143,24 @@ def test_a_deploy_that_is_being_stored_is_not_stopped(monkeypatch: pytest.Monkey
         assert plan_process._deploy(context, {"deploy": "x", "body": {"manifest": ""}}) == {"task_id": 7}
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_process_of_a_pinned_director_is_pinned_too(context: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned: list[str | None] = []
+
+    def plan(apart: AppContext, body: PlanBody) -> Any:
+        with apart.ledger.read() as tx:
+            pinned.append(pinned_release(tx))
+        raise UsageError("planned")
+
+    monkeypatch.setattr(deployments, "plan", plan)
+    context.database = context.state_folder.database
+    context.settings = load({"state": str(context.state_folder.path), "pin_release_version": "0.0"}, {"HOME": "/"})
+    request = Request({"type": "http", "path": "/v1/plans", "headers": []})
+    order = {**large_plans._order(context, request, PlanBody(manifest="name: x")), "detail": False}
+    with pytest.raises(UsageError, match="planned"):
+        plan_process._work(json.loads(json.dumps(order)))
+    assert pinned == ["0.0"]
 
 
 def test_one_caller_has_few_at_once(apart: AppContext, person: Make) -> None:

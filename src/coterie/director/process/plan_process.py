@@ -41,6 +41,7 @@ def _work(order: dict[str, Any]) -> dict[str, Any]:
     caller = Caller(**{**order["caller"], "teams": _teams(order["caller"]["teams"])})
     ledger = Ledger.open(order["database"])
     try:
+        ledger.pin(settings["pin_release_version"])
         ledger.sign_with(Signer.load(StateFolder(settings.state).signing_key))
         with ledger.read() as tx:
             director = identity.director(tx)

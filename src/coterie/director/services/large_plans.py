@@ -90,6 +90,7 @@ def _order(context: AppContext, request: Request, body: PlanBody | DeployBody) -
         "settings": {
             "state": str(context.state_folder.path),
             "auto_anti_affinity": context.settings["auto_anti_affinity"],
+            "pin_release_version": context.settings["pin_release_version"],
         },
         "caller": {**who, "teams": None if who["teams"] is None else sorted(who["teams"])},
         "body": body.model_dump(),
