@@ -18,12 +18,14 @@ _ANYWHERE = "100.64.0.0/10"
 
 @dataclass(frozen=True, slots=True)
 class NicRequest:
-    """`ip` None: the network picks one. `nic`: requests of one name share a NIC; "": an address without a NIC."""
+    """`ip` None: the network picks one. `nic`: requests of one name share a NIC; "": an address without a NIC. `mac`:
+    of the NIC; None: the datacenter chooses."""
 
     label: str
     network: str
     ip: str | None = None
     nic: str = ""
+    mac: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def plug(tx: Tx, vm: int, requests: Sequence[NicRequest]) -> None:
     for request in requests:
         network, within, gateway = networks.resolve(tx, request.network)
         ip = _check_address(request, within, gateway) if request.ip else _pick_address(tx, network, within, gateway)
-        mac = _mac(vm, nic_names.index(request.nic)) if request.nic else None
+        mac = (request.mac or _mac(vm, nic_names.index(request.nic))) if request.nic else None
         _take(tx, network, ip, vm, request.label, mac)
 
 

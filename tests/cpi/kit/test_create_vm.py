@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from coterie.cpi.contract import CpiError, Form, InvalidCall, OutcomeUnknown, Unavailable, VMCreationFailed
+from coterie.cpi.contract import (
+    CpiError,
+    Form,
+    InvalidCall,
+    NotSupported,
+    OutcomeUnknown,
+    Unavailable,
+    VMCreationFailed,
+)
 from coterie.cpi.kit.create_vm import Undo, create_vm, read_networks
 from coterie.cpi.kit.readers import text
 
@@ -116,3 +124,16 @@ def test_the_network_with_the_default_gateway_is_first() -> None:
 def test_a_mistake_is_named_by_its_field(spec: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidCall, match=said):
         read_networks({"a": spec}, FORM)
+
+
+@pytest.mark.parametrize(("ip", "prefix"), [("10.0.0.5", "28"), ("fd00::5", "80")])
+def test_a_range_of_addresses_for_one_vm_is_refused(ip: str, prefix: str) -> None:
+    with pytest.raises(NotSupported, match=rf"networks\.n\.prefix is {prefix}") as caught:
+        read_networks({"n": {"type": "manual", "ip": ip, "prefix": prefix}}, Form({}))
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(("ip", "prefix"), [("10.0.0.5", "32"), ("fd00::5", "128"), ("10.0.0.5", None)])
+def test_the_prefix_of_a_single_address_is_what_directors_send(ip: str, prefix: str | None) -> None:
+    (request,) = read_networks({"n": {"type": "manual", "ip": ip, "prefix": prefix}}, Form({}))
+    assert request.ip == ip

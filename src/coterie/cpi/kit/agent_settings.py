@@ -47,6 +47,19 @@ class AgentSettings:
         }
 
 
+def agent_networks(networks: Networks, macs: Mapping[str, str | None], *, use_dhcp: bool | None = None) -> Json:
+    """All networks of create_vm, vip ones included: an agent refuses a spec with a network that it was not told of.
+    `macs`: by label, of those that have a NIC. With two NICs an agent finds by them which network is on which."""
+    return {label: {**spec, **_nic(label, macs, use_dhcp)} for label, spec in networks.items()}
+
+
+def _nic(label: str, macs: Mapping[str, str | None], use_dhcp: bool | None) -> Json:
+    if label not in macs:
+        return {}
+    mac = macs[label]
+    return {**({"mac": mac} if mac else {}), **({} if use_dhcp is None else {"use_dhcp": use_dhcp})}
+
+
 def compact_json(document: Json) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 

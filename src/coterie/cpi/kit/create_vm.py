@@ -15,6 +15,7 @@ back, newest first. A step that leaves something in doubt calls `undo.clear()` b
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from coterie.cpi.contract import (
     Json,
     Mark,
     Networks,
+    NotSupported,
     OutcomeUnknown,
     VMCreationFailed,
 )
@@ -155,6 +157,12 @@ def read_networks(networks: Networks, form: Form) -> list[NetworkRequest]:
     return sorted(requests, key=lambda request: request.label not in routed)
 
 
+def chosen_mac(vm_name: str, number: int) -> str:
+    """The MAC of a VM's NIC where the caller may choose it: locally administered, and the same in every repeat."""
+    digest = hashlib.sha256(f"{vm_name}/{number}".encode()).digest()
+    return ":".join(f"{byte:02x}" for byte in (0x0A, *digest[:5]))
+
+
 def answer_networks(networks: Networks, given: Mapping[str, tuple[str | None, str | None]]) -> Json:
     """The networks argument as create_vm answers it; `given`: by label, the address and the MAC that the cloud gave."""
     answer: Json = {label: dict(spec) for label, spec in networks.items()}
@@ -167,13 +175,27 @@ def _read_network(label: str, spec: Mapping[str, Any], form: Form) -> NetworkReq
     type_ = str(spec.get("type", "manual"))
     if type_ not in _TYPES:
         raise _mistake(label, "type", f"is {type_!r}", f"use one of: {', '.join(_TYPES)}")
+    ip = None if type_ == "dynamic" else _address(label, type_, spec.get("ip"))
+    if ip:
+        refuse_prefix(label, spec)
     return NetworkRequest(
         label=label,
         type=type_,
-        ip=None if type_ == "dynamic" else _address(label, type_, spec.get("ip")),
+        ip=ip,
         properties=form.read(spec.get("cloud_properties") or {}, f"networks.{label}.cloud_properties"),
         nic_group=str(spec["nic_group"]) if spec.get("nic_group") else None,
     )
+
+
+def refuse_prefix(label: str, spec: Mapping[str, Any]) -> None:
+    """A Director writes the prefix of every address; a shorter one than that of a single address is a delegation."""
+    whole = "128" if ":" in str(spec.get("ip")) else "32"
+    if str(spec.get("prefix") or whole) != whole:
+        raise NotSupported(
+            f"networks.{label}.prefix is {spec['prefix']}",
+            why="that delegates a range of addresses to the VM, and this driver gives a NIC single addresses only",
+            remedy="leave `prefix` out of the subnet, and give the instance group one address per network",
+        )
 
 
 def _address(label: str, type_: str, ip: Any) -> str:

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from peers.agent_rules import AGENT, TWO_NICS_AND_A_VIP, broken_rules
 from peers.cloudstack_bed import CloudstackBed
 from tests.cpi.drivers.cloudstack import keys
 
+from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import NotSupported
 from coterie.cpi.kit.key_pairs import public_half
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA somebody"
@@ -60,6 +63,44 @@ def test_a_shared_network_is_served_by_a_router_that_administrators_see(bed: Clo
     bed.more = {"host_visibility": False}
     shared["default"]["ip"] = "127.61.0.10"
     assert agent_settings(bed, lab, networks=shared)["userdata_sources"] == [DATA_SERVER, DHCP]
+
+
+def test_the_settings_are_enough_for_an_agent(bed: CloudstackBed, lab: Lab) -> None:
+    bed.more = {"agent": AGENT}
+    back = network(bed, lab, "DefaultSharedNetworkOfferingWithSGService", "127.61")
+    only = next(iter(bed.networks(lab.az, lab.address()).values()))
+    requested = {
+        "front": {**only, **TWO_NICS_AND_A_VIP["front"], "netmask": "255.255.0.0"},
+        "back": {**TWO_NICS_AND_A_VIP["back"], "cloud_properties": back["cloud_properties"]},
+        "public": {**TWO_NICS_AND_A_VIP["public"], "ip": "127.200.0.20"},
+    }
+    settings = agent_settings(bed, lab, networks=requested)
+    rows = bed.client().listVirtualMachines(name=settings["vm"]["name"])["virtualmachine"]
+    macs = [nic["macaddress"] for nic in rows[0]["nic"]]
+    assert len(macs) == 2
+    assert broken_rules(settings, requested, macs) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"prefix": "28"}, "prefix is 28"),
+        ({"ip": "fd00::9", "prefix": "128"}, "ip is an IPv6 address"),
+        ({"nic_group": "shared"}, "nic_group is shared"),
+    ],
+)
+def test_what_cloudstack_cannot_give_a_nic_is_refused_with_the_reason(
+    bed: CloudstackBed, lab: Lab, change: dict[str, str], reason: str
+) -> None:
+    first, second = (next(iter(bed.networks(lab.az, lab.address()).values())) for _ in range(2))
+    requested = {"one": {**first, "nic_group": "shared"}, "two": {**second, **change}}
+    arguments = lab.vm_arguments(networks=requested)
+    before = bed.inventory()
+    error = expect_error(NotSupported, lambda: bed.open().create_vm(**arguments))
+    assert f"networks.two.{reason}" in str(error)
+    assert error.why
+    assert error.remedy
+    assert bed.inventory() - before == set()
 
 
 def test_a_network_without_a_router_gives_a_drive(bed: CloudstackBed, lab: Lab) -> None:

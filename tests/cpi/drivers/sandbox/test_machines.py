@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from peers.agent_rules import AGENT, TWO_NICS_AND_A_VIP, broken_rules
 
 from coterie.cpi.contract import (
     CpiError,
@@ -42,7 +44,23 @@ def test_a_vm_is_marked_placed_and_told_its_agent(lab: Lab) -> None:
     assert vm.tags["coterie-director"] == mark.director
     assert vm.tags["coterie-intent"] == mark.intent
     assert (vm.state, vm.zone) == ("running", "z1")
-    assert json.loads(get_user_data(lab.operator, cid)) == {"agent_id": "agent", "env": {"bosh": {"password": "x"}}}
+    settings = json.loads(get_user_data(lab.operator, cid))
+    assert (settings["agent_id"], settings["env"]) == ("agent", {"bosh": {"password": "x"}})
+
+
+def test_the_settings_are_enough_for_an_agent(tmp_path: Path) -> None:
+    """Two networks on one NIC, one on another, and a public address."""
+    lab = Lab(tmp_path, {"agent": AGENT})
+    requested = {
+        "front": {**TWO_NICS_AND_A_VIP["front"], "ip": "10.0.0.5", "netmask": "255.0.0.0", "nic_group": "1"},
+        "six": {"type": "manual", "ip": "fd00::5", "netmask": "ffff::", "prefix": "128", "nic_group": "1"},
+        "back": TWO_NICS_AND_A_VIP["back"],
+        "public": {**TWO_NICS_AND_A_VIP["public"], "ip": "10.0.0.6"},
+    }
+    cid = lab.vm(networks=requested)
+    macs = {nic.mac for nic in get_vm(lab.operator, cid).nics if nic.mac}
+    assert len(macs) == 2
+    assert broken_rules(json.loads(get_user_data(lab.operator, cid)), requested, macs) == []
 
 
 def test_the_answer_has_the_addresses(lab: Lab) -> None:

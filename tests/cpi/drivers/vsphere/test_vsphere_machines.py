@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from peers.agent_rules import AGENT, TWO_NICS_AND_A_VIP, broken_rules
 from peers.cd import files_on_cd
 from peers.vsphere_bed import VsphereBed
 from tests.peers.vcenter import vcenter
@@ -49,6 +50,22 @@ def test_the_agent_finds_its_settings_on_a_disc_that_goes_with_the_vm(bed: Vsphe
     assert (settings["mbus"], "ignored" in settings) == ("nats://127.0.0.1", False)
     cpi.delete_vm(created.cid)
     assert fetched(bed, path)[0] == 404
+
+
+def test_the_settings_are_enough_for_an_agent(bed: VsphereBed, lab: Lab) -> None:
+    bed.more = {"agent": AGENT}
+    only = next(iter(bed.networks("z1", None).values()))["cloud_properties"]
+    requested = {
+        "front": {**TWO_NICS_AND_A_VIP["front"], "ip": "10.0.0.5", "netmask": "255.0.0.0", "cloud_properties": only},
+        "back": {**TWO_NICS_AND_A_VIP["back"], "cloud_properties": only},
+        "public": {**TWO_NICS_AND_A_VIP["public"], "ip": "10.0.0.6"},
+    }
+    cpi = bed.open()
+    created = cpi.create_vm(**lab.vm_arguments(networks=requested))
+    lab.undo(cpi.delete_vm, created.cid)
+    settings = json.loads(files_on_cd(fetched(bed, f"{vm_files(bed, created.cid)}/coterie-env.iso")[1])["ENV.;1"])
+    macs = {created.networks[name]["mac"] for name in ("front", "back")}
+    assert broken_rules(settings, requested, macs) == []
 
 
 def test_where_there_is_no_drs_the_driver_chooses_the_host(bed: VsphereBed, lab: Lab) -> None:

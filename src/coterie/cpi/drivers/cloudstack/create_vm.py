@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
+from coterie.cpi.contract import CpiError, InvalidCall, Json, NotSupported, OutcomeUnknown, VmCreated, VMCreationFailed
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import (
     CAPACITY,
@@ -27,8 +27,8 @@ from coterie.cpi.drivers.cloudstack.properties import Settings, VmSpec
 from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Templates
 from coterie.cpi.drivers.cloudstack.vms import Vms
-from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
-from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, answer_networks, create_vm
+from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, base64_text, compact_json
+from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, chosen_mac, create_vm
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.key_pairs import KeyPairs, read_public_half
 from coterie.cpi.kit.marking import GROUP
@@ -102,6 +102,7 @@ class CloudstackVmCreation:
 
     def resolve(self) -> Json:
         args, parts = self._args, self._parts
+        _refuse_shared_nics(args.nics)
         groups = self._groups()
         zone = parts.catalog.zone(args.spec.zone)
         networks = [parts.catalog.network(_network_name(nic.properties), zone) for nic in args.nics]
@@ -110,7 +111,7 @@ class CloudstackVmCreation:
             "zoneid": zone["id"],
             "templateid": parts.templates.require_ready(args.stemcell_cid, zone),
             "name": name,
-            "iptonetworklist": self._nics(networks),
+            "iptonetworklist": self._nics(name, networks),
             "hostid": parts.local_storage.host_of_disks(args.disk_cids),
             "userdata": self._userdata(name, networks),
             **self._size(),
@@ -126,9 +127,19 @@ class CloudstackVmCreation:
         mark = self._args.mark
         return mark.name() if self._parts.catalog.may_expunge() else mark.name(Ids().uuid()[:8])
 
-    def _nics(self, networks: Sequence[Row]) -> list[Json] | None:
-        pairs = zip(networks, self._args.nics, strict=True)
-        return [{"networkid": row["id"], **({"ip": nic.ip} if nic.ip else {})} for row, nic in pairs] or None
+    def _nics(self, name: str, networks: Sequence[Row]) -> list[Json] | None:
+        macs = self._macs(name)
+        entries = (
+            {"networkid": row["id"], "ip": nic.ip, "mac": macs[nic.label]}
+            for row, nic in zip(networks, self._args.nics, strict=True)
+        )
+        return [{key: value for key, value in entry.items() if value} for entry in entries] or None
+
+    def _macs(self, name: str) -> dict[str, str | None]:
+        """Of two NICs we choose the MACs, so that the agent's settings can name them: they are written before
+        CloudStack would choose. One NIC needs none."""
+        labels = [nic.label for nic in self._args.nics]
+        return {label: chosen_mac(name, number) if len(labels) > 1 else None for number, label in enumerate(labels)}
 
     def _size(self) -> Json:
         spec, catalog = self._args.spec, self._parts.catalog
@@ -164,9 +175,7 @@ class CloudstackVmCreation:
         document = AgentSettings(
             agent_id=args.agent_id,
             vm_name=name,
-            networks={
-                label: {**spec, "use_dhcp": True} for label, spec in args.networks.items() if spec.get("type") != "vip"
-            },
+            networks=agent_networks(args.networks, self._macs(name), use_dhcp=True),
             requested_networks=args.networks,
             disks=_own_disks(settings, args.spec),
             env=args.env,
@@ -333,6 +342,25 @@ class CloudstackVmCreation:
             **({GROUP: membership.cid} if membership else {}),
             **({VIP: vips} if vips else {}),
         }
+
+
+def _refuse_shared_nics(nics: Sequence[NetworkRequest]) -> None:
+    taken: dict[str, str] = {}
+    for nic in nics:
+        if nic.ip and ":" in nic.ip:
+            raise NotSupported(
+                f"networks.{nic.label}.ip is an IPv6 address",
+                why="in CloudStack's networks a VM derives its IPv6 address by itself, from the router",
+                remedy="leave this network out; a network of CloudStack with IPv6 gives the VM both addresses",
+            )
+        if nic.nic_group and nic.nic_group in taken:
+            raise NotSupported(
+                f"networks.{nic.label}.nic_group is shared with network {taken[nic.nic_group]}",
+                why="CloudStack creates a NIC with one IPv4 address, in one network",
+                remedy="give each network a nic_group of its own, or none",
+            )
+        if nic.nic_group:
+            taken[nic.nic_group] = nic.label
 
 
 def _own_disks(settings: Settings, spec: VmSpec) -> Json:

@@ -23,7 +23,7 @@ from coterie.cpi.drivers.openstack.networks import FloatingIps, Nic, Ports, VmPo
 from coterie.cpi.drivers.openstack.properties import VmSpec
 from coterie.cpi.drivers.openstack.rows import KEY, VIP, VOLUME, Rows, group_tag, host_of, is_gone, tags, user_metadata
 from coterie.cpi.drivers.openstack.server_groups import Groups, NovaServerGroups
-from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
+from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, base64_text, compact_json
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
 from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, create_vm
 from coterie.cpi.kit.key_pairs import KeyPairs
@@ -215,10 +215,11 @@ class _Creation:
         return AgentSettings(
             agent_id=args.agent_id,
             vm_name=args.mark.name(),
-            networks={
-                label: {**args.networks[label], "mac": port.get("mac_address"), "use_dhcp": settings.use_dhcp}
-                for label, port in self.ports.by_label.items()
-            },
+            networks=agent_networks(
+                args.networks,
+                {label: port.get("mac_address") for label, port in self.ports.by_label.items()},
+                use_dhcp=settings.use_dhcp,
+            ),
             requested_networks=args.networks,
             disks=disks,
             env=args.env,

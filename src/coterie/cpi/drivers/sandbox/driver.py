@@ -72,7 +72,7 @@ class SandboxCpi(Cpi):
         self._membership = Membership(account, records, writer, single_writer=settings.single_writer)
         domains = Domains(account, settings)
         self._groups = ServerGroups(account, records, security_groups, self._membership, settings, domains)
-        self._machines = Machines(account, security_groups, self._membership, domains)
+        self._machines = Machines(account, settings, security_groups, self._membership, domains)
         self._stemcells = Stemcells(account)
         self._disks = Disks(account, settings)
         self._networks = Networks(account)

@@ -25,15 +25,17 @@ from coterie.cpi.drivers.sandbox.domains import Domains
 from coterie.cpi.drivers.sandbox.errors import translate
 from coterie.cpi.drivers.sandbox.membership import Membership, Placement
 from coterie.cpi.drivers.sandbox.networks import networks_answer, read_nics
-from coterie.cpi.drivers.sandbox.properties import SIZES, read_vm_spec
+from coterie.cpi.drivers.sandbox.properties import SIZES, Settings, read_vm_spec
 from coterie.cpi.drivers.sandbox.security_groups import SecurityGroups
 from coterie.cpi.drivers.sandbox.server_groups import OWN_SECURITY_GROUPS
+from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks
 from coterie.cpi.kit.marking import GROUP, mark_tags, metadata_tags
 from coterie.errors import CoterieError
 from coterie.sandbox import vms
 from coterie.sandbox.errors import NoHost, NoSuch, SandboxError
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.hosts import list_hosts
+from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.tags import set_tags
 from coterie.sandbox.vm_shape import Vm, get_vm
 
@@ -45,9 +47,15 @@ _OWN_DISKS = {"system": "/dev/sda", "ephemeral": "/dev/sdb"}
 
 class Machines:
     def __init__(
-        self, cloud: CloudAccount, security_groups: SecurityGroups, membership: Membership, domains: Domains
+        self,
+        cloud: CloudAccount,
+        settings: Settings,
+        security_groups: SecurityGroups,
+        membership: Membership,
+        domains: Domains,
     ) -> None:
         self._cloud = cloud
+        self._settings = settings
         self._security_groups = security_groups
         self._membership = membership
         self._domains = domains
@@ -67,16 +75,17 @@ class Machines:
         own = self._security_groups.require_all(spec.security_groups)
         size = self._require_zone(spec.size)
         policy = placement.policy if placement else None
+        nics = read_nics(networks, mark.name())
         create = partial(
             vms.create_vm,
             self._cloud.account,
             name=mark.name(),
             image=stemcell_cid,
-            nics=read_nics(networks),
+            nics=nics,
             group=placement.group if placement else None,
             security_groups=(*own, *(placement.security_groups if placement else ())),
             near_disks=disk_cids,
-            user_data=json.dumps({"agent_id": agent_id, "env": env}),
+            user_data=self._user_data(agent_id, mark.name(), networks, nics, env),
             start=not self._membership.joins_before_boot(placement),
             tags=_tags(mark, agent_id, placement, own),
             client_token=mark.intent,
@@ -132,6 +141,19 @@ class Machines:
         if not cid or not self.has_vm(cid):
             raise VMNotFound("this process runs in no VM of this sandbox", remedy=f"set {SELF} to the cid of one")
         return cid
+
+    def _user_data(self, agent_id: str, name: str, networks: Networks, nics: Sequence[NicRequest], env: Json) -> str:
+        macs = {nic.label: nic.mac for nic in nics if nic.nic}
+        settings = AgentSettings(
+            agent_id=agent_id,
+            vm_name=name,
+            networks=agent_networks(networks, macs),
+            requested_networks=networks,
+            disks=_OWN_DISKS,
+            env=env,
+            cloud=self._settings.agent,
+        )
+        return json.dumps(settings.document())
 
     def _require_zone(self, size: Demand) -> Demand:
         if size.zone:

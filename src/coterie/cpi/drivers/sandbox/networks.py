@@ -4,12 +4,14 @@ and as the answer with the addresses that it gave."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from coterie.cpi.contract import InvalidCall, Json, Mark, NetworkCreated
 from coterie.cpi.contract import Networks as NetworksArgument
 from coterie.cpi.drivers.sandbox.account import CloudAccount
 from coterie.cpi.drivers.sandbox.properties import NETWORK
+from coterie.cpi.kit.create_vm import chosen_mac, refuse_prefix
 from coterie.cpi.kit.marking import mark_tags
 from coterie.sandbox import networks
 from coterie.sandbox.errors import NoSuch
@@ -49,9 +51,13 @@ class Networks:
             return
 
 
-def read_nics(networks: NetworksArgument) -> list[NicRequest]:
-    """One for each network; an old address of a dynamic network is not asked for again."""
-    return [_read_nic(name, spec) for name, spec in networks.items()]
+def read_nics(networks: NetworksArgument, vm_name: str) -> list[NicRequest]:
+    """One for each network; an old address of a dynamic network is not asked for again. Networks of one nic_group share
+    a NIC. The MACs are chosen here, since the agent's settings name them."""
+    read = [_read_nic(name, spec) for name, spec in networks.items()]
+    nics = list(dict.fromkeys(request.nic for request in read if request.nic))
+    macs = {nic: chosen_mac(vm_name, number) for number, nic in enumerate(nics)}
+    return [replace(request, mac=macs.get(request.nic)) for request in read]
 
 
 def networks_answer(networks: NetworksArgument, vm: Vm) -> Json:
@@ -74,6 +80,8 @@ def _read_nic(name: str, spec: Mapping[str, Any]) -> NicRequest:
     ip = None if kind == "dynamic" else spec.get("ip")
     if kind != "dynamic" and not ip:
         raise _mistake(name, "ip", "is missing", f"a {kind} network needs an address")
+    if ip:
+        refuse_prefix(name, spec)
     properties = NETWORK.read(spec.get("cloud_properties") or {}, f"networks.{name}.cloud_properties")
     nic_group = "" if kind == "vip" else str(spec.get("nic_group") or name)
     return NicRequest(name, str(properties.get("name", DEFAULT_NETWORK)), ip, nic_group)

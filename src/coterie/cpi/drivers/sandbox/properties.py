@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.cpi.contract import POLICIES, Form, InvalidCall, PropertyMistake, Reader
-from coterie.cpi.kit.readers import flag, one_of, seconds, size, some_of, text, texts, whole
+from coterie.cpi.kit.readers import flag, mapping, one_of, seconds, size, some_of, text, texts, whole
 from coterie.sandbox.accounts import MODELS
 from coterie.sandbox.errors import BadRequest
 from coterie.sandbox.fit import Demand
@@ -41,6 +41,7 @@ class Settings:
     client_tokens: bool
     max_parallel_calls: int
     keep: tuple[str, ...]
+    agent: Mapping[str, Any]
 
     @property
     def single_writer(self) -> bool:
@@ -107,6 +108,7 @@ _READERS: Mapping[str, Reader] = {
     "client_tokens": flag,
     "max_parallel_calls": whole(1),
     "keep": texts,
+    "agent": mapping,
 }
 _DEFAULTS: Mapping[str, Any] = {
     "layout": None,
@@ -122,6 +124,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "client_tokens": False,
     "max_parallel_calls": 32,
     "keep": (),
+    "agent": {},
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from coterie.cpi.contract import CpiError, Json, Networks
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.settings import VmProperties
-from coterie.cpi.kit.agent_settings import base64_text, compact_json
+from coterie.cpi.kit.agent_settings import agent_networks, base64_text, compact_json
 
 SYSTEM_UNIT, EPHEMERAL_UNIT = 0, 1  # of the disks that every VM has
 CD_NAME = "coterie-env.iso"
@@ -125,7 +125,7 @@ def agent_settings(
     settings = {
         "agent_id": agent_id,
         "vm": {"name": name, "id": moid},
-        "networks": {label: dict(spec) for label, spec in networks.items() if spec.get("type") != "vip"},
+        "networks": agent_networks(networks, {}),
         "disks": {"system": str(SYSTEM_UNIT), "ephemeral": ephemeral, "persistent": {}},
         "env": env,
         **{key: value for key, value in agent.items() if key in ("mbus", "ntp", "blobstore")},

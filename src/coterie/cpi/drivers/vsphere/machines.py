@@ -41,6 +41,7 @@ from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import NETWORK, Settings, VmProperties, read_vm_properties
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells, Template
 from coterie.cpi.kit.cd_image import cd_image
+from coterie.cpi.kit.create_vm import refuse_prefix
 from coterie.cpi.kit.marking import metadata_tags
 from coterie.errors import CoterieError
 
@@ -65,6 +66,7 @@ class Networking:
             kind = str(spec.get("type", "manual"))
             if kind not in ("manual", "dynamic", "vip"):
                 raise InvalidCall(f"networks.{name}.type is {kind!r}", remedy="use one of: manual, dynamic, vip")
+            refuse_prefix(name, {**spec, "prefix": None if kind == "dynamic" else spec.get("prefix")})
             if kind != "vip":
                 nics.append(Nic(name, self._backing(self._find_port_group(name, spec))))
         return nics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from coterie.sandbox import networks, records
@@ -15,6 +16,7 @@ from coterie.sandbox.fronts.cloudstack.refusals import refuse
 from coterie.sandbox.nics import NicRequest
 
 ROOT_GIB = 5
+_MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 
 
 def offering(call: Call, zone: str) -> tuple[shelf.Thing, Demand]:
@@ -39,10 +41,10 @@ def nics(call: Call, zone: str) -> list[NicRequest]:
     if entries and ("networkids" in call.params or "ipaddress" in call.params):
         raise refuse("ipToNetworkMap can't be specified along with networkIds or ipAddress")
     if entries:
-        wanted = [(str(one.get("networkid")), one.get("ip")) for one in entries]
+        wanted = [(str(one.get("networkid")), one.get("ip"), _mac(one.get("mac"))) for one in entries]
     else:
-        wanted = [(network, None) for network in call.get("networkids") or [_default(call, zone)]]
-        wanted[0] = (wanted[0][0], call.get("ipaddress"))
+        wanted = [(network, None, None) for network in call.get("networkids") or [_default(call, zone)]]
+        wanted[0] = (wanted[0][0], call.get("ipaddress"), _mac(call.get("macaddress")))
     return [_nic(call, zone, number, *one) for number, one in enumerate(wanted)]
 
 
@@ -81,7 +83,17 @@ def _default(call: Call, zone: str) -> str:
     raise refuse(f"no network can be used by default in zone {zone}: name one")
 
 
-def _nic(call: Call, zone: str, number: int, network: str, ip: str | None) -> NicRequest:
+def _mac(wanted: str | None) -> str | None:
+    if wanted is None:
+        return None
+    if not _MAC.fullmatch(wanted):
+        raise refuse(f"Mac address is not valid: {wanted}")
+    if int(wanted[:2], 16) & 1:
+        raise refuse(f"Mac address is not unicast: {wanted}")
+    return wanted
+
+
+def _nic(call: Call, zone: str, number: int, network: str, ip: str | None, mac: str | None) -> NicRequest:
     inner = inner_id("network", network)
     try:
         records.fetch(call.tx, networks.SHAPE, inner)
@@ -89,7 +101,7 @@ def _nic(call: Call, zone: str, number: int, network: str, ip: str | None) -> Ni
         raise refuse(f"Unable to find network by id {network}") from None
     if shelf.doc_of(call.tx.db, network).get("zone", zone) != zone:
         raise refuse(f"Network {network} is not in zone {zone}")
-    return NicRequest(f"nic{number}", inner, ip, f"nic{number}")
+    return NicRequest(f"nic{number}", inner, ip, f"nic{number}", mac)
 
 
 def _existing(call: Call, kind: str, wanted: str) -> str:
