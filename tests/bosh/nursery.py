@@ -107,10 +107,13 @@ def _live(order: Order) -> None:
     if tracer:
         install(tracer)
         _around_api(tracer)
-    answer = respond(order.request.encode(), order.config)
-    if tracer:
-        tracer.reach("answer", "before")
-    Path(order.answer).write_bytes(answer)
+
+    def write(answer: bytes) -> None:
+        if tracer:
+            tracer.reach("answer", "before")
+        Path(order.answer).write_bytes(answer)
+
+    respond(order.request.encode(), order.config, write=write)
 
 
 def _around_api(tracer: Tracer) -> None:

@@ -6,30 +6,47 @@ import json
 
 from coterie.bosh.client import fast_info
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the module `typing` costs as much as the whole answer of `info`
+    from collections.abc import Callable
+
 _CORE = "/var/vcap/sys/run/coterie_cpi/cpi.sock"
 
 
-def respond(request: bytes, config: str, sent: bool = False) -> bytes:
-    """One envelope, whatever happens. `sent`: a core process may have begun with it before it died."""
+def respond(request: bytes, config: str, sent: bool = False, write: Callable[[bytes], object] = bytes) -> bytes:
+    """One envelope, whatever happens. `sent`: a core process may have begun with it before it died. `write` hands the
+    envelope to the caller, once."""
     if fast_info.is_info(request):
         answer = fast_info.info(config)
         if answer is not None:
+            write(answer)
             return answer
+    written = []
+
+    def write_once(envelope: bytes) -> None:
+        written.append(envelope)
+        write(envelope)
+
     # Interrupts end up in the envelope too: the caller gets exactly one JSON object from every process it started.
     try:
-        return _answer(request, config, sent)
+        return _answer(request, config, sent, write_once)
     except BaseException as error:
-        return _fallback_envelope(error)
+        if written:
+            raise  # the caller has gone away, or has its answer
+        envelope = _fallback_envelope(error)
+        write(envelope)
+        return envelope
 
 
-def _answer(request: bytes, config: str, sent: bool) -> bytes:
+def _answer(request: bytes, config: str, sent: bool, write: Callable[[bytes], object]) -> bytes:
     from coterie.bosh.core.service import CpiService, refuse_repeat
 
     if sent and (refusal := refuse_repeat(request)):
+        write(refusal)
         return refusal
     service = CpiService(config)
     try:
-        return service.answer(request)
+        return service.answer(request, write)
     finally:
         service.close()
 

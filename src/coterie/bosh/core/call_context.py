@@ -51,7 +51,8 @@ def new_holder() -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """`core`: this process outlives the call. `holder`: the name of this call in leases."""
+    """`core`: this process outlives the call. `holder`: the name of this call in leases. `created`: what the answer of
+    this call names, for the record that the caller received it."""
 
     driver: Cpi
     local_ledger: LocalLedger
@@ -59,6 +60,7 @@ class CallContext:
     caller: Caller
     core: bool = False
     holder: str = field(default_factory=new_holder)
+    created: list[tuple[Kind, str]] = field(default_factory=list)
 
     @property
     def cloud(self) -> str:

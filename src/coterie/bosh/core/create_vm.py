@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.bosh.core import agent_settings, server_groups
+from coterie.bosh.core import addresses, agent_settings, server_groups
 from coterie.bosh.core.call_context import CallContext
 from coterie.bosh.recording import calls
+from coterie.bosh.recording.ledger_records import is_described
 from coterie.bosh.recording.marks import vm_mark
 from coterie.cpi.contract import CpiError, Json, Networks, OutcomeUnknown, VmCreated, VMCreationFailed, VMNotFound
 from coterie.ledger.rows import objects, parts
@@ -52,7 +53,41 @@ def create_vm(context: CallContext, request: VmRequest) -> VmCreated:
             answer = _answer_again(context, request, row) if row.state != "gone" else None
             if answer:
                 return answer
+        _remove_undelivered(context, request)
         return _create_new(context, request, len(before))
+
+
+def _remove_undelivered(context: CallContext, request: VmRequest) -> None:
+    """A machine whose id no caller ever received, and which has an address of this one, goes: a caller that was killed
+    comes again with a new agent_id and the same addresses."""
+    wanted = addresses.of_request(request.networks)
+    if not wanted:
+        return
+    with context.ledger.read() as tx:
+        rows = objects.list_undelivered_vms(tx, context.cloud, context.director)
+    for row in rows:
+        if row.ref != request.agent_id and wanted & addresses.of_row(row):
+            _remove_if_undelivered(context, row)
+
+
+def _remove_if_undelivered(context: CallContext, row: ObjectRow) -> None:
+    """Once no call works on it any more."""
+    key = context.claim_key("vm", row.intent, row.ref)
+    _take_claim(context, key)
+    with context.keep_claim(key):
+        with context.ledger.read() as tx:
+            now = objects.get(tx, row.intent)
+        if now is None or not now.may_exist or not now.is_undelivered:
+            return
+        cid = now.cid or _find_cid(context, now)
+        if cid is not None and not _is_described(context, now):
+            _remove_vm(context, now, cid)
+
+
+def _is_described(context: CallContext, row: ObjectRow) -> bool:
+    """Whether a caller has written metadata on it, so that it must have received the id after all."""
+    found = context.driver.find("vm", context.mark(row.intent)) if context.driver.capabilities().finds else None
+    return found is not None and is_described(found)
 
 
 def _take_claim(context: CallContext, key: str) -> None:
@@ -78,7 +113,12 @@ def _answer_again(context: CallContext, request: VmRequest, row: ObjectRow) -> V
 
 def _create_new(context: CallContext, request: VmRequest, generation: int) -> VmCreated:
     mark = vm_mark(context.director, request.agent_id, generation)
-    notes = {"digest": request.digest, "stemcell": request.stemcell_cid}
+    notes = {
+        "digest": request.digest,
+        "stemcell": request.stemcell_cid,
+        "addresses": sorted(addresses.of_request(request.networks)),
+        objects.UNDELIVERED: True,
+    }
     while True:
         membership = server_groups.ensure_group(context, request.env)
         with context.ledger.write() as tx:
@@ -103,7 +143,7 @@ def _create(context: CallContext, request: VmRequest, intent: str, group: str | 
     try:
         made = calls.call_create(context, "vm", mark, lambda: context.driver.create_vm(*parts, mark=mark))
     except CpiError as error:
-        raise _as_repeatable(error) from error
+        raise _as_repeatable(addresses.name_holder(context, request.agent_id, request.networks, error)) from error
     agent_settings.publish(context, intent, request.agent_id, made, env)
     _record_created(context, request.agent_id, intent, made, notes)
     return made

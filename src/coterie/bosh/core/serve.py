@@ -10,12 +10,13 @@ import socket
 import socketserver
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
 
+from coterie.bosh.client.client import DELIVERED
 from coterie.bosh.config import Publish, Registry
 from coterie.bosh.core.service import CpiService
 from coterie.cpi.wire.strict import MAX_BYTES
@@ -27,6 +28,7 @@ from coterie.stemcell.shelf import Shelf
 
 log = logging.getLogger("coterie-cpi")
 _STALLED_S = 60.0  # a client that neither sends nor reads for so long is given up
+_UNCONFIRMED = 1024  # answers that wait for their clients
 _LAST_REQUEST_S = 2.0  # how long a request may still be arriving after the signal to end
 
 
@@ -55,6 +57,9 @@ class Core(socketserver.ThreadingUnixStreamServer):
     def __init__(self, path: Path, service: CpiService) -> None:
         self.service = service
         self.waiting: set[socket.socket] = set()  # connections whose request has not arrived yet
+        self.is_draining = False
+        self._unconfirmed: dict[bytes, Callable[[], None]] = {}
+        self._lock = threading.Lock()
         self._path = path
         draft = path.with_name(path.name + ".new")
         draft.unlink(missing_ok=True)
@@ -66,8 +71,22 @@ class Core(socketserver.ThreadingUnixStreamServer):
             os.umask(before)
         draft.replace(path)  # it gets its name when it listens already
 
+    def expect_confirmation(self, answer: bytes, confirm: Callable[[], None]) -> None:
+        """Until the client says that its caller has the answer; the oldest of many never come."""
+        with self._lock:
+            self._unconfirmed[answer] = confirm
+            if len(self._unconfirmed) > _UNCONFIRMED:
+                del self._unconfirmed[next(iter(self._unconfirmed))]
+
+    def confirm(self, answer: bytes) -> None:
+        with self._lock:
+            confirm = self._unconfirmed.pop(answer, None)
+        if confirm:
+            confirm()
+
     def drain(self) -> None:
         """Accept nothing new; finish what is under way, but do not wait for clients that send no request."""
+        self.is_draining = True
         self._path.unlink(missing_ok=True)
         hang_up = threading.Timer(_LAST_REQUEST_S, self._hang_up)
         hang_up.daemon = True
@@ -94,7 +113,16 @@ class _Handler(socketserver.StreamRequestHandler):
             request = self.rfile.read(MAX_BYTES + 1)
         finally:
             self.server.waiting.discard(self.connection)
-        self.wfile.write(self.server.service.answer(request) + b"\n")
+        if request.startswith(DELIVERED):
+            self.server.confirm(request.removeprefix(DELIVERED))
+            return
+        envelope, confirm = self.server.service.answer_unconfirmed(request)
+        answer = envelope + b"\n"
+        if confirm:
+            self.server.expect_confirmation(answer, confirm)
+        self.wfile.write(answer)
+        if self.server.is_draining:  # no client can reach this process any more
+            self.server.confirm(answer)
 
 
 def _end_signal() -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from coterie.bosh.config import Config, load
@@ -37,9 +39,27 @@ class CpiService:
         self._drivers: dict[str, Cpi] = {}
         self._lock = threading.RLock()
 
-    def answer(self, request: bytes) -> bytes:
-        """One envelope, without the secrets of the request and of the configuration."""
-        return self._redact(answer(request, self.open_cpi, new_mark, _cleanup))
+    def answer(self, request: bytes, deliver: Callable[[bytes], object] | None = None) -> bytes:
+        """One envelope, without the secrets of the request and of the configuration. `deliver` hands it to the caller;
+        what it names counts as known to the caller once that returns."""
+        envelope, confirm = self.answer_unconfirmed(request)
+        if deliver:
+            deliver(envelope)
+        if confirm:
+            confirm()
+        return envelope
+
+    def answer_unconfirmed(self, request: bytes) -> tuple[bytes, Callable[[], None] | None]:
+        """The envelope, and what is to be called when the caller has it; None where nothing was created."""
+        opened: list[RecordingCpi] = []
+
+        def open_cpi(context: Json) -> Cpi:
+            opened.append(self._open(context))
+            return cast(Cpi, opened[-1])
+
+        envelope = self._redact(answer(request, open_cpi, new_mark, _cleanup))
+        created = [cpi for cpi in opened if cpi.context.created]
+        return envelope, (lambda: _confirm(created)) if created else None
 
     @property
     def config(self) -> Config:
@@ -49,10 +69,13 @@ class CpiService:
             return self._config
 
     def open_cpi(self, context: Json) -> Cpi:
+        return cast(Cpi, self._open(context))
+
+    def _open(self, context: Json) -> RecordingCpi:
         config, caller = override_config(self.config, context), read_caller(context)
         local_ledger = self.local_ledger(config)
         driver = self._driver(config, caller, local_ledger)
-        return cast(Cpi, RecordingCpi(driver, local_ledger, config, caller, core=self._core))
+        return RecordingCpi(driver, local_ledger, config, caller, core=self._core)
 
     def local_ledger(self, config: Config) -> LocalLedger:
         from coterie.bosh.recording.local_ledger import LocalLedger
@@ -92,6 +115,13 @@ class CpiService:
         if "coterie" in error:
             hidden["coterie"]["code"] = error["coterie"]["code"]
         return json.dumps({**document, "error": hidden}).encode()
+
+
+def _confirm(created: list[RecordingCpi]) -> None:
+    """The answer is out, so nothing may fail any more: without the note, what was created counts as undelivered."""
+    with suppress(Exception):
+        for cpi in created:
+            cpi.confirm_delivery()
 
 
 def _driver_properties(config: Config) -> Json:

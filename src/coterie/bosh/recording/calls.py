@@ -33,11 +33,12 @@ def create_recorded(context: CallContext, kind: Kind, mark: Mark, call: Callable
     key = context.claim_key(kind, mark.intent)
     with context.ledger.write() as tx:
         leases.take(tx, key, context.holder, context.lease_s)
-        execute(tx, objects.intend(mark.intent, kind, context.cloud, director=context.director))
+        notes = {objects.UNDELIVERED: True}
+        execute(tx, objects.intend(mark.intent, kind, context.cloud, director=context.director, properties=notes))
     with context.keep_claim(key):
         made = call_create(context, kind, mark, call)
         with context.ledger.write() as tx:
-            execute(tx, objects.record_created(mark.intent, _cid_of(made)))
+            execute(tx, objects.record_created(mark.intent, cid_of(made)))
     return made
 
 
@@ -106,7 +107,7 @@ def settle(context: CallContext, kind: Kind, mark: Mark, since: float | None = N
     return True
 
 
-def _cid_of(made: object) -> str:
+def cid_of(made: object) -> str:
     return made.cid if isinstance(made, VmCreated | NetworkCreated) else str(made)
 
 
@@ -117,6 +118,12 @@ def _nothing_created(unknown: OutcomeUnknown) -> CpiError:
         remedy="repeat; should it turn up later, `coterie-cpi cleanup` removes it",
         retryable=True,
     )
+
+
+def record_delivered(context: CallContext) -> None:
+    with context.ledger.write() as tx:
+        rows = [objects.by_cid(tx, kind, context.cloud, context.director, cid) for kind, cid in context.created]
+        execute(tx, *[objects.record_delivered(row) for row in rows if row and row.is_undelivered])
 
 
 _GONE = (VMNotFound, DiskNotFound, StemcellNotFound, NetworkNotFound)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
-from coterie.bosh.recording.ledger_records import LeavingMachines, LedgerRecords
+from coterie.bosh.recording.ledger_records import DESCRIBED, LeavingMachines, LedgerRecords
 from coterie.cleanup import cpi_method
 from coterie.cleanup.clock import note_clock
 from coterie.cleanup.cpi_method import CleanupArgs
@@ -194,7 +194,7 @@ def _implausible(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], want
     """Why the list of a kind is not believed. Deletions of a Director go through the ledger, so the list of a healthy
     one lacks next to nothing of what the ledger has as living; one that comes from a command that failed lacks all."""
     refusals = {}
-    living = [row for row in rows if row.state in _LIVING and row.cid]
+    living = [row for row in rows if row.state in _LIVING and row.cid and not row.is_undelivered]
     for kind, cids in known.items():
         present = [row.cid for row in living if row.kind == kind]
         lacking = len(set(present) - set(cids))
@@ -209,11 +209,13 @@ def _implausible(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], want
 
 def _needed(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], closing: set[str]) -> list[ObjectRow]:
     """Rows of what is in use: by the caller's list for the kinds that it names, by the ledger for the others."""
-    return [
-        row
-        for row in rows
-        if row.state in _LIVING and row.intent not in closing and (row.kind not in known or row.cid in known[row.kind])
-    ]
+
+    def is_known(row: ObjectRow) -> bool:
+        if row.kind in known:
+            return row.cid in known[row.kind]
+        return not (row.is_undelivered and row.kind in DESCRIBED)
+
+    return [row for row in rows if row.state in _LIVING and row.intent not in closing and is_known(row)]
 
 
 def _evidence(

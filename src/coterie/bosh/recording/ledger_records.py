@@ -14,6 +14,15 @@ _UNKNOWN = "this ledger has no row of it: was the ledger lost, or restored from 
 _WITHOUT_USERS = ("vm", "snapshot", "keypair")  # but for their caller
 
 
+DESCRIBED = ("vm", "disk")  # BOSH's callers write metadata on them as soon as they have the answer
+_METADATA = ("director", "deployment")
+
+
+def is_described(found: CloudObject) -> bool:
+    """Whether a caller has written its metadata on it, so that it must have received the id."""
+    return any(key in (found.tags or {}) for key in _METADATA)
+
+
 @dataclass(frozen=True, slots=True)
 class LeavingMachines:
     """Machines that nothing needs. `gone`: CID → intent of those that this run deleted. `left`: CIDs of those that it
@@ -72,6 +81,12 @@ class LedgerRecords:
             return Finding(found, "keep", f"its mark is that of {row.cid}: was it copied?")
         if row.intent in self.under_way:
             return Finding(found, "keep", "a call is working on it now")
+        if row.is_undelivered and row.state == "live" and found.tags is None:
+            return Finding(
+                found, "keep", "its caller may have received it: the cloud does not show what is written on it"
+            )
+        if row.is_undelivered and row.state == "live" and is_described(found):
+            return Finding(found, "in_use", "its caller has written metadata on it")
         machines = self.leaving.wait_for(found) if found.kind == "server_group" else []
         if machines:
             return Finding(found, "young", f"it goes with the last of {', '.join(machines)}")
@@ -114,6 +129,6 @@ def _why(found: CloudObject, row: ObjectRow) -> str:
     return {
         "gone": "it appeared after its creation had been given up",
         "deleting": "its deletion was begun and never finished",
-        "live": "the caller does not know it",
+        "live": "no caller ever received it" if row.is_undelivered else "the caller does not know it",
         "kept": "the caller does not know it",
     }.get(row.state, "its creation was never finished, and no call waits for it")

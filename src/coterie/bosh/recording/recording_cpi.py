@@ -69,7 +69,16 @@ class RecordingCpi:
         from coterie.bosh.core.create_vm import VmRequest, create_vm
 
         request = VmRequest(agent_id, stemcell_cid, cloud_properties, networks, tuple(disk_cids), env)
-        return create_vm(self.context, request)
+        created = create_vm(self.context, request)
+        self.context.created.append(("vm", created.cid))
+        return created
+
+    def confirm_delivery(self) -> None:
+        """The caller has the answer: what it names is known to somebody from now on."""
+        if self.context.created:
+            from coterie.bosh.recording.calls import record_delivered
+
+            record_delivered(self.context)
 
     # -- deletes --
 
@@ -120,9 +129,11 @@ class RecordingCpi:
         call = getattr(self.context.driver, method)
         if not isinstance(mark, OwnMark):
             return call(*arguments, mark=mark)
-        from coterie.bosh.recording.calls import create_recorded
+        from coterie.bosh.recording.calls import cid_of, create_recorded
 
-        return create_recorded(self.context, kind, mark, lambda: call(*arguments, mark=mark))
+        created = create_recorded(self.context, kind, mark, lambda: call(*arguments, mark=mark))
+        self.context.created.append((kind, cid_of(created)))
+        return created
 
     def _delete(self, kind: Any, method: str, cid: str) -> None:
         from coterie.bosh.recording.calls import delete_recorded

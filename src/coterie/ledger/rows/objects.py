@@ -44,6 +44,11 @@ class ObjectRow:
         """Whether it may be in the cloud."""
         return self.state in OPEN
 
+    @property
+    def is_undelivered(self) -> bool:
+        """Whether its caller has not received the id, as far as is known."""
+        return bool((self.properties or {}).get(UNDELIVERED))
+
 
 _ROW = tuple(objects.c[name] for name in ObjectRow.__slots__)
 
@@ -203,6 +208,27 @@ def of_caller(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
     return [ObjectRow(*row) for row in tx.execute(query)]
 
 
+UNDELIVERED = "undelivered"  # a note among the properties: the caller has not received the answer of the create
+
+
+def list_undelivered_vms(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
+    """Those that may be in the cloud, although their caller never received the id."""
+    mine = sa.and_(objects.c.kind == "vm", objects.c.cloud == cloud, objects.c.director == director)
+    noted = objects.c.properties[UNDELIVERED].as_boolean()
+    return [ObjectRow(*row) for row in tx.execute(sa.select(*_ROW).where(mine, objects.c.state.in_(OPEN), noted))]
+
+
+def callers(tx: Tx) -> list[tuple[str, str, str, int]]:
+    """Every BOSH caller with its clouds: uuid, cloud, kind, and how many of it may be in the cloud."""
+    query = (
+        sa.select(objects.c.director, objects.c.cloud, objects.c.kind, sa.func.count())
+        .where(objects.c.director.is_not(None), objects.c.state.in_(OPEN))
+        .group_by(objects.c.director, objects.c.cloud, objects.c.kind)
+        .order_by(objects.c.director, objects.c.cloud, objects.c.kind)
+    )
+    return [(str(director), str(cloud), str(kind), int(count)) for director, cloud, kind, count in tx.execute(query)]
+
+
 def members(tx: Tx, group_cid: str) -> set[str]:
     """Intents of VMs made for this group that may be in the cloud."""
     mine = objects.c.server_group == group_cid, objects.c.kind == "vm", objects.c.state.in_(OPEN)
@@ -248,6 +274,12 @@ def record_created(intent: str, cid: str, properties: dict[str, Any] | None = No
     """It is in the cloud, under this id. Without `properties` those of the intent stay."""
     more = {} if properties is None else {"properties": properties}
     return _change(intent, state="live", cid=cid, doubt_since=None, **more)
+
+
+def record_delivered(row: ObjectRow) -> Write:
+    """The caller has the id."""
+    notes = {key: value for key, value in (row.properties or {}).items() if key != UNDELIVERED}
+    return _change(row.intent, properties=notes)
 
 
 def record_unknown(intent: str, since: float | None = None) -> Write:
