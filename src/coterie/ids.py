@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
 import time
 import uuid
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 INTENT_LENGTH = 26
+PREFIX_LENGTH = 10
+_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}$", re.IGNORECASE)
 
 
 class Ids:
@@ -30,6 +34,18 @@ def base32(number: int, length: int) -> str:
     return "".join(reversed(digits))
 
 
+def is_uuid(text: str) -> bool:
+    return bool(_UUID.match(text))
+
+
 def director_prefix(director_uuid: str) -> str:
-    """The ten characters of a Director's uuid that go into names."""
-    return director_uuid.replace("-", "").lower()[:10]
+    """The ten characters of a Director that go into names: the first ones of a uuid; of any other id, which may be
+    shorter or begin like another one, those of its hash."""
+    if is_uuid(director_uuid):
+        return old_director_prefix(director_uuid)
+    return base32(int.from_bytes(hashlib.sha256(director_uuid.encode()).digest()[:8], "big"), PREFIX_LENGTH)
+
+
+def old_director_prefix(director_uuid: str) -> str:
+    """What release 0.1.0 wrote for every id."""
+    return director_uuid.replace("-", "").lower()[:PREFIX_LENGTH]

@@ -82,3 +82,21 @@ def test_a_wrong_word_is_a_usage_error_and_reads_no_request(words: list[str], sh
     command = [sys.executable, "-m", "coterie.bosh.main", *words]
     answer = subprocess.run(command, env={**os.environ, "PYTHONPATH": source}, capture_output=True, timeout=150)
     assert (answer.returncode, answer.stdout) == (2, b"")
+
+
+def test_a_new_ledger_leaves_no_stray_file_and_no_noise(new_shop: Shop) -> None:
+    done = verb(new_shop, "check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert new_shop.ledger_file.exists()
+    assert not new_shop.ledger_file.with_name("ledger.db.new").exists()
+    new_shop.ledger_file.with_name("ledger.db.new").touch()  # as an earlier release left it
+    new_shop.stemcell()
+    assert not new_shop.ledger_file.with_name("ledger.db.new").exists()
+
+
+def test_a_network_called_private_does_not_black_out_the_error(shop: Shop) -> None:
+    arguments = shop.vm_arguments("agent", shop.stemcell())
+    arguments[3] = {"private": {"type": "manual", "ip": "10.0.0.7", "cloud_properties": {"name": "nowhere"}}}
+    envelope = json.loads(respond(shop.request("create_vm", *arguments), str(shop.config)))
+    assert "nowhere" in envelope["error"]["message"]
+    assert "redacted" not in envelope["error"]["message"]

@@ -9,6 +9,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def run(words: Sequence[str]) -> int:
     """Run a command and return its exit code; an error is printed as a sentence with its remedy."""
     given = _parser().parse_args(words)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         return _run_command(given)
     except CoterieError as error:
@@ -138,7 +140,15 @@ def _items(service: CpiService) -> Iterator[CheckItem]:
     except CoterieError as error:
         yield _failed_item("cloud", error)
         return
-    yield from (CheckItem(**hidden.hide_all(item.wire())) for item in found)
+    yield from (CheckItem(**hidden.hide_all(_for_bosh(item).wire())) for item in found)
+
+
+def _for_bosh(item: CheckItem) -> CheckItem:
+    """A Director recreates machines under their addresses, so a cloud that keeps those for a day will not do."""
+    if not (item.facts or {}).get("keeps_addresses"):
+        return item
+    detail = f"{item.detail}; a Director that recreates a machine asks for the same address at once"
+    return replace(item, ok=False, detail=detail)
 
 
 def _file_permissions(config: Config) -> CheckItem:

@@ -46,6 +46,15 @@ def plug(tx: Tx, vm: int, requests: Sequence[NicRequest]) -> None:
         _take(tx, network, ip, vm, request.label, mac)
 
 
+def replug(tx: Tx, vm: int, nic: Nic, ip: str | None) -> None:
+    """Another address for the same NIC, before the old one is free: it is never the same."""
+    network, within, gateway = networks.resolve(tx, nic.network)
+    request = NicRequest(nic.label, nic.network, ip)
+    chosen = _check_address(request, within, gateway) if ip else _pick_address(tx, network, within, gateway)
+    _take(tx, network, chosen, vm, nic.label, nic.mac)
+    tx.db.execute("DELETE FROM nics WHERE network = ? AND ip = ? AND vm = ?", (network, nic.ip, vm))
+
+
 def unplug(tx: Tx, vm: int) -> None:
     tx.db.execute("DELETE FROM nics WHERE vm = ?", (vm,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.cpi.contract import Cpi, CpiError, InvalidCall
+from coterie.cpi.contract import Cpi, CpiError, InvalidCall, Json, Mark, OutcomeUnknown
 from coterie.cpi.kit.calls import translate_errors
 
 
@@ -19,6 +19,9 @@ class HalfCpi(Cpi):
 
     def has_vm(self, vm_cid: str) -> bool:
         raise OSError("disk full")
+
+    def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
+        raise cloud_properties["error"]
 
     def has_disk(self, disk_cid: str) -> bool:
         return self._look(disk_cid)
@@ -45,6 +48,13 @@ def test_a_refusal_leaves_translated(cpi: HalfCpi) -> None:
 def test_an_error_of_this_machine_names_the_method(cpi: HalfCpi) -> None:
     with pytest.raises(CpiError, match="has_vm failed on this machine"):
         cpi.has_vm("v")
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("the image is gone"), KeyError("unforeseen")])
+def test_a_creation_that_fails_here_may_have_begun_in_the_cloud(cpi: HalfCpi, error: Exception) -> None:
+    with pytest.raises(OutcomeUnknown, match="create_disk failed on this machine") as caught:
+        cpi.create_disk(1, {"error": error}, None, mark=Mark("d", "0" * 26))
+    assert str(error) in caught.value.why
 
 
 def test_what_is_not_of_the_contract_is_left_alone(cpi: HalfCpi) -> None:

@@ -22,7 +22,7 @@ WIRE_TYPES = {
     "DiskNotFound": "DiskNotFound",
     "DiskNotAttached": "DiskNotAttached",
     "NoDiskSpace": "NoDiskSpace",
-    "StemcellNotFound": "StemcellNotFound",
+    "StemcellNotFound": "CloudError",  # no Director knows another name for it
     "NetworkNotFound": "NetworkNotFound",
     "NotSupported": "NotSupported",
     "NotImplementedHere": "NotImplemented",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.bosh.config import Config
 from coterie.bosh.recording.local_ledger import LocalLedger
+from coterie.bosh.recording.marks import director_id
 from coterie.cpi.contract import Cpi, InvalidCall, Kind, Mark
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def read_caller(context: dict[str, Any]) -> Caller:
     stemcell = vm.get("stemcell") if isinstance(vm, dict) else None
     version = stemcell.get("api_version") if isinstance(stemcell, dict) else None
     plain = isinstance(version, int) and not isinstance(version, bool)
-    return Caller(str(context.get("director_uuid") or ""), version if plain else None)
+    return Caller(director_id(context.get("director_uuid")), version if plain else None)
 
 
 def new_holder() -> str:

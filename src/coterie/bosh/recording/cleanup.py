@@ -11,6 +11,7 @@ from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
 from coterie.bosh.recording.ledger_records import DESCRIBED, LeavingMachines, LedgerRecords
+from coterie.bosh.recording.marks import director_id
 from coterie.cleanup import cpi_method
 from coterie.cleanup.clock import note_clock
 from coterie.cleanup.cpi_method import CleanupArgs
@@ -160,7 +161,7 @@ def _gone_machines(part: Json, *, dry_run: bool) -> set[str]:
 
 def _require_same_director(context: CallContext, director_uuid: str) -> None:
     """Driver and marks are those of the caller in the context: by them, objects of another one would look unused."""
-    if director_uuid != context.director:
+    if director_id(director_uuid) != context.director:
         raise InvalidCall(
             f"cleanup for Director {director_uuid} came in the name of Director {context.director}",
             remedy="send the same uuid as argument and as context.director_uuid",
@@ -194,7 +195,7 @@ def _implausible(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], want
     """Why the list of a kind is not believed. Deletions of a Director go through the ledger, so the list of a healthy
     one lacks next to nothing of what the ledger has as living; one that comes from a command that failed lacks all."""
     refusals = {}
-    living = [row for row in rows if row.state in _LIVING and row.cid and not row.is_undelivered]
+    living = [row for row in rows if row.state in _LIVING and row.cid]
     for kind, cids in known.items():
         present = [row.cid for row in living if row.kind == kind]
         lacking = len(set(present) - set(cids))

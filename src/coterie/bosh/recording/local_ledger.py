@@ -130,13 +130,16 @@ def _open_file(path: str) -> Ledger:
     lock = file.with_name(file.name + ".new")
     _make_private(file, lock)
     if file.exists() and file.stat().st_size:
+        lock.unlink(missing_ok=True)  # whoever waits for it finds a ledger that was begun
         return Ledger.open(f"sqlite:///{file}")
     # The first opening changes the journal's mode, which SQLite refuses while another process does the same.
     with os.fdopen(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         # SQLite gives -wal and -shm the permissions of the file that it opens, so it must be private before.
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        return Ledger.open(f"sqlite:///{file}")
+        opened = Ledger.open(f"sqlite:///{file}")
+        lock.unlink(missing_ok=True)
+        return opened
 
 
 def _make_private(file: Any, lock: Any) -> None:

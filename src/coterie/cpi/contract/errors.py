@@ -48,7 +48,9 @@ class NoDiskSpace(CpiError):
 
 
 class StemcellNotFound(CpiError):
-    code, status, wire_type = "stemcell_not_found", 404, "Bosh::Clouds::StemcellNotFound"
+    """No Director knows this name, so on the wire it is a plain refusal."""
+
+    code, status = "stemcell_not_found", 404
 
 
 class NetworkNotFound(CpiError):

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.ids import INTENT_LENGTH, director_prefix
+from coterie.ids import INTENT_LENGTH, director_prefix, old_director_prefix
 
-_NAME = re.compile(r"^cot-(?P<director>[0-9a-z]{10})-(?P<intent>[0-9a-z]{26})(?:-(?P<readable>.*))?$")
-_CID = re.compile(r"^cg-(?P<director>[0-9a-z]{10})-(?P<intent>[0-9a-z]{26})$")
+# Fewer than ten characters: release 0.1.0 wrote so for a Director whose id was no uuid.
+_NAME = re.compile(r"^cot-(?P<director>[0-9a-z]{1,10})-(?P<intent>[0-9a-z]{26})(?:-(?P<readable>.*))?$")
+_CID = re.compile(r"^cg-(?P<director>[0-9a-z]{1,10})-(?P<intent>[0-9a-z]{26})$")
 ADOPTED_PREFIX = "ext-"
 
 
@@ -54,7 +55,7 @@ class NameMark:
     intent: str
 
     def belongs_to(self, director_uuid: str) -> bool:
-        return self.director_prefix == director_prefix(director_uuid)
+        return self.director_prefix in (director_prefix(director_uuid), old_director_prefix(director_uuid))
 
     def owner(self, director_uuid: str) -> str:
         """The whole uuid if it is this Director's; of another's, all that is known."""

@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from coterie.cpi.contract import Cpi
-from coterie.cpi.contract.errors import CpiError
+from coterie.cpi.contract.errors import CpiError, OutcomeUnknown
+from coterie.errors import CoterieError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,9 +47,26 @@ def contract_errors(
                 return method(self, *args, **kwargs)
             except refusal as error:
                 raise translate(error) from error
+            except CoterieError:
+                raise
             except OSError as error:
+                if "mark" in kwargs:
+                    raise _unknown_outcome(method.__name__, error) from error
                 raise CpiError(f"{method.__name__} failed on this machine", why=str(error), remedy=_REMEDY) from error
+            except Exception as error:
+                if "mark" in kwargs:
+                    raise _unknown_outcome(method.__name__, error) from error
+                raise
 
         return translated
 
     return cloud_call
+
+
+def _unknown_outcome(method: str, error: Exception) -> OutcomeUnknown:
+    """For a creation: the cloud may have begun it before this machine failed."""
+    return OutcomeUnknown(
+        f"{method} failed on this machine, perhaps after the cloud had begun it",
+        why=f"{type(error).__name__}: {error}",
+        remedy=_REMEDY,
+    )

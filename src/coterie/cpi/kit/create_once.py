@@ -203,4 +203,10 @@ def wait_or_remove(wait: Callable[[], T], remove: Callable[[], None]) -> T:
                 why=f"{error}; then {trouble}",
                 remedy="look for it by its mark",
             ) from error
+        if isinstance(error, OSError):
+            raise CpiError(
+                "what was begun could not be finished on this machine, and was removed",
+                why=str(error),
+                remedy="check the file or disk it names, then repeat",
+            ) from error
         raise

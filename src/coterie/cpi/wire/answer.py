@@ -8,7 +8,7 @@ from typing import Any
 from coterie.cpi.contract import Cpi, CpiError, InvalidCall, Json, Mark, NotImplementedHere
 from coterie.cpi.wire.envelope import failure, success
 from coterie.cpi.wire.faults import trail, wire_error
-from coterie.cpi.wire.request import Request, env_of, read_request
+from coterie.cpi.wire.request import Request, env_of, read_request, without_network_names
 from coterie.cpi.wire.shapes import Mismatch
 from coterie.cpi.wire.strict import loads, readable
 from coterie.errors import CoterieError
@@ -71,7 +71,7 @@ def _call(cpi: Cpi, request: Request, new_mark: NewMark, cleanup: Cleanup | None
 
 def _refuse(error: BaseException, document: Any) -> bytes:
     log = "" if isinstance(error, CoterieError) else f"{type(error).__name__} at {trail(error)}\n"
-    redactor = Redactor(document, secret=[env_of(document)])
+    redactor = Redactor(without_network_names(document), secret=[env_of(document)])
     raw = wire_error(error, _name(document))
     told = redactor.hide_all(raw)
     # These are names of the contract: a password that is spelt like one of them must not blank them out.

@@ -15,6 +15,7 @@ from coterie.cpi.contract import (
     InvalidCall,
     NoDiskSpace,
     NotImplementedHere,
+    StemcellNotFound,
     VMCreationFailed,
 )
 from coterie.errors import CoterieError
@@ -114,3 +115,4 @@ def _why(kind: type[CpiError], error: Mapping[str, Any]) -> str:
 _BY_CODE = {kind.code: kind for kind in all_errors()}
 _BY_TYPE = {kind.wire_type: kind for kind in reversed([*all_errors()]) if kind is not InvalidCall}
 _BY_TYPE["InvalidCall"] = InvalidCall
+_BY_TYPE["Bosh::Clouds::StemcellNotFound"] = StemcellNotFound  # as foreign programs call it

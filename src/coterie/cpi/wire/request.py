@@ -15,6 +15,7 @@ from coterie.cpi.wire.values import read_mark
 
 T = TypeVar("T")
 _ENV = 5  # its place among the arguments of create_vm
+_NETWORKS = {"create_vm": 3, "configure_networks": 1}  # where the argument `networks` stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,17 @@ def env_of(document: Any) -> Any:
     if not isinstance(arguments, list) or document.get("method") != "create_vm":
         return None
     return arguments[_ENV] if len(arguments) > _ENV else None
+
+
+def without_network_names(document: Any) -> Any:
+    """The same request, in which no network's name counts as a key: people call networks `private`."""
+    arguments = document.get("arguments") if isinstance(document, dict) else None
+    if not isinstance(arguments, list) or document.get("method") not in _NETWORKS:
+        return document
+    place = _NETWORKS[document["method"]]
+    if len(arguments) <= place or not isinstance(arguments[place], dict):
+        return document
+    return {**document, "arguments": [*arguments[:place], list(arguments[place].values()), *arguments[place + 1 :]]}
 
 
 def _method(name: Any) -> Method[Any]:

@@ -363,3 +363,20 @@ def test_a_failing_copy_leaves_no_template(bed: CloudstackBed, lab: Lab) -> None
     faults.add(bed.datacenter.store, "copyTemplate", "error", times=1)
     with pytest.raises(CpiError):
         lab.cpi.create_stemcell(path, properties, mark=lab.mark())
+
+
+def test_an_image_that_vanishes_under_way_leaves_no_template(
+    bed: CloudstackBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a killed create-env is run again, which empties its folder."""
+
+    def fail(*arguments: Any) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "image")
+
+    monkeypatch.setattr("coterie.cpi.drivers.cloudstack.stemcells.post_file", fail)
+    path, properties = bed.image()
+    before = bed.inventory()
+    with pytest.raises(CpiError, match="was removed") as caught:
+        bed.open().create_stemcell(path, properties, mark=lab.mark())
+    assert not isinstance(caught.value, OutcomeUnknown)
+    assert bed.inventory() == before

@@ -45,11 +45,22 @@ def test_an_ephemeral_disk_comes_with_the_vm_and_goes_with_it(bed: CloudstackBed
     vm, disk = made(lab, arguments), lab.disk()
     lab.cpi.attach_disk(vm, disk)
     volumes = {one["name"]: one for one in bed.client().listVolumes(virtualmachineid=vm, type="DATADISK")["volume"]}
-    assert volumes[arguments["mark"].name("ephemeral")]["size"] == 2 * 2**30
+    assert volumes[arguments["mark"].name(f"ephemeral-{vm}", limit=255)]["size"] == 2 * 2**30
     assert lab.cpi.get_disks(vm) == [disk]
     assert lab.cpi.find("disk", arguments["mark"]) is None
     lab.cpi.delete_vm(vm)
     assert [one["id"] for one in bed.client().listVolumes(type="DATADISK")["volume"]] == [disk]
+
+
+def test_the_ephemeral_disk_of_a_vm_that_vanished_goes_with_its_deletion(bed: CloudstackBed, lab: Lab) -> None:
+    vm, disk = made(lab, specified(lab, ephemeral_disk_offering="custom", disk=1500)), lab.disk()
+    other = made(lab, specified(lab, ephemeral_disk_offering="custom", disk=1500))
+    bed.client().destroyVirtualMachine(id=vm, expunge=True)
+    assert len(bed.client().listVolumes(type="DATADISK")["volume"]) == 3
+    lab.cpi.delete_vm(vm)
+    left = {one["id"]: one.get("virtualmachineid") for one in bed.client().listVolumes(type="DATADISK")["volume"]}
+    assert set(left.values()) == {None, other}
+    assert disk in left
 
 
 def test_an_ephemeral_disk_that_was_never_named_goes_with_its_vm_too(bed: CloudstackBed, lab: Lab) -> None:

@@ -10,6 +10,7 @@ from peers.cloudstack_bed import CloudstackUserBed
 from coterie.cpi.conformance.expect import wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, GroupInUse, NoPlacement, VMCreationFailed
+from coterie.sandbox.fronts.cloudstack.command_table import HANDLERS
 
 
 @pytest.fixture
@@ -26,7 +27,34 @@ def done(call: Callable[[], object]) -> bool | None:
     return True
 
 
-def test_an_address_is_free_when_the_cloud_expunges(user_bed: CloudstackUserBed, lab: Lab) -> None:
+def refuse_changes_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the account's role lacks the command."""
+    monkeypatch.delitem(HANDLERS, "updatevmnicip")
+
+
+def test_a_deleted_vm_gives_its_address_to_the_next_at_once(user_bed: CloudstackUserBed, lab: Lab) -> None:
+    networks = lab.bed.networks(lab.az, lab.address())
+    for _ in range(3):
+        user_bed.open().delete_vm(user_bed.open().create_vm(**lab.vm_arguments(networks=networks)).cid)
+    (item,) = [one for one in user_bed.open().check() if one.what == "expunge"]
+    assert (item.ok, item.facts) == (True, None)
+    assert "updateVmNicIp" in item.detail
+
+
+def test_a_role_that_cannot_change_addresses_is_found_by_the_check(
+    user_bed: CloudstackUserBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_changes_of_addresses(monkeypatch)
+    (item,) = [one for one in user_bed.open().check() if one.what == "expunge"]
+    assert item.facts == {"keeps_addresses": True}
+    for setting in ("allow.user.expunge.recover.vm", "expunge_wait_s", "expunge.delay", "updateVmNicIp"):
+        assert setting in item.remedy
+
+
+def test_an_address_is_free_when_the_cloud_expunges(
+    user_bed: CloudstackUserBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_changes_of_addresses(monkeypatch)
     networks = lab.bed.networks(lab.az, lab.address())
     vm = lab.vm(networks=networks)
     lab.cpi.delete_vm(vm)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NetworkNotFound
-from coterie.cpi.drivers.cloudstack.client import Client, Row
+from coterie.cpi.drivers.cloudstack.client import Client, Refusal, Row
 from coterie.cpi.kit.lookups import LookupCache, pick_one
 from coterie.cpi.kit.sizes import Size, fits, read_requirements, smallest_fit
 
@@ -108,6 +108,13 @@ class Catalog:
         if self.client.settings.expunge != "auto":
             return self.client.settings.expunge == "always"
         return bool(self.account().get("allowuserexpungerecovervm"))
+
+    def may_change_addresses(self) -> bool:
+        """Whether the account's role has the command."""
+        try:
+            return bool(self.client.call("listApis", name="updateVmNicIp").get("api"))
+        except Refusal:
+            return False
 
     def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
         """The smallest offering that fits, or a custom one that can be made so large."""

@@ -94,8 +94,18 @@ class Checks:
             return CheckItem("expunge", False, "properties.expunge is always, and this account may not", remedy)
         if self.catalog.may_expunge():
             return CheckItem("expunge", True, "deleted VMs are expunged at once")
-        detail = "this account may not expunge: addresses of deleted VMs are free only after expunge.delay"
-        return CheckItem("expunge", True, detail, "have allow.user.expunge.recover.vm set, or wait")
+        may_not = "this account may not expunge: deleted VMs keep their names and places in groups until expunge.delay"
+        if self.catalog.may_change_addresses():
+            detail = f"{may_not}; it is stopped first and gives chosen addresses back by updateVmNicIp"
+            return CheckItem("expunge", True, detail, "have allow.user.expunge.recover.vm set to free all at once")
+        if self.client.settings.expunge_wait_s:
+            detail = f"{may_not}; a deletion waits for that, at most {self.client.settings.expunge_wait_s:.0f} s"
+            return CheckItem("expunge", True, detail)
+        remedy = (
+            "have allow.user.expunge.recover.vm set, or updateVmNicIp allowed to the account's role; or set "
+            "properties.expunge_wait_s to more than expunge.delay and expunge.interval together"
+        )
+        return CheckItem("expunge", True, f"{may_not}, and its addresses too", remedy, {"keeps_addresses": True})
 
     def _templates(self) -> CheckItem:
         """Whether a stemcell could become a template. Nothing is registered to find out."""

@@ -26,7 +26,7 @@ from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
 from coterie.cpi.drivers.cloudstack.properties import Settings, VmSpec
 from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Templates
-from coterie.cpi.drivers.cloudstack.vms import Vms
+from coterie.cpi.drivers.cloudstack.vms import RELEASED, Vms, ephemeral_name
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, base64_text, compact_json
 from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, chosen_mac, create_vm
 from coterie.cpi.kit.disks import gib
@@ -289,7 +289,8 @@ class CloudstackVmCreation:
         """A deploy gives the disk that it brings a name of its own; our name is what makes it ours."""
         if self._args.spec.ephemeral_disk_offering:
             for row in self._parts.vms.data_disks(cid):
-                self._parts.client.run("updateVolume", id=row["id"], name=self._args.mark.name("ephemeral"))
+                name = ephemeral_name(self._args.mark, cid)
+                self._parts.client.run("updateVolume", id=row["id"], name=name)
 
     def _explain_refusal(self, error: Refusal) -> CpiError:
         """For a deploy that was refused before there was a VM."""
@@ -336,11 +337,13 @@ class CloudstackVmCreation:
     def _tags(self) -> dict[str, str]:
         args, membership = self._args, self._membership
         vips = ",".join(str(request.ip) for request in args.vips)
+        addresses = ",".join(nic.ip for nic in args.nics if nic.ip)
         return {
             **user_tags(args.spec.tags),
             **mark_tags(args.mark),
             **({GROUP: membership.cid} if membership else {}),
             **({VIP: vips} if vips else {}),
+            **({} if self._parts.catalog.may_expunge() else {RELEASED: addresses or "none"}),
         }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from coterie.cpi.contract import Mark, read_group_cid, read_name
 from coterie.cpi.drivers.cloudstack.client import read_tags
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, metadata_tags, read_mark_name, read_mark_tags
-from coterie.ids import director_prefix
+from coterie.ids import director_prefix, is_uuid
 
 VIP = "coterie-vip"  # on a VM: the public addresses that lead to it
 _LONGEST = 255  # characters of a tag's key or value
@@ -60,8 +60,9 @@ def owner_of(row: Mapping[str, Any], director_uuid: str) -> str | None:
 
 
 def name_prefix(director_uuid: str) -> str:
-    return f"cot-{director_prefix(director_uuid)}-"
+    """What to look for in lists. Where the id is no uuid, release 0.1.0 wrote another prefix: then all of ours."""
+    return f"cot-{director_prefix(director_uuid)}-" if is_uuid(director_uuid) else "cot-"
 
 
 def group_prefix(director_uuid: str) -> str:
-    return f"cg-{director_prefix(director_uuid)}-"
+    return f"cg-{director_prefix(director_uuid)}-" if is_uuid(director_uuid) else "cg-"

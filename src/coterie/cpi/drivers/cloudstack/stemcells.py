@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -21,6 +20,7 @@ from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import PARAMETER, Client, Refusal, Row, is_uuid, read_tags
 from coterie.cpi.drivers.cloudstack.marks import mark_tags, user_tags
 from coterie.cpi.kit import readers
+from coterie.cpi.kit.create_once import wait_or_remove
 from coterie.cpi.kit.http import AnswerLost, Http, NotTaken
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.publishing import Publisher, post_file
@@ -141,20 +141,17 @@ class Stemcells:
         self, mark: Mark, cid: str, tags: dict[str, str], permit: Row | None, path: Path, zones: Sequence[Row]
     ) -> str:
         """The template that counts under this mark, ready everywhere; one that cannot be made ready is removed."""
-        try:
+
+        def fill() -> str:
             kept = self.client.tag_once(mark, "Template", cid, tags, lambda: self.templates.find_tagged(mark))
             if kept != cid:
                 self.templates.delete(cid)
             elif permit:
                 self._upload(path, permit)
             self._spread(kept, zones)
-        except OutcomeUnknown:
-            raise
-        except CpiError:
-            with suppress(CpiError):  # the first error counts; a survey finds what is left
-                self.templates.delete(cid)
-            raise
-        return kept
+            return kept
+
+        return wait_or_remove(fill, lambda: self.templates.delete(cid))
 
     def _upload(self, path: Path, permit: Row) -> None:
         """`permit`: what getUploadParamsForTemplate answered."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from coterie.cpi.kit.waits import Overdue, Waits
 from coterie.ids import INTENT_LENGTH, base32
 
 _GONE = ("Destroyed", "Expunging")
+RELEASED = "coterie-addresses"  # on a VM that we may not expunge: those that its creator chose
 _CAME_WITH_VM = re.compile(r"^DATA-\d+$")
 
 
@@ -61,17 +63,48 @@ class Vms:
         address, its name and its memberships. Gone already is fine."""
         row = self.client.read("listVirtualMachines", cid)
         if row is None:
+            self._delete_ephemeral_disks(cid)
             return
         if row.get("publicip") or VIP in read_tags(row):
             self.addresses.unmap(row)
         expunge = self.catalog.may_expunge()
         if row.get("state") not in _GONE:
+            if not expunge:
+                self._release_addresses(row)
             own = [str(one["id"]) for one in self.data_disks(cid) if is_ephemeral(one, row)]
             self._end("destroyVirtualMachine", cid, expunge=True if expunge else None, volumeids=own or None)
         elif row["state"] == "Destroyed" and expunge:
             self._end("expungeVirtualMachine", cid)
         self.key_pairs.release(row.get("keypairs"))
         self._wait_until_expunged(cid)
+
+    def _release_addresses(self, vm: Row) -> None:
+        """Without the right to expunge a destroyed VM keeps its addresses for a day. So each one that its creator chose
+        is exchanged for one that the network picks, which only a stopped VM lets do. Where CloudStack refuses, the
+        address is free when it expunges."""
+        chosen = read_tags(vm).get(RELEASED, "")
+        nics = [nic for nic in vm.get("nic") or () if nic.get("ipaddress") in chosen.split(",")]
+        if not nics:
+            return
+        with suppress(Refusal):
+            if vm.get("state") == "Running":
+                self.client.run("stopVirtualMachine", id=vm["id"], forced=True)
+            for nic in nics:
+                self.client.run("updateVmNicIp", nicid=nic["id"])
+
+    def _delete_ephemeral_disks(self, cid: str) -> None:
+        """Those that came with a VM that was deleted behind our back: nothing else names them."""
+        for row in list(self.client.list_all("listVolumes", type="DATADISK", keyword=cid)):
+            mark = mark_of(row, self.client.director_uuid)
+            if mark and row["name"] == ephemeral_name(mark, cid) and not row.get("virtualmachineid"):
+                self._delete_volume(str(row["id"]))
+
+    def _delete_volume(self, cid: str) -> None:
+        try:
+            self.client.call("deleteVolume", id=cid)
+        except Refusal as error:
+            if error.errorcode != PARAMETER or self.client.read("listVolumes", cid):
+                raise
 
     def data_disks(self, cid: str) -> list[Row]:
         return list(self.client.list_all("listVolumes", virtualmachineid=cid, type="DATADISK"))
@@ -107,6 +140,11 @@ class Vms:
                 raise
             return True
         return not rows
+
+
+def ephemeral_name(mark: Mark, vm_cid: str) -> str:
+    """It says whose the disk is also when the VM is gone."""
+    return mark.name(f"ephemeral-{vm_cid}", limit=255)
 
 
 def is_ephemeral(volume: Row, vm: Row) -> bool:

@@ -91,6 +91,8 @@ def _means(tx: Tx, entity: str, wanted: str) -> bool:
         return any(places.id_of("pool", name) == wanted for name in (*places.zones(tx), *places.hosts(tx)))
     if entity == "AsyncJobResponse":
         return True  # asking after a job is answered by the job's own command
+    if entity == "NicResponse":
+        return True  # the command looks for it among the caller's VMs
     if entity == "SecurityGroupRuleResponse":
         groups = [thing.doc for thing in shelf.every(tx.db, "securitygroup")]
         return any(rule["ruleid"] == wanted for doc in groups for side in RULES for rule in doc.get(side) or ())

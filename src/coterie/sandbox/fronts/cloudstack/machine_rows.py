@@ -12,6 +12,7 @@ from coterie.sandbox.fronts.cloudstack.entities import outer_id
 from coterie.sandbox.fronts.cloudstack.listing import Row, tag_rows, time_words
 from coterie.sandbox.fronts.cloudstack.nat import addresses_of_vm
 from coterie.sandbox.fronts.cloudstack.policies import TYPES
+from coterie.sandbox.nics import Nic
 from coterie.sandbox.security_groups import SHAPE as SECURITY_GROUPS
 from coterie.sandbox.server_groups import SHAPE as GROUP
 from coterie.sandbox.twist import Tx
@@ -62,12 +63,17 @@ def machine_row(tx: Tx, vm: Vm) -> Row:
     }
 
 
+def nic_id(vm: Vm, nic: Nic) -> str:
+    return str(uuid.uuid5(uuid.UUID(outer_id(vm.id)), nic.label))
+
+
 def nic_rows(tx: Tx, vm: Vm) -> Iterator[Row]:
-    for number, nic in enumerate(vm.nics):
+    """In the order in which they were asked for."""
+    for number, nic in enumerate(sorted(vm.nics, key=lambda nic: (len(nic.label), nic.label))):
         network = records.fetch(tx, networks.SHAPE, nic.network)
         within = ipaddress.ip_network(network.range) if network.range else None
         yield {
-            "id": str(uuid.uuid5(uuid.UUID(outer_id(vm.id)), nic.label)),
+            "id": nic_id(vm, nic),
             "deviceid": str(number),
             "networkid": outer_id(nic.network),
             "networkname": network.name,

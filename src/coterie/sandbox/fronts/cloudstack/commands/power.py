@@ -9,10 +9,12 @@ from coterie.sandbox.fronts.cloudstack import places, shelf
 from coterie.sandbox.fronts.cloudstack.call import Call
 from coterie.sandbox.fronts.cloudstack.command_table import answers, job
 from coterie.sandbox.fronts.cloudstack.deploy_request import groups, security_groups
-from coterie.sandbox.fronts.cloudstack.entities import inner_id
-from coterie.sandbox.fronts.cloudstack.listing import Row
-from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row, state_of
+from coterie.sandbox.fronts.cloudstack.entities import inner_id, outer_id
+from coterie.sandbox.fronts.cloudstack.listing import Row, records_of
+from coterie.sandbox.fronts.cloudstack.machine_rows import machine_row, nic_id, state_of
+from coterie.sandbox.fronts.cloudstack.nat import addresses_of_vm
 from coterie.sandbox.fronts.cloudstack.refusals import CAPACITY, INTERNAL, ApiError, refuse
+from coterie.sandbox.nics import replug
 from coterie.sandbox.security_groups import protect, unprotect
 from coterie.sandbox.twist import Tx
 from coterie.sandbox.vm_shape import SHAPE, Vm
@@ -56,6 +58,25 @@ def change_groups(call: Call, wanted: str) -> Row:
     membership.leave_all(call.tx, found.seq, found.host)
     for group in groups(call):
         membership.join(call.tx, group, found.seq)
+    return machine_row(call.tx, fetch(call.tx, wanted))
+
+
+def _owner_of_nic(call: Call) -> str:
+    wanted = str(call.params["nicid"])
+    for vm in records_of(call.tx, SHAPE):
+        if wanted in [nic_id(vm, nic) for nic in vm.nics]:
+            return outer_id(vm.id)
+    raise refuse(f"There is no nic with id {wanted}")
+
+
+@job("updateVmNicIp", begin=_owner_of_nic)
+def change_address(call: Call, wanted: str) -> Row:
+    """Only while the VM is stopped; without an address the network picks one."""
+    found = _require(call.tx, wanted, "Stopped", why="VM is not Stopped, unable to update the vm nic")
+    if addresses_of_vm(call.tx, wanted):
+        raise refuse("Static NAT is enabled for the nic's address; disable it first")
+    wanted_nic = next(nic for nic in found.nics if nic_id(found, nic) == call.params["nicid"])
+    replug(call.tx, found.seq, wanted_nic, call.get("ipaddress"))
     return machine_row(call.tx, fetch(call.tx, wanted))
 
 
