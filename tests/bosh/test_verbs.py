@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from coterie.bosh.client.in_process import respond
+from coterie.bosh.commands import run
+from coterie.sandbox.accounts import open_account
+from coterie.sandbox.datacenter import open_datacenter
+from coterie.sandbox.disks import list_disks
 from tests.bosh.program import DIRECTOR, Shop
+from tests.bosh.test_delivery import lose
 
 
 def verb(shop: Shop, *words: str) -> subprocess.CompletedProcess[str]:
@@ -100,3 +105,36 @@ def test_a_network_called_private_does_not_black_out_the_error(shop: Shop) -> No
     envelope = json.loads(respond(shop.request("create_vm", *arguments), str(shop.config)))
     assert "nowhere" in envelope["error"]["message"]
     assert "redacted" not in envelope["error"]["message"]
+
+
+def test_cleanup_lists_uuids_and_clouds_and_takes_all(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """As when the state file of a create-env is gone: nobody knows the uuid but the ledger."""
+    west = {"account": "west"}
+    other = "deadbeef"
+    kept = shop.call("create_disk", 1024, {"zone": "z1"}, None)
+    lose(shop, shop.request("create_disk", 1024, {"zone": "z1"}, None, director_uuid=other))
+    lose(shop, shop.request("create_disk", 1024, {"zone": "z1"}, None, director_uuid=other, **west))
+    assert run(["cleanup", "--config", str(shop.config)]) == 0
+    listed = capsys.readouterr().out
+    assert [line.split()[0] for line in listed.splitlines()[:3]] == [DIRECTOR, other, other]
+    assert "does not say how to reach it" in listed
+    shop.configure(clouds={"my-west": west})
+    words = ["cleanup", "--config", str(shop.config), "--all", "--grace", "0", "--apply"]
+    assert run(words) == 0
+    assert "my-west (lab-" in capsys.readouterr().out
+    assert shop.inventory() == {"disk": [kept]}
+    assert list_disks(open_account(open_datacenter(shop.folder / "sandbox.db"), "west", operator=True)).items == ()
+    assert run(["cleanup", "--config", str(shop.config)]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[:-1]] == [DIRECTOR]
+
+
+def test_a_cloud_is_cleaned_up_by_the_operators_name(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.configure(clouds={"my-west": {"account": "west"}})
+    lose(shop, shop.request("create_disk", 1024, {"zone": "z1"}, None, account="west"))
+    words = ["cleanup", "--config", str(shop.config), "--director-uuid", DIRECTOR, "--grace", "0", "--apply"]
+    assert run(words) == 0
+    assert "nothing of this Director" in capsys.readouterr().out
+    assert run([*words, "--cloud", "my-west"]) == 0
+    assert "no caller ever received it" in capsys.readouterr().out
+    assert run([*words, "--cloud", "my-east"]) == 2
+    assert "use one of: lab, my-west" in capsys.readouterr().err

@@ -11,15 +11,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from coterie import __version__
 from coterie.bosh.config import Config
 from coterie.bosh.core.service import CpiService
 from coterie.bosh.main import DEFAULT_CONFIG, default_config
-from coterie.cpi.contract import CheckItem, Json
+from coterie.cpi.contract import CheckItem
 from coterie.cpi.wire.faults import sentence
-from coterie.errors import CoterieError, UsageError
+from coterie.errors import CoterieError
 from coterie.redact import Redactor
 
 
@@ -50,6 +49,8 @@ def _run_command(given: argparse.Namespace) -> int:
         from coterie.bosh.launcher import write
 
         return write(given.config, given.file)
+    from coterie.bosh.cleanup_command import cleanup
+
     return cleanup(given)
 
 
@@ -84,7 +85,9 @@ def _options(name: str, verb: argparse.ArgumentParser) -> None:
     if name == "launcher":
         verb.add_argument("file", help="where to write it, for example /usr/local/bin/cpi")
     if name == "cleanup":
-        verb.add_argument("--director-uuid", required=True, help="whose objects: `bosh env` prints the uuid")
+        verb.add_argument("--director-uuid", help="whose objects; without it, the uuids and clouds of the ledger")
+        verb.add_argument("--cloud", metavar="NAME", help="the one of this name under `clouds:` (default: `cloud:`)")
+        verb.add_argument("--all", action="store_true", help="every uuid and cloud of the ledger, one after the other")
         verb.add_argument("--known", metavar="FILE", help='JSON of what BOSH knows: {"vm": [cid, …], "disk": […], …}')
         verb.add_argument("--apply", action="store_true", help="delete; without it nothing is changed")
         verb.add_argument(
@@ -182,64 +185,3 @@ def _failed_item(what: str, error: CoterieError) -> CheckItem:
 def _line(item: CheckItem) -> str:
     line = f"{'ok ' if item.ok else 'BAD'} {item.what:<18} {item.detail}"
     return line if item.ok or not item.remedy else f"{line}\n    {'':<18} to mend it: {item.remedy}"
-
-
-def cleanup(given: argparse.Namespace) -> int:
-    """0 when nothing is left to do, 1 when a deletion failed or a kind was stopped."""
-    options = {
-        "dry_run": not given.apply,
-        "grace_s": given.grace,
-        "cap": given.cap,
-        "cap_percent": given.cap_percent,
-        "left_out": _read_left_out(given.left_out),
-        "kinds": given.kind,
-    }
-    request = {
-        "method": "cleanup",
-        "arguments": [given.director_uuid, _read_known(given.known), options],
-        "context": {"director_uuid": given.director_uuid},
-        "api_version": 3,
-    }
-    service = CpiService(given.config)
-    try:
-        envelope = json.loads(service.answer(json.dumps(request).encode()))
-    finally:
-        service.close()
-    if envelope["error"]:
-        raise CoterieError(envelope["error"]["message"])
-    report = envelope["result"]
-    print(json.dumps(report, indent=2) if given.output == "json" else _table(report, given.apply))
-    return int(any(part["failed"] or part["stopped"] for part in report.values()))
-
-
-def _read_known(file: str | None) -> Any:
-    if file is None:
-        return None
-    try:
-        return json.loads(Path(file).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"--known {file} cannot be read", why=str(error), remedy='write JSON such as {"vm": ["cid"], "disk": []}'
-        ) from error
-
-
-def _read_left_out(words: Sequence[str]) -> dict[str, int]:
-    pairs = [word.partition("=") for word in words]
-    if any(not count.isdigit() for _, _, count in pairs):
-        raise UsageError("--left-out is not like vm=10", remedy="count what the list lacks, and write it so")
-    return {kind: int(count) for kind, _, count in pairs}
-
-
-def _table(report: Json, applied: bool) -> str:
-    lines = []
-    for kind, part in report.items():
-        for found in part["found"]:
-            done = "deleted" if found["cid"] in part["deleted"] else found["verdict"]
-            lines.append(f"{kind:<15} {found['cid']:<45} {done:<8} {found['reason']}")
-        lines += [f"{kind:<15} {failed['cid']:<45} failed   {failed['error']['what']}" for failed in part["failed"]]
-        if part["stopped"]:
-            lines.append(f"{kind:<15} nothing was deleted: {part['stopped']}")
-    if not lines:
-        return "nothing of this Director is left over"
-    orphans = sum(found["verdict"] == "orphan" for part in report.values() for found in part["found"])
-    return "\n".join(lines if applied or not orphans else [*lines, f"{orphans} would be deleted with --apply"])

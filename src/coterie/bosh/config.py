@@ -17,7 +17,7 @@ LEDGER = "/var/vcap/store/coterie_cpi/ledger.db"
 SOCKET = "/var/vcap/sys/run/coterie_cpi/cpi.sock"
 OWN = (
     *("driver", "cloud", "ledger", "socket", "stemcell_formats", "lease_s", "groups", "publish_server", "registry"),
-    "exec_paths",
+    *("exec_paths", "clouds"),
 )
 
 
@@ -72,7 +72,8 @@ class Registry:
 @dataclass(frozen=True, slots=True)
 class Config:
     """`properties` go to the driver as they are; what else a driver needs, it reads from there. `exec_paths`: programs
-    that the driver exec may run; a request can name no others."""
+    that the driver exec may run; a request can name no others. `clouds`: by name, the properties of further clouds as a
+    Director's cpi-config has them, for cleanup."""
 
     path: str
     driver: str
@@ -85,6 +86,7 @@ class Config:
     publish_server: Publish | None = None
     registry: Registry | None = None
     exec_paths: list[str] = field(default_factory=list)
+    clouds: dict[str, dict[str, Any]] = field(default_factory=dict)
     properties: dict[str, Any] = field(default_factory=dict)
 
 
@@ -139,6 +141,7 @@ def _read_own(path: str, own: dict[str, Any]) -> dict[str, Any]:
     own.setdefault("cloud", own["driver"])
     _check_formats(path, own.get("stemcell_formats"))
     _check_exec_paths(path, own.get("exec_paths"))
+    _check_clouds(path, own.get("clouds", {}))
     lease = own.get("lease_s", 30.0)
     if isinstance(lease, bool) or not isinstance(lease, int | float) or not 0.2 <= lease <= 3600:
         raise mistake(path, "lease_s", "must be a number of seconds from 0.2 to 3600", "leave it out for 30")
@@ -152,6 +155,11 @@ def _check_exec_paths(path: str, programs: Any) -> None:
     full = isinstance(programs, list) and all(isinstance(one, str) and one.startswith("/") for one in programs)
     if programs is not None and not full:
         raise mistake(path, "exec_paths", "must be a list of full paths", "leave it out to run no program")
+
+
+def _check_clouds(path: str, clouds: Any) -> None:
+    if not isinstance(clouds, dict) or not all(isinstance(one, dict) for one in clouds.values()):
+        raise mistake(path, "clouds", "must be a mapping of mappings", "write NAME: {endpoint: …} as in the cpi-config")
 
 
 def _check_formats(path: str, formats: Any) -> None:

@@ -136,7 +136,7 @@ def _driver_properties(config: Config) -> Json:
 def _secrets(config: Config) -> list[Any]:
     server, registry = config.publish_server, config.registry
     passwords = [{"password": one.password} for one in (server, registry) if one]
-    return [config.properties, *passwords, {"url": config.ledger}]
+    return [config.properties, *config.clouds.values(), *passwords, {"url": config.ledger}]
 
 
 def _cleanup(cpi: Cpi, director_uuid: str, known: Any, options: Json) -> Json:
