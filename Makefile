@@ -44,8 +44,8 @@ test-openstack-full: $(VENV)/.tested ## the same with kills after every single c
 test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill against the real Nova
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
 
-test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI; needs Go
-	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py
+test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI and agent; needs Go
+	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py tests/deploy/test_create_env.py
 
 lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 	$(BIN)/ruff check --output-format concise .

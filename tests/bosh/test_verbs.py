@@ -108,7 +108,7 @@ def test_a_network_called_private_does_not_black_out_the_error(shop: Shop) -> No
 
 
 def test_cleanup_lists_uuids_and_clouds_and_takes_all(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    """As when the state file of a create-env is gone: nobody knows the uuid but the ledger."""
+    """As when the state file of a create-env is gone: only the ledger knows the uuid."""
     west = {"account": "west"}
     other = "deadbeef"
     kept = shop.call("create_disk", 1024, {"zone": "z1"}, None)

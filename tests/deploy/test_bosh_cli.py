@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-BOSH = os.environ.get("COTERIE_BOSH", "")
-RELEASE = Path(__file__).parents[2] / "deploy" / "bosh-release"
+from tests.deploy.bosh_cli import BOSH, bosh
+
 SCRUBBED = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 pytestmark = pytest.mark.skipif(not BOSH, reason="`make test-bosh` builds the bosh CLI and runs this")
-
-
-def bosh(*words: str, cwd: Path) -> Any:
-    done = subprocess.run(
-        [f"{BOSH}/bosh", "--json", "--non-interactive", *words],
-        cwd=cwd,
-        env={**os.environ, "HOME": str(cwd)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A filled copy of the release folder: the CLI writes into it."""
-    copy = tmp_path_factory.mktemp("bosh") / "release"
-    shutil.copytree(RELEASE, copy, ignore=shutil.ignore_patterns("blobs", "dev_releases", ".*", "__pycache__"))
-    subprocess.run([sys.executable, str(RELEASE / "fill.py"), "--folder", str(copy)], check=True)
-    return copy
-
-
-@pytest.fixture(scope="module")
-def tarball(folder: Path) -> Path:
-    file = folder.parent / "release.tgz"
-    bosh("create-release", "--force", "--tarball", str(file), cwd=folder)
-    return file
 
 
 def test_create_release_packs_the_job_and_the_package(folder: Path, tarball: Path) -> None:

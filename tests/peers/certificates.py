@@ -24,10 +24,11 @@ class Authority:
         self.ca = folder / "ca.pem"
         self.ca.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str) -> tuple[Path, Path]:
-        """A certificate for 127.0.0.1 and its key (mode 600)."""
+    def issue(self, name: str, *addresses: str) -> tuple[Path, Path]:
+        """A certificate for these addresses, or for 127.0.0.1, and its key (mode 600)."""
         key = ec.generate_private_key(ec.SECP256R1())
-        hosts = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        wanted = [ipaddress.ip_address(one) for one in addresses or ("127.0.0.1",)]
+        hosts = x509.SubjectAlternativeName([x509.IPAddress(one) for one in wanted])
         made = _draft(_name(name), self._name, key.public_key()).add_extension(hosts, critical=False)
         certificate, private = self._folder / f"{name}.pem", self._folder / f"{name}.key"
         certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))

@@ -130,7 +130,7 @@ def _open_file(path: str) -> Ledger:
     lock = file.with_name(file.name + ".new")
     _make_private(file, lock)
     if file.exists() and file.stat().st_size:
-        lock.unlink(missing_ok=True)  # whoever waits for it finds a ledger that was begun
+        lock.unlink(missing_ok=True)  # a process that waits for it finds a ledger that was begun
         return Ledger.open(f"sqlite:///{file}")
     # The first opening changes the journal's mode, which SQLite refuses while another process does the same.
     with os.fdopen(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "a") as handle:

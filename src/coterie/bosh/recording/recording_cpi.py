@@ -74,7 +74,7 @@ class RecordingCpi:
         return created
 
     def confirm_delivery(self) -> None:
-        """The caller has the answer: what it names is known to somebody from now on."""
+        """The caller has the answer, so it knows from now on what the answer names."""
         if self.context.created:
             from coterie.bosh.recording.calls import record_delivered
 
