@@ -22,8 +22,8 @@ from coterie.settings import load
 def director(session: Session, no_conductor: bool, **options: Any) -> int:
     """Serve the API and run the work until a signal ends it.
 
-    On TCP everything but /livez needs a token; the first one is made in the state folder. Beyond this machine set
-    tls_certificate and tls_key.
+    On TCP everything but /livez and /readyz needs a token; the first one is made in the state folder. Beyond this
+    machine set tls_certificate and tls_key.
     """
     from coterie.director.process.foreground_director import run
     from coterie.telemetry.log import run_service

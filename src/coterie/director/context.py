@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 
 from coterie.director.http.slots import Slots, WaitingSlots
 from coterie.director.process.state_folder import StateFolder
+from coterie.director.services.readiness import Readiness
 from coterie.director.services.ring_moves import RingMoves
 from coterie.ledger.rows.identity import Identity
 from coterie.ledger.store import Ledger
@@ -62,6 +63,7 @@ class AppContext:
     large_documents: Slots = field(default_factory=lambda: Slots("large documents", _LARGE_OF_A_CALLER, _LARGE))
     stream_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STREAM_THREADS))
     ring_moves: RingMoves = field(default_factory=RingMoves)
+    readiness: Readiness = field(default_factory=Readiness)
 
     @property
     def locked(self) -> bool:

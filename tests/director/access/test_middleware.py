@@ -1,4 +1,4 @@
-"""The access middleware: everything but /livez requires a token that is right, not expired and not revoked."""
+"""The access middleware: everything but /livez and /readyz requires a token that is right, not expired and not revoked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from coterie.director.app import build
 from coterie.director.context import AppContext
+from coterie.director.services.readiness import Readiness
 from coterie.ledger.rows import tokens
 from coterie.ledger.tables import events
 from coterie.ledger.tables import tokens as table
@@ -22,10 +23,10 @@ WRONG = (
     "Bearer é",
     "Bearer a.b.c",
 )
-PATHS = ("/v1/nodes", "/readyz", "/metrics", "/openapi.json", "/v1/nothing", "/v1/whoami")
+PATHS = ("/v1/nodes", "/metrics", "/openapi.json", "/v1/nothing", "/v1/whoami")
 
 
-def test_everything_but_livez_requires_a_token(locked: Client) -> None:
+def test_everything_else_requires_a_token(locked: Client) -> None:
     tried = [(path, None) for path in PATHS] + [("/v1/nodes", header) for header in WRONG]
     for path, header in tried:
         reply = locked.get(path, **({"authorization": header} if header else {}))
@@ -34,8 +35,14 @@ def test_everything_but_livez_requires_a_token(locked: Client) -> None:
         assert "coterie tokens create" in reply.json["remedy"]
 
 
-def test_livez_is_open(locked: Client) -> None:
-    assert locked.get("/livez").text == "ok\n"
+def test_load_balancers_need_no_token_and_learn_nothing(locked: Client, context: AppContext) -> None:
+    assert locked.get("/livez").text == locked.get("/readyz").text == "ok\n"
+    context.ending = True
+    assert (locked.get("/readyz").status, locked.get("/readyz").text) == (503, "not ready\n")
+    context.ending, context.readiness = False, Readiness()
+    with context.ledger.write() as tx:
+        tx.exec_driver_sql("DELETE FROM directors")
+    assert (locked.get("/readyz").status, locked.get("/readyz").text) == (503, "not ready\n")
 
 
 def test_the_socket_s_owner_is_an_admin(client: Client) -> None:

@@ -25,7 +25,7 @@ from coterie.errors import CoterieError, TooManyAttempts, Unauthenticated, Unrea
 from coterie.ledger.errors import DatabaseError
 from coterie.ledger.rows.tokens import valid_ids
 
-_OPEN_PATHS = ("/livez",)
+_OPEN_PATHS = ("/livez", "/readyz")
 _ISSUER_THREADS = 8
 _IDS_S = 1.0
 

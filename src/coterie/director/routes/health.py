@@ -7,8 +7,6 @@ from fastapi.responses import PlainTextResponse
 from coterie.director.context import Context
 from coterie.director.routes.noun import noun
 from coterie.director.services import metrics
-from coterie.errors import Unreachable
-from coterie.ledger.rows import identity
 
 router = noun("health")
 
@@ -19,14 +17,12 @@ async def livez() -> str:
     return "ok\n"
 
 
-@router.get("/readyz", response_class=PlainTextResponse)
-def readyz(context: Context) -> str:
-    """The ledger answers, and the process is not ending."""
-    if context.ending:
-        raise Unreachable("this Director is ending", remedy="try again in a moment")
-    with context.ledger.read() as tx:
-        identity.director(tx)
-    return "ok\n"
+@router.get("/readyz", response_class=PlainTextResponse, responses={503: {"content": {"text/plain": {}}}})
+def readyz(context: Context) -> PlainTextResponse:
+    """The ledger answers, and the process is not ending. Needs no token, and tells no more than that."""
+    if not context.ending and context.readiness.check(context.ledger):
+        return PlainTextResponse("ok\n")
+    return PlainTextResponse("not ready\n", 503)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
