@@ -20,7 +20,7 @@ COMMANDS = re.findall(r"^coterie .*$", "\n".join(re.findall(r"```sh\n(.*?)```", 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_guide_is_one(command: str) -> None:
-    accept(shlex.split(command)[1:])
+    accept(shlex.split(re.split(r" [>|] ", command)[0])[1:])
 
 
 def test_settings_of_the_guide_exist() -> None:

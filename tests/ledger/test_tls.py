@@ -20,7 +20,7 @@ def test_all_connections_are_checked_and_encrypted(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     with postgres.running() as server:
-        _furnish(server, authority)
+        furnish(server, authority)
         ledger = connect(f"{server.url}?sslmode=verify-full&sslrootcert={authority.ca}")
         try:
             with ledger.read():
@@ -33,7 +33,7 @@ def test_all_connections_are_checked_and_encrypted(tmp_path: Path) -> None:
             connect(f"{server.url}?sslmode=verify-full&sslrootcert={Authority(other).ca}")
 
 
-def _furnish(server: postgres.Server, authority: Authority) -> None:
+def furnish(server: postgres.Server, authority: Authority) -> None:
     folder = Path(_setting(server.url, "data_directory"))
     for made, name in zip(authority.issue("server"), ("server.crt", "server.key"), strict=True):
         shutil.copy(made, folder / name)

@@ -25,18 +25,16 @@ class Server:
     """A running server, and what an operator may do to it."""
 
     def __init__(self, folder: Path, connections: int) -> None:
-        self._folder, self._data, self._port = folder, folder / "data", free_port()
+        self._folder, self._data, self.port = folder, folder / "data", free_port()
         self._connections = connections
-        self.url = f"postgresql://coterie@127.0.0.1:{self._port}/postgres"
+        self.url = f"postgresql://coterie@127.0.0.1:{self.port}/postgres"
 
     def create(self) -> None:
         trust = ("-U", "coterie", "-A", "trust")
         _run("initdb", "-D", self._data, *trust, "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 
     def start(self) -> None:
-        options = (
-            f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off"
-        )
+        options = f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off"
         options += f" -c max_connections={self._connections}"
         _run("pg_ctl", "-D", self._data, "-w", "-l", self._folder / "log", "-o", options, "start")
 

@@ -1,4 +1,4 @@
-"""The access middleware: everything but /livez and /readyz requires a token that is right, not expired and not revoked."""
+"""The access middleware: all but /livez and /readyz takes a token that is right, not expired and not revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether this Director can work: its ledger answers. Callers without a token may ask, so it costs little however often."""
+"""Whether this Director can work: its ledger answers. Anyone may ask, so it costs little however often."""
 
 from __future__ import annotations
 
