@@ -1,4 +1,4 @@
-"""Whether this Director can work: its ledger answers. Anyone may ask, so it costs little however often."""
+"""Whether this Director can work: its ledger answers. It needs no token, so it costs little however often it is read."""
 
 from __future__ import annotations
 
