@@ -1,4 +1,4 @@
-"""Whether this Director can work: its ledger answers. It needs no token, so it costs little however often it is read."""
+"""Whether this Director can work: its ledger answers. It needs no token, so it costs little however often."""
 
 from __future__ import annotations
 
