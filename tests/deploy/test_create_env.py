@@ -29,7 +29,7 @@ from tests.peers.bosh.guests import Guests
 from tests.peers.certificates import Authority
 
 pytestmark = pytest.mark.skipif(not BOSH, reason="`make test-bosh` builds the bosh CLI and runs this")
-PATIENCE_S = 300.0
+PATIENCE_S = 1200.0  # the package is compiled anew in each environment
 PORT = 6868
 
 

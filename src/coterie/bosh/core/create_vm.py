@@ -15,7 +15,7 @@ from typing import Any
 from coterie.bosh.core import addresses, agent_settings, server_groups
 from coterie.bosh.core.call_context import CallContext
 from coterie.bosh.recording import calls
-from coterie.bosh.recording.ledger_records import is_described
+from coterie.bosh.recording.described import is_described
 from coterie.bosh.recording.marks import vm_mark
 from coterie.cpi.contract import CpiError, Json, Networks, OutcomeUnknown, VmCreated, VMCreationFailed, VMNotFound
 from coterie.ledger.rows import objects, parts

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
-from coterie.bosh.recording.ledger_records import DESCRIBED, LeavingMachines, LedgerRecords
+from coterie.bosh.recording.described import DESCRIBED
+from coterie.bosh.recording.ledger_records import LeavingMachines, LedgerRecords
 from coterie.bosh.recording.marks import director_id
 from coterie.cleanup import cpi_method
 from coterie.cleanup.clock import note_clock

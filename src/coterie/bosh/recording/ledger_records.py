@@ -6,21 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from coterie.bosh.recording.described import is_described
 from coterie.cleanup.cpi_method import Finding
 from coterie.cpi.contract import CloudObject, Kind, Part, may_be_ours
 from coterie.ledger.rows.objects import ObjectRow
 
 _UNKNOWN = "this ledger has no row of it: was the ledger lost, or restored from an old backup?"
 _WITHOUT_USERS = ("vm", "snapshot", "keypair")  # but for their caller
-
-
-DESCRIBED = ("vm", "disk")  # BOSH's callers write metadata on them as soon as they have the answer
-_METADATA = ("director", "deployment")
-
-
-def is_described(found: CloudObject) -> bool:
-    """Whether a caller has written its metadata on it, so that it must have received the id."""
-    return any(key in (found.tags or {}) for key in _METADATA)
 
 
 @dataclass(frozen=True, slots=True)

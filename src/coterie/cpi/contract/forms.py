@@ -34,7 +34,8 @@ class Form:
     """`needed`: keys that must be there, each with its remedy. `between`: rules between the keys, asked for values that
     are each right by themselves. `secret`: no value is ever repeated, since it may be a secret in the wrong place.
     `public`: keys whose values are names and addresses in the cloud, so that texts about it may show them.
-    `example`: a small set of values without a mistake, for users who begin."""
+    `example`: a small set of values without a mistake, for users who begin. `unsupported`: words of other CPIs for the
+    same cloud, each with the reason why it is refused and what to do instead."""
 
     readers: Mapping[str, Reader]
     needed: Mapping[str, str] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class Form:
     secret: bool = False
     public: frozenset[str] = frozenset()
     example: Mapping[str, Any] = field(default_factory=dict)
+    unsupported: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def how_to_write(self, key: str) -> str:
         """The words of the key's reader for a value that cannot be right."""
@@ -84,7 +86,10 @@ class Form:
         values: dict[str, Any] = {}
         mistakes: list[PropertyMistake] = []
         for key, value in given.items():
-            if key not in self.readers:
+            if key in self.unsupported:
+                why, remedy = self.unsupported[key]
+                mistakes.append(PropertyMistake(key, f"is not supported: {why}", remedy))
+            elif key not in self.readers:
                 mistakes.append(PropertyMistake(str(key), "is not known", f"use some of: {', '.join(self.readers)}"))
             elif value is not None:
                 try:

@@ -17,6 +17,7 @@ from coterie.cpi.contract import (
     VMCreationFailed,
 )
 from coterie.cpi.drivers.cloudstack.client import Client
+from coterie.cpi.drivers.cloudstack.properties import NETWORK, read_vm_spec
 from coterie.sandbox import faults
 from coterie.sandbox.fronts.cloudstack import shelf
 from coterie.sandbox.fronts.cloudstack.furnish import default_network
@@ -253,3 +254,20 @@ def test_an_address_is_used_again_right_after_its_vm(lab: Lab) -> None:
     networks = lab.bed.networks(lab.az, lab.address())
     for _ in range(3):
         lab.cpi.delete_vm(lab.vm(networks=networks))
+
+
+def test_words_of_the_other_cpi_for_cloudstack_mean_the_same() -> None:
+    theirs = {"compute_offering": "custom", "cpu": 2, "cpu_speed": 2000, "ram": 4096, "affinity_group": "apart"}
+    ours = {"compute_offering": "custom", "cpu": 2, "cpu_speed": 2000, "ram_mb": 4096, "affinity_groups": ["apart"]}
+    assert read_vm_spec(theirs) == read_vm_spec(ours)
+    with pytest.raises(InvalidCall, match="ram is given beside ram_mb"):
+        read_vm_spec({**theirs, "ram_mb": 1})
+
+
+@pytest.mark.parametrize("word", ["lbs", "routes", "affinity_group_type"])
+def test_words_that_cannot_be_had_are_refused_with_the_reason(word: str) -> None:
+    with pytest.raises(InvalidCall, match=f"cloud_properties.{word} is not supported: ") as caught:
+        read_vm_spec({"compute_offering": "tiny", word: ["x"]})
+    assert caught.value.remedy
+    with pytest.raises(InvalidCall, match="undiscoverable is not supported: "):
+        NETWORK.read({"name": "a", "undiscoverable": True}, "cloud_properties")

@@ -148,6 +148,7 @@ class CloudstackVmCreation:
         details = dict(spec.details)
         if offering.get("iscustomized"):
             details |= {"cpuNumber": str(spec.cpu or 1), "memory": str(spec.ram_mb or 1024)}
+            details |= {"cpuSpeed": str(spec.cpu_speed)} if spec.cpu_speed else {}
         return {
             "serviceofferingid": offering["id"],
             "details": [details] if details else None,

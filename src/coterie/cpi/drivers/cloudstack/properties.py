@@ -98,13 +98,14 @@ def read_settings(properties: Mapping[str, Any]) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class VmSpec:
-    """`disk` and `root_disk_size` are MB, as everywhere in BOSH; CloudStack wants GiB, rounded up."""
+    """`disk` and `root_disk_size` are MB, as everywhere in BOSH, and rounded up to GiB. `cpu_speed` is MHz."""
 
     compute_offering: str
     ephemeral_disk_offering: str | None = None
     disk: int | None = None
     root_disk_size: int | None = None
     cpu: int | None = None
+    cpu_speed: int | None = None
     ram_mb: int | None = None
     details: Mapping[str, str] = field(default_factory=dict)
     key_name: str | None = None
@@ -122,7 +123,11 @@ class DiskSpec:
 
 
 def read_vm_spec(properties: Mapping[str, Any]) -> VmSpec:
-    return VmSpec(**VM.read(properties, "cloud_properties"))
+    """With the words of BOSH's other CloudStack CPI in ours."""
+    values = VM.read(properties, "cloud_properties")
+    ram_mb, group = values.pop("ram", None), values.pop("affinity_group", None)
+    groups = (*values.pop("affinity_groups", ()), *([group] if group else ()))
+    return VmSpec(**{**values, "affinity_groups": groups, **({"ram_mb": ram_mb} if ram_mb else {})})
 
 
 def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
@@ -135,6 +140,8 @@ def _check_proxy(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
 
 
 def _check_disk(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
+    if "ram" in values and "ram_mb" in values:
+        yield PropertyMistake("ram", "is given beside ram_mb, which means the same", "leave out one of them")
     if "disk" in values and "ephemeral_disk_offering" not in values:
         yield PropertyMistake("disk", "is given without an offering", "add ephemeral_disk_offering, or leave out disk")
 
@@ -188,10 +195,37 @@ CLOUD = Form(
     },
 )
 VM = Form(
-    readers_of(VmSpec, disk=readers.size, root_disk_size=readers.size, cpu=readers.size, ram_mb=readers.size),
+    {
+        **readers_of(
+            VmSpec,
+            **dict.fromkeys(("disk", "root_disk_size", "cpu", "cpu_speed", "ram_mb"), readers.size),
+        ),
+        "ram": readers.size,
+        "affinity_group": readers.text,
+    },
     needed={"compute_offering": "name a compute offering"},
     between=_check_disk,
     example={"compute_offering": "Small Instance"},
+    unsupported={
+        "lbs": (
+            "this driver changes no load balancer rules",
+            "add the VM's address to the rule in CloudStack, or use a vip network",
+        ),
+        "routes": ("this driver changes no routes", "let the network's router or its DHCP server give them"),
+        "affinity_group_type": (
+            "server groups are created from env.bosh.group, by a policy",
+            "set groups.policy in the configuration of coterie-cpi, or name existing groups in affinity_groups",
+        ),
+    },
 )
 DISK = Form(readers_of(DiskSpec))
-NETWORK = Form({"name": readers.text, "id": readers.text}, example={"name": "private"})
+NETWORK = Form(
+    {"name": readers.text, "id": readers.text},
+    example={"name": "private"},
+    unsupported={
+        "undiscoverable": (
+            "every network is looked up, so that a mistake is found before a VM is created",
+            "leave it out; where several networks have one name, write the network's id",
+        )
+    },
+)

@@ -177,6 +177,20 @@ VM = Form(
     needed={"instance_type": "name a flavor"},
     between=_check_vm,
     example={"instance_type": "m1.small"},
+    unsupported={
+        "availability_zones": (
+            "a zone is chosen by the cloud config's azs, which server groups and disks follow",
+            "write one az for each, with availability_zone in its cloud_properties",
+        ),
+        "loadbalancer_pools": (
+            "this driver changes no load balancers",
+            "add the VM's address to the pool in Octavia, or use a vip network",
+        ),
+        "allowed_address_pairs": (
+            "this driver sets no address pairs on ports",
+            "set them on the port in Neutron, or use a vip network",
+        ),
+    },
 )
 DISK = Form(readers_of(DiskSpec))
 NETWORK = Form(

@@ -15,6 +15,7 @@ from coterie.cpi.drivers.openstack.disks import Volumes
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.networks import FloatingIps, Ports, VmPorts
+from coterie.cpi.drivers.openstack.properties import read_vm_spec
 from coterie.cpi.kit.agent_settings import AgentSettings
 
 MARK = Mark("0f8fad5b-d9cb-469f-a165-70867728950e", "01" + "a" * 24)
@@ -80,3 +81,10 @@ def test_nothing_is_looked_up_once_the_server_runs(monkeypatch: pytest.MonkeyPat
     assert (created.cid, created.networks["a"]["ip"]) == ("vm", "10.0.0.5")
     assert created.disks == {"system": "/dev/vda", "ephemeral": "/dev/vdb"}
     assert json.loads(base64.b64decode(booted[0]["server"]["user_data"]))["disks"]["ephemeral"] == "/dev/vdb"
+
+
+@pytest.mark.parametrize("word", ["availability_zones", "loadbalancer_pools", "allowed_address_pairs"])
+def test_words_of_the_other_cpi_are_refused_with_the_reason(word: str) -> None:
+    with pytest.raises(InvalidCall, match=f"cloud_properties.{word} is not supported: ") as caught:
+        read_vm_spec({"instance_type": "m1.small", word: ["x"]})
+    assert caught.value.remedy
