@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from coterie.cleanup.findings import find_original, judge, judge_absent
-from coterie.cpi.contract import CloudObject, Mark
+from coterie.cleanup.findings import judge, judge_absent
+from coterie.cpi.contract import CloudObject, Mark, find_original
 from coterie.ledger.rows.evidence import MarkRecord
 
 DIRECTOR = "0f8fad5b-d9cb-469f-a165-70867728950e"

@@ -15,6 +15,11 @@ from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events, tasks
 from coterie.ledger.views import objects as views
 from coterie.ledger.views.page import Slice
+from coterie.sandbox.accounts import open_account
+from coterie.sandbox.datacenter import Account, open_datacenter
+from coterie.sandbox.fit import Demand
+from coterie.sandbox.vm_shape import get_vm
+from coterie.sandbox.vms import create_vm, delete_vm
 from tests.requests.site import Site, group, manifest, site
 
 GROUPED = "placement: {policy: soft-anti-affinity}"
@@ -45,6 +50,28 @@ def test_a_late_member_of_a_group_goes_with_the_group_of_a_node_that_stays(ledge
         here.deploy(manifest(group("web", 1)))
         assert [one.cid for one in here.held("server_group")] == []
         assert cid not in [one.cid for one in here.held("vm")]
+
+
+def test_a_clone_of_a_late_vm_is_not_taken_for_it(ledger: Ledger, tmp_path: Path) -> None:
+    with site(ledger, tmp_path) as here:
+        here.deploy(manifest(group("web", 2)))
+        cid = _create_late(here, "web/1", "vm")
+        clone = _clone(here, cid)
+        PeriodicLook(ledger, 0, keep_days=0).look_once()
+        _await_looks(here)
+        assert _late(here) == [cid]
+        delete_vm(_account(here), cid)
+        here.deploy(manifest(group("web", 1)))
+        assert clone in [one.cid for one in here.held("vm")]
+
+
+def _account(here: Site) -> Account:
+    return open_account(open_datacenter(here.folder / "sandbox.db", create=False), "lab", operator=True)
+
+
+def _clone(here: Site, cid: str) -> str:
+    vm = get_vm(_account(here), cid)
+    return create_vm(_account(here), name="clone", size=Demand(1, 1, 0, "z1"), image=vm.image, tags=vm.tags).id
 
 
 def _create_late(here: Site, name: str, kind: str, group_cid: str | None = None) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from coterie.cleanup.findings import find_original
 from coterie.cleanup.options import DELETION_ORDER
 from coterie.cleanup.plan import FEW
 from coterie.cpi.contract import (
@@ -25,6 +24,7 @@ from coterie.cpi.contract import (
     InvalidCall,
     Kind,
     Mark,
+    find_original,
     opt_out_reason,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,15 +51,6 @@ def judge(
     if record.user is not None:
         return _needed(found, record)
     return _unneeded(found, record, opt_out_reason(found.tags, now))
-
-
-def find_original(found: Sequence[tuple[str, float | None]]) -> str | None:
-    """Of objects with one mark whose id the ledger does not know, as (CID, creation time): the oldest, since a copy is
-    younger than what was copied. None: the times do not tell."""
-    known = sorted((at, cid) for cid, at in found if at is not None)
-    if len(known) < len(found) or (len(known) > 1 and known[0][0] == known[1][0]):
-        return None
-    return known[0][1]
 
 
 def judge_absent(record: MarkRecord) -> Finding:

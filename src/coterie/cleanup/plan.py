@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from coterie.cleanup.findings import BY_A_WORD, find_original
+from coterie.cleanup.findings import BY_A_WORD
 from coterie.cleanup.options import DELETION_ORDER, Options
-from coterie.cpi.contract import PARTS_OF
+from coterie.cpi.contract import PARTS_OF, find_original
 from coterie.ledger.rows.cleanups import FindingRow, SurveyRow
 
 FEW = 5  # so few deletes of a kind are allowed whatever their share

@@ -26,8 +26,8 @@ def _delete_if_there(work: Work[Any, Any], row: ObjectRow) -> bool:
     if row.kind not in ("vm", "disk"):
         return False
     found = work.cpi.find(row.kind, Mark(work.director_uuid, row.intent))
-    if found is None:
-        return False
+    if found is None or row.cid not in (None, found.cid):
+        return False  # a copy of the one that was noted
     try:
         if row.kind == "vm":
             work.cpi.delete_vm(found.cid)

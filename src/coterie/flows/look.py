@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from coterie.cpi.contract import CloudObject, CpiError, GroupView, Mark
+from coterie.cpi.contract import CloudObject, CpiError, GroupView, Mark, find_original
 from coterie.engine.flow import Done, Flow, Move, NoProgress, Work
 from coterie.flows.recovery_tags import LEDGER
 from coterie.group.audit import remedy
@@ -132,13 +132,17 @@ def _note_arrivals(work: LookWork, seen: dict[str, CloudObject]) -> None:
     """VMs whose creation was given up: a conductor that was paused, or the cloud, has created them late."""
     with work.ledger.read() as tx:
         given_up = {row.intent: row for row in objects.list_given_up_vms(tx, work.cloud) if row.cid is None}
+    late: dict[str, list[CloudObject]] = {}
     for found in seen.values():
-        row = given_up.get(found.mark.intent) if found.mark else None
-        if row is not None:
-            work.write(objects.record_late(row.intent, found.cid))
+        if found.mark and found.mark.intent in given_up:
+            late.setdefault(found.mark.intent, []).append(found)
+    for intent, alike in late.items():
+        row, cid = given_up[intent], find_original([(found.cid, found.created_at) for found in alike])
+        if cid is not None:
+            work.write(objects.record_late(intent, cid))
             of = f"{row.deployment}: " if row.deployment else ""
-            what = f"{of}VM {found.cid} of {row.ref} was created after its creation had been given up"
-            work.say("object.late", f"{what}; {LATE_REMEDY}", cid=found.cid, cloud=work.cloud)
+            what = f"{of}VM {cid} of {row.ref} was created after its creation had been given up"
+            work.say("object.late", f"{what}; {LATE_REMEDY}", cid=cid, cloud=work.cloud)
 
 
 def _find_unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:

@@ -30,7 +30,15 @@ from coterie.cpi.contract.forms import Form, Forms, Place, PropertyMistake, Read
 from coterie.cpi.contract.keep import KEEP, KEEP_UNTIL, opt_out_reason, read_keep_words
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
 from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime, always_held
-from coterie.cpi.contract.parts import PARTS_OF, Part, PartRecords, UnrecordedParts, choose_ours, may_be_ours
+from coterie.cpi.contract.parts import (
+    PARTS_OF,
+    Part,
+    PartRecords,
+    UnrecordedParts,
+    choose_ours,
+    find_original,
+    may_be_ours,
+)
 from coterie.cpi.contract.rules import RuleChanges, SecurityRule, compare_rules, read_rules
 from coterie.cpi.contract.types import (
     KINDS,
@@ -122,6 +130,7 @@ __all__ = [
     "always_held",
     "choose_ours",
     "compare_rules",
+    "find_original",
     "is_adopted",
     "may_be_ours",
     "opt_out_reason",

@@ -85,3 +85,12 @@ def choose_ours(parts: Sequence[Part], kind: Kind, found: Iterable[tuple[str, st
             begun.remove(name)
             ours.append(cid)
     return ours
+
+
+def find_original(found: Sequence[tuple[str, float | None]]) -> str | None:
+    """Of objects with one mark whose id the ledger does not know, as (CID, creation time): the oldest, since a copy is
+    younger than what was copied. None: the times do not tell."""
+    known = sorted((at, cid) for cid, at in found if at is not None)
+    if len(known) < len(found) or (len(known) > 1 and known[0][0] == known[1][0]):
+        return None
+    return known[0][1]
