@@ -117,7 +117,12 @@ def _arguments(work: NodeWork) -> tuple[Any, ...] | Wait:
         if spec.member is not None:
             env["bosh"]["server_group_member"] = spec.member
     disks = _disk_cids(work) if _may_have_disk(work) else []
-    return work.progress.agent_id, image, dict(spec.vm), dict(spec.networks), disks, env
+    return work.progress.agent_id, image, dict(spec.vm), _networks(spec.networks), disks, env
+
+
+def _networks(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Without `prefix`: that of the subnet is stored, while to a CPI it is the size of a range delegated to the VM."""
+    return {name: {key: value for key, value in one.items() if key != "prefix"} for name, one in stored.items()}
 
 
 def _describe(work: NodeWork) -> Move:
