@@ -174,12 +174,14 @@ class Disks:
     def list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
         """All of a Director, on every datastore; the folder that a file lies in proves the mark in its name."""
         users = self._list_users()
-        found = {
-            file.stem: _object(kind, file.cid, director_uuid, users.get(file.stem))
+        files = [
+            file
             for store in self.placement.list_stores([], ("*",))
             for file in self._list_files(store, self._folder(kind, director_uuid))
-        }
-        return [*found.values(), *(self._moved_objects(director_uuid, set(found)) if kind == "disk" else ())]
+        ]
+        found = [_object(kind, file.cid, director_uuid, users.get((file.store, file.stem))) for file in files]
+        moved = self._moved_objects(director_uuid, {file.stem for file in files}) if kind == "disk" else []
+        return [*found, *moved]
 
     def find_object(self, kind: FileKind, cid: str, director_uuid: str) -> CloudObject | None:
         file = self._find(kind, cid, director_uuid)
@@ -310,18 +312,19 @@ class Disks:
 
     def _find_user(self, disk: File) -> str | None:
         """Any VM of the datacenter that has the disk: an operator may attach a disk of ours to a VM of their own."""
-        return self._list_users().get(disk.stem)
+        return self._list_users().get((disk.store, disk.stem))
 
-    def _list_users(self) -> dict[str, str]:
-        """Stem of each attached disk's file → its VM, by the layout, which is far smaller than the devices. A stem has
-        our mark and is the same under every name that a datastore gives to the folder."""
+    def _list_users(self) -> dict[tuple[str, str], str]:
+        """Datastore and stem of each attached disk's file → its VM, by the layout, which is far smaller than the
+        devices. A stem has our mark and is the same under every name that a datastore gives to the folder; a copy has
+        it on another datastore."""
         place = self.inventory.datacenter
         rows = self.client.list_vms(place.ref, place.vm_folder, "config.instanceUuid", "layout.disk")
         return {
-            _file_at(path).stem: str(row.get("config.instanceUuid") or row.ref._moId)
+            (file.store, file.stem): str(row.get("config.instanceUuid") or row.ref._moId)
             for row in rows
             for one in row.get("layout.disk") or ()
-            for path in one.diskFile
+            for file in map(_file_at, one.diskFile)
         }
 
     def _require(self, cid: str) -> File:
