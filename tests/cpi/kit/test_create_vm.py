@@ -133,6 +133,18 @@ def test_a_range_of_addresses_for_one_vm_is_refused(ip: str, prefix: str) -> Non
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("ip", "netmask", "prefix"), [("10.0.0.5", "255.255.0.0", "16"), ("fd00::5", "ffff:ffff:ffff:ffff::", "64")]
+)
+def test_the_prefix_of_the_subnet_is_no_delegation(ip: str, netmask: str, prefix: str) -> None:
+    """Our own Directors write it, also into specs that an earlier release stored."""
+    spec = {"type": "manual", "ip": ip, "netmask": netmask, "prefix": prefix}
+    (request,) = read_networks({"n": spec}, Form({}))
+    assert request.ip == ip
+    with pytest.raises(NotSupported, match="prefix is 29"):
+        read_networks({"n": {**spec, "prefix": "29"}}, Form({}))
+
+
 @pytest.mark.parametrize(("ip", "prefix"), [("10.0.0.5", "32"), ("fd00::5", "128"), ("10.0.0.5", None)])
 def test_the_prefix_of_a_single_address_is_what_directors_send(ip: str, prefix: str | None) -> None:
     (request,) = read_networks({"n": {"type": "manual", "ip": ip, "prefix": prefix}}, Form({}))
