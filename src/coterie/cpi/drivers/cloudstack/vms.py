@@ -11,7 +11,7 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, Mark, VMNotFound, read_name
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
-from coterie.cpi.drivers.cloudstack.client import PARAMETER, Client, Refusal, Row, read_tags
+from coterie.cpi.drivers.cloudstack.client import PARAMETER, Client, Refusal, Row, is_uuid, read_tags
 from coterie.cpi.drivers.cloudstack.marks import VIP, mark_of, user_tags
 from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
 from coterie.cpi.kit.key_pairs import KeyPairs
@@ -63,7 +63,8 @@ class Vms:
         address, its name and its memberships. Gone already is fine."""
         row = self.client.read("listVirtualMachines", cid)
         if row is None:
-            self._delete_ephemeral_disks(cid)
+            if is_uuid(cid):  # no other id was ever a VM's
+                self._delete_ephemeral_disks(cid)
             return
         if row.get("publicip") or VIP in read_tags(row):
             self.addresses.unmap(row)
