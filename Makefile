@@ -62,6 +62,7 @@ docs: $(VENV)/.tested ## write the pages that are made from the code
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python bench/deploy.py
+	$(BIN)/python -m bench.scale
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py
 	$(BIN)/python bench/cpi.py
