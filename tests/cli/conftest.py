@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from coterie.director.process.state_folder import StateFolder, read_holder
+from tests.cli.fork_server import start_director
 
 PROGRAM = [sys.executable, "-c", "from coterie.cli.main import main; main()"]
 
@@ -101,7 +102,8 @@ class Machine:
         return name
 
     def furnish(self) -> None:
-        """A cloud, a stemcell, a manifest."""
+        """A local Director with a cloud and stemcells; a manifest."""
+        start_director(self.state_folder, self.environment())
         self.write("cloud.yml", CLOUD)
         self.write("web.yml", MANIFEST)
         assert self.run("clouds", "set", "cloud.yml").code == 0
