@@ -57,6 +57,7 @@ def recording(g: Ground, count: int) -> Iterator[tuple[Any, list[str]]]:
     config = Config("cpi.json", g.bed.driver, "lab", ledger=str(file))
     cpi = RecordingCpi(g.site.cpi(director=director), ledger, config, Caller(director, None))
     disks = [cpi.create_disk(1024, {}, mark=OwnMark(director, Ids().intent())) for _ in range(count)]
+    cpi.confirm_delivery()  # as the program does when its answer is out
     try:
         yield cpi, disks
     finally:
