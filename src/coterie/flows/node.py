@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import VMNotFound
+from coterie.cpi.contract import StemcellNotFound, VMNotFound
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
 from coterie.engine.intent_life import (
     Created,
@@ -179,6 +179,8 @@ def _fail_node(work: NodeWork, error: CoterieError) -> None:
         close_failed_intent(work, vm)
         if is_uncalled_after_failure(work, vm):
             work.write(nodes.forget_vm(work.node))
+        if isinstance(error, StemcellNotFound) and not isinstance(work.params, ReclaimNode):
+            _forget_image(work, work.params.node.spec.stemcell)
     fail_disk(work)
     work.write(nodes.set_state(work.node, "failing", error.facts()))
 
@@ -257,6 +259,16 @@ def _fail_reclaim(work: Work[ReclaimNode, NodeProgress], error: CoterieError) ->
     _fail_node(work, error)
     if work.progress.cid is None:
         work.write(cleanups.record_outcome(work.params.finding, "failed", error.facts()))
+
+
+def _forget_image(work: NodeWork, stemcell: str) -> None:
+    """It was deleted behind our back: the next deploy brings it again."""
+    with work.ledger.read() as tx:
+        rows = objects.images(tx, [stemcell])
+    for row in rows:
+        if row.cloud == work.cloud and row.state == "live":
+            work.write(objects.record_gone(row.intent))
+            work.say("stemcell.missing", f"{stemcell} was deleted in {work.cloud}; the next deploy uploads it again")
 
 
 # -- the end of a node --

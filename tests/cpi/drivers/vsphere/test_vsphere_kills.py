@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from peers.vsphere_bed import VsphereBed
 from pyVmomi import vim
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import Cpi, GroupMetadata, Runtime
+from coterie.cpi.contract import Cpi, CpiError, GroupMetadata, Runtime
 from coterie.cpi.drivers.vsphere.client import Session
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.engine.coordinator import LedgerCoordinator
@@ -187,3 +188,66 @@ def test_a_group_is_made_and_deleted(bed: VsphereBed, lab: Lab, processes: Proce
         mark = lab.mark()
 
     assert processes.every_point(act, after) > 10
+
+
+ELSEWHERE = {"cpu": 1, "ram": 512, "disk": 0, "zone": "z1", "datastores": ["LocalDS_1"]}
+
+
+def copies(bed: VsphereBed, lab: Lab) -> list[Any]:
+    """What there is of the template's copy, on the datastore that VMs go to here."""
+    name = bed.operator.get(bed.operator.machine(lab.image()), "name")
+    return [one for one in bed.operator.templates(name) if bed.operator.get(one, "name") != name]
+
+
+def remove_copies(bed: VsphereBed, lab: Lab) -> None:
+    for one in copies(bed, lab):
+        bed.operator.run(one.Destroy_Task())
+
+
+def test_a_template_is_copied_to_a_datastore_once(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
+    image, before = lab.image(), bed.inventory()
+    order = lab.vm_arguments(cloud_properties=ELSEWHERE, stemcell_cid=image)
+
+    def after(calls: int) -> None:
+        nonlocal order
+        (copy,) = copies(bed, lab)
+        assert bed.operator.get(copy, "config.template"), f"killed after call {calls}"
+        assert bed.operator.get(copy, "snapshot.currentSnapshot"), f"killed after call {calls}"
+        remove_copies(bed, lab)
+        assert bed.inventory() == before, f"killed after call {calls}"
+        order = lab.vm_arguments(cloud_properties=ELSEWHERE, stemcell_cid=image)
+
+    assert processes.every_point(lambda cpi: cpi.delete_vm(cpi.create_vm(**order).cid), after) > 30
+
+
+@pytest.mark.parametrize("action", ["drop_before", "drop_after"])
+@pytest.mark.parametrize("method", ["CloneVM_Task", "CreateSnapshot_Task", "MarkAsTemplate"])
+def test_a_lost_answer_of_a_copy_is_settled_by_the_next_call(
+    bed: VsphereBed, lab: Lab, processes: Processes, method: str, action: str
+) -> None:
+    bed.more = {**bed.more, "settle_s": 0.2}
+    order = lab.vm_arguments(cloud_properties=ELSEWHERE, stemcell_cid=lab.image())
+    bed.server.bend(method, action)
+    try:
+        made = processes.open_driver().create_vm(**order)
+    except CpiError as error:
+        assert error.retryable  # nothing is in doubt: there is no VM
+        made = processes.open_driver().create_vm(**order)
+    lab.undo(remove_copies, bed, lab)
+    lab.undo(lab.cpi.delete_vm, made.cid)
+    (copy,) = copies(bed, lab)
+    assert bed.operator.get(copy, "config.template")
+    assert bed.operator.get(copy, "snapshot.currentSnapshot")
+
+
+def test_many_vms_wait_for_one_copy(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
+    lab.image()
+    bed.server.forget_calls()
+    with ThreadPoolExecutor(6) as pool:
+        orders = [lab.vm_arguments(cloud_properties=ELSEWHERE, stemcell_cid=lab.image()) for _ in range(6)]
+        made = list(pool.map(lambda order: processes.open_driver().create_vm(**order), orders))
+    assert bed.server.methods().count("CloneVM_Task") == 7  # six VMs, one copy
+    lab.undo(remove_copies, bed, lab)
+    for one in made:
+        lab.undo(lab.cpi.delete_vm, one.cid)
+    assert len(copies(bed, lab)) == 1

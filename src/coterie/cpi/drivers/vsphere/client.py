@@ -154,9 +154,9 @@ class Client:
         task = self.change(method, *arguments)
         deadline, pause, failed = time.monotonic() + self._settings.task_timeout, _FIRST_PAUSE_S, 0
         while time.monotonic() < deadline and failed <= _FAILED_READS:
+            if between is not None:
+                between()
             try:
-                if between is not None:
-                    between()
                 row = self.read(task, "info.state", "info.error", "info.result")
                 if row.get("info.state") == "error":
                     raise Refusal(row.get("info.error"))

@@ -42,7 +42,7 @@ from coterie.cpi.drivers.vsphere.placement import Placement
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.drivers.vsphere.server_groups import ServerGroups
 from coterie.cpi.drivers.vsphere.settings import CLOUD, DISK, NETWORK, VM, Settings, read_settings
-from coterie.cpi.drivers.vsphere.stemcells import Stemcells
+from coterie.cpi.drivers.vsphere.stemcells import COPIES, Stemcells
 from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate_errors
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage, described
@@ -81,7 +81,17 @@ class VsphereCpi(Cpi):
         self._groups = ServerGroups(client, inventory, placement, attributes, clusters, records, membership, director)
         self.membership = membership
         self._disks = Disks(client, inventory, placement, settings, director)
-        self._stemcells = Stemcells(client, inventory, placement, attributes, settings)
+        self._stemcells = Stemcells(
+            client,
+            inventory,
+            placement,
+            attributes,
+            settings,
+            director,
+            runtime.parts,
+            runtime.coordinator,
+            self._submit,
+        )
         networking = Networking(client, inventory, settings)
         self._machines = Machines(
             client,
@@ -235,7 +245,7 @@ class VsphereCpi(Cpi):
         self.membership.move(vm_cid, server_group_cid)
 
     def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
-        return self.writer.apply(domain, changes)
+        return (self._stemcells if domain.startswith(COPIES) else self.writer).apply(domain, changes)
 
     # -- what is there --
 

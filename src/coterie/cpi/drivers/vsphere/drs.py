@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from coterie.cpi.contract import Unavailable
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.group_records import HOSTS, GroupSpec
@@ -314,8 +316,12 @@ class Clusters:
         spec = sdk.vim.cluster.ConfigSpecEx()
         spec.groupSpec = [self._group_spec(op, one) for op, one in edits if isinstance(one, DrsGroup)]
         spec.rulesSpec = [self._rule_spec(op, one) for op, one in edits if isinstance(one, DrsRule)]
-        reconfigure = cluster.ReconfigureComputeResource_Task
-        self.client.run(reconfigure, spec, True, between=lambda: seen.append(self.view(cluster)))
+
+        def look() -> None:
+            with suppress(Unavailable):
+                seen.append(self.view(cluster))
+
+        self.client.run(cluster.ReconfigureComputeResource_Task, spec, True, between=look)
         return seen
 
     def wait_until_idle(self, cluster: Any) -> None:

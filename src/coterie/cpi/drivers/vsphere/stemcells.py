@@ -8,7 +8,7 @@ import http.client
 import tarfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,29 +17,34 @@ from urllib.parse import urlsplit
 
 from coterie.cpi.contract import (
     CloudObject,
+    Coordinator,
     CpiError,
     InvalidCall,
     Json,
     Mark,
     OutcomeUnknown,
+    PartRecords,
     StemcellNotFound,
     Unavailable,
+    revive,
 )
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import OBJECT, Attributes, Inventory, created_at, instance_uuid, vm_mark
 from coterie.cpi.drivers.vsphere.placement import Placement, Store, ZoneCluster, choose_store
-from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
+from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.marking import read_mark_name
 from coterie.cpi.kit.waits import Waits
 
+COPIES = "vsphere-copy:"  # of a domain: a copy of a template
 _SNAPSHOT = "coterie"
 _DEVICES = "config.hardware.device"
-_TEMPLATE = ("name", "config.template", "datastore", "rootSnapshot", _DEVICES)
+_TEMPLATE = ("name", "config.template", "datastore", "snapshot.currentSnapshot", _DEVICES)
 _ON = "-on-"  # in the name of a replica
 _TRIES = 3
 _LEASE_WAIT = Waits(300.0, 0.05, 0.2, remedy="look for the template before repeating it")
+_COPY_WAIT = Waits(1800.0, 0.05, 2.0, 1.5, "repeat; if it stays so, look at the vCenter's tasks")
 _OTHER_MAKER_WAIT = Waits(900.0, 0.01, 2.0, 1.5, "repeat; if it stays so, delete that VM in the vCenter")
 _PIECE = 16 * 1024 * 1024  # after each one the lease is renewed
 _DESCRIPTION_LIMIT = 4 * 1024 * 1024  # a description is a few kilobytes
@@ -61,6 +66,10 @@ class Stemcells:
     placement: Placement
     attributes: Attributes
     settings: Settings
+    director_uuid: str
+    parts: PartRecords
+    coordinator: Coordinator
+    submit: Callable[[str, Json], Json]
 
     def create(self, image_path: str, cloud_properties: Json, mark: Mark) -> str:
         """From a file, or (a light stemcell) from a template that an operator keeps, named by its inventory path."""
@@ -115,14 +124,85 @@ class Stemcells:
         if store.ref._moId in template.stores:
             return template
         name = f"{_replica_prefix(template.name)}{hashlib.sha256(store.name.encode()).hexdigest()[:10]}"
+        found = self._find_replica(name)
+        if found is None:
+            change = {"template": template.ref._moId, "base": template.name, "name": name, "store": store.ref._moId}
+            change |= {"cluster": cluster.ref._moId, "zone": cluster.zone}
+            vcenter = self.client.content.about.instanceUuid
+            try:
+                outcome = self.submit(f"{COPIES}{vcenter}/{name}", change)
+            except OutcomeUnknown as error:
+                raise _without_doubt(error) from error
+            if not outcome.get("ok"):
+                raise revive(outcome.get("error") or {})
+            found = self._find_replica(name)
+        if found is None:
+            raise CpiError(f"template {name} was copied and does not show", remedy="repeat", retryable=True)
+        return found
+
+    def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
+        """Copy a template to one datastore, for all that wait for it. Only the coordinator calls this: no other process
+        makes this copy, so one that is there and not whole was left by a process that died, and is finished."""
         try:
-            ref = self._clone(template.ref, name, cluster, datastore=store.ref)
-            self._seal(ref)
-        except Refusal as refusal:
-            if not refusal.is_a("DuplicateName"):
-                raise
-            ref = self._await_other_maker(name)
-        return _template(self.client.read(ref, *_TEMPLATE))
+            self._copy(domain, changes[0])
+            return [{"ok": True} for _ in changes]
+        except (CpiError, Refusal) as error:
+            known = contract_error(error) if isinstance(error, Refusal) else error
+            return [{"ok": False, "error": _without_doubt(known).facts()} for _ in changes]
+
+    def _copy(self, domain: str, change: Json) -> None:
+        name, mark = str(change["name"]), read_mark_name(str(change["base"]), self.director_uuid)
+        if mark is None:
+            raise CpiError(f"template {change['base']} is not ours", remedy="upload the stemcell again")
+        path, source = (*self.inventory.path("stemcells"), name), sdk.vim.VirtualMachine
+        template = self.client.reference(source, change["template"])
+
+        def look() -> bool | None:
+            self.coordinator.hold(domain)
+            return None if self.inventory.find(*path) is None and self._is_cloning(template) else True
+
+        _COPY_WAIT.until(f"template {name}, which a process that died copies,", look, verb="become whole")
+        copy = self.inventory.find(*path) or self._clone_recorded(domain, change, template, mark)
+        if self._find_replica(name) is None:
+            self.coordinator.hold(domain)
+            self._seal(copy)
+
+    def _clone_recorded(self, domain: str, change: Json, template: Any, mark: Mark) -> Any:
+        """With a row in the ledger. A lost answer is settled by looking for the copy's name."""
+        name = str(change["name"])
+        clusters = self.placement.clusters.values()
+        cluster = next(one for one in clusters if (one.ref._moId, one.zone) == (change["cluster"], change["zone"]))
+        store = self.client.reference(sdk.vim.Datastore, change["store"])
+        self.coordinator.hold(domain)
+        self.parts.intend(mark, "image", name)
+        try:
+            copy = self._clone(template, name, cluster, datastore=store, between=lambda: self.coordinator.hold(domain))
+        except OutcomeUnknown:
+            copy = _lost_answer_wait(self.settings.settle_s).until(
+                f"template {name}, whose answer was lost,",
+                lambda: self.inventory.find(*self.inventory.path("stemcells"), name),
+                verb="show",
+            )
+        except (CpiError, Refusal):
+            self.parts.withdraw(mark, "image", name)
+            raise
+        self.parts.record(mark, "image", name, str(self.client.get(copy, "config.instanceUuid")))
+        return copy
+
+    def _find_replica(self, name: str) -> Template | None:
+        """The copy of this name, if it is whole."""
+        ref = self.inventory.find(*self.inventory.path("stemcells"), name)
+        row = self.client.read(ref, *_TEMPLATE) if ref is not None else None
+        is_whole = row is not None and row.get("config.template") and row.get("snapshot.currentSnapshot")
+        return _template(row) if row is not None and is_whole else None
+
+    def _is_cloning(self, template: Any) -> bool:
+        recent = self.client.get(template, "recentTask") or []
+        rows = self.client.read_existing(recent, sdk.vim.Task, ["info.state", "info.descriptionId"])
+        return any(
+            row.get("info.state") in ("queued", "running") and "clone" in str(row.get("info.descriptionId")).lower()
+            for row in rows
+        )
 
     def _list_replicas(self, template: Row, *paths: str) -> list[Row]:
         prefix = _replica_prefix(str(template.get("name")))
@@ -163,7 +243,15 @@ class Stemcells:
         config = sdk.vim.vm.ConfigSpec(instanceUuid=instance_uuid(mark))
         return self._clone(found, mark.name(), self._first_cluster(), config=config)
 
-    def _clone(self, source: Any, name: str, cluster: ZoneCluster, datastore: Any = None, config: Any = None) -> Any:
+    def _clone(
+        self,
+        source: Any,
+        name: str,
+        cluster: ZoneCluster,
+        datastore: Any = None,
+        config: Any = None,
+        between: Callable[[], Any] | None = None,
+    ) -> Any:
         location = sdk.vim.vm.RelocateSpec(
             datastore=datastore,
             pool=cluster.pool,
@@ -171,7 +259,8 @@ class Stemcells:
             diskMoveType="moveAllDiskBackingsAndDisallowSharing",
         )
         spec = sdk.vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config)
-        return self.client.run(source.CloneVM_Task, self.inventory.ensure_folder("stemcells"), name, spec)
+        folder = self.inventory.ensure_folder("stemcells")
+        return self.client.run(source.CloneVM_Task, folder, name, spec, between=between)
 
     def _import_file(self, image_path: str, mark: Mark) -> Any:
         """The VM that came of the package. Refused with DuplicateName where one of that name is there already."""
@@ -254,7 +343,7 @@ class Stemcells:
 
     def _seal(self, machine: Any) -> None:
         """From an imported VM to a template: its snapshot is the base of linked clones."""
-        if not self.client.get(machine, "rootSnapshot"):
+        if not self.client.get(machine, "snapshot.currentSnapshot"):
             self.client.run(machine.CreateSnapshot_Task, _SNAPSHOT, "base of linked clones", False, False)
         self.client.change(machine.MarkAsTemplate)
 
@@ -287,6 +376,17 @@ class Stemcells:
 
     def _first_cluster(self) -> ZoneCluster:
         return next(iter(self.placement.clusters.values()))
+
+
+def _without_doubt(error: CpiError) -> CpiError:
+    """Whatever became of a copy, it is found by its name; no VM was made."""
+    if not isinstance(error, OutcomeUnknown):
+        return error
+    return CpiError(error.what, why=error.why, remedy="repeat; it is finished or made then", retryable=True)
+
+
+def _lost_answer_wait(seconds: float) -> Waits:
+    return Waits(seconds, 0.05, 1.0, 1.5, "repeat; it is finished or made then")
 
 
 class Package:
@@ -342,9 +442,10 @@ def _no_package(why: str) -> InvalidCall:
 
 
 def _template(row: Row) -> Template:
-    snapshots = row.get("rootSnapshot") or [None]
     stores = tuple(one._moId for one in row.get("datastore") or ())
-    return Template(row.ref, str(row.get("name")), stores, snapshots[0], list(row.get(_DEVICES) or ()))
+    return Template(
+        row.ref, str(row.get("name")), stores, row.get("snapshot.currentSnapshot"), list(row.get(_DEVICES) or ())
+    )
 
 
 def _replica_prefix(template: str) -> str:
