@@ -7,6 +7,9 @@ from contextlib import nullcontext
 
 import pytest
 
+from coterie.bosh.config import Groups
+from coterie.bosh.core.server_groups import policy_of
+from coterie.cpi.contract import Capabilities
 from coterie.ledger.rows import bosh_groups
 from coterie.ledger.rows.bosh_groups import Key
 from coterie.sandbox import faults, images, server_groups
@@ -242,3 +245,20 @@ def test_fifty_processes_at_a_time_make_two_hundred_machines_in_one_group(new_sh
 @pytest.mark.full
 def test_fifty_whole_programs_without_the_core_make_one_group(new_shop: Shop) -> None:
     fifty(new_shop, by_the_program)
+
+
+@pytest.mark.parametrize(
+    ("groups", "privilege", "expected"),
+    [
+        (Groups(), None, "soft-anti-affinity"),
+        (Groups(), "EditCluster", None),
+        (Groups(enabled=True), "EditCluster", "soft-anti-affinity"),
+        (Groups(policy="anti-affinity"), "EditCluster", "anti-affinity"),
+        (Groups(enabled=False, policy="anti-affinity"), "EditCluster", None),
+    ],
+)
+def test_where_groups_want_a_privilege_there_are_none_unless_configured(
+    groups: Groups, privilege: str | None, expected: str | None
+) -> None:
+    able = Capabilities("any", frozenset({"anti-affinity", "soft-anti-affinity"}), group_privilege=privilege)
+    assert policy_of(groups, able) == expected

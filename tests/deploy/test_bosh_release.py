@@ -188,7 +188,7 @@ def test_the_properties_of_cloudstack_reach_the_configuration(installed: Install
     open_cloud("cloudstack", "west", given, runtime)
     assert config["driver"] == "cloudstack"
     assert config["cloud"] == "west"
-    assert config["groups"] == {"enabled": True, "compilation": False, "patience_s": 600, "policy": "anti-affinity"}
+    assert config["groups"] == {"compilation": False, "patience_s": 600, "policy": "anti-affinity"}
 
 
 def test_any_driver_gets_its_properties_and_no_others(installed: Installed) -> None:

@@ -58,6 +58,14 @@ class Vcenter:
         """As vSAN does: the paths of VMs' disks have the uuid of a namespace instead of our folder's name."""
         self._lab("POST" if on else "DELETE", "namespaces")
 
+    def make_local(self, datastore: str, local: bool = True) -> None:
+        """Only one host can reach it."""
+        self._lab("POST" if local else "DELETE", "local", datastore)
+
+    def last(self, method: str) -> str:
+        """The last request of a method, as it was sent."""
+        return str(self._lab("GET", "last")[method])
+
     def inventory(self) -> frozenset[tuple[str, str]]:
         """(kind, id) of everything, seen past the API."""
         return frozenset((kind, name) for kind, name in self._lab("GET", "inventory"))

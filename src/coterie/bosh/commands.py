@@ -14,9 +14,10 @@ from pathlib import Path
 
 from coterie import __version__
 from coterie.bosh.config import Config
+from coterie.bosh.core.server_groups import policy_of
 from coterie.bosh.core.service import CpiService
 from coterie.bosh.main import DEFAULT_CONFIG, default_config
-from coterie.cpi.contract import CheckItem
+from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.wire.faults import sentence
 from coterie.errors import CoterieError
 from coterie.redact import Redactor
@@ -139,7 +140,10 @@ def _items(service: CpiService) -> Iterator[CheckItem]:
     yield _core_item(config)
     hidden = Redactor(config.properties)
     try:
-        found = service.open_cpi({"director_uuid": _NO_DIRECTOR}).check(None)
+        cpi = service.open_cpi({"director_uuid": _NO_DIRECTOR})
+        policy = policy_of(config.groups, cpi.capabilities())
+        needs = Needs(policies=(policy,)) if policy and cpi.capabilities().group_privilege else None
+        found = cpi.check(needs)
     except CoterieError as error:
         yield _failed_item("cloud", error)
         return

@@ -23,9 +23,10 @@ OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Server groups from env.bosh.group. `policy` None: soft-anti-affinity where the cloud has it, else no group."""
+    """Server groups from env.bosh.group. `enabled` None: unless the cloud wants a privilege of its own for them, and no
+    policy is named. `policy` None: soft-anti-affinity where the cloud has it, else no group."""
 
-    enabled: bool = True
+    enabled: bool | None = None
     policy: str | None = None
     compilation: bool = False
     patience_s: float = 600.0

@@ -106,7 +106,9 @@ def _hosts(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec]) -> list[str]:
             continue
         zone_of = snapshot.clouds[cloud].capabilities.zone_of
         zones = {zone_of(az.name, az.cloud_properties) for user in users for az in user.azs if az.cloud == cloud}
-        usable = [host for host in hosts if host["az"] in zones]
+        usable = {host["name"] for host in hosts if host["az"] in zones}  # a host may be in several zones
+        tied = snapshot.clouds[cloud].fact(f"hosts of server group {name}", "hosts")
+        usable &= usable if tied is None else set(tied)
         asked = sum(_share(user, cloud) for user in users)
         if hosts_needed("anti-affinity", asked) > len(usable):
             found.append(

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	taskRef = regexp.MustCompile(`<returnval[^>]*type="Task"[^>]*>([^<]*)`)
+	taskRef  = regexp.MustCompile(`<returnval[^>]*type="Task"[^>]*>([^<]*)`)
 	diskName = regexp.MustCompile(`<name[^>]*>([^<]*)`)
 	sizes    = struct {
 		sync.Mutex

@@ -43,6 +43,7 @@ type front struct {
 	users  map[string]string // session → who
 	ended  map[string]bool
 	calls  []call
+	last   map[string]string    // method → its last request
 	hidden map[string]time.Time // instance uuid → until when searches miss it
 	strict *strict
 }
@@ -50,7 +51,7 @@ type front struct {
 func newFront(inner http.Handler) *front {
 	return &front{
 		inner: inner, users: map[string]string{}, ended: map[string]bool{},
-		hidden: map[string]time.Time{}, strict: &strict{},
+		last: map[string]string{}, hidden: map[string]time.Time{}, strict: &strict{},
 	}
 }
 
@@ -70,6 +71,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, "NotAuthenticated", "<object type=\"Folder\">group-d1</object><privilegeId>System.View</privilegeId>")
 		return
 	}
+	f.turn.Lock()
+	f.last[method] = string(body)
+	f.turn.Unlock()
 	bent := f.bend(method, user)
 	if !bent.before(w) {
 		return

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path"
@@ -42,6 +43,16 @@ func (f *front) lab(w http.ResponseWriter, r *http.Request) {
 		namespace = "5f6c0a1e-7d2b-4a90-8a51-0c9be2d4f3a7"
 	case "DELETE namespaces":
 		namespace = ""
+	case "POST local", "DELETE local":
+		name, _ := io.ReadAll(r.Body)
+		for _, one := range simulator.Map.All("Datastore") {
+			if store := one.(*simulator.Datastore); strings.Trim(string(name), "\"") == store.Name {
+				shared := r.Method == "DELETE"
+				store.Summary.MultipleHostAccess = &shared
+			}
+		}
+	case "GET last":
+		told = f.last
 	case "POST roles":
 		enforced = true
 	case "DELETE roles":

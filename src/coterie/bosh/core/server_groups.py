@@ -8,8 +8,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from coterie.bosh.config import Groups
 from coterie.bosh.core.call_context import CallContext, keep_renewing
-from coterie.cpi.contract import CpiError, GroupInUse, GroupMetadata, InvalidCall, Json, OutcomeUnknown
+from coterie.cpi.contract import Capabilities, CpiError, GroupInUse, GroupMetadata, InvalidCall, Json, OutcomeUnknown
 from coterie.ids import Ids
 from coterie.ledger.rows import bosh_groups, objects, parts
 from coterie.ledger.rows.bosh_groups import BoshGroup, Key
@@ -141,11 +142,11 @@ def _group_name(context: CallContext, env: Json) -> str | None:
     """The name of the group that this machine shall be in; None where there is none, or the caller chose one."""
     bosh = _bosh(env)
     name = bosh.get("group")
-    if bosh.get("server_group_cid") or not isinstance(name, str) or not name or not context.config.groups.enabled:
+    if bosh.get("server_group_cid") or not isinstance(name, str) or not name:
         return None
     if _compiles(name, bosh) and not context.config.groups.compilation:
         return None
-    return name if _policy(context) else None
+    return name if policy_of(context.config.groups, context.driver.capabilities()) else None
 
 
 def _chosen_group(env: Json) -> str | None:
@@ -160,12 +161,16 @@ def _metadata(context: CallContext, name: str, env: Json) -> GroupMetadata:
         director={"name": names[0] if names else "bosh", "uuid": context.director},
         deployment=names[1] if names else name,
         instance_group=names[2] if names else name,
-        policy=_policy(context),
+        policy=policy_of(context.config.groups, context.driver.capabilities()),
     )
 
 
-def _policy(context: CallContext) -> str | None:
-    policies, configured = context.driver.capabilities().policies, context.config.groups.policy
+def policy_of(groups: Groups, able: Capabilities) -> str | None:
+    """Of the groups that are made by themselves; None where none are."""
+    policies, configured = able.policies, groups.policy
+    on = groups.enabled if groups.enabled is not None else bool(configured or not able.group_privilege)
+    if not on:
+        return None
     if configured and configured not in policies:
         raise InvalidCall(
             f"groups.policy in the configuration is {configured}, which this cloud cannot do",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 Marking = Literal["atomic", "later", "name", "none"]
 
 # A Director of release 0.1.0 fails on keys that it does not know, so conductors publish newer ones beside the others.
-_AFTER_0_1_0 = ("zone_property", "group_limits", "domains", "client_tokens")
+_AFTER_0_1_0 = ("zone_property", "group_limits", "domains", "client_tokens", "group_privilege")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Capabilities:
     max_group_members: int | None = None  # of every policy; releases before `group_limits` know only this one
     moves_members: bool = False  # a living VM can join and leave a group, so no VM is recreated for that
     group_changes: frozenset[str] = frozenset()  # options of a living group that update_server_group changes in place
+    group_privilege: str | None = None  # what groups need beyond VMs; coterie-cpi makes none unless it is told to
     grants: bool = False  # it can give a user of the cloud the rights that it needs
     boots_per_soft_group: int | None = None  # parallel boots that a soft policy survives; None: any number
     resize_disk: bool = False

@@ -3,14 +3,17 @@ made, and `grant` gives exactly what is used."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from peers.vsphere_bed import VsphereBed
+from pyVmomi import vim
 from tests.peers.vcenter import vcenter
 
+from coterie.bosh.commands import check
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Needs, PrivilegeMissing
@@ -83,3 +86,32 @@ def test_the_role_for_groups_is_enough_for_groups_and_is_given_anew(ops: Vsphere
 def test_a_user_without_the_right_to_grant_cannot(ops: VsphereBed) -> None:
     error: Any = expect_error(PrivilegeMissing, lambda: driver(ops).grant("ops", groups=True))
     assert "Authorization." in error.what
+
+
+def test_a_role_that_the_user_has_already_is_added_to(ops: VsphereBed) -> None:
+    hands = ops.operator
+    manager, root = hands.content.authorizationManager, hands.content.rootFolder
+    role = manager.AddAuthorizationRole("auditors", ["Global.Licenses", "System.View"])
+    given = vim.AuthorizationManager.Permission(principal="ops", group=False, propagate=True, roleId=role)
+    manager.SetEntityPermissions(root, [given])
+    for _ in range(2):
+        grant(ops, groups=False)
+        (now,) = [one for one in manager.RetrieveEntityPermissions(root, False) if one.principal == "ops"]
+        found = {one.roleId: one for one in hands.get(manager, "roleList")}[now.roleId]
+        assert (found.name, now.propagate) == ("coterie-root-and-auditors", True)
+        assert {"Global.Licenses", "Global.ManageCustomFields"} <= set(found.privilege)
+    assert lacking(ops, PLAIN) == {}
+
+
+@pytest.mark.parametrize(("groups", "ok"), [({}, True), ({"enabled": True}, False)])
+def test_the_check_of_coterie_cpi_wants_what_its_configuration_uses(
+    ops: VsphereBed, tmp_path: Path, capsys: pytest.CaptureFixture[str], groups: dict[str, bool], ok: bool
+) -> None:
+    grant(ops, groups=False)
+    config = {"driver": "vsphere", "ledger": str(tmp_path / "cpi.db"), "socket": str(tmp_path / "cpi.sock")}
+    file = tmp_path / "cpi.json"
+    file.write_text(json.dumps({**config, "groups": groups, "properties": ops.properties()}))
+    file.chmod(0o600)
+    check(str(file), json_form=True)
+    found = [item for item in json.loads(capsys.readouterr().out) if "privileges" in item["what"]]
+    assert (all(item["ok"] for item in found), "EditCluster" in str(found)) == (ok, not ok)

@@ -63,16 +63,35 @@ class Rights:
         return lacking or [CheckItem("privileges", True, "all that this needs are granted")]
 
     def grant(self, user: str, groups: bool) -> list[str]:
-        """Create or renew the roles, and give them to a user; what was done, in words."""
+        """Create or renew the roles, and give them to a user; what was done, in words. A user has one role on an
+        object: where that is another one, a role with the privileges of both takes its place."""
         done = []
         for level, privileges in _privileges(groups).items():
             # the permission nearest to an object decides alone, so the cluster's role repeats the datacenter's
             whole = {*privileges, *(_DATACENTER_PRIVILEGES if level == "cluster" else ())}
-            role = self._ensure_role(ROLES[level], sorted(whole))
             for name, ref in self._objects(level, ()):
-                self._set_permission(user, role, ref, propagate=level != "root")
-                done.append(f"{user} has role {ROLES[level]} on {name}")
+                present = self._find_permission(user, ref)
+                named, also = self._role_beside(ROLES[level], present)
+                role = self._ensure_role(named, sorted(whole | also))
+                propagate = level != "root" or bool(present and present.propagate)
+                self._set_permission(user, role, ref, propagate)
+                done.append(f"{user} has role {named} on {name}")
         return done
+
+    def _find_permission(self, user: str, ref: Any) -> Any | None:
+        """The user's own one on this very object."""
+        found = self.client.query(self._manager.RetrieveEntityPermissions, ref, False)
+        wanted = _principal(user)
+        return next((one for one in found or () if not one.group and _principal(one.principal) == wanted), None)
+
+    def _role_beside(self, ours: str, present: Any | None) -> tuple[str, frozenset[str]]:
+        """The name of the role to give, and the privileges that the user has already."""
+        roles = self.client.get(self._manager, "roleList") or ()
+        role = next((one for one in roles if present is not None and one.roleId == present.roleId), None)
+        if role is None or role.name == ours:
+            return ours, frozenset()
+        name = role.name if role.name.startswith(f"{ours}-and-") else f"{ours}-and-{role.name}"
+        return name, frozenset(one for one in role.privilege or () if not one.startswith("System."))
 
     @property
     def _manager(self) -> Any:
@@ -188,6 +207,7 @@ class GroupChecks:
     ) -> Iterator[CheckItem]:
         name = str(spec.host_group)
         elsewhere = sorted(view.name for view in views.values() if view.host_group(name))
+        tied: set[str] = set()
         for key, view in in_zones.items():
             group = view.host_group(name)
             if group is None:
@@ -195,10 +215,14 @@ class GroupChecks:
                 detail = f"cluster {view.name} has no host group {name!r}: {why}"
                 yield CheckItem(what, False, detail, "have the administrator make it there, or leave this zone out")
                 continue
-            up = {one.ref._moId for one in self.placement.list_hosts(self.placement.clusters[key])}
-            if spec.affine and not up & set(group.members):
+            up = {one.ref._moId: one.name for one in self.placement.list_hosts(self.placement.clusters[key])}
+            if spec.affine and not up.keys() & set(group.members):
                 detail = f"no host of {name!r} is up in cluster {view.name}"
                 yield CheckItem(what, False, detail, "add hosts to the host group, or end their maintenance")
+            tied |= {up[moid] for moid in up if (moid in group.members) is spec.affine}
+        if spec.rule == "must":
+            detail = f"{len(tied)} hosts are up that {name!r} allows"
+            yield CheckItem(f"hosts of {what}", True, detail, facts={"hosts": sorted(tied)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +260,16 @@ class Checks:
 
     def _check_stores(self) -> Iterator[CheckItem]:
         for cluster in self.placement.clusters.values():
-            if not self.placement.list_stores([cluster], self.settings.datastores):
-                detail = f"no datastore of cluster {cluster.name} matches properties.datastores"
+            patterns = self.placement.patterns([cluster], (), disk=False)
+            if not self.placement.list_stores([cluster], *patterns):
+                detail = f"no datastore of cluster {cluster.name} matches {', '.join(patterns[0])}"
                 yield CheckItem(f"datastores {cluster.zone}", False, detail, "check the patterns and the datastores")
+
+
+def _principal(name: str) -> str:
+    """`DOMAIN\\user` and `user@domain` are the same."""
+    domain, slash, user = str(name).partition("\\")
+    return (f"{user}@{domain}" if slash else domain).lower()
 
 
 def _privileges(groups: bool) -> dict[Level, tuple[str, ...]]:

@@ -27,6 +27,7 @@ _API_VERSION = "vim.version.version13"  # vSphere 6.7 and later
 _TIMEOUT_S = 120
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 1.0
 _FAILED_READS = 5
+_DEPTH = 12  # of a path in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,11 @@ class Client:
         return self.session.call(False, method, *arguments)
 
     def change(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        return self.session.call(True, method, *arguments)
+        try:
+            return self.session.call(True, method, *arguments)
+        except Refusal as refusal:
+            self._name_objects(refusal)
+            raise
 
     def run(self, method: Callable[..., Any], *arguments: Any, between: Callable[[], Any] | None = None) -> Any:
         """The result of a task; its error is raised as a refusal. A task outlives the connection that started it.
@@ -159,7 +164,9 @@ class Client:
             try:
                 row = self.read(task, "info.state", "info.error", "info.result")
                 if row.get("info.state") == "error":
-                    raise Refusal(row.get("info.error"))
+                    refusal = Refusal(row.get("info.error"))
+                    self._name_objects(refusal)
+                    raise refusal
                 if row.get("info.state") == "success":
                     return row.get("info.result")
             except Unavailable:
@@ -249,6 +256,16 @@ class Client:
         with self._limit, closing(connection):
             self._require_lease()
             yield connection
+
+    def _name_objects(self, refusal: Refusal) -> None:
+        """Paths that people know, for the ids in a fault; without them the error has the ids."""
+        with suppress(CpiError, Refusal):
+            for one in refusal.named:
+                path, at = list[str](), one
+                while at is not None and len(path) < _DEPTH:
+                    row = self.read(self.reference(type(at), at._moId), "name", "parent")
+                    path, at = [str(row.get("name")), *path], row.get("parent")
+                refusal.names[one._moId] = "/".join(path[1:]) or path[0]
 
     def _collect(self, starts: list[Any], kind: Any, paths: Iterable[str]) -> list[Row]:
         query, collector = sdk.vmodl.query.PropertyCollector, self.content.propertyCollector

@@ -26,17 +26,28 @@ class Nic:
 
 
 def clone_config(
-    devices: list[Any], size: VmProperties, nics: Sequence[Nic], datastore: str, instance_uuid: str
+    devices: list[Any],
+    size: VmProperties,
+    nics: Sequence[Nic],
+    datastore: str,
+    instance_uuid: str,
+    reserved_mhz: int = 0,
 ) -> Any:
     """The configuration of a clone of a template with these devices: the requested size, its NICs, its ephemeral disk
     and a CD drive."""
     changes = [*_remove_nics(devices), *_add_nics(nics), *_add_ephemeral(devices, size.disk, datastore)]
+    reserved = sdk.vim.ResourceAllocationInfo(reservation=reserved_mhz) if reserved_mhz else None
     return sdk.vim.vm.ConfigSpec(
+        cpuAllocation=reserved,
+        memoryReservationLockedToMax=size.memory_reservation_locked_to_max or None,
+        cpuHotAddEnabled=size.cpu_hot_add_enabled or None,
+        memoryHotAddEnabled=size.memory_hot_add_enabled or None,
+        nestedHVEnabled=size.nested_hardware_virtualization or None,
         instanceUuid=instance_uuid,
         numCPUs=size.cpu,
         memoryMB=size.ram,
         deviceChange=[*changes, *_add_cd_drive(devices)],
-        extraConfig=extra_config({"disk.EnableUUID": "TRUE", **size.vmx}),
+        extraConfig=extra_config({"disk.EnableUUID": "TRUE", **size.vmx, **size.vmx_options}),
     )
 
 
@@ -158,6 +169,15 @@ def _add_nics(nics: Sequence[Nic]) -> list[Any]:
         for number, nic in enumerate(nics)
     ]
     return [device.VirtualDeviceSpec(operation="add", device=one) for one in adapters]
+
+
+def grow_root(devices: list[Any], size_kb: int) -> list[Any]:
+    """Never smaller than the stemcell's own."""
+    root = next((one for one in disks(devices) if one.unitNumber == SYSTEM_UNIT), None)
+    if root is None or size_kb <= (root.capacityInKB or 0):
+        return []
+    root.capacityInKB, root.capacityInBytes = size_kb, size_kb * 1024
+    return [sdk.vim.vm.device.VirtualDeviceSpec(operation="edit", device=root)]
 
 
 def _add_ephemeral(devices: list[Any], size_mb: int, datastore: str) -> list[Any]:

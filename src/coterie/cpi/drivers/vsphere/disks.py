@@ -25,7 +25,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.vsphere import devices, sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import Inventory
-from coterie.cpi.drivers.vsphere.placement import Placement, Store, choose_store
+from coterie.cpi.drivers.vsphere.placement import Placement, Store
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings, read_disk_properties
 from coterie.cpi.kit.marking import read_mark_name
@@ -87,8 +87,8 @@ class Disks:
             return found.cid
         clusters = self.placement.of_vm(self.inventory.require_vm(vm_cid)) if vm_cid else []
         clusters = self.placement.in_zone(wanted.zone) if wanted.zone else clusters
-        stores = self.placement.list_stores(clusters, wanted.datastores or self.settings.persistent_datastores)
-        file = self._file(choose_store(stores, mark.intent, size_mb).name, "disk", mark.name())
+        store = self.placement.choose_store(clusters, wanted.datastores, True, mark.intent, size_mb)
+        file = self._file(store.name, "disk", mark.name())
         self._create_file(file, size_mb, wanted.type)
         return file.cid
 

@@ -306,6 +306,7 @@ def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
         filtered=objects.filtered,
         moves_members=True,
         group_changes=frozenset({"host_group", "rule", "affine"}),
+        group_privilege="Host.Inventory.EditCluster",
         grants=True,
         resize_disk=True,
         host_visibility=True,

@@ -254,6 +254,12 @@ class Attributes:
                 define = self._client.content.customFieldsManager.AddCustomFieldDef
                 self._client.change(define, name, sdk.vim.VirtualMachine)
             self._read_keys()
+        if name not in self._keys:
+            raise CpiError(
+                f"the custom attribute {name!r} cannot be written on VMs",
+                why="the vCenter has an attribute of that name for another kind of object",
+                remedy="have the administrator rename that attribute, or define it for all kinds of objects",
+            )
         return self._keys[name]
 
     def _read_keys(self) -> None:

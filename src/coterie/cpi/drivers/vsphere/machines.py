@@ -36,7 +36,7 @@ from coterie.cpi.drivers.vsphere.inventory import (
     vm_mark,
 )
 from coterie.cpi.drivers.vsphere.membership import Membership
-from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster, choose_store
+from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import NETWORK, Settings, VmProperties, read_vm_properties
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells, Template
@@ -132,14 +132,15 @@ class Machines:
     ) -> VmCreated:
         size = read_vm_properties(cloud_properties)
         clusters = self.placement.in_zone(size.zone)
-        group = self.membership.requested_group(env)
+        group = self.membership.requested_group(env, size.vm_group)
         nics = self.networking.read_nics(networks)
         template = self.stemcells.require_template(stemcell_cid)
         problem = NoPlacement("the zone has no cluster", remedy="check properties.zones")
         for cluster in self.placement.list_fitting(clusters, size, mark.intent):
             try:
                 machine = self._clone(template, size, nics, cluster, mark)
-                return VmCreated(instance_uuid(mark), self._finish(machine, agent_id, networks, nics, env, group))
+                answer = self._finish(machine, size, agent_id, networks, nics, env, group)
+                return VmCreated(instance_uuid(mark), answer)
             except NoPlacement as error:
                 problem = error  # nothing is left of it, and the zone may have another cluster
         raise problem
@@ -199,17 +200,22 @@ class Machines:
 
     def _clone(self, template: Template, size: VmProperties, nics: list[Nic], cluster: ZoneCluster, mark: Mark) -> Any:
         """The VM of this mark, off. Another call may have cloned it before, or be doing so now."""
-        stores = self.placement.list_stores([cluster], size.datastores or self.settings.datastores)
-        store = choose_store(stores, mark.intent, size.disk)
+        need_mb = (
+            size.disk + size.ram + size.root_disk_size_gb * 1024
+        )  # the file that the VM's memory is swapped to, too
+        store = self.placement.choose_store([cluster], size.datastores, False, mark.intent, need_mb)
         source = self.stemcells.ensure_replica(template, cluster, store)
-        snapshot = source.snapshot if self.settings.linked_clones else None
+        # a disk that grows from another cannot be made larger
+        snapshot = source.snapshot if self.settings.linked_clones and not size.root_disk_size_gb else None
         disk_move = "moveAllDiskBackingsAndDisallowSharing" if snapshot is None else "createNewChildDiskBacking"
         host = self.placement.host_without_drs(cluster, mark.intent)
         spec = sdk.vim.vm.CloneSpec(
             location=sdk.vim.vm.RelocateSpec(datastore=store.ref, pool=cluster.pool, host=host, diskMoveType=disk_move),
             powerOn=False,
             template=False,
-            config=devices.clone_config(source.devices, size, nics, store.name, instance_uuid(mark)),
+            config=devices.clone_config(
+                source.devices, size, nics, store.name, instance_uuid(mark), self._mhz(cluster, size)
+            ),
             snapshot=snapshot,
         )
         try:
@@ -220,8 +226,21 @@ class Machines:
                 raise
             return found
 
+    def _mhz(self, cluster: ZoneCluster, size: VmProperties) -> int:
+        """What is reserved of the CPU: all of its cores on the slowest host."""
+        if not size.cpu_reserve_full_mhz:
+            return 0
+        return size.cpu * min((host.mhz for host in self.placement.list_hosts(cluster)), default=0)
+
     def _finish(
-        self, machine: Any, agent_id: str, networks: Networks, nics: list[Nic], env: Json, group: str | None
+        self,
+        machine: Any,
+        size: VmProperties,
+        agent_id: str,
+        networks: Networks,
+        nics: list[Nic],
+        env: Json,
+        group: str | None,
     ) -> Json:
         """The networks of the VM, once it has joined its group and runs. A VM that cannot be finished is removed before
         the failure is raised."""
@@ -229,6 +248,9 @@ class Machines:
         answer = devices.with_macs(networks, nics, row.get(_DEVICES))
         try:
             if row.get(_POWER) != "poweredOn":
+                growth = devices.grow_root(row.get(_DEVICES), size.root_disk_size_gb * 1024 * 1024)
+                if growth:
+                    self.client.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=growth))
                 self._configure_agent(row, agent_id, answer, env)
                 if group:
                     self.membership.join(group, machine)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coterie.cpi.contract import (
+    ADOPTED_PREFIX,
     Coordinator,
     CpiError,
     GroupInUse,
     GroupMissing,
+    InvalidCall,
     Json,
     NameTaken,
     OutcomeUnknown,
@@ -55,9 +57,17 @@ class Membership:
     records: GroupRecords
     submit: Callable[[str, Json], Json]
 
-    def requested_group(self, env: Mapping[str, Any]) -> str | None:
-        """The CID in env.bosh.server_group_cid; a group that is gone is refused before a VM is created for it."""
+    def requested_group(self, env: Mapping[str, Any], vm_group: str | None = None) -> str | None:
+        """The CID in env.bosh.server_group_cid, or that of the administrator's group in cloud_properties.vm_group; a
+        group that is gone is refused before a VM is created for it."""
         cid = (env.get("bosh") or {}).get("server_group_cid")
+        if cid and vm_group:
+            raise InvalidCall(
+                f"cloud_properties.vm_group {vm_group!r} beside a server group",
+                why="a VM is in one group that Coterie keeps",
+                remedy="leave out vm_group, or say placement.vm_group and placement.adopt: true instead",
+            )
+        cid = cid or (f"{ADOPTED_PREFIX}{vm_group}" if vm_group else None)
         if not cid:
             return None
         name = self.records.require(cid).spec.name

@@ -14,17 +14,26 @@ from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import Inventory
 from coterie.cpi.drivers.vsphere.settings import Settings, VmProperties, ZoneSettings, matches
 
-_STORE = ("name", "summary.freeSpace", "summary.accessible", "summary.maintenanceMode", "browser")
+_STORE = (
+    "name",
+    "summary.freeSpace",
+    "summary.accessible",
+    "summary.maintenanceMode",
+    "summary.multipleHostAccess",
+    "browser",
+)
 _HOST = (
     "name",
     "runtime.connectionState",
     "runtime.inMaintenanceMode",
     "summary.hardware.numCpuThreads",
     "summary.hardware.memorySize",
+    "summary.hardware.cpuMhz",
     "summary.quickStats.overallMemoryUsage",
     "parent",
 )
 _MIB = 1024 * 1024
+Patterns = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +44,9 @@ class ZoneCluster:
     ref: Any
     name: str
     pool: Any
-    datastores: tuple[str, ...]
+    settings: ZoneSettings
     drs: bool = True
+    hosts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,7 @@ class Host:
     threads: int
     memory_mb: int
     free_mb: int  # memory that nothing uses now
+    mhz: int = 0  # of one core
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,7 @@ class Store:
     name: str
     free_mb: int
     browser: Any
+    shared: bool  # more than one host can reach it
 
 
 class Placement:
@@ -71,7 +83,7 @@ class Placement:
     def refresh(self) -> dict[str, ZoneCluster]:
         folder = self._inventory.datacenter.host_folder
         rows = self._client.list_below(
-            folder, sdk.vim.ClusterComputeResource, "name", "resourcePool", "configurationEx"
+            folder, sdk.vim.ClusterComputeResource, "name", "resourcePool", "configurationEx", "host"
         )
         found = {str(row.get("name")): row for row in rows}
         zones = dict(self._settings.zones) or {name: ZoneSettings((name,)) for name in found}
@@ -112,14 +124,44 @@ class Placement:
         hosts = [] if cluster.drs else self.list_hosts(cluster)
         return max(hosts, key=lambda one: score(one.name, one.free_mb, seed)).ref if hosts else None
 
-    def list_stores(self, clusters: Sequence[ZoneCluster], patterns: Sequence[str]) -> list[Store]:
-        """Usable datastores that match and that all these clusters see; without any, those of the datacenter."""
+    def choose_store(
+        self, clusters: Sequence[ZoneCluster], own: Patterns, disk: bool, seed: str, need_mb: int
+    ) -> Store:
+        """For a VM or (`disk`) a persistent disk. `own`: the patterns of its type; where its zone has patterns too,
+        both must match. A datastore of a single host is none for what must be able to move."""
+        allowed = self.patterns(clusters, own, disk=disk)
+        shared = not self._settings.local_datastores and any(
+            one.hosts > 1 for one in clusters or self.clusters.values()
+        )
+        stores = [one for one in self.list_stores(clusters, *allowed) if one.shared or not shared]
+        roomy = [store for store in stores if store.free_mb >= need_mb]
+        if roomy:
+            return max(roomy, key=lambda store: score(store.name, store.free_mb, seed))
+        free = ", ".join(f"{store.name}: {store.free_mb} MB" for store in stores)
+        words, remedy = " and ".join(", ".join(one) for one in allowed), "free space, or add one"
+        if shared:
+            words += ", and is shared by several hosts"
+            remedy += ", or say properties.local_datastores: true to use those of single hosts"
+        why = free or f"no datastore matches {words}"
+        raise NoDiskSpace(f"no datastore has {need_mb} MB free", why=why, remedy=remedy)
+
+    def patterns(self, clusters: Sequence[ZoneCluster], own: Patterns, *, disk: bool) -> list[Patterns]:
+        zone, cloud = (clusters[0].settings if clusters else ZoneSettings(())), self._settings
+        nearest = zone.persistent_datastores if disk else ()
+        if not nearest and not (disk and cloud.persistent_datastores):
+            nearest = zone.datastores
+        if own or nearest:
+            return [one for one in (tuple(own), nearest) if one]
+        return [(disk and cloud.persistent_datastores) or cloud.datastores]
+
+    def list_stores(self, clusters: Sequence[ZoneCluster], *patterns: Patterns) -> list[Store]:
+        """Usable datastores that match all and that all these clusters see; without any, those of the datacenter."""
         places = [one.ref for one in clusters] or [self._inventory.datacenter.ref]
         seen = [self._client.get(place, "datastore") or [] for place in places]
         refs = [ref for ref in seen[0] if all(ref in others for others in seen[1:])]
-        allowed = next((one.datastores for one in clusters if one.datastores), tuple(patterns))
         rows = self._client.read_all(refs, sdk.vim.Datastore, _STORE)
-        return [_store(row) for row in rows if _is_usable(row) and matches(row.get("name"), allowed)]
+        usable = [_store(row) for row in rows if _is_usable(row)]
+        return [store for store in usable if all(matches(store.name, one) for one in patterns)]
 
     def list_fitting(self, clusters: Sequence[ZoneCluster], size: VmProperties, seed: str) -> list[ZoneCluster]:
         """Clusters with a host that is large enough at all, best first: likelier the more memory is free. What is free
@@ -155,23 +197,13 @@ class Placement:
                     remedy="create it, or leave it out",
                 )
         drs = getattr(row.get("configurationEx"), "drsConfig", None)
-        return ZoneCluster(zone, row.ref, name, pool, wanted.datastores, drs is None or drs.enabled is not False)
-
-
-def choose_store(stores: Sequence[Store], seed: str, need_mb: int) -> Store:
-    """A datastore with enough space, likelier the more it has: the same one for the same seed, so that repeats agree,
-    and different ones for many at once, so that they do not all go to the emptiest."""
-    roomy = [store for store in stores if store.free_mb >= need_mb]
-    if not roomy:
-        free = ", ".join(f"{store.name}: {store.free_mb} MB" for store in stores)
-        raise NoDiskSpace(
-            f"no datastore has {need_mb} MB free", why=free or "no datastore matches", remedy="free space, or add one"
-        )
-    return max(roomy, key=lambda store: score(store.name, store.free_mb, seed))
+        is_on = drs is None or drs.enabled is not False
+        return ZoneCluster(zone, row.ref, name, pool, wanted, is_on, len(row.get("host") or ()))
 
 
 def score(name: str, free: int, seed: str) -> tuple[float, str]:
-    """The highest wins: a random draw with the free space as weight, and always the same for one seed."""
+    """The highest wins: a random draw with the free space as weight, and always the same for one seed, so that repeats
+    agree, and many at once do not all go to the emptiest."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     share = (int.from_bytes(digest[:8]) + 1) / 2.0**64
     # the weight is coarse on purpose: a few megabytes must not change the choice between two repeats
@@ -182,7 +214,8 @@ def _host(row: Row) -> Host:
     memory = (row.get("summary.hardware.memorySize") or 0) // _MIB
     used = row.get("summary.quickStats.overallMemoryUsage") or 0
     threads = row.get("summary.hardware.numCpuThreads") or 0
-    return Host(row.ref, str(row.get("name")), int(threads), int(memory), int(memory - used))
+    mhz = row.get("summary.hardware.cpuMhz") or 0
+    return Host(row.ref, str(row.get("name")), int(threads), int(memory), int(memory - used), int(mhz))
 
 
 def _is_up(row: Row) -> bool:
@@ -194,7 +227,8 @@ def _fits(host: Host, size: VmProperties) -> bool:
 
 
 def _store(row: Row) -> Store:
-    return Store(row.ref, str(row.get("name")), int(row.get("summary.freeSpace") or 0) // _MIB, row.get("browser"))
+    free, shared = int(row.get("summary.freeSpace") or 0) // _MIB, row.get("summary.multipleHostAccess") is not False
+    return Store(row.ref, str(row.get("name")), free, row.get("browser"), shared)
 
 
 def _is_usable(row: Row) -> bool:

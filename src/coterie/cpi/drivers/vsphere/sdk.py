@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -63,13 +63,21 @@ def __getattr__(name: str) -> Any:
 
 class Refusal(CoterieError):
     """A fault of the vCenter, not yet an error of the contract. `kind` is the fault's own name, `kinds` also has the
-    names of its parents."""
+    names of its parents. `names`: of the objects that the fault names, by id."""
 
     def __init__(self, fault: Any) -> None:
         super().__init__(_message(fault))
         self.fault = fault
+        self.names: dict[str, str] = {}
         self.kinds = tuple(_names(type(fault)))
         self.kind = self.kinds[0]
+
+    @property
+    def named(self) -> list[Any]:
+        """The objects that the fault is about."""
+        entity, hosts = getattr(self.fault, "object", None), getattr(self.fault, "host", None) or ()
+        found = [entity, *(hosts if isinstance(hosts, (list, tuple)) else [hosts])]
+        return [one for one in found if getattr(one, "_moId", None)]
 
     def is_a(self, *kinds: str) -> bool:
         return any(kind in self.kinds for kind in kinds)
@@ -93,9 +101,9 @@ def contract_error(refusal: Refusal) -> CpiError:
     what, why = f"vCenter refused: {refusal.kind}", refusal.what
     if error is contract.PrivilegeMissing:
         privilege, entity = getattr(refusal.fault, "privilegeId", None), getattr(refusal.fault, "object", None)
-        what = f"the privilege {privilege or '(unnamed)'} is missing on {_entity_name(entity)}"
+        what = f"the privilege {privilege or '(unnamed)'} is missing on {_entity_name(entity, refusal.names)}"
     if error is contract.NoPlacement:
-        what, why = "no host can take the VM", _reasons_per_host(refusal.fault) or refusal.what
+        what, why = "no host can take the VM", _reasons_per_host(refusal) or refusal.what
         remedy = "ask for less, add hosts, or relax the placement policy"
     return error(what, why=why, remedy=remedy, retryable=refusal.is_a(*_RETRYABLE), details={"fault": refusal.kind})
 
@@ -143,13 +151,15 @@ def _names(kind: type) -> Iterator[str]:
         yield name
 
 
-def _entity_name(entity: Any) -> str:
+def _entity_name(entity: Any, names: Mapping[str, str]) -> str:
     moid, kind = getattr(entity, "_moId", None), type(entity).__name__.rpartition(".")[2]
-    return f"{kind} {moid}" if moid else "the object"
+    return f"{kind} {names.get(moid, moid)}" if moid else "the object"
 
 
-def _reasons_per_host(fault: Any) -> str:
+def _reasons_per_host(refusal: Refusal) -> str:
+    fault = refusal.fault
     hosts, errors = getattr(fault, "host", None) or (), getattr(fault, "error", None) or ()
     if not isinstance(hosts, (list, tuple)) or len(hosts) != len(errors):
         return ""
-    return "; ".join(f"{host._moId}: {_message(error)}" for host, error in zip(hosts, errors, strict=True))
+    named = [refusal.names.get(host._moId, host._moId) for host in hosts]
+    return "; ".join(f"{name}: {_message(error)}" for name, error in zip(named, errors, strict=True))

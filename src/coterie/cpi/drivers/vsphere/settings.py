@@ -20,6 +20,7 @@ class ZoneSettings:
     clusters: tuple[str, ...]
     resource_pool: str | None = None
     datastores: tuple[str, ...] = ()
+    persistent_datastores: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Settings:
     zones: Mapping[str, ZoneSettings] = field(default_factory=dict)
     datastores: tuple[str, ...] = ("*",)
     persistent_datastores: tuple[str, ...] = ()
+    local_datastores: bool = False
     folder: str = "coterie"
     network: str | None = None
     agent_settings: str = "cdrom"
@@ -51,7 +53,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class VmProperties:
-    """Sizes are MB, as everywhere in BOSH. `vmx`: further settings of the VM, handed on as they are."""
+    """Sizes are MB, as everywhere in BOSH. `vmx`: further settings of the VM, handed on as they are; `vmx_options` is
+    BOSH's word for it. `vm_group`: an administrator's DRS VM group that the VM joins."""
 
     cpu: int = 1
     ram: int = 1024
@@ -59,6 +62,14 @@ class VmProperties:
     zone: str | None = None
     datastores: tuple[str, ...] = ()
     vmx: Mapping[str, str] = field(default_factory=dict)
+    vmx_options: Mapping[str, str] = field(default_factory=dict)
+    vm_group: str | None = None
+    root_disk_size_gb: int = 0
+    cpu_reserve_full_mhz: bool = False
+    memory_reservation_locked_to_max: bool = False
+    cpu_hot_add_enabled: bool = False
+    memory_hot_add_enabled: bool = False
+    nested_hardware_virtualization: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +80,7 @@ class DiskProperties:
 
 
 def read_settings(properties: Mapping[str, Any]) -> Settings:
-    values = CLOUD.read(properties, "properties")
-    if not values.get("persistent_datastores"):
-        values["persistent_datastores"] = values.get("datastores", ("*",))
-    return Settings(**values)
+    return Settings(**CLOUD.read(properties, "properties"))
 
 
 def read_vm_properties(properties: Mapping[str, Any] | None) -> VmProperties:
@@ -118,12 +126,16 @@ def _zones(value: Any) -> dict[str, ZoneSettings]:
 def _zone(name: str, value: Any) -> ZoneSettings:
     if not isinstance(value, Mapping) or ("cluster" in value) == ("clusters" in value):
         raise ValueError(f"zone {name}: name its cluster, or its clusters")
-    unknown = sorted(set(value) - {"cluster", "clusters", "resource_pool", "datastores"})
+    known = ("cluster", "clusters", "resource_pool", "datastores", "persistent_datastores")
+    unknown = sorted(set(value) - set(known))
+    if "host_group" in unknown:
+        raise ValueError(f"zone {name}: {_HOST_GROUP}")
     if unknown:
-        raise ValueError(f"zone {name}: {unknown[0]} is not known; use cluster, clusters, resource_pool, datastores")
+        raise ValueError(f"zone {name}: {unknown[0]} is not known; use {', '.join(known)}")
     clusters = _patterns(value["clusters"]) if "clusters" in value else (text(value["cluster"]),)
-    pool, stores = value.get("resource_pool"), value.get("datastores")
-    return ZoneSettings(clusters, text(pool) if pool else None, _patterns(stores) if stores else ())
+    pool = value.get("resource_pool")
+    stores, disks = (_patterns(value[key]) if value.get(key) else () for key in known[-2:])
+    return ZoneSettings(clusters, text(pool) if pool else None, stores, disks)
 
 
 def _vmx(value: Any) -> dict[str, str]:
@@ -141,6 +153,7 @@ _READERS: Mapping[str, Reader] = {
     "zones": _zones,
     "datastores": _patterns,
     "persistent_datastores": _patterns,
+    "local_datastores": flag,
     "folder": text,
     "network": text,
     "agent_settings": one_of("cdrom", "guestinfo"),
@@ -152,6 +165,31 @@ _READERS: Mapping[str, Reader] = {
     "task_timeout": seconds,
     "max_parallel_calls": size,
     "keep": texts,
+}
+_HOST_GROUP = (
+    "host_group is not taken: tie VMs to hosts by placement (policy: host-affinity, host_group, rule) of an instance"
+    " group per site, or by vm_group and a rule of the administrator"
+)
+_ABSENT = "this driver does not have it"
+_NSX = (_ABSENT, "have the administrator make segments as port groups, and load balancers and groups in NSX")
+_GPU = (_ABSENT, "have the administrator make VMs with hosts' devices, and enroll them")
+# properties of BOSH's own CPI
+_UNSUPPORTED: Mapping[str, tuple[str, str]] = {
+    "datacenters": (
+        "clusters belong to the cloud here",
+        "name clusters, resource pools and datastores as properties.zones of the cloud, and say zone here",
+    ),
+    "host_group": ("zones are not tied to hosts here", _HOST_GROUP),
+    "drs_rules": ("rules follow server groups here", "say placement.policy, or groups.policy of coterie-cpi"),
+    "disable_drs": (_ABSENT, "have the administrator set the override of the VM's DRS level"),
+    "storage_policy": (_ABSENT, "name datastores that have the policy as their default, by datastores"),
+    "tags": (_ABSENT, "use custom attributes: VMs bear their metadata as these"),
+    "nsxt": _NSX,
+    "nsx": _NSX,
+    "pci_passthroughs": _GPU,
+    "vgpus": _GPU,
+    "device_groups": _GPU,
+    "upgrade_hw_version": (_ABSENT, "use a stemcell with the hardware version that VMs shall have"),
 }
 _REQUIRED = {
     "url": "name the vCenter: https://vcenter.example.com",
@@ -174,8 +212,28 @@ CLOUD = Form(
     },
 )
 VM = Form(
-    {"cpu": size, "ram": size, "disk": whole(0), "zone": text, "datastores": _patterns, "vmx": _vmx},
+    {
+        "cpu": size,
+        "ram": size,
+        "disk": whole(0),
+        "zone": text,
+        "datastores": _patterns,
+        "vmx": _vmx,
+        "vmx_options": _vmx,
+        "vm_group": text,
+        "root_disk_size_gb": size,
+        "cpu_reserve_full_mhz": flag,
+        "memory_reservation_locked_to_max": flag,
+        "cpu_hot_add_enabled": flag,
+        "memory_hot_add_enabled": flag,
+        "nested_hardware_virtualization": flag,
+    },
     example={"cpu": 2, "ram": 4096, "disk": 10240},
+    unsupported=_UNSUPPORTED,
 )
-DISK = Form({"type": one_of("thin", "thick", "eagerZeroedThick"), "zone": text, "datastores": _patterns})
-NETWORK = Form({"name": text}, example={"name": "VM Network"})
+_DISK_TYPES = ("thin", "thick", "preallocated", "eagerZeroedThick")
+DISK = Form(
+    {"type": one_of(*_DISK_TYPES), "zone": text, "datastores": _patterns},
+    unsupported={key: _UNSUPPORTED[key] for key in ("storage_policy", "tags")},
+)
+NETWORK = Form({"name": text}, example={"name": "VM Network"}, unsupported={"nsxt": _UNSUPPORTED["nsxt"]})

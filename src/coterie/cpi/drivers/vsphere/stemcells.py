@@ -31,7 +31,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import OBJECT, Attributes, Inventory, created_at, instance_uuid, vm_mark
-from coterie.cpi.drivers.vsphere.placement import Placement, Store, ZoneCluster, choose_store
+from coterie.cpi.drivers.vsphere.placement import Placement, Store, ZoneCluster
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.marking import read_mark_name
@@ -266,8 +266,7 @@ class Stemcells:
         """The VM that came of the package. Refused with DuplicateName where one of that name is there already."""
         cluster = self._first_cluster()
         need_mb = Path(image_path).stat().st_size // (1024 * 1024) + 1
-        stores = self.placement.list_stores([cluster], self.settings.datastores)
-        store = choose_store(stores, mark.intent, need_mb)
+        store = self.placement.choose_store([cluster], (), False, mark.intent, need_mb)
         with open_package(image_path) as package:
             spec = self._import_spec(package, mark.name(), cluster, store)
             spec.importSpec.configSpec.instanceUuid = instance_uuid(mark)
