@@ -109,3 +109,12 @@ def test_the_documents_are_what_they_are_called() -> None:
         load_both((many(300, kind="smal"), "d"), (ROOMY, "c"))
     with pytest.raises(InvalidDocument, match="299 mistakes"):
         load_deployment(HEAD + GROUP.format(n=0, i=1, t="small", s="") * 300, "d")
+
+
+def test_a_list_of_very_many_parts_is_refused_where_it_becomes_too_long() -> None:
+    text = "name: big\ninstance_groups:\n" + "- {}\n" * 10_002
+    with pytest.raises(InvalidDocument) as refused:
+        load_deployment(text, "m.yml")
+    (mistake,) = refused.value.details["mistakes"]
+    assert (mistake["line"], mistake["field"]) == (10_003, "instance_groups[10000]")
+    assert mistake["what"] == "the list has more than 10,000 mappings"

@@ -14,6 +14,7 @@ from coterie.manifest.tree.scalar import Unusable, is_known_collection, join_sur
 
 MAX_DEPTH = 32
 MAX_VALUES = 1_000_000
+MAX_MAPPINGS = 10_000  # in one list: instance groups, of which each costs milliseconds
 
 
 class Builder:
@@ -126,9 +127,16 @@ class Builder:
             what = f"the document has more than {MAX_VALUES:,} values, counting each alias in full"
             self._stop(node.place, what, "write less, or use fewer aliases of large values")
         if self._frames:
+            self._refuse_long_list(node)
             self._frames[-1].put(node)
         else:
             self.root = node
+
+    def _refuse_long_list(self, node: Node) -> None:
+        held = self._frames[-1].node.value
+        if isinstance(held, list) and len(held) >= MAX_MAPPINGS and isinstance(node.value, dict):
+            what = f"the list has more than {MAX_MAPPINGS:,} mappings"
+            self._stop(node.place, what, "split the document: several deployments, or fewer and larger groups")
 
     def _end_value(self) -> None:
         """The value just read is complete: in a mapping, a key comes next."""
