@@ -195,6 +195,7 @@ _CALLS: dict[str, Callable[[Populated], Call]] = {
     "PATCH /v1/deployments/{name}": lambda there: Call({"name": there.fresh_deployment()}, {"team": "red"}),
     "DELETE /v1/deployments/{name}": lambda there: Call({"name": there.fresh_deployment()}),
     "GET /v1/deployments/{name}/manifest": _always(Call(_DEP)),
+    "POST /v1/deployments/{name}/actions": lambda _: Call(_DEP, {"action": "start", "nodes": ["web/0"]}),
     "POST /v1/deployments/{name}/abandon": lambda there: Call({"name": there.fresh_deployment()}),
     "GET /v1/nodes": _NOTHING,
     "POST /v1/looks": _always(Call(body={"deployment": "dep"})),
@@ -208,6 +209,7 @@ _CALLS: dict[str, Callable[[Populated], Call]] = {
     "GET /v1/disks": _NOTHING,
     "GET /v1/disks/{intent}": lambda there: Call({"intent": there.disk}),
     "DELETE /v1/disks/{intent}": lambda there: Call({"intent": there.fresh_disk()}),
+    "POST /v1/disks/delete": lambda there: Call(body={"disks": [there.fresh_disk(), there.fresh_disk()]}),
     "GET /v1/stemcells": _NOTHING,
     "POST /v1/stemcells": _always(
         Call(body={"name": "light", "version": "1", "cloud_properties": {"image": "x"}}, media_type="application/json")

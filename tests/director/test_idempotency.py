@@ -107,7 +107,7 @@ def test_a_strange_key_is_refused(client: Client, started: list[Any], key: str) 
     ("method", "path", "function"),
     [
         ("DELETE", "/v1/deployments/x?delete_disks=true", "deployments.deployments.delete"),
-        ("DELETE", "/v1/disks/i1", "disks.deployments.delete_disk"),
+        ("DELETE", "/v1/disks/i1", "disks.deployments.delete_disks"),
     ],
 )
 def test_other_work_is_done_once_too(

@@ -162,11 +162,11 @@ def test_a_question_that_a_dead_conductor_took_is_open_for_its_successor(ledger:
 
 def test_a_kept_disk_whose_deletion_was_cancelled_can_be_deleted_still(ledger: Ledger) -> None:
     intent = _keep_disk(ledger)
-    first = start.delete_kept_disk(ledger, intent, None)
+    first = start.delete_kept_disks(ledger, [intent], None)
     with pytest.raises(Conflict):
-        start.delete_kept_disk(ledger, intent, None)
+        start.delete_kept_disks(ledger, [intent], None)
     start.cancel(ledger, first)
-    assert start.delete_kept_disk(ledger, intent, None) > first
+    assert start.delete_kept_disks(ledger, [intent], None) > first
 
 
 def _keep_disk(ledger: Ledger) -> str:

@@ -149,7 +149,7 @@ class Director:
 
     def left(self, phase: Phase) -> list[str]:
         """What another deployment of the same manifest would do."""
-        if phase.ask != "deploy":
+        if phase.ask not in ("deploy", "rest", "restart", "attach"):
             return []
         plan = _patiently(lambda: start.plan(self.ledger, self.request(phase)))
         return [f"{change.action} {change.kind} {change.subject}: {change.reason}" for change in plan.changes]
@@ -250,11 +250,40 @@ def _dispose(director: Director, phase: Phase) -> int | None:
     return director.send("DELETE", f"/v1/disks/{intent}", what=intent) if intent else None
 
 
+def _rest(director: Director, phase: Phase) -> int | None:
+    """One node is stopped, then started."""
+    done = director.accepted()
+    return _act(director, ("stop", "start")[done], "store/0") if done < phase.tasks else None
+
+
+def _restart(director: Director, phase: Phase) -> int | None:
+    return None if director.accepted() else _act(director, "restart", "job/0")
+
+
+def _attach(director: Director, phase: Phase) -> int | None:
+    """The disk that an earlier instance group left. One that was given and never attached is by a deploy."""
+    if director.accepted():
+        return None
+    left = sa.select(objects.c.intent).where(objects.c.state == "kept", objects.c.ref == "web/0").limit(1)
+    with director.ledger.read() as tx:
+        intent = tx.execute(left).scalar()
+    if intent is None:
+        return director.send("PUT", _SHOP, {"manifest": phase.text})
+    return _act(director, "attach", "store/0", disk=intent)
+
+
+def _act(director: Director, verb: str, node: str, **more: Any) -> int | None:
+    return director.send("POST", f"{_SHOP}/actions", {"action": verb, "nodes": [node], **more}, what=verb)
+
+
 _ASKS: dict[str, Callable[[Director, Phase], int | None]] = {
     "nothing": lambda director, phase: None,
     "deploy": _deploy,
     "delete": _delete,
     "look": _look,
     "revive": _revive,
+    "rest": _rest,
+    "restart": _restart,
+    "attach": _attach,
     "dispose": _dispose,
 }

@@ -14,8 +14,10 @@ DEPLOYMENT = "shop"
 CLOUD = "lab"
 LOST = ("job", 0)  # the node whose VM is deleted before it is revived
 OPERATORS_GUARD = "operators"  # a security group that the operator made and our nodes use
+SSD_MB = {"fast": 1024, "large": 3072}  # disk types
 STEMCELLS = (("debian-12", "1.1"), ("debian-12", "1.2"))
 Json = dict[str, Any]
+Ask = Literal["nothing", "deploy", "look", "revive", "rest", "restart", "attach", "delete", "dispose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Phase:
 
     name: str
     manifest: Json
-    ask: Literal["nothing", "deploy", "look", "revive", "delete", "dispose"] = "deploy"
+    ask: Ask = "deploy"
     tasks: int = 1
 
     @property
@@ -48,7 +50,10 @@ def cloud_config(**properties: Any) -> str:
             "clouds": [{"name": CLOUD, "driver": "sandbox", "properties": settings}],
             "azs": [{"name": "z1", "cloud": CLOUD, "cloud_properties": {"zone": "z1"}}],
             "vm_types": [{"name": "small", "cloud_properties": {"cpu": 1, "ram_mb": 512, "disk_mb": 1024}}],
-            "disk_types": [{"name": "fast", "disk_size": 1024, "cloud_properties": {"type": "ssd"}}],
+            "disk_types": [
+                {"name": name, "disk_size": size_mb, "cloud_properties": {"type": "ssd"}}
+                for name, size_mb in SSD_MB.items()
+            ],
             "networks": [_manual(), {"name": "anywhere", "type": "dynamic"}],
         }
     )
@@ -80,8 +85,9 @@ def manifest(*groups: Json, **more: Any) -> Json:
 
 
 def phases() -> tuple[Phase, ...]:
-    """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk, looked at, revived after the
-    loss of a VM, deleted.
+    """Begun, created, scaled, upgraded, changed in place, moved to another policy, shrunk and renamed, scaled again
+    with the disk that was kept, looked at, revived after the loss of a VM; a node stopped and started, one restarted,
+    one given another disk; deleted.
 
     Of the disks that were kept on the way one is disposed of by its name; the deletion takes the others.
     """
@@ -95,6 +101,9 @@ def phases() -> tuple[Phase, ...]:
         *found,
         Phase("look", now, "look"),
         Phase("revive", now, "revive", 2),
+        Phase("rest", now, "rest", 2),
+        Phase("restart", now, "restart"),
+        Phase("attach", now, "attach"),
         Phase("dispose", now, "dispose"),
         Phase("delete", now, "delete"),
     )
@@ -148,6 +157,13 @@ def _policy(wanted: Json, groups: dict[str, Json]) -> None:
 
 def _shrink(wanted: Json, groups: dict[str, Json]) -> None:
     groups["job"]["instances"] = 1
+    groups["web"].update(name="site", migrated_from=[{"name": "web"}])
+
+
+def _return(wanted: Json, groups: dict[str, Json]) -> None:
+    groups["job"].update(instances=2, disk_from="job")
+    del groups["store"]["persistent_disk"]
+    groups["store"]["persistent_disk_type"] = "large"
 
 
 _CHANGES = {
@@ -157,4 +173,5 @@ _CHANGES = {
     "swap": _swap,
     "policy": _policy,
     "shrink": _shrink,
+    "return": _return,
 }

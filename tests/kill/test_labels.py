@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.kill.labels import all_labels, labels_in
 from tests.kill.matrix import Matrix
 
-# The only disk that a new node can have is the one that its step has just made.
+# A new node has the disk that its step has just made, or a kept one; here that has the size that it shall have.
 NEVER = {"node.create.change_disk"}
 # Only after an answer was lost, a VM came up broken or late; the fault matrix goes there.
 AFTER_FAULTS = {
+    "disk.attach.await_up",
     "node.create.await_up",
     "node.create.intend",
     "node.create.retire",

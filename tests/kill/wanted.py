@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.kill.scenario import OPERATORS_GUARD, STEMCELLS, Json, Phase
+from tests.kill.scenario import OPERATORS_GUARD, SSD_MB, STEMCELLS, Json, Phase
 
 _REFS = dict(zip(("old", "new"), (f"{name}/{version}" for name, version in STEMCELLS), strict=True))
-_FAST_MB = 1024  # disk type `fast`
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,13 @@ def wanted_guards(phase: Phase) -> set[str]:
 
 def _node(phase: Phase, group: Json, index: int) -> WantedNode:
     static = group["networks"][0].get("static_ips", ())
-    fast = "persistent_disk_type" in group
+    kind = group.get("persistent_disk_type")
     return WantedNode(
         name=f"{group['name']}/{index}",
         group=_server_group(group),
         stemcell=_REFS[group["stemcell"]],
-        disk_mb=_FAST_MB if fast else group.get("persistent_disk"),
-        disk_type="ssd" if fast else "standard",
+        disk_mb=SSD_MB[kind] if kind else group.get("persistent_disk"),
+        disk_type="ssd" if kind else "standard",
         ip=static[index] if static else None,
         tags={**phase.manifest.get("tags", {}), **group.get("tags", {})},
         guards=set(group.get("security_groups", ())),

@@ -104,10 +104,10 @@ def test_a_removed_nodes_disk_is_kept_until_it_is_deleted_on_request(here: Site)
     (disk,) = here.held("disk")
     with here.ledger.read() as tx:
         intent = tx.execute(sa.text("SELECT intent FROM objects WHERE kind = 'disk'")).scalar_one()
-    here.wait(start.delete_kept_disk(here.ledger, intent, "test"))
+    here.wait(start.delete_kept_disks(here.ledger, [intent], "test"))
     assert here.held("disk") == []
     with pytest.raises(Conflict, match="gone, not kept"):
-        start.delete_kept_disk(here.ledger, intent, "test")
+        start.delete_kept_disks(here.ledger, [intent], "test")
     assert disk.cid
 
 
@@ -147,7 +147,7 @@ def test_a_disk_in_use_cannot_be_deleted(local: Site) -> None:
     with local.ledger.read() as tx:
         intent = tx.execute(sa.text("SELECT intent FROM objects WHERE kind = 'disk'")).scalar_one()
     with pytest.raises(Conflict, match="live, not kept"):
-        start.delete_kept_disk(local.ledger, intent, "test")
+        start.delete_kept_disks(local.ledger, [intent], "test")
 
 
 @contextmanager

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.link.api import part
-from coterie.cli.show.table import as_json, table
+from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
 from coterie.errors import UsageError
+
+Row = dict[str, Any]
 
 
 @noun("deployments")
 def deployments(session: Session) -> None:
-    """List deployments: how their nodes are, and the task that works on each."""
+    """List deployments: how their nodes are, and the task that works on each; `show` one, print its `manifest`."""
     found = session.api.list("/v1/deployments")
     if session.json:
         session.data(as_json(found))
@@ -34,6 +38,55 @@ def deployments(session: Session) -> None:
     ]
     headers = ("DEPLOYMENT", "NODES", "STATES", "TEAM", "TASK", "UNFINISHED", "RESURRECTION", "CHANGED")
     session.data(table(headers, rows, session.paint))
+
+
+@deployments.verb("show")
+@click.argument("name")
+def show(session: Session, name: str) -> None:
+    """One deployment: its instance groups, server groups, disks, and the task that works on it."""
+    one = session.api.get(f"/v1/deployments/{part(name)}")
+    if session.json:
+        session.data(as_json(one))
+        return
+    parts = {
+        noun: session.api.list(f"/v1/{noun}", {"deployment": name})["items"] for noun in ("nodes", "groups", "disks")
+    }
+    session.data(fields(_facts(one, parts), session.paint))
+    if parts["nodes"]:
+        rows = [
+            (group, found["nodes"], [f"{n} {state}" for state, n in found["states"].items()], found["azs"])
+            for group, found in _by_group(parts["nodes"]).items()
+        ]
+        session.data("\n" + table(("INSTANCE GROUP", "NODES", "STATES", "AZS"), rows, session.paint))
+
+
+def _by_group(nodes: list[Row]) -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    for node in nodes:
+        group = found.setdefault(node["instance_group"], {"nodes": 0, "states": {}, "azs": []})
+        group["nodes"] += 1
+        group["states"][node["state"]] = group["states"].get(node["state"], 0) + 1
+        if node["az"] not in group["azs"]:
+            group["azs"].append(node["az"])
+    return found
+
+
+def _facts(one: Row, parts: dict[str, list[Row]]) -> list[tuple[str, Any]]:
+    kept = [disk for disk in parts["disks"] if disk["state"] == "kept"]
+    left = f", {len(kept)} kept: coterie disks --deployment {one['name']}" if kept else ""
+    found = [
+        ("deployment", one["name"]),
+        ("nodes", [f"{count} {state}" for state, count in one["nodes"].items()]),
+        ("server groups", sorted({group["name"] for group in parts["groups"]})),
+        ("disks", f"{len(parts['disks']) - len(kept)}{left}"),
+        ("team", one["team"]),
+        ("resurrection", one["resurrection"]),
+        ("task", one["task"]),
+        ("deployed", f"{one['serial']} times, the last time {ago(one['updated_at'])}"),
+    ]
+    if one.get("unfinished_task"):
+        found.append(("unfinished", f"since task {one['unfinished_task']}; deploy again to complete it"))
+    return found + [(node["name"], node["problem"]["what"]) for node in parts["nodes"] if node["problem"]]
 
 
 @deployments.verb("manifest")

@@ -6,18 +6,29 @@ import json
 import sys
 from typing import Any
 
+import click
+
 from coterie.cli.frame.documents import read, write_private
 from coterie.cli.frame.session import Session
+from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json
+from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
 
 Json = dict[str, Any]
 
 
 def deploy_request(
-    session: Session, manifest: str, cloud_config: str | None, recreate: bool, nodes: tuple[str, ...]
+    session: Session,
+    manifest: str,
+    cloud_config: str | None,
+    recreate: bool,
+    nodes: tuple[str, ...],
+    reuse_disks: bool | None = None,
 ) -> Json:
+    reuse = {"reuse_disks": True} if reuse_disks else {}  # a Director of an earlier release refuses the word
     return {
+        **reuse,
         "manifest": read(manifest),
         "manifest_file": manifest,
         "cloud_config": _config(session, cloud_config) if cloud_config else None,
@@ -63,6 +74,33 @@ def agree(session: Session, plan: Json) -> None:
         session.confirm("This destroys or interrupts what runs. Go on?")
     elif sys.stdin.isatty():
         session.confirm("Go on?")
+
+
+def offer_disks(session: Session, request: Json, plan: Json, *, detail: bool) -> tuple[Json, Json]:
+    """Ask whether new nodes shall take the disks that were kept; the request and the plan after that."""
+    offers = plan.get("offers") or []
+    if not offers or session.yes or session.json or session.quiet or not sys.stdin.isatty():
+        return request, plan
+    for one in offers:
+        session.say(f"  {one['node']}: kept disk {one['cid']} of {one['of']} ({one['size_mb']} MiB)")
+    if not click.confirm("Use these kept disks again, with their data?", default=False, err=True):
+        return request, plan
+    request = {**request, "reuse_disks": True}
+    plan = request_plan(session, request, detail=detail)
+    show(session, plan)
+    return request, plan
+
+
+def act(session: Session, deployment: str, request: Json, *, dry_run: bool) -> int:
+    """Work on nodes: plan, show, ask, start, follow."""
+    plan = request_plan(session, {"deployment": deployment, **request}, detail=True)
+    if dry_run or not (session.json or session.quiet):
+        show(session, plan)
+    if dry_run or not plan["changes"]:
+        return 0
+    agree(session, plan)
+    path = f"/v1/deployments/{part(deployment)}/actions"
+    return watch_or_leave(session, session.api.start("POST", path, {**request, "plan": plan["id"]}))
 
 
 _FORM = 1

@@ -7,7 +7,16 @@ from coterie.flows.grant import GRANT
 from coterie.flows.group import CREATE_GROUP, DELETE_GROUP, REPAIR_GROUP, UPDATE_GROUP
 from coterie.flows.health import CHECK_HEALTH
 from coterie.flows.look import LOOK
-from coterie.flows.node import CREATE_NODE, DELETE_NODE, RECLAIM_NODE, RECREATE_NODE, UPDATE_NODE
+from coterie.flows.node import (
+    ATTACH_DISK,
+    CREATE_NODE,
+    DELETE_NODE,
+    RECLAIM_NODE,
+    RECREATE_NODE,
+    RESTART_NODE,
+    STOP_NODE,
+    UPDATE_NODE,
+)
 from coterie.flows.stemcell import DELETE_STEMCELL, UPLOAD_STEMCELL
 
 FLOWS = by_name(
@@ -20,6 +29,9 @@ FLOWS = by_name(
     CREATE_NODE,
     RECREATE_NODE,
     UPDATE_NODE,
+    RESTART_NODE,
+    STOP_NODE,
+    ATTACH_DISK,
     DELETE_NODE,
     RECLAIM_NODE,
     DESTROY_NODE,

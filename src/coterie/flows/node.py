@@ -26,12 +26,16 @@ from coterie.flows.node_disk import (
     attach_disk,
     change_disk,
     create_disk,
+    detach_replaced,
     ensure_disk,
     fail_disk,
+    find_disk,
     keep_disk,
+    leave_disk,
     release_disk,
 )
 from coterie.flows.node_params import (
+    AttachDisk,
     CreateNode,
     DeleteNode,
     NodeProgress,
@@ -39,6 +43,8 @@ from coterie.flows.node_params import (
     NodeWork,
     ReclaimNode,
     RecreateNode,
+    RestartNode,
+    StopNode,
     UpdateNode,
 )
 from coterie.flows.node_up import wait_until_up
@@ -63,8 +69,12 @@ def _begin_recreate(work: Work[RecreateNode, NodeProgress]) -> Move:
     return Next("retire")
 
 
-def _remove_old_vm(work: NodeWork) -> Move:
+def _remove_vm_of_new_node(work: Work[CreateNode, NodeProgress]) -> Move:
     return _remove_vm(work) or Next("intend")
+
+
+def _remove_old_vm(work: Work[RecreateNode, NodeProgress]) -> Move:
+    return _remove_vm(work) or leave_disk(work, "retire") or Next("intend")
 
 
 def _intend_vm(work: NodeWork) -> Move:
@@ -169,7 +179,7 @@ def _image_mark(work: NodeWork, stemcell: str) -> str | None:
 
 
 def _may_have_disk(work: NodeWork) -> bool:
-    """A new node has none, until this very step has made it."""
+    """A new node has none, until this very step has made it, unless it was given a kept one."""
     return not isinstance(work.params, CreateNode) or work.progress.disk is not None
 
 
@@ -189,13 +199,18 @@ def _fail_node(work: NodeWork, error: CoterieError) -> None:
 
 
 def _begin_update(work: Work[UpdateNode, NodeProgress]) -> Move:
+    _begin_in_place(work)
+    return Next("regroup" if work.params.regrouped else _label_after_regroup(work))
+
+
+def _begin_in_place(work: NodeWork) -> None:
+    """Of a change to a node that keeps its VM."""
     with work.ledger.read() as tx:
         node = nodes.get(tx, work.node)
     if node is None:
         raise NotFound(f"node {work.claim.subject} is no longer in the ledger")
     work.progress.cid, work.progress.vm = node.vm_cid, node.vm_intent
     work.write(nodes.set_state(node.uuid, "changing"))
-    return Next("regroup" if work.params.regrouped else _label_after_regroup(work))
 
 
 def _regroup(work: Work[UpdateNode, NodeProgress]) -> Move:
@@ -221,6 +236,49 @@ def _fail_update(work: Work[UpdateNode, NodeProgress], error: CoterieError) -> N
 
 def _label_after_regroup(work: Work[UpdateNode, NodeProgress]) -> str:
     return "change_disk" if work.params.disk_changes else "describe"
+
+
+def _begin_restart(work: Work[RestartNode, NodeProgress]) -> Move:
+    _begin_in_place(work)
+    work.say("node.restarting", work.params.node.reason)
+    return Next("reboot")
+
+
+def _reboot(work: Work[RestartNode, NodeProgress]) -> Move:
+    """After a lost answer it is rebooted once more."""
+    work.cpi.reboot_vm(work.progress.cid or "")
+    return Next("await_up")
+
+
+def _begin_attach(work: Work[AttachDisk, NodeProgress]) -> Move:
+    _begin_in_place(work)
+    return Next("detach_replaced")
+
+
+# -- a node without a VM --
+
+
+def _begin_stop(work: Work[StopNode, NodeProgress]) -> Move:
+    work.write(nodes.set_state(work.node, "changing"))
+    work.say("node.stopping", work.params.node.reason)
+    return Next("retire")
+
+
+def _remove_vm_to_stop(work: Work[StopNode, NodeProgress]) -> Move:
+    return _remove_vm(work) or leave_disk(work, "retire") or Next("record_stop")
+
+
+def _record_stop(work: Work[StopNode, NodeProgress]) -> Move:
+    node, spec = work.params.node, work.params.node.spec
+    rest = keep_disk(work, "record_stop") if spec.disk is None and find_disk(work) else None
+    if rest is not None:
+        return rest
+    work.write(
+        nodes.record_stopped(work.node, spec.wire(), az=spec.az, addresses=node.addresses),
+        *nodes.leave_addresses(work.progress.leaves),
+    )
+    work.say("node.stopped", "without a VM; its disk and its addresses stay")
+    return Done()
 
 
 # -- a VM that was created although its step had failed --
@@ -357,14 +415,52 @@ _FROM_VM = {
     "change_disk": change_disk,
     "await_up": wait_until_up,
 }
-_FROM_INTENT = {"retire": _remove_old_vm, "intend": _intend_vm, "create_vm": _create_vm, **_FROM_VM}
+_FROM_INTENT = {"intend": _intend_vm, "create_vm": _create_vm, **_FROM_VM}
 
-CREATE_NODE = Flow("node.create", CreateNode, NodeProgress, {"begin": _begin_create, **_FROM_INTENT}, _fail_node)
+CREATE_NODE = Flow(
+    "node.create",
+    CreateNode,
+    NodeProgress,
+    {"begin": _begin_create, "retire": _remove_vm_of_new_node, **_FROM_INTENT},
+    _fail_node,
+)
 RECREATE_NODE = Flow(
-    "node.recreate", RecreateNode, NodeProgress, {"begin": _begin_recreate, **_FROM_INTENT}, _fail_node
+    "node.recreate",
+    RecreateNode,
+    NodeProgress,
+    {"begin": _begin_recreate, "retire": _remove_old_vm, **_FROM_INTENT},
+    _fail_node,
 )
 UPDATE_NODE = Flow(
     "node.update", UpdateNode, NodeProgress, {"begin": _begin_update, "regroup": _regroup, **_FROM_VM}, _fail_update
+)
+RESTART_NODE = Flow(
+    "node.restart",
+    RestartNode,
+    NodeProgress,
+    {"begin": _begin_restart, "reboot": _reboot, "await_up": wait_until_up},
+    _fail_node,
+)
+ATTACH_DISK = Flow(
+    "disk.attach",
+    AttachDisk,
+    NodeProgress,
+    {
+        "begin": _begin_attach,
+        "detach_replaced": detach_replaced,
+        "describe": _describe,
+        "attach_disk": attach_disk,
+        "change_disk": change_disk,
+        "await_up": wait_until_up,
+    },
+    _fail_node,
+)
+STOP_NODE = Flow(
+    "node.stop",
+    StopNode,
+    NodeProgress,
+    {"begin": _begin_stop, "retire": _remove_vm_to_stop, "record_stop": _record_stop},
+    _fail_node,
 )
 RECLAIM_NODE = Flow("node.reclaim", ReclaimNode, NodeProgress, {"begin": _begin_reclaim, **_FROM_VM}, _fail_reclaim)
 DELETE_NODE = Flow(

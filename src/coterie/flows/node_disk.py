@@ -14,7 +14,7 @@ from coterie.engine.intent_life import (
     find_created,
     note_uncalled,
 )
-from coterie.flows.node_params import DeleteNode, NodeProgress, NodeWork
+from coterie.flows.node_params import AttachDisk, DeleteNode, NodeProgress, NodeWork, RecreateNode, StopNode
 from coterie.flows.node_up import wait_until_up
 from coterie.flows.recovery_tags import disk_tags, place_tags
 from coterie.ledger.rows import objects
@@ -94,15 +94,38 @@ def change_disk(work: NodeWork) -> Move:
         return ensure_disk(work) if wanted else Next("describe")
     if row.cid is None:
         return _find_out(work, row, "change_disk")
-    try:
-        work.cpi.detach_disk(work.progress.cid or "", row.cid)
-    except DiskNotAttached:
-        work.say("disk.detached", f"disk {row.cid} was detached already")
+    if wanted is not None and (row.size_mb, row.properties) == (wanted.size_mb, wanted.cloud_properties):
+        return Next("describe")  # a kept disk that is as it shall be
+    _detach(work, row.cid)
     if wanted is None:
         keep_disk(work, "change_disk")
     else:
         work.write(_reshape(work, row.intent, row.cid, row.properties == wanted.cloud_properties, wanted))
     return Next("describe")
+
+
+def _detach(work: NodeWork, cid: str) -> None:
+    try:
+        work.cpi.detach_disk(work.progress.cid or "", cid)
+    except DiskNotAttached:
+        work.say("disk.detached", f"disk {cid} was detached already")
+
+
+def detach_replaced(work: Work[AttachDisk, NodeProgress]) -> Move:
+    """Before the disk that the node has by now is attached. One that was deleted meanwhile is as good as detached."""
+    replaced = work.params.replaced
+    if replaced is not None:
+        try:
+            _detach(work, replaced)
+        except DiskNotFound:
+            work.say("disk.gone", f"disk {replaced} was gone already")
+    return Next("describe")
+
+
+def leave_disk(work: Work[RecreateNode, NodeProgress] | Work[StopNode, NodeProgress], label: str) -> Move | None:
+    """The disk cannot follow the node: without its VM it is kept."""
+    row = find_disk(work) if work.params.leaves_disk is not None else None
+    return keep_disk(work, label) if row is not None and row.intent == work.params.leaves_disk else None
 
 
 def _reshape(work: NodeWork, intent: str, cid: str, same_type: bool, wanted: DiskSpec) -> Write:

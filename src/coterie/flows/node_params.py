@@ -41,9 +41,37 @@ class CreateNode:
 
 @dataclass(frozen=True, slots=True)
 class RecreateNode:
-    """Removes the old VM (its disk is kept), then makes a new one. No undo: the old VM cannot come back."""
+    """Removes the old VM (its disk is kept), then makes a new one. No undo: the old VM cannot come back.
+
+    `leaves_disk`: the intent of a disk that the node leaves behind in another az."""
 
     node: NodeToMake = field(metadata=in_place(NodeToMake))
+    leaves_disk: str | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class StopNode:
+    """Removes the VM, and keeps the node with its disk and its addresses. `node`: as it is made when it is started.
+    Undone by a start."""
+
+    node: NodeToMake = field(metadata=in_place(NodeToMake))
+    leaves_disk: str | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartNode:
+    """Reboots the VM of a node and waits until it is up. No undo."""
+
+    node: NodeToMake = field(metadata=in_place(NodeToMake))
+
+
+@dataclass(frozen=True, slots=True)
+class AttachDisk:
+    """Attaches the disk that the ledger has given to a running node. `replaced`: the CID of the one that it had before,
+    which is kept. Undone by another one."""
+
+    node: NodeToMake = field(metadata=in_place(NodeToMake))
+    replaced: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,6 +200,7 @@ server_group_users = _table(
 #   failing    its last step failed, or its health check does; `problem` says why
 #   dead       its VM is in the cloud but does not run
 #   missing    its VM is not in the cloud
+#   stopped    it has no VM, on request; it keeps its disk and its addresses, and is made again when it is started
 #   deleting   it is being removed
 nodes = _table(
     "nodes",

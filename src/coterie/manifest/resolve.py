@@ -10,8 +10,10 @@ from coterie.manifest.schema import CloudConfig, Deployment, InstanceGroup, Upda
 from coterie.manifest.server_groups import server_groups
 from coterie.manifest.spec import (
     AzSpec,
+    DiskSourceSpec,
     HealthCheckSpec,
     InstanceGroupSpec,
+    MigrationSpec,
     PersistentDiskSpec,
     StemcellSpec,
     UpdateSpec,
@@ -49,6 +51,8 @@ def resolve(
             server_group=groups.get(group.name),
             update=_update(deployment.update, group),
             conductor_group=_fold(group.conductor_group),
+            disk_from=_disk_source(deployment, group),
+            migrated_from=tuple(MigrationSpec(one.name, one.az) for one in group.migrated_from),
         )
         for group in deployment.instance_groups
     ]
@@ -88,6 +92,13 @@ def _disk(group: InstanceGroup, catalogue: Catalogue) -> PersistentDiskSpec | No
         kind = catalogue.disk_type(group.persistent_disk_type)
         return PersistentDiskSpec(kind.disk_size, kind.cloud_properties)
     return PersistentDiskSpec(group.persistent_disk, {}) if group.persistent_disk else None
+
+
+def _disk_source(deployment: Deployment, group: InstanceGroup) -> DiskSourceSpec | None:
+    if group.disk_from is None:
+        return None
+    owner, _, name = group.disk_from.rpartition("/")
+    return DiskSourceSpec(owner if owner not in ("", deployment.name) else None, name)
 
 
 def _update(whole: Update, group: InstanceGroup) -> UpdateSpec:

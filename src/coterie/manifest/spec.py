@@ -38,6 +38,22 @@ class PersistentDiskSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskSourceSpec:
+    """The instance group whose kept disks new nodes take. `deployment` None: of the same one."""
+
+    deployment: str | None
+    instance_group: str
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationSpec:
+    """An instance group whose nodes become nodes of another one. `az`: only those there, and they may leave it."""
+
+    name: str
+    az: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StemcellSpec:
     """`by_os`: `name` is an operating system, and any stemcell with it will do."""
 
@@ -122,3 +138,5 @@ class InstanceGroupSpec:
     server_group: ServerGroupSpec | None
     update: UpdateSpec
     conductor_group: str | None = None  # its own
+    disk_from: DiskSourceSpec | None = None
+    migrated_from: tuple[MigrationSpec, ...] = ()

@@ -43,9 +43,9 @@ def _quotas(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     growth: dict[str, Counter[str]] = defaultdict(Counter)
     for change in changes:
         match change.details:
-            case NodeChange(spec=spec) if change.action == "create":
+            case NodeChange(spec=spec, takes=takes) if change.action == "create":
                 growth[change.cloud]["instances"] += 1
-                growth[change.cloud]["volumes"] += spec.disk is not None
+                growth[change.cloud]["volumes"] += spec.disk is not None and takes is None
             case GroupChange(intent=None) if change.action == "create":
                 growth[change.cloud]["server_groups"] += 1
     found = []

@@ -12,7 +12,7 @@ from coterie.cpi.contract import Capabilities, GroupMetadata, SecurityRule
 from coterie.plan.spec import NodeSpec
 
 # "leave": an operator's server group, which was adopted; an image that other deployments use
-Action = Literal["create", "adopt", "recreate", "update", "delete", "leave"]
+Action = Literal["create", "adopt", "recreate", "update", "restart", "stop", "start", "delete", "leave"]
 ChangeKind = Literal["stemcell", "group", "node", "disk"]
 Json = dict[str, Any]
 
@@ -29,7 +29,7 @@ class DiskNow:
 
 @dataclass(frozen=True, slots=True)
 class KeptDisk:
-    """One whose node is gone."""
+    """One whose node is gone. `free`: a node can have it; its deletion was not begun."""
 
     intent: str
     cid: str
@@ -37,6 +37,15 @@ class KeptDisk:
     cloud: str
     az: str | None
     size_mb: int
+    deployment: str = ""
+    free: bool = True
+
+    def wire(self) -> Json:
+        return {"intent": self.intent, "cid": self.cid, "size_mb": self.size_mb, "of": self.name}
+
+    @property
+    def name(self) -> str:
+        return f"{self.deployment}/{self.ref}" if self.deployment else self.ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,8 @@ class Snapshot:
     images_left: Mapping[tuple[str, str], str]  # begun by an upload that did not finish → intent
     images_used_elsewhere: frozenset[tuple[str, str]]  # by nodes of other deployments
     taken: Mapping[str, frozenset[str]]  # network → addresses of other deployments
-    kept: tuple[KeptDisk, ...] = ()
+    kept: tuple[KeptDisk, ...] = ()  # of this deployment
+    kept_elsewhere: tuple[KeptDisk, ...] = ()  # of others whose disks the manifest asks for
     security_groups: SecurityGroupOwners = field(default_factory=SecurityGroupOwners)
     seals: bool = False  # secrets of machines are stored sealed
     resurrection: bool | None = None  # None: the deployment is new
@@ -171,18 +181,25 @@ class ServerGroupRef:
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """A node to create, recreate or update. The fields after `server_group` are of nodes that are there."""
+    """A node to create, recreate, update, restart, stop or start. `takes`: the kept disk that it gets. The fields after
+    that are of nodes that are there."""
 
     instance_group: str
     index: int
     spec: NodeSpec
     addresses: Mapping[str, str]
     server_group: ServerGroupRef | None
+    takes: KeptDisk | None = None
     node: str | None = None  # uuid
     gains: Mapping[str, str] = field(default_factory=dict)  # network → address
     leaves: Mapping[str, str] = field(default_factory=dict)
     regrouped: bool | None = None  # its VM changes its server group in place
     disk_changes: bool | None = None
+    renamed_from: str | None = None  # its name before
+    leaves_disk: str | None = None  # intent of the disk that stays in the az that the node leaves
+    stays_stopped: bool = False  # the change takes effect when it is started
+    replaces_disk: DiskRemoval | None = None  # it runs, and the disk that it takes comes in the place of this one
+    attaches: bool = False  # it runs, and is given the disk that it takes by a request for that alone
 
     def wire(self) -> Json:
         shown: Json = {
@@ -198,6 +215,13 @@ class NodeChange:
             shown["regrouped"] = self.regrouped
         if self.disk_changes is not None:
             shown["disk_changes"] = self.disk_changes
+        if self.takes is not None:
+            shown["takes"] = self.takes.wire()
+        for name in ("renamed_from", "leaves_disk", "stays_stopped", "attaches"):
+            if getattr(self, name):
+                shown[name] = getattr(self, name)
+        if self.replaces_disk is not None:
+            shown["replaces_disk"] = self.replaces_disk.wire()
         return shown
 
 
@@ -316,6 +340,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     deletes_deployment: bool = False
     switches: tuple[str, ...] = ()  # what is switched on or off for the whole deployment
+    server_group_names: tuple[tuple[str, str], ...] = ()  # intents of those that get another name, with the name
+    offers: tuple[tuple[str, KeptDisk], ...] = ()  # kept disks that new nodes could have; no part of the plan itself
 
     @property
     def id(self) -> str:
@@ -334,7 +360,16 @@ class Plan:
         return found
 
     def to_json(self) -> Json:
-        return {"id": self.id, "counts": self.counts(), "destructive": self.destructive, **self._content()}
+        return {
+            "id": self.id,
+            "counts": self.counts(),
+            "destructive": self.destructive,
+            **self._content(),
+            **self._offers(),
+        }
+
+    def _offers(self) -> Json:
+        return {"offers": [{"node": node, **disk.wire()} for node, disk in self.offers]}
 
     def _content(self) -> Json:
         return {
@@ -345,4 +380,5 @@ class Plan:
             "notes": list(self.notes),
             "deletes_deployment": self.deletes_deployment,
             "switches": list(self.switches),
+            **({"server_group_names": dict(self.server_group_names)} if self.server_group_names else {}),
         }

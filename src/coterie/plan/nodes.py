@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from coterie.errors import NotFound
+from coterie.errors import NotFound, Refused
 from coterie.group.policy import by_index
 from coterie.manifest import InstanceGroupSpec
 from coterie.plan.address_pool import AddressPool, covers
 from coterie.plan.azs import choose_azs
 from coterie.plan.groups import GroupPlan
+from coterie.plan.kept import DiskOffers
 from coterie.plan.members import Members
-from coterie.plan.model import Change, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot, with_parts
+from coterie.plan.migrate import Migration
+from coterie.plan.model import Change, KeptDisk, NodeChange, NodeNow, NodeRemoval, Rollout, Snapshot, with_parts
 from coterie.plan.spec import NodeSpec, SpecMaker, reasons_to_recreate, reasons_to_update, seal_spec
 from coterie.seal.machine import Holder
 
@@ -29,12 +31,14 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the request adds to the manifest. `only`: leave every node but these alone, e.g. "broker/0"."""
+    """What the request adds to the manifest. `only`: leave every node but these alone, e.g. "broker/0". `reuse_disks`:
+    new nodes take the kept disks of nodes of their names."""
 
     recreate: bool = False
     only: frozenset[str] = frozenset()
     delete_disks: bool = False
     resurrection: bool = False
+    reuse_disks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,14 @@ class _Slot:
 
 
 def plan_nodes(
-    snapshot: Snapshot,
+    migration: Migration,
     group_specs: Sequence[InstanceGroupSpec],
     stemcells: dict[str, str],
     groups: GroupPlan,
+    disks: DiskOffers,
     options: Options,
 ) -> NodePlan:
-    plan = NodePlan()
+    plan, snapshot = NodePlan(), migration.snapshot
     present: dict[str, dict[int, NodeNow]] = defaultdict(dict)
     for node in snapshot.nodes:
         present[node.instance_group][node.index] = node
@@ -60,17 +65,29 @@ def plan_nodes(
     members = Members(snapshot, group_specs)
     plan.members_per_az = members.counts
     for group_spec in group_specs:
-        slots = _slots(group_spec, present[group_spec.name], address_pool)
+        slots = _slots(group_spec, present[group_spec.name], address_pool, disks)
         stemcell = stemcells[group_spec.name]
-        _Group(plan, snapshot, group_spec, stemcell, groups, options, address_pool, members).plan(slots)
+        group = _Group(plan, migration, group_spec, stemcell, groups, disks, options, address_pool, members)
+        group.plan(slots)
     wanted = {(group_spec.name, index) for group_spec in group_specs for index in range(group_spec.instances)}
     for node in snapshot.nodes:
         if (node.instance_group, node.index) not in wanted:
             plan.removals.append(removal(node, _why_removed(node, group_specs), options.delete_disks))
     plan.refusals += address_pool.refusals
     if options.only:
+        _refuse_part_of_migration(migration)
         _confine(plan, wanted, options.only)
     return plan
+
+
+def _refuse_part_of_migration(migration: Migration) -> None:
+    """Names change for all nodes at once: one could get the name that another one still has."""
+    if migration.names_before:
+        raise Refused(
+            "nodes get other names by migrated_from",
+            why="that cannot be done for some of them alone",
+            remedy="deploy the manifest without --node first",
+        )
 
 
 def _confine(plan: NodePlan, wanted: set[tuple[str, int]], only: frozenset[str]) -> None:
@@ -113,8 +130,14 @@ def _why_removed(node: NodeNow, group_specs: Sequence[InstanceGroupSpec]) -> str
     return f"instance group {node.instance_group} is no longer in the manifest"
 
 
-def _slots(group_spec: InstanceGroupSpec, present: dict[int, NodeNow], address_pool: AddressPool) -> list[_Slot]:
+def _slots(
+    group_spec: InstanceGroupSpec, present: dict[int, NodeNow], address_pool: AddressPool, disks: DiskOffers
+) -> list[_Slot]:
     placed = {index: node.az for index, node in present.items()}
+    for index in range(group_spec.instances):
+        az = disks.find_az(group_spec, index) if index not in present else None
+        if az is not None:
+            placed[index] = az
     azs = choose_azs(group_spec.instances, [az.name for az in group_spec.azs], placed, _static_azs(group_spec))
     slots = []
     for index, az in enumerate(azs):
@@ -143,18 +166,21 @@ class _Group:
     def __init__(
         self,
         plan: NodePlan,
-        snapshot: Snapshot,
+        migration: Migration,
         group_spec: InstanceGroupSpec,
         stemcell: str,
         groups: GroupPlan,
+        disks: DiskOffers,
         options: Options,
         address_pool: AddressPool,
         members: Members,
     ) -> None:
         self._plan = plan
-        self._snapshot = snapshot
+        self._migration = migration
+        self._snapshot = snapshot = migration.snapshot
         self._group_spec = group_spec
         self._groups = groups
+        self._disks = disks
         self._options = options
         self._address_pool = address_pool
         self._members = members
@@ -187,37 +213,99 @@ class _Group:
         node, cloud, key = slot.node, spec.cloud, self._key(spec.cloud)
         subject, group = f"{self._group_spec.name}/{slot.index}", self._groups.ref(key) if key else None
         details = NodeChange(self._group_spec.name, slot.index, spec, addresses, group)
+        takes = self._take_disk(node, slot, cloud)
+        details = replace(details, takes=takes)
         if node is None:
-            return Change("create", "node", subject, "new", cloud, details, slot.az)
+            reason = "new" if takes is None else f"new, with {_kept(takes)}"
+            return Change("create", "node", subject, reason, cloud, details, slot.az)
+        if node.state == "stopped":
+            return self._change_stopped(node, subject, slot.az, details)
         if node.never_made:
             return self._create_again(node, subject, slot.az, details)
         reasons = self._reasons(node, spec)
         moved = self._reason_to_move(node, cloud)
         if moved and (reasons or not self._moves_members(cloud)):
             reasons.append(moved)
-        details = replace(_of_present(details, node), regrouped=moved is not None and not reasons)
+        details = replace(self._of_present(details, node), regrouped=moved is not None and not reasons)
         self._check_disk(node, spec)
         if reasons:
-            self._check_move(node, slot.az, cloud)
-            why = "; ".join(reasons)
+            leaves = self._check_move(node, slot.az, cloud)
+            details = replace(details, leaves_disk=leaves)
+            why = "; ".join([*self._name_change(node), *reasons, *_disk_moves(node, leaves, takes)])
             # Of a VM that never came up nothing is interrupted.
             destructive = node.has_vm and node.spec is not None
             return Change("recreate", "node", subject, why, cloud, details, slot.az, destructive=destructive)
         return self._update(node, subject, slot.az, details, moved)
 
+    def _of_present(self, details: NodeChange, node: NodeNow) -> NodeChange:
+        return replace(
+            details,
+            node=node.uuid,
+            gains={net: ip for net, ip in details.addresses.items() if node.addresses.get(net) != ip},
+            leaves={net: ip for net, ip in node.addresses.items() if details.addresses.get(net) != ip},
+            renamed_from=self._migration.names_before.get(node.uuid),
+        )
+
     def _create_again(self, node: NodeNow, subject: str, az: str, details: NodeChange) -> Change:
         self._check_move(node, az, details.spec.cloud)
         why = f"not made last time: {node.problem}" if node.problem else "not made last time"
-        return Change("create", "node", subject, why, details.spec.cloud, _of_present(details, node), az)
+        why = "; ".join([*self._name_change(node), why, *_disk_moves(node, None, details.takes)])
+        return Change("create", "node", subject, why, details.spec.cloud, self._of_present(details, node), az)
 
-    def _check_move(self, node: NodeNow, az: str, cloud: str) -> None:
+    def _take_disk(self, node: NodeNow | None, slot: _Slot, cloud: str) -> KeptDisk | None:
+        """Of a node that has none and shall have one."""
+        if node is not None and node.disk is not None:
+            return None
+        disk, wanted = self._disks.take(self._group_spec, slot.index, slot.az, cloud), self._group_spec.disk
+        name = f"{self._group_spec.name}/{slot.index}"
+        if disk is None or wanted is None:
+            return None
+        if disk.size_mb > wanted.size_mb:
+            self._plan.refusals.append(
+                f"{name}: {_kept(disk)} cannot shrink to {wanted.size_mb} MiB; give it at least {disk.size_mb} MiB, or "
+                "an empty disk: without disk_from and --reuse-disks"
+            )
+        elif disk.size_mb < wanted.size_mb and not self._snapshot.clouds[cloud].capabilities.resize_disk:
+            self._plan.refusals.append(
+                f"{name}: {_kept(disk)} cannot grow to {wanted.size_mb} MiB in cloud {cloud}; "
+                f"give it {disk.size_mb} MiB"
+            )
+        return disk
+
+    def _name_change(self, node: NodeNow) -> list[str]:
+        before = self._migration.names_before.get(node.uuid)
+        return [] if before is None else [f"renamed from {before}"]
+
+    def _change_stopped(self, node: NodeNow, subject: str, az: str, details: NodeChange) -> Change | None:
+        """It gets its new spec, and is made by it when it is started."""
+        spec = details.spec
+        known = self._known(node.spec) if node.spec else spec
+        reasons = [*self._name_change(node), *reasons_to_recreate(known, spec), *reasons_to_update(known, spec)]
+        if known.disk != spec.disk and (disk := _disk_reason(node, spec)) is not None:
+            reasons.append(disk)  # its disk changes when it is started
+        if not reasons:
+            return None
+        self._check_disk(node, spec)
+        leaves = self._check_move(node, az, spec.cloud)
+        details = replace(self._of_present(details, node), leaves_disk=leaves, stays_stopped=True)
+        reasons += [*_disk_moves(node, leaves, details.takes), "it is stopped, and stays so"]
+        return Change("update", "node", subject, "; ".join(reasons), spec.cloud, details, az)
+
+    def _check_move(self, node: NodeNow, az: str, cloud: str) -> str | None:
+        """The intent of the disk that stays behind, if the manifest lets the node leave its az."""
         if node.cloud != cloud:
             self._plan.refusals.append(
                 f"{node.name}: it is in cloud {node.cloud} and cannot move to {cloud}; make the nodes anew in an "
                 "instance group of another name: they come first, and the old ones go after them"
             )
         elif node.az != az and node.disk is not None:
-            self._plan.refusals.append(f"{node.name}: its disk is in {node.az} and cannot follow it to {az}")
+            if node.uuid in self._migration.may_leave_az:
+                return node.disk.intent
+            self._plan.refusals.append(
+                f"{node.name}: its disk is in {node.az} and cannot follow it to {az}; to begin with an empty one there "
+                f"and keep the old one: migrated_from: [{{name: {node.instance_group}, az: {node.az}}}]"
+            )
+        return None
 
     def _reasons(self, node: NodeNow, spec: NodeSpec) -> list[str]:
         if node.state in ("dead", "missing") or node.lost:
@@ -230,8 +318,15 @@ class _Group:
         return reasons
 
     def _known(self, spec: NodeSpec) -> NodeSpec:
-        """As it is compared: one that is still stored in plain has its secrets by name, too."""
-        return seal_spec(spec, self._holder) if self._snapshot.seals else spec
+        """As it is compared: one that is still stored in plain has its secrets by name, too; and equal secrets that
+        have their name from the instance group before have it from this one."""
+        if not self._snapshot.seals:
+            return spec
+        for migrated in self._group_spec.migrated_from:
+            holder = replace(self._holder, instance_group=migrated.name)
+            if spec.secret is not None and spec.secret == self._specs.secret_of(holder):
+                return replace(spec, secret=self._specs.secret_of(self._holder))
+        return seal_spec(spec, self._holder)
 
     def _reason_to_move(self, node: NodeNow, cloud: str) -> str | None:
         """Why the node changes its server group, if it does."""
@@ -249,12 +344,13 @@ class _Group:
 
     def _update(self, node: NodeNow, subject: str, az: str, details: NodeChange, moved: str | None) -> Change | None:
         spec = details.spec
-        reasons = reasons_to_update(self._known(node.spec), spec) if node.spec else []
+        reasons = self._name_change(node)
+        reasons += reasons_to_update(self._known(node.spec), spec) if node.spec else []
         if moved:
             reasons.append(f"{moved}, in place")
         disk = _disk_reason(node, spec)
         if disk is not None:
-            reasons.insert(0, disk)
+            reasons.insert(0, disk if details.takes is None else f"gets {_kept(details.takes)}")
         if node.problem and not node.unhealthy:  # it is up: a change in place failed before it touched the VM
             reasons.append(f"not finished last time: {node.problem}")
         if not reasons:
@@ -291,13 +387,17 @@ class _Group:
         return Rollout(self._group_spec.name, update.canaries, in_flight, update.serial or bool(limits))
 
 
-def _of_present(details: NodeChange, node: NodeNow) -> NodeChange:
-    return replace(
-        details,
-        node=node.uuid,
-        gains={net: ip for net, ip in details.addresses.items() if node.addresses.get(net) != ip},
-        leaves={net: ip for net, ip in node.addresses.items() if details.addresses.get(net) != ip},
-    )
+def _kept(disk: KeptDisk) -> str:
+    return f"the kept disk {disk.cid} of {disk.name} ({disk.size_mb} MiB)"
+
+
+def _disk_moves(node: NodeNow, leaves: str | None, takes: KeptDisk | None) -> list[str]:
+    moves = []
+    if leaves is not None and node.disk is not None:
+        moves.append(f"its disk of {node.disk.size_mb} MiB stays in {node.az} and is kept; it begins with an empty one")
+    if takes is not None:
+        moves.append(f"gets {_kept(takes)}")
+    return moves
 
 
 def _disk_reason(node: NodeNow, spec: NodeSpec) -> str | None:

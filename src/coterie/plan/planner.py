@@ -9,6 +9,7 @@ from coterie.manifest import InstanceGroupSpec
 from coterie.plan import groups as group_plans
 from coterie.plan import kept, limits, stemcells
 from coterie.plan.groups import plan_groups, policy_problems
+from coterie.plan.migrate import migrate
 from coterie.plan.model import Plan, Snapshot
 from coterie.plan.nodes import Options, plan_nodes, removal, unhealthy_notes
 
@@ -17,9 +18,12 @@ def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: O
     """Raises Refused with all reasons at once; writes nothing."""
     chosen = options or Options()
     refusals: list[str] = []
+    migration = migrate(snapshot, specs)
+    snapshot = migration.snapshot
     cells = stemcells.choose(snapshot, specs, refusals)
     groups = plan_groups(snapshot, specs)
-    nodes = plan_nodes(snapshot, specs, cells, groups, chosen)
+    disks = kept.DiskOffers(snapshot, reuse=chosen.reuse_disks)
+    nodes = plan_nodes(migration, specs, cells, groups, disks, chosen)
     changes = [
         *stemcells.uploads(snapshot, nodes.changes),
         *groups.changes,
@@ -29,6 +33,8 @@ def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: O
     ]
     refusals += groups.refusals + nodes.refusals + policy_problems(snapshot, groups.changes)
     refusals += limits.refusals(snapshot, specs, changes, nodes.members_per_az)
+    planned = {change.subject for change in nodes.changes}
+    disks.left = [(node, disk) for node, disk in disks.left if node in planned]
     if refusals:
         raise refusal_error(snapshot.deployment, refusals)
     return Plan(
@@ -40,9 +46,11 @@ def make_plan(snapshot: Snapshot, specs: Sequence[InstanceGroupSpec], options: O
             *_notes(snapshot, changes),
             *dict.fromkeys(groups.notes),
             *unhealthy_notes(snapshot, changes),
-            *kept.left_aside(snapshot, changes),
+            *kept.left_aside(snapshot, disks),
         ),
         switches=() if chosen.only else _switches(snapshot, chosen),
+        offers=tuple(disks.left),
+        server_group_names=migration.server_groups,
     )
 
 

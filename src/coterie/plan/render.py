@@ -6,7 +6,17 @@ from collections.abc import Iterable
 
 from coterie.plan.model import Change, GroupChange, NodeChange, Plan
 
-_SIGNS = {"create": "+", "adopt": "+", "recreate": "±", "update": "~", "delete": "-", "leave": "-"}
+_SIGNS = {
+    "create": "+",
+    "adopt": "+",
+    "recreate": "±",
+    "update": "~",
+    "restart": "±",
+    "stop": "-",
+    "start": "+",
+    "delete": "-",
+    "leave": "-",
+}
 _SHOWN = 12
 
 

@@ -159,6 +159,12 @@ class SpecMaker:
         sealed = self._sealed
         return replace(made, env=sealed.env, user_data=sealed.user_data, tags=sealed.tags, secret=sealed.secret)
 
+    def secret_of(self, holder: Holder) -> str | None:
+        """The name that the secrets of this group have if they are of this holder."""
+        group = self._group
+        secrets = find_secrets(group.env, group.user_data, group.tags)
+        return secret_name(holder, secrets) if secrets else None
+
 
 # What a difference means. Fields that are in none of these never reach the cloud.
 _NEEDS_NEW_VM = ("az", "stemcell", "vm", "networks", "env", "user_data", "secret")

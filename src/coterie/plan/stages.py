@@ -95,7 +95,7 @@ def _by_group(plan: Plan) -> tuple[dict[str, list[Change]], dict[str, list[Chang
     """Changes of nodes by instance group: those of the machine, and those of the disk alone."""
     nodes: dict[str, list[Change]] = defaultdict(list)
     disks: dict[str, list[Change]] = defaultdict(list)
-    for change in _of(plan, "node", "create", "recreate", "update"):
+    for change in _of(plan, "node", "create", "recreate", "update", "restart", "stop", "start"):
         if isinstance(change.details, NodeChange):
             (disks if change.details.disk_changes else nodes)[change.details.instance_group].append(change)
     return nodes, disks

@@ -25,7 +25,8 @@ def uploads(snapshot: Snapshot, changes: Iterable[Change]) -> list[Change]:
     needed = dict.fromkeys(
         (change.cloud, change.details.spec.stemcell)
         for change in changes
-        if isinstance(change.details, NodeChange) and change.action in ("create", "recreate")
+        if isinstance(change.details, NodeChange)
+        and (change.action in ("create", "recreate") or change.details.stays_stopped)
     )
     return [_upload(snapshot, cloud, ref) for cloud, ref in needed if (cloud, ref) not in snapshot.images]
 

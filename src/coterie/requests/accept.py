@@ -8,12 +8,39 @@ from typing import TypeVar
 from coterie.errors import CoterieError, StalePlan
 from coterie.flows.disk import DELETE_DISK, DeleteDisk
 from coterie.flows.group import CREATE_GROUP, DELETE_GROUP, UPDATE_GROUP, CreateGroup, DeleteGroup, UpdateGroup
-from coterie.flows.node import CREATE_NODE, DELETE_NODE, RECREATE_NODE, UPDATE_NODE
-from coterie.flows.node_params import CreateNode, DeleteNode, NodeProgress, NodeToMake, RecreateNode, UpdateNode
+from coterie.flows.node import (
+    ATTACH_DISK,
+    CREATE_NODE,
+    DELETE_NODE,
+    RECREATE_NODE,
+    RESTART_NODE,
+    STOP_NODE,
+    UPDATE_NODE,
+)
+from coterie.flows.node_params import (
+    AttachDisk,
+    CreateNode,
+    DeleteNode,
+    NodeProgress,
+    NodeToMake,
+    RecreateNode,
+    RestartNode,
+    StopNode,
+    UpdateNode,
+)
 from coterie.flows.stemcell import DELETE_STEMCELL, UPLOAD_STEMCELL, DeleteStemcell, UploadProgress, UploadStemcell
 from coterie.ids import Ids
 from coterie.ledger import writes
-from coterie.ledger.rows import clouds, conductor_groups, deployments, groups, objects
+from coterie.ledger.rows import (
+    clouds,
+    conductor_groups,
+    deletion_candidates,
+    deployments,
+    groups,
+    holds,
+    nodes,
+    objects,
+)
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.deployments import NewNode
 from coterie.ledger.store import Tx
@@ -59,7 +86,9 @@ class PlanRows:
         if self._plan.users is not None:
             users = [(name, self._group_intent(ref) or "") for name, ref in self._plan.users]
             groups.set_users(self._tx, self._plan.deployment, users)
+        self._rename_nodes()
         self._add_nodes()
+        self._give_disks()
         self._conductor_groups = conductor_groups.of_nodes(self._tx, self._plan.deployment)
         self._add_images()
         self._mark_disks()
@@ -88,6 +117,43 @@ class PlanRows:
 
     def _group_intent(self, ref: ServerGroupRef | None) -> str | None:
         return None if ref is None else ref.intent or self._new_groups[ref.new or ""]
+
+    def _rename_nodes(self) -> None:
+        """Their VMs learn the new names by their steps."""
+        groups.rename(self._tx, self._plan.server_group_names)
+        renamed = [(node, change) for change, node in self._changes(NodeChange) if node.node and node.renamed_from]
+        deployments.rename_nodes(
+            self._tx,
+            [(node.node or "", node.instance_group, node.index, node.renamed_from or "") for node, _ in renamed],
+        )
+        for node, change in renamed:
+            objects.rename_of_node(self._tx, node.node or "", change.subject)
+
+    def _give_disks(self) -> None:
+        """A kept disk is the node's from now on: no other request can take or delete it. That of a node which runs is
+        exchanged by its step."""
+        for change, node in self._changes(NodeChange):
+            disk = node.takes
+            if disk is None:
+                continue
+            holds.refuse_held(self._tx, holds.of_deployment(disk.deployment))
+            uuid = node.node or self._new_nodes[change.subject]
+            if node.attaches:
+                self._begin_attach(uuid, node)
+            if not objects.give_disk(self._tx, disk.intent, uuid, self._plan.deployment, change.subject):
+                raise StalePlan(f"disk {disk.cid} of {disk.name} is not kept any more", remedy="plan and confirm again")
+            writes.execute(self._tx, deletion_candidates.remove(change.cloud, "disk", disk.cid))
+
+    def _begin_attach(self, uuid: str, node: NodeChange) -> None:
+        """Until its step begins, the node is not as the ledger says: should it be cancelled, a deploy recreates it."""
+        problem = {
+            "code": "disk_exchange",
+            "what": "it has not got the disk yet that was attached to it",
+            "remedy": "deploy again, which makes it anew with that disk",
+        }
+        writes.execute(self._tx, nodes.set_state(uuid, "failing", problem))
+        if node.replaces_disk is not None:
+            writes.execute(self._tx, objects.keep(node.replaces_disk.intent))
 
     def _add_nodes(self) -> None:
         new, moved = [], []
@@ -121,7 +187,11 @@ class PlanRows:
     def _require_images(self) -> None:
         """A node would wait in vain for an image that a cleanup deleted since the plan was made."""
         changes = self._changes(NodeChange)
-        needed = {(c.cloud, node.spec.stemcell) for c, node in changes if c.action in ("create", "recreate")}
+        needed = {
+            (c.cloud, node.spec.stemcell)
+            for c, node in changes
+            if c.action in ("create", "recreate", "start") or node.stays_stopped
+        }
         for cloud, ref in sorted(needed):
             coming = f"{ref}@{cloud}" in self._new_images
             if not coming and not objects.image_on_its_way(self._tx, cloud, ref):
@@ -191,10 +261,21 @@ class PlanRows:
         match change.action:
             case "create":
                 create = CreateNode(made, again=node.node is not None)
+                progress.disk = node.takes.intent if node.takes else None
                 return CREATE_NODE.step(create, subject, cloud, node=uuid, group=group, progress=progress)
-            case "recreate":
-                recreate = RecreateNode(made)
+            case "recreate" | "start":
+                recreate = RecreateNode(made, node.leaves_disk)
                 return RECREATE_NODE.step(recreate, subject, cloud, node=uuid, group=group, progress=progress)
+            case "update" if node.attaches:
+                attach = AttachDisk(made, node.replaces_disk.cid if node.replaces_disk else None)
+                return ATTACH_DISK.step(attach, subject, cloud, node=uuid, group=group)
+            case "restart":
+                return RESTART_NODE.step(RestartNode(made), subject, cloud, node=uuid, group=group)
+            case "stop":
+                return STOP_NODE.step(StopNode(made), subject, cloud, node=uuid, group=group)
+            case "update" if node.stays_stopped:
+                stop = StopNode(made, node.leaves_disk)
+                return STOP_NODE.step(stop, subject, cloud, node=uuid, group=group, progress=progress)
             case "update":
                 update = UpdateNode(made, bool(node.regrouped), bool(node.disk_changes))
                 return UPDATE_NODE.step(update, subject, cloud, node=uuid, group=group, progress=progress)

@@ -9,6 +9,7 @@ from coterie.cpi.contract import Capabilities
 from coterie.errors import Conflict, StalePlan
 from coterie.ids import Ids
 from coterie.ledger.rows import alarms, clouds, deployments, enrolled, groups, identity, nodes, objects, pins, snapshot
+from coterie.ledger.rows.cloud_contents import list_contents
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import conductors
@@ -48,20 +49,30 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
     checked.check({name: cloud.capabilities for name, cloud in facts.items()})
     with ledger.read() as tx:
         fingerprint = snapshot.fingerprint(tx, checked.name)
-        seen = snapshot.read(tx, checked.name, facts, checked.shared_security_groups())
+        seen = snapshot.read(tx, checked.name, facts, checked.shared_security_groups(), _disk_sources(wanted))
     if checked.deployment is None:
         plan = plan_removal(seen, request.delete_disks)
     else:
-        resurrection = checked.deployment.value.resurrection
-        options = Options(request.recreate, frozenset(request.nodes), request.delete_disks, resurrection)
+        options = Options(
+            request.recreate,
+            frozenset(request.nodes),
+            request.delete_disks,
+            resurrection=checked.deployment.value.resurrection,
+            reuse_disks=request.reuse_disks,
+        )
         plan = make_plan(seen, wanted, options)
     with ledger.read() as tx:
         plan = require_conductors(tx, checked.name, checked.clouds, wanted, plan)
-        _refuse_alarmed(tx, plan)
+        refuse_alarmed(tx, plan)
     return Draft(request, checked, wanted, fingerprint, plan)
 
 
-def _refuse_alarmed(tx: Tx, plan: Plan) -> None:
+def _disk_sources(wanted: Sequence[InstanceGroupSpec]) -> frozenset[str]:
+    """Other deployments whose kept disks the manifest asks for."""
+    return frozenset(spec.disk_from.deployment for spec in wanted if spec.disk_from and spec.disk_from.deployment)
+
+
+def refuse_alarmed(tx: Tx, plan: Plan) -> None:
     """Nothing is recreated or deleted in a cloud with an alarm: what looks lost may be there."""
     alarms.refuse(tx, {change.cloud for change in plan.changes if change.action in ("recreate", "delete")})
 
@@ -75,7 +86,7 @@ def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit
         deployments.lock(tx, name)
         if permit is not None:
             permit(tx)
-        _refuse_alarmed(tx, draft.plan)
+        refuse_alarmed(tx, draft.plan)
         if snapshot.fingerprint(tx, name) != draft.fingerprint:
             raise StalePlan(f"deployment {name} changed while it was planned", remedy="plan and confirm again")
         _require_security_groups(tx, draft)
@@ -172,8 +183,9 @@ def store_config(tx: Tx, text: str, wanted: Mapping[str, CloudRow], azs: Mapping
 def _refuse_lost_clouds(tx: Tx, wanted: set[str]) -> None:
     lost = sorted({*objects.clouds_in_use(tx), *enrolled.clouds_of(tx)} - wanted)
     if lost:
+        left = list_contents(tx, lost)
         raise Conflict(
             f"the cloud config leaves out {', '.join(lost)}",
-            why="objects of ours or enrolled nodes are still there",
-            remedy="delete the deployments and nodes that use it first, or keep the cloud in the config",
+            why=f"still there: {', '.join(what for what, _ in left)}",
+            remedy="; ".join([*dict.fromkeys(way for _, way in left), "or keep the cloud in the config"]),
         )

@@ -27,7 +27,8 @@ from coterie.manifest import (
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """`manifest` None: of a deletion. `cloud_config` None: the one in force. `nodes`: make these anew."""
+    """`manifest` None: of a deletion. `cloud_config` None: the one in force. `nodes`: make these anew. `reuse_disks`:
+    new nodes take the kept disks of nodes of their names."""
 
     deployment: str | None = None
     manifest: str | None = None
@@ -38,6 +39,7 @@ class PlanRequest:
     delete_disks: bool = False
     recreate: bool = False
     nodes: tuple[str, ...] = ()
+    reuse_disks: bool = False
     auto_anti_affinity: bool = False
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coterie.cpi.load import driver_names
 from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.flows.disk import DELETE_DISK, DeleteDisk
@@ -65,23 +67,33 @@ def set_cloud_config(ledger: Ledger, text: str, file: str, expect: int | None = 
         return store_config(tx, text, cloud_rows(config), az_groups(config))
 
 
-def delete_kept_disk(ledger: Ledger, intent: str, by: str | None) -> int:
+def delete_kept_disks(ledger: Ledger, intents: Sequence[str], by: str | None) -> int:
+    """One task with a step for each; all of them, or none is begun."""
     with ledger.write() as tx:
-        row = objects.get(tx, intent)
-        if row is None or row.kind != "disk":
-            raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
-        if row.cid is None or not (row.state == "kept" or _deletion_failed_before(tx, row)):
-            raise Conflict(
-                f"disk {intent} is {row.state}, not kept",
-                why=f"it belongs to {row.ref}" if row.node else "",
-                remedy="only a disk that no node uses can be deleted",
-            )
-        cloud = clouds.get(tx, row.cloud)
-        if cloud is None:
-            raise NotFound(f"cloud {row.cloud} is not configured", remedy="put it back: coterie clouds set FILE")
-        writes.execute(tx, objects.begin_delete(intent, row.cid))
-        step = DELETE_DISK.step(DeleteDisk(intent, row.cid), row.ref or intent, cloud)
-        return tasks.create(tx, NewTask("delete-disk", None, [NewStage("disk", [step])], requested_by=by))
+        configured = clouds.all_clouds(tx)
+        steps = []
+        for intent in sorted(set(intents)):
+            row = _require_kept_disk(tx, intent)
+            cloud = configured.get(row.cloud)
+            if cloud is None:
+                raise NotFound(f"cloud {row.cloud} is not configured", remedy="put it back: coterie clouds set FILE")
+            cid = row.cid or ""
+            writes.execute(tx, objects.begin_delete(intent, cid))
+            steps.append(DELETE_DISK.step(DeleteDisk(intent, cid), row.ref or intent, cloud))
+        return tasks.create(tx, NewTask("delete-disk", None, [NewStage("disks", steps)], requested_by=by))
+
+
+def _require_kept_disk(tx: Tx, intent: str) -> ObjectRow:
+    row = objects.lock(tx, intent)
+    if row is None or row.kind != "disk":
+        raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
+    if row.cid is None or not (row.state == "kept" or _deletion_failed_before(tx, row)):
+        raise Conflict(
+            f"disk {intent} is {row.state}, not kept",
+            why=f"it belongs to {row.ref}" if row.node else "",
+            remedy="only a disk that no node uses can be deleted",
+        )
+    return row
 
 
 def _deletion_failed_before(tx: Tx, disk: ObjectRow) -> bool:

@@ -204,7 +204,7 @@ def saved_disk(g: Ground) -> None:
     start.undo(g.ledger, [disk])
     g.clean()
     assert g.left() == {"disk": [disk]}
-    g.site.wait(requests.delete_kept_disk(g.ledger, intent, "test"))
+    g.site.wait(requests.delete_kept_disks(g.ledger, [intent], "test"))
     assert g.left() == {}
 
 

@@ -75,6 +75,7 @@ _BY_WORD = {
     "FILE": "file",
     ".json": "file",
     "PATH": "path",
+    "DISK": "disk",
 }
 _BY_NAME = {
     "manifest": "file",

@@ -1,6 +1,6 @@
 """`coterie nodes`."""
 
-from coterie.cli.nodes import enroll  # noqa: F401 - its verbs join the noun
+from coterie.cli.nodes import act, enroll  # noqa: F401 - their verbs join the noun
 from coterie.cli.nodes.noun import nodes
 
 __all__ = ["nodes"]

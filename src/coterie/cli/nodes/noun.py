@@ -25,14 +25,23 @@ _HEADERS = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "CO
 @click.option("--cloud", metavar="NAME")
 @click.option("--enrolled", is_flag=True, default=None, help="Only enrolled machines.")
 @click.option("--conductor-group", metavar="NAME", help="Only nodes whose work runs in this group.")
-def nodes(session: Session, **wanted: Any) -> None:
-    """List nodes; `show` one, `set` its conductor group; `create` and `delete` enroll and forget existing machines;
-    `settle` sets the outcome of an object that its cloud cannot show."""
+@click.option("--watch", "watching", is_flag=True, help="Go on, and show what changes; Ctrl-C ends it.")
+def nodes(session: Session, watching: bool, **wanted: Any) -> int | None:
+    """List nodes; `show` one, `set` its conductor group; `recreate`, `restart`, `stop` and `start` nodes; `create` and
+    `delete` enroll and forget existing machines; `settle` sets the outcome of an object that its cloud cannot show."""
+    if watching:
+        from coterie.cli.nodes.watch import watch_nodes
+
+        def read() -> list[dict[str, Any]]:
+            return list(session.api.list("/v1/nodes", wanted)["items"])
+
+        return watch_nodes(session, read, lambda found: node_table(session, found))
     found = session.api.list("/v1/nodes", wanted)
     if session.json:
         session.data(as_json(found))
-        return
+        return None
     session.data(node_table(session, found["items"]))
+    return None
 
 
 @nodes.verb("show")

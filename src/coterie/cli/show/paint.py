@@ -12,7 +12,7 @@ _STATES = {
     "green": ("up", "live", "done", "ok", "yes", "holds", "running here"),
     "yellow": ("changing", "running", "planned", "intended", "deleting", "open", "ready", "unknown", "cancelling"),
     "red": ("failing", "failed", "dead", "missing", "broken", "no", "drifted", "error"),
-    "cyan": ("kept", "reserved", "adopted"),
+    "cyan": ("kept", "reserved", "adopted", "stopped"),
     "dim": ("gone", "queued", "blocked", "skipped", "cancelled", "-"),
 }
 _BY_STATE = {state: colour for colour, states in _STATES.items() for state in states}

@@ -39,6 +39,7 @@ _FIELDS: dict[str, Version] = {
     "worst_domain": (1, 2),
     "cancelled_steps": (1, 2),
     "switches": (1, 2),
+    "offers": (1, 2),
 }
 _LATEST = "latest"
 _api_version: ContextVar[Version] = ContextVar("spoken", default=NEWEST)

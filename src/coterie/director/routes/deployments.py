@@ -25,7 +25,7 @@ from coterie.director.http.reply import (
 )
 from coterie.director.routes.noun import noun
 from coterie.director.services import cleanups, deployments
-from coterie.director.services.deployments import DeployBody
+from coterie.director.services.deployments import ActionBody, DeployBody
 from coterie.director.services.large_plans import deploy_apart, hold_slot, is_apart
 from coterie.errors import NotFound
 from coterie.ledger.rows import ownerships
@@ -131,6 +131,17 @@ def delete(
         return 202, {"task_id": deployments.delete(context, name, delete_disks, plan)}
 
     return run_once(context, request, key, None, work)
+
+
+@router.post("/{name}/actions", status_code=202, response_model=Accepted)
+def act(context: Context, request: Request, name: Name, body: ActionBody, key: Key = None) -> Response:
+    """Recreate, restart, stop or start nodes, or give one a kept disk. With `plan`, only if planning now gives the plan
+    that was confirmed (else 412)."""
+
+    def work() -> tuple[int, Json]:
+        return 202, {"task_id": deployments.act_on_nodes(context, name, body)}
+
+    return run_once(context, request, key, body.model_dump(), work)
 
 
 @router.post("/{name}/abandon", status_code=204)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.context import Context
 from coterie.director.http.filters import require_names
@@ -32,6 +33,13 @@ class Disk(Resource):
     created_at: str
 
 
+class DisksToDelete(BaseModel):
+    """Kept disks, by intent."""
+
+    model_config = ConfigDict(extra="forbid")
+    disks: list[Word] = Field(min_length=1, max_length=10_000)
+
+
 @router.get("", response_model=Listing[Disk])
 def index(
     context: Context,
@@ -54,4 +62,16 @@ def show(context: Context, intent: Annotated[Word, Path()]) -> Json:
 @router.delete("/{intent}", status_code=202, response_model=Accepted)
 def delete(context: Context, request: Request, intent: Annotated[Word, Path()], key: Key = None) -> Response:
     """Delete a kept disk and its data. One that a node uses is refused (409)."""
-    return run_once(context, request, key, None, lambda: (202, {"task_id": deployments.delete_disk(context, intent)}))
+    return run_once(
+        context, request, key, None, lambda: (202, {"task_id": deployments.delete_disks(context, [intent])})
+    )
+
+
+@router.post("/delete", status_code=202, response_model=Accepted)
+def delete_several(context: Context, request: Request, body: DisksToDelete, key: Key = None) -> Response:
+    """Delete kept disks and their data in one task. If a node uses one of them, none is deleted (409)."""
+
+    def work() -> tuple[int, Json]:
+        return 202, {"task_id": deployments.delete_disks(context, body.disks)}
+
+    return run_once(context, request, key, body.model_dump(), work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,16 +19,19 @@ from coterie.ledger.visibility import is_limited
 from coterie.manifest import load_deployment
 from coterie.plan import render
 from coterie.plan.model import Plan
-from coterie.requests import looks, operations, regroup, settle_unknown, start
+from coterie.requests import looks, node_actions, operations, regroup, settle_unknown, start
 from coterie.requests.audit import placement_audit
 from coterie.requests.draft import Permit
 from coterie.requests.enroll import Enrollment
 from coterie.requests.enroll import enroll as enroll_machine
 from coterie.requests.looks import Scope
+from coterie.requests.node_actions import NodeAction, Verb
 from coterie.requests.request import PlanRequest
 
 
 def plan(context: AppContext, body: PlanBody) -> Plan:
+    if body.action is not None:
+        return _plan_action(context, body, body.action)
     if body.delete == (body.manifest is not None):
         raise UsageError(
             "a plan needs either a manifest or a deployment to delete",
@@ -38,6 +41,34 @@ def plan(context: AppContext, body: PlanBody) -> Plan:
     if name is not None:
         teams.require_own_or_new(context.ledger, name)
     return start.plan(context.ledger, _request(context, body))
+
+
+def _plan_action(context: AppContext, body: PlanBody, verb: Verb) -> Plan:
+    if body.deployment is None or not body.nodes or body.manifest is not None or body.delete:
+        raise UsageError(
+            "work on nodes needs a deployment and nodes, and nothing else",
+            remedy="send `deployment`, `nodes` and `action`",
+        )
+    teams.require_own(context.ledger, body.deployment)
+    disk = _visible_disk(context, body.disk)
+    action = NodeAction(body.deployment, verb, tuple(body.nodes), body.max_in_flight, disk)
+    return node_actions.plan_action(context.ledger, action)
+
+
+def act_on_nodes(context: AppContext, name: str, body: ActionBody) -> int:
+    teams.require_own(context.ledger, name)
+    disk = _visible_disk(context, body.disk)
+    action = NodeAction(name, body.action, tuple(body.nodes), body.max_in_flight, disk)
+    by = caller.current().identity
+    return node_actions.start_action(
+        context.ledger, action, body.plan, by, permit=lambda tx: teams.require_own_in_tx(tx, name)
+    )
+
+
+def _visible_disk(context: AppContext, intent: str | None) -> str | None:
+    if intent is not None:
+        _require_visible(context, intent)
+    return intent
 
 
 def render_text(made: Plan, detail: bool) -> str:
@@ -55,6 +86,7 @@ def deploy(context: AppContext, name: str, body: DeployBody, before_storing: Cal
         config_file=body.config_file,
         recreate=body.recreate,
         nodes=tuple(body.nodes),
+        reuse_disks=body.reuse_disks,
         auto_anti_affinity=context.settings["auto_anti_affinity"],
     )
 
@@ -85,9 +117,10 @@ def cancel(context: AppContext, task: int) -> None:
     start.cancel(context.ledger, task)
 
 
-def delete_disk(context: AppContext, intent: str) -> int:
-    _require_visible(context, intent)
-    return start.delete_kept_disk(context.ledger, intent, caller.current().identity)
+def delete_disks(context: AppContext, intents: Sequence[str]) -> int:
+    for intent in intents:
+        _require_visible(context, intent)
+    return start.delete_kept_disks(context.ledger, intents, caller.current().identity)
 
 
 def settle(context: AppContext, intent: str, cid: str | None) -> None:
@@ -157,6 +190,7 @@ def _request(context: AppContext, body: PlanBody) -> PlanRequest:
         delete_disks=body.delete_disks,
         recreate=body.recreate,
         nodes=tuple(body.nodes),
+        reuse_disks=body.reuse_disks,
         auto_anti_affinity=context.settings["auto_anti_affinity"],
     )
 
@@ -188,14 +222,27 @@ class DeployBody(BaseModel):
     config_file: str = Field("cloud-config", max_length=1000)
     recreate: bool = Field(False, description="recreate VMs although nothing about them changed")
     nodes: list[Word] = Field(default_factory=list, max_length=10_000, description="only these nodes, as group/index")
+    reuse_disks: bool = Field(False, description="new nodes take the kept disks of nodes of their names")
     plan: str | None = Field(None, max_length=255, description="id of the confirmed plan; another one now → 412")
     team: str | None = Field(
         None, max_length=64, pattern=r"^[A-Za-z0-9_.@-]+$", description="team that the deployment belongs to"
     )
 
 
+class ActionBody(BaseModel):
+    """Work on nodes by their names, without a manifest. `attach` gives one node a kept disk in the place of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+    action: Verb
+    nodes: list[Word] = Field(min_length=1, max_length=10_000, description="as group/index")
+    max_in_flight: int = Field(1, ge=1, le=10_000, description="nodes of an instance group at a time")
+    disk: Word | None = Field(None, description="intent of the kept disk to attach")
+    plan: str | None = Field(None, max_length=255, description="id of the confirmed plan; another one now → 412")
+
+
 class PlanBody(BaseModel):
-    """Body of a plan: a deploy (with `manifest`) or a delete (with `deployment` and `delete`)."""
+    """Body of a plan: a deploy (with `manifest`), a delete (with `deployment` and `delete`), or work on nodes (with
+    `deployment`, `nodes` and `action`)."""
 
     model_config = ConfigDict(extra="forbid")
     deployment: Word | None = None
@@ -207,3 +254,7 @@ class PlanBody(BaseModel):
     delete_disks: bool = False
     recreate: bool = False
     nodes: list[Word] = Field(default_factory=list, max_length=10_000)
+    reuse_disks: bool = False
+    action: Verb | None = None
+    max_in_flight: int = Field(1, ge=1, le=10_000, description="of `action`: nodes of an instance group at a time")
+    disk: Word | None = Field(None, description="of `action`: intent of the kept disk to attach")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-NodeState = Literal["planned", "changing", "up", "failing", "dead", "missing", "deleting"]
+NodeState = Literal["planned", "changing", "up", "failing", "dead", "missing", "stopped", "deleting"]
 GroupState = Literal["intended", "live", "drifted", "missing", "deleting", "gone"]
 ObjectState = Literal["intended", "live", "unknown", "kept", "deleting", "late", "gone"]
 DiskState = Literal["intended", "live", "unknown", "kept", "deleting"]

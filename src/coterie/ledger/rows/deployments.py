@@ -180,6 +180,18 @@ def add_nodes(tx: Tx, deployment: str, new: Sequence[NewNode]) -> None:
     reserve(tx, deployment, [(node.uuid, node.addresses) for node in new])
 
 
+def rename_nodes(tx: Tx, renamed: Sequence[tuple[str, str, int, str]]) -> None:
+    """Nodes by uuid, with their instance group and index from now on, and their name before. Until a step has written
+    the name to the VM, it is unfinished."""
+    for n, (uuid, group, _, _) in enumerate(renamed):  # first out of each other's way: two may exchange their names
+        aside = nodes.update().where(nodes.c.uuid == uuid)
+        tx.execute(aside.values(instance_group=group, index=-1 - n))
+    for uuid, _, index, before in renamed:
+        problem = {"code": "renamed", "what": f"its VM is still named {before} in the cloud"}
+        named = nodes.update().where(nodes.c.uuid == uuid)
+        tx.execute(named.values(index=index, problem=problem, updated_at=now()))
+
+
 def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]]) -> None:
     """Give addresses to nodes; the key (network, ip) makes sure that none is given twice."""
     rows = [

@@ -95,6 +95,12 @@ def add(tx: Tx, intent: str, metadata: dict[str, Any], *, name: str, cloud: str)
     )
 
 
+def rename(tx: Tx, names: Iterable[tuple[str, str]]) -> None:
+    """Pairs of (intent, name): of server groups whose instance groups got other names. The clouds' names stay."""
+    for intent, name in names:
+        tx.execute(server_groups.update().where(server_groups.c.intent == intent).values(name=name))
+
+
 def set_users(tx: Tx, deployment: str, users: Iterable[tuple[str, str]]) -> None:
     """Say which instance groups use which server groups: pairs of (instance group name, server group intent)."""
     ids = _instance_group_ids(tx, deployment)

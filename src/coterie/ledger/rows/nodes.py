@@ -162,6 +162,11 @@ def record_up(uuid: str, spec: Mapping[str, Any], host: str | None) -> Write:
     return _change(uuid, state="up", spec=spec, host=host, problem=None)
 
 
+def record_stopped(uuid: str, spec: Mapping[str, Any], *, az: str, addresses: Mapping[str, str]) -> Write:
+    """It has no VM, and is made by this spec when it is started."""
+    return _change(uuid, state="stopped", spec=spec, az=az, addresses=dict(addresses), host=None, problem=None)
+
+
 def intend_vm(uuid: str, intent: str, *, az: str, addresses: dict[str, str], server_group: str | None) -> Write:
     """To be committed with the VM's intent: from now on there may be a VM in the group."""
     return _change(uuid, az=az, addresses=addresses, vm_intent=intent, vm_cid=None, server_group=server_group)

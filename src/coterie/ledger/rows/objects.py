@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from coterie.cpi.contract import Kind
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import nodes, objects, server_groups, stemcells, steps
+from coterie.ledger.visibility import visible
 from coterie.ledger.writes import NOW, Write, insert, update
 
 OPEN = ("intended", "live", "unknown", "kept", "deleting")  # everything that may be in the cloud
@@ -158,15 +159,35 @@ def images(tx: Tx, refs: Sequence[str]) -> list[ObjectRow]:
 
 
 def kept_disks(tx: Tx, deployment: str) -> list[ObjectRow]:
-    """Those of nodes that are gone, and those whose deletion was begun and not finished."""
+    """Those of nodes that are gone, and those whose deletion was begun and not finished, as far as they are visible."""
     query = sa.select(*_ROW).where(
         objects.c.deployment == deployment,
+        visible(objects.c.deployment),
         objects.c.kind == "disk",
         objects.c.state.in_(("kept", "deleting")),
         objects.c.node.is_(None),
         objects.c.cid.is_not(None),
     )
     return [ObjectRow(*row) for row in tx.execute(query.order_by(objects.c.intent))]
+
+
+def lock(tx: Tx, intent: str) -> ObjectRow | None:
+    """The row, which no other transaction changes until this one ends."""
+    row = tx.execute(sa.select(*_ROW).where(objects.c.intent == intent).with_for_update()).first()
+    return ObjectRow(*row) if row else None
+
+
+def give_disk(tx: Tx, intent: str, node: str, deployment: str, ref: str) -> bool:
+    """A kept disk becomes the disk of this node; False: it is not kept any more."""
+    kept = objects.update().where(objects.c.intent == intent, objects.c.state == "kept", objects.c.node.is_(None))
+    given = kept.values(state="live", node=node, deployment=deployment, ref=ref)
+    return tx.execute(given).rowcount == 1
+
+
+def rename_of_node(tx: Tx, node: str, ref: str) -> None:
+    """What belongs to a node goes by the node's name."""
+    mine = objects.c.node == node, objects.c.kind.in_(("vm", "disk"))
+    tx.execute(objects.update().where(*mine).values(ref=ref))
 
 
 def kept_ones(tx: Tx) -> list[ObjectRow]:

@@ -29,10 +29,14 @@ from coterie.plan.spec import NodeSpec
 
 
 def read(
-    tx: Tx, deployment: str, clouds: Mapping[str, CloudNow], shared: frozenset[tuple[str, str]] = frozenset()
+    tx: Tx,
+    deployment: str,
+    clouds: Mapping[str, CloudNow],
+    shared: frozenset[tuple[str, str]] = frozenset(),
+    disk_sources: frozenset[str] = frozenset(),
 ) -> Snapshot:
     """`clouds`: what conductors answered for each. `shared`: (cloud, name) of security groups that every team may
-    adopt."""
+    adopt. `disk_sources`: other deployments whose kept disks may be taken, as far as the caller sees them."""
     director, present = identity.director(tx), deployment_rows.get(tx, deployment)
     disks, beside = _disks(tx, deployment), parts.of_deployment(tx, deployment)
     return Snapshot(
@@ -58,14 +62,22 @@ def read(
         images_left=_images_left(tx),
         images_used_elsewhere=_images_used_elsewhere(tx, deployment),
         taken=_addresses_of_others(tx, deployment),
-        kept=tuple(
-            KeptDisk(row.intent, row.cid or "", row.ref or row.intent, row.cloud, row.az, row.size_mb)
-            for row in objects.kept_disks(tx, deployment)
-        ),
+        kept=_kept_disks(tx, deployment),
+        kept_elsewhere=tuple(disk for other in sorted(disk_sources) for disk in _kept_disks(tx, other)),
         security_groups=_security_group_owners(tx, deployment, shared),
         seals=machine_secrets.are_sealed(tx),
         resurrection=present.resurrection if present else None,
     )
+
+
+def _kept_disks(tx: Tx, deployment: str) -> tuple[KeptDisk, ...]:
+    return tuple(kept_disk(row) for row in objects.kept_disks(tx, deployment))
+
+
+def kept_disk(row: objects.ObjectRow) -> KeptDisk:
+    """As plans name it."""
+    free, ref = row.state == "kept", row.ref or row.intent
+    return KeptDisk(row.intent, row.cid or "", ref, row.cloud, row.az, row.size_mb, row.deployment or "", free)
 
 
 def _security_group_owners(tx: Tx, deployment: str, shared: frozenset[tuple[str, str]]) -> SecurityGroupOwners:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coterie.manifest.rules.health import check_health
+from coterie.manifest.rules.migration import check_migration
 from coterie.manifest.rules.report import Report
 from coterie.manifest.rules.security import check_security
 from coterie.manifest.rules.sharing import check_sharing
@@ -18,6 +19,7 @@ def check_deployment(report: Report[Deployment]) -> None:
     aliases = {stemcell.alias: None for stemcell in wanted.stemcells}
     for i, group in enumerate(wanted.instance_groups):
         _check_group(report, group, ("instance_groups", i), aliases)
+    check_migration(report)
     check_security(report)
     check_sharing(report)
 
@@ -42,6 +44,9 @@ def _check_group(report: Report[Deployment], group: InstanceGroup, loc: Loc, ali
     if group.persistent_disk is not None and group.persistent_disk_type is not None:
         what = "an instance group has both 'persistent_disk' and 'persistent_disk_type'"
         report.add((*loc, "persistent_disk_type"), what, "keep one of the two")
+    if group.disk_from is not None and not group.persistent_disk and group.persistent_disk_type is None:
+        what = "an instance group has 'disk_from' but no persistent disk"
+        report.add((*loc, "disk_from"), what, "give persistent_disk or persistent_disk_type, or remove it")
     _check_networks(report, group, loc)
     _check_env(report, group, loc)
     check_health(report, group.health, (*loc, "health"))

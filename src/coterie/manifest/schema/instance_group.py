@@ -15,6 +15,7 @@ from coterie.manifest.schema.update import Update
 from coterie.manifest.schema.words import (
     CloudName,
     ConductorGroup,
+    GroupOf,
     Mebibytes,
     Name,
     Properties,
@@ -43,6 +44,23 @@ class GroupNetwork(Part):
     )
 
 
+class MigratedFrom(Part):
+    """An instance group of an earlier manifest whose nodes become nodes of this one: they keep their disks, their
+    addresses and, where they can, their indexes."""
+
+    name: Name = Field(
+        description="The instance group that the nodes are in now. It must not be in the manifest any more, unless it "
+        "is this one and `az` is given.",
+        examples=["kafka"],
+    )
+    az: Name | None = Field(
+        None,
+        description="Only its nodes in this az, and they may leave it: where the az is not among those of this group, "
+        "they are recreated in another one of the same cloud, with empty disks; the old disks are kept.",
+        examples=["z1"],
+    )
+
+
 class InstanceGroup(Part):
     """A number of like nodes: `broker/0`, `broker/1`, …"""
 
@@ -64,6 +82,16 @@ class InstanceGroup(Part):
     )
     persistent_disk_type: Name | None = Field(
         None, description="A disk type of the cloud config for the disk that outlives its VM.", examples=["large"]
+    )
+    disk_from: GroupOf | None = Field(
+        None,
+        description="Where new nodes get kept disks from, each the newest that the node of its own index in that "
+        "instance group left: the name of this group or another one, or DEPLOYMENT/NAME. Nothing: new nodes begin "
+        "with empty disks.",
+        examples=["broker"],
+    )
+    migrated_from: tuple[MigratedFrom, ...] = Field(
+        (), description="What this instance group was called before, or which azs its nodes leave."
     )
     networks: Annotated[tuple[GroupNetwork, ...], Some] = Field(
         description="The networks that each node is attached to."

@@ -14,6 +14,7 @@ NAME_LIMIT = 63
 CLOUD_NAME_LIMIT = 255
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CONDUCTOR_GROUP = re.compile(r"[a-zA-Z0-9_.-]*")
+_GROUP_OF = re.compile(rf"({_NAME.pattern}/)?{_NAME.pattern}")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
 _LARGEST_DISK = 1_073_741_824
 _PERCENT = re.compile(r"([1-9][0-9]?|100)%")
@@ -58,6 +59,12 @@ def _conductor_group(value: str) -> str:
     return value
 
 
+def _group_of(value: str) -> str:
+    if not _GROUP_OF.fullmatch(value) or any(len(name) > NAME_LIMIT for name in value.split("/")):
+        raise refuse(f"'{value}' names no instance group", "write its name, or DEPLOYMENT/NAME")
+    return value
+
+
 def _version(value: str) -> str:
     if not _VERSION.fullmatch(value) or len(value) > NAME_LIMIT:
         raise refuse(f"'{value}' is not a version", 'write a version such as "1.2", or "latest"')
@@ -86,6 +93,12 @@ Name = Annotated[
     Strict(),
     AfterValidator(_name),
     WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "maxLength": NAME_LIMIT}),
+]
+GroupOf = Annotated[
+    str,
+    Strict(),
+    AfterValidator(_group_of),
+    WithJsonSchema({"type": "string", "pattern": f"^{_GROUP_OF.pattern}$"}),
 ]
 CloudName = Annotated[str, Strict(), AfterValidator(_cloud_name)]
 ConductorGroup = Annotated[str, Strict(), AfterValidator(_conductor_group)]
