@@ -9,7 +9,7 @@ from coterie.flows.look import Look
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.store import Tx
 from coterie.plan.model import Plan
-from coterie.requests import start
+from coterie.requests import looks
 from coterie.requests.node_actions import NodeAction, Verb, plan_action, start_action
 from tests.requests.site import Site, group, manifest
 
@@ -96,7 +96,7 @@ def test_a_stopped_node_stays_stopped_through_deploys_looks_and_resurrection(loc
     local.deploy(TEXT)
     act(local, "stop", "a/0")
     assert local.plan(TEXT).changes == ()
-    look = start.look(local.ledger, Look())
+    look = looks.look(local.ledger, Look())
     assert look is not None
     local.wait(look)
     assert local.nodes()["a/0"].state == "stopped"
