@@ -90,6 +90,7 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("POST", "/v1/deployments/x/abandon", None, 404, "not_found"),
         ("POST", "/v1/deployments/x/actions", {"action": "stop", "nodes": ["a/0"]}, 404, "not_found"),
         ("POST", "/v1/deployments/x/actions", {"action": "dance", "nodes": ["a/0"]}, 422, "invalid_request"),
+        ("POST", "/v1/looks", {"deployment": "x"}, 404, "not_found"),
         ("POST", "/v1/disks/delete", {"disks": ["x"]}, 404, "not_found"),
         ("POST", "/v1/disks/delete", {"disks": []}, 422, "invalid_request"),
         ("GET", "/v1/tokens/x", None, 404, "not_found"),
