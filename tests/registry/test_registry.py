@@ -98,9 +98,9 @@ def test_a_machine_of_an_old_stemcell_through_the_core(
         stemcell = result(shop.run(shop.request("create_stemcell", str(shop.image), {})).stdout)
         request = shop.request("create_vm", *shop.vm_arguments("agent-1", stemcell), **old)
         cid = result(shop.run(request).stdout)[0]
-        told = user_data(shop, cid)["env"]["bosh"]["registry"]
-        assert told["endpoint"] == f"http://agent:pw@127.0.0.1:{free_port}"
-        path = f"/instances/{told['instance']}/settings"
+        told = user_data(shop, cid)
+        assert told["registry"]["endpoint"] == f"http://agent:pw@127.0.0.1:{free_port}"
+        path = f"/instances/{told['server']['name']}/settings"
         settings = json.loads(ask(free_port, "GET", path)[1]["settings"])
         assert settings["agent_id"] == "agent-1"
         assert settings["disks"] == {"system": "/dev/sda", "ephemeral": "/dev/sdb", "persistent": {}}
