@@ -100,7 +100,10 @@ class User:
         self._give_up = give_up
 
     def act(self, method: str, body: Any = None) -> None:
-        task = self._ask(method, "/v1/deployments/dep", body, {"Idempotency-Key": str(uuid.uuid4())})["task_id"]
+        accepted = self._ask(method, "/v1/deployments/dep", body, {"Idempotency-Key": str(uuid.uuid4())})
+        if accepted is None:
+            return
+        task = accepted["task_id"]
         while (found := self.get(f"/v1/tasks/{task}"))["state"] in ("running", "cancelling"):
             assert time.monotonic() < self._give_up, found
             time.sleep(0.3)
@@ -110,16 +113,19 @@ class User:
         return self._ask("GET", path, None, {})
 
     def _ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
-        director = 0
+        """None: it is deleted already, by this request before its Director was killed and its answer lost."""
+        director, lost = 0, False
         while True:
             assert time.monotonic() < self._give_up, f"{method} {path} is not answered"
             try:
                 return self._here.send(method, path, body, director, headers)
             except urllib.error.HTTPError as error:
                 told = json.loads(error.read())  # every answer is a problem, also that of a Director that ends
+                if error.code == 404 and method == "DELETE" and lost:
+                    return None
                 assert error.code in (409, 500, 502, 503, 504), told
             except (OSError, ValueError):
-                pass  # the Director was killed
+                lost = True  # the Director was killed
             director = 1 - director
             time.sleep(0.3)
 
