@@ -124,6 +124,7 @@ class User:
                 if error.code == 404 and method == "DELETE" and lost:
                     return None
                 assert error.code in (409, 500, 502, 503, 504), told
+                lost = lost or error.code >= 500
             except (OSError, ValueError):
                 lost = True  # the Director was killed
             director = 1 - director
