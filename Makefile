@@ -8,7 +8,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Tests start many processes: with it, each of them would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh lint docs bench bench-openstack release constraints install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new lint docs bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ test-openstack-full: $(VENV)/.tested ## the same with kills after every single c
 
 test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill against the real Nova
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
+
+test-vsphere-new: $(VENV)/.tested ## the vSphere driver on the newest simulator of a vCenter, with govc as witness; needs Go
+	folder=$$(tests/peers/vcsim/build-newest) && COTERIE_VCSIM=$$folder $(BIN)/pytest -q tests/cpi/drivers/vsphere
 
 test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI and agent; needs Go
 	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py tests/deploy/test_create_env.py

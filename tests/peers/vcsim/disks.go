@@ -55,7 +55,7 @@ func queryUUID(w http.ResponseWriter, body []byte) bool {
 
 // noteUUIDs gives the disks of a VM the uuids of their files.
 func noteUUIDs(target ref) {
-	vm, ok := simulator.Map.Get(target).(*simulator.VirtualMachine)
+	vm, ok := registry().Get(target).(*simulator.VirtualMachine)
 	if !ok {
 		return
 	}
@@ -109,7 +109,7 @@ func fill(folder string, answer *httptest.ResponseRecorder) {
 	if found == nil {
 		return
 	}
-	task, ok := simulator.Map.Get(ref{Type: "Task", Value: string(found[1])}).(*simulator.Task)
+	task, ok := registry().Get(ref{Type: "Task", Value: string(found[1])}).(*simulator.Task)
 	if !ok {
 		return
 	}
@@ -142,8 +142,8 @@ func extend(w http.ResponseWriter, body []byte) bool {
 		}
 		sizes.kb[request.Name] = request.NewCapacityKb
 		return nil, nil
-	}).Run()
+	})
 	writeAnswer(w, fmt.Sprintf("<ExtendVirtualDisk_TaskResponse xmlns=\"urn:vim25\"><returnval type=\"Task\">%s</returnval>"+
-		"</ExtendVirtualDisk_TaskResponse>", task.Value))
+		"</ExtendVirtualDisk_TaskResponse>", finished(task)))
 	return true
 }

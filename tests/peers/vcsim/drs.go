@@ -15,7 +15,7 @@ type ref = types.ManagedObjectReference
 func (s *strict) place(w http.ResponseWriter, target ref) bool {
 	s.placing.Lock()
 	defer s.placing.Unlock()
-	vm, ok := simulator.Map.Get(target).(*simulator.VirtualMachine)
+	vm, ok := registry().Get(target).(*simulator.VirtualMachine)
 	if !ok || vm.ResourcePool == nil || vm.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn {
 		return false
 	}
@@ -33,23 +33,23 @@ func (s *strict) place(w http.ResponseWriter, target ref) bool {
 		}
 		task := simulator.CreateTask(vm, "powerOn", func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
 			return nil, fault
-		}).Run()
+		})
 		writeAnswer(w, fmt.Sprintf("<PowerOnVM_TaskResponse xmlns=\"urn:vim25\"><returnval type=\"Task\">%s</returnval>"+
-			"</PowerOnVM_TaskResponse>", task.Value))
+			"</PowerOnVM_TaskResponse>", finished(task)))
 		return true
 	}
-	simulator.Map.Update(vm, []types.PropertyChange{
+	update(vm, []types.PropertyChange{
 		{Name: "runtime.host", Val: &host}, {Name: "summary.runtime.host", Val: &host},
 	})
 	return false
 }
 
 func clusterOf(vm *simulator.VirtualMachine) *simulator.ClusterComputeResource {
-	pool, ok := simulator.Map.Get(*vm.ResourcePool).(*simulator.ResourcePool)
+	pool, ok := registry().Get(*vm.ResourcePool).(*simulator.ResourcePool)
 	if !ok {
 		return nil
 	}
-	cluster, _ := simulator.Map.Get(pool.Owner).(*simulator.ClusterComputeResource)
+	cluster, _ := registry().Get(pool.Owner).(*simulator.ClusterComputeResource)
 	return cluster
 }
 

@@ -15,7 +15,7 @@ func asDestroy(method string, body []byte) []byte {
 	if method != unregister {
 		return body
 	}
-	if folder, ok := simulator.Map.Get(this(body)).(*simulator.Folder); ok {
+	if folder, ok := registry().Get(this(body)).(*simulator.Folder); ok {
 		forgetBelow(folder)
 	}
 	return bytes.ReplaceAll(body, []byte(unregister), []byte("Destroy_Task"))
@@ -23,9 +23,9 @@ func asDestroy(method string, body []byte) []byte {
 
 func forgetBelow(folder *simulator.Folder) {
 	for _, child := range folder.ChildEntity {
-		if below, ok := simulator.Map.Get(child).(*simulator.Folder); ok {
+		if below, ok := registry().Get(child).(*simulator.Folder); ok {
 			forgetBelow(below)
-			simulator.Map.Remove(child)
+			remove(child)
 		}
 	}
 }

@@ -103,7 +103,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (f *front) run(answer *httptest.ResponseRecorder, r *http.Request, method string, body []byte) {
 	r.Body = io.NopCloser(bytes.NewReader(asDestroy(method, body)))
-	f.strict.around(answer, method, body, func() { f.inner.ServeHTTP(answer, r) })
+	f.strict.around(answer, method, body, func() {
+		f.inner.ServeHTTP(answer, r)
+		settle(answer)
+	})
 	noteDisks(method, body, answer)
 }
 
@@ -118,16 +121,16 @@ func (f *front) runLater(w http.ResponseWriter, r *http.Request, method string, 
 		if found == nil {
 			return nil, &types.SystemError{Reason: answer.Body.String()}
 		}
-		done := simulator.Map.Get(ref{Type: "Task", Value: string(found[1])}).(*simulator.Task)
+		done := registry().Get(ref{Type: "Task", Value: string(found[1])}).(*simulator.Task)
 		if done.Info.Error != nil {
 			return nil, done.Info.Error.Fault
 		}
 		return done.Info.Result, nil
 	}
-	task := simulator.CreateTask(simulator.Map.Get(this(body)), method, run)
-	go task.Run()
+	// not of the object itself, which could not be read meanwhile
+	task := simulator.CreateTask(registry().Get(*content().TaskManager), method, run)
 	writeAnswer(w, fmt.Sprintf("<%sResponse xmlns=\"urn:vim25\"><returnval type=\"Task\">%s</returnval></%sResponse>",
-		method, task.Self.Value, method))
+		method, started(task), method))
 }
 
 // withNamespaces shows paths of VMs' disks as vSAN does: with the uuid of a namespace as folder.

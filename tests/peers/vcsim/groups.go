@@ -26,7 +26,7 @@ func refusedRules(w http.ResponseWriter, body []byte) bool {
 	if !ok {
 		return false
 	}
-	cluster, known := simulator.Map.Get(request.This).(*simulator.ClusterComputeResource)
+	cluster, known := registry().Get(request.This).(*simulator.ClusterComputeResource)
 	spec, full := request.Spec.(*types.ClusterConfigSpecEx)
 	if !known || !full {
 		return false
@@ -40,11 +40,11 @@ func refusedRules(w http.ResponseWriter, body []byte) bool {
 
 // finish adds what the simulator leaves out: identifiers of groups, and the switch of DRS.
 func finish(target ref, body []byte) {
-	cluster, ok := simulator.Map.Get(target).(*simulator.ClusterComputeResource)
+	cluster, ok := registry().Get(target).(*simulator.ClusterComputeResource)
 	if !ok {
 		return
 	}
-	simulator.Map.WithLock(cluster, func() {
+	withLock(cluster, func() {
 		config := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
 		for _, one := range config.Group {
 			info := one.GetClusterGroupInfo()

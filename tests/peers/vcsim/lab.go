@@ -45,7 +45,7 @@ func (f *front) lab(w http.ResponseWriter, r *http.Request) {
 		namespace = ""
 	case "POST local", "DELETE local":
 		name, _ := io.ReadAll(r.Body)
-		for _, one := range simulator.Map.All("Datastore") {
+		for _, one := range registry().All("Datastore") {
 			if store := one.(*simulator.Datastore); strings.Trim(string(name), "\"") == store.Name {
 				shared := r.Method == "DELETE"
 				store.Summary.MultipleHostAccess = &shared
@@ -88,11 +88,11 @@ func inventory() [][2]string {
 		found = append(found, [2]string{kind, vm.Config.InstanceUuid})
 		owned[path.Dir(vm.Config.Files.VmPathName)] = true
 	}
-	for _, one := range simulator.Map.All("Folder") {
+	for _, one := range registry().All("Folder") {
 		folder := one.(*simulator.Folder)
 		found = append(found, [2]string{"folder", folder.Self.Value + " " + folder.Name})
 	}
-	for _, one := range simulator.Map.All("ClusterComputeResource") {
+	for _, one := range registry().All("ClusterComputeResource") {
 		cluster := one.(*simulator.ClusterComputeResource)
 		config := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
 		for _, group := range config.Group {
@@ -108,7 +108,7 @@ func inventory() [][2]string {
 // files lists what lies on the datastores outside of the folders of VMs; a disk counts once.
 func files(owned map[string]bool) [][2]string {
 	found := [][2]string{}
-	for _, one := range simulator.Map.All("Datastore") {
+	for _, one := range registry().All("Datastore") {
 		datastore := one.(*simulator.Datastore)
 		root := datastore.Info.GetDatastoreInfo().Url
 		_ = filepath.Walk(root, func(at string, info os.FileInfo, err error) error {

@@ -48,9 +48,10 @@ func main() {
 	if err := m.Create(); err != nil {
 		fail(err)
 	}
+	attach(m)
 	grow()
 	if *scrub {
-		simulator.Map.AddHandler(scrubber{})
+		registry().AddHandler(scrubber{})
 	}
 	// The simulator insists on a listener of its own; nobody is told of it.
 	m.Service.Listen = &url.URL{Host: "127.0.0.1:0"}
@@ -62,7 +63,7 @@ func main() {
 
 // grow makes hosts of a size that people have; the simulator's have two threads and 4 GiB.
 func grow() {
-	for _, one := range simulator.Map.All("HostSystem") {
+	for _, one := range registry().All("HostSystem") {
 		host := one.(*simulator.HostSystem)
 		hardware := *host.Summary.Hardware
 		hardware.NumCpuThreads, hardware.MemorySize = 32, 128<<30

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -57,7 +56,7 @@ func judged(body []byte) ref {
 		return ref{Type: string(found[1]), Value: string(found[2])}
 	}
 	target := this(body)
-	if _, ok := simulator.Map.Get(target).(mo.Entity); !ok {
+	if _, ok := registry().Get(target).(mo.Entity); !ok {
 		return content().RootFolder
 	}
 	return target
@@ -84,20 +83,19 @@ func granted(user, privilege string, target ref) bool {
 }
 
 func authorization() *simulator.AuthorizationManager {
-	return simulator.Map.Get(*content().AuthorizationManager).(*simulator.AuthorizationManager)
+	return registry().Get(*content().AuthorizationManager).(*simulator.AuthorizationManager)
 }
 
 func content() types.ServiceContent {
-	service := simulator.Map.Get(ref{Type: "ServiceInstance", Value: "ServiceInstance"})
+	service := registry().Get(ref{Type: "ServiceInstance", Value: "ServiceInstance"})
 	return service.(*simulator.ServiceInstance).Content
 }
 
 func permission(user string, at ref, direct bool) (int32, bool) {
-	if _, ok := simulator.Map.Get(at).(mo.Entity); !ok {
+	if _, ok := registry().Get(at).(mo.Entity); !ok {
 		return 0, false
 	}
-	answer := authorization().RetrieveEntityPermissions(&types.RetrieveEntityPermissions{Entity: at})
-	for _, one := range answer.(*methods.RetrieveEntityPermissionsBody).Res.Returnval {
+	for _, one := range permissions(at) {
 		if one.Principal == user && (direct || one.Propagate) {
 			return one.RoleId, true
 		}
@@ -106,7 +104,7 @@ func permission(user string, at ref, direct bool) (int32, bool) {
 }
 
 func parent(at ref) *ref {
-	if entity, ok := simulator.Map.Get(at).(mo.Entity); ok {
+	if entity, ok := registry().Get(at).(mo.Entity); ok {
 		return entity.Entity().Parent
 	}
 	return nil

@@ -5,7 +5,6 @@ package main
 
 import (
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -14,16 +13,15 @@ type scrubber struct{}
 func (scrubber) Reference() types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: "Scrubber", Value: "scrubber"}
 }
-func (scrubber) PutObject(mo.Reference)                            {}
-func (scrubber) UpdateObject(mo.Reference, []types.PropertyChange) {}
 
-func (scrubber) RemoveObject(gone types.ManagedObjectReference) {
+// scrub is called when an object has left the inventory.
+func scrub(gone types.ManagedObjectReference) {
 	if gone.Type != "VirtualMachine" {
 		return
 	}
-	for _, entity := range simulator.Map.All("ClusterComputeResource") {
+	for _, entity := range registry().All("ClusterComputeResource") {
 		cluster := entity.(*simulator.ClusterComputeResource)
-		simulator.Map.WithLock(cluster, func() {
+		withLock(cluster, func() {
 			config := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
 			for _, group := range config.Group {
 				if vms, ok := group.(*types.ClusterVmGroup); ok {

@@ -86,8 +86,8 @@ func (s *strict) create(method string, body []byte, run func()) {
 // refusedName says whether the folder has a child of this name; the simulator would make a second.
 func refusedName(w http.ResponseWriter, body []byte) bool {
 	folder, name := destination(body)
-	parent, ok := simulator.Map.Get(folder).(*simulator.Folder)
-	if !ok || simulator.Map.FindByName(name, parent.ChildEntity) == nil {
+	parent, ok := registry().Get(folder).(*simulator.Folder)
+	if !ok || registry().FindByName(name, parent.ChildEntity) == nil {
 		return false
 	}
 	writeFault(w, "DuplicateName", fmt.Sprintf("<name>%s</name><object type=\"Folder\">%s</object>", name, folder.Value))
@@ -100,7 +100,7 @@ func refusedWithoutHost(w http.ResponseWriter, method string, body []byte) bool 
 	if pool == nil || host != nil {
 		return false
 	}
-	cluster, ok := simulator.Map.Get(owner(*pool)).(*simulator.ClusterComputeResource)
+	cluster, ok := registry().Get(owner(*pool)).(*simulator.ClusterComputeResource)
 	if !ok {
 		return false
 	}
@@ -130,7 +130,7 @@ func target(body []byte) (*ref, *ref) {
 }
 
 func owner(pool ref) ref {
-	if found, ok := simulator.Map.Get(pool).(*simulator.ResourcePool); ok {
+	if found, ok := registry().Get(pool).(*simulator.ResourcePool); ok {
 		return found.Owner
 	}
 	return ref{}
@@ -164,7 +164,7 @@ func this(body []byte) ref {
 
 func vms() map[ref]*simulator.VirtualMachine {
 	found := map[ref]*simulator.VirtualMachine{}
-	for _, one := range simulator.Map.All("VirtualMachine") {
+	for _, one := range registry().All("VirtualMachine") {
 		if vm, ok := one.(*simulator.VirtualMachine); ok {
 			found[vm.Self] = vm
 		}
@@ -182,7 +182,7 @@ func known() map[ref]bool {
 
 // keepDevices undoes what a clone does to its source: the simulator hands the source's own devices to the clone.
 func keepDevices(source ref) func() {
-	vm, ok := simulator.Map.Get(source).(*simulator.VirtualMachine)
+	vm, ok := registry().Get(source).(*simulator.VirtualMachine)
 	if !ok {
 		return func() {}
 	}
