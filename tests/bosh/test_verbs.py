@@ -138,3 +138,9 @@ def test_a_cloud_is_cleaned_up_by_the_operators_name(shop: Shop, capsys: pytest.
     assert "no caller ever received it" in capsys.readouterr().out
     assert run([*words, "--cloud", "my-east"]) == 2
     assert "use one of: lab, my-west" in capsys.readouterr().err
+
+
+def test_a_tag_key_that_is_too_long_is_cut(shop: Shop) -> None:
+    """A failure would make the Director delete the machine."""
+    vm = shop.create_vm("agent", shop.stemcell())
+    assert shop.call("set_vm_metadata", vm, {"k" * 200: "v"}) is None

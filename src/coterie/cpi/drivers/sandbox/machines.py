@@ -36,7 +36,7 @@ from coterie.sandbox.errors import NoHost, NoSuch, SandboxError
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.hosts import list_hosts
 from coterie.sandbox.nics import NicRequest
-from coterie.sandbox.tags import set_tags
+from coterie.sandbox.tags import KEY_LIMIT, set_tags
 from coterie.sandbox.vm_shape import Vm, get_vm
 
 SELF = "COTERIE_SANDBOX_VM"
@@ -117,7 +117,7 @@ class Machines:
     def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
         """Tags; `name` also becomes the VM's name, as people look for it by that."""
         rename = metadata.get("name")
-        tags = metadata_tags(metadata)
+        tags = metadata_tags(metadata, longest_key=KEY_LIMIT)
         set_tags(self._cloud.account, vm_cid, "vm", tags, rename=None if rename is None else str(rename))
 
     def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:

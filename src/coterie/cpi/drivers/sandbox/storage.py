@@ -13,7 +13,7 @@ from coterie.cpi.drivers.sandbox.properties import DISK, Settings
 from coterie.cpi.kit.marking import mark_tags, metadata_tags
 from coterie.sandbox import disks, images, snapshots
 from coterie.sandbox.errors import NoSuch
-from coterie.sandbox.tags import set_tags
+from coterie.sandbox.tags import KEY_LIMIT, set_tags
 from coterie.sandbox.vm_shape import get_vm
 
 
@@ -30,7 +30,7 @@ class Stemcells:
             size_bytes=size,
             digest=digest,
             properties=cloud_properties,
-            tags={**metadata_tags(env.get("tags") or {}), **mark_tags(mark)},
+            tags={**metadata_tags(env.get("tags") or {}, longest_key=KEY_LIMIT), **mark_tags(mark)},
             client_token=mark.intent,
         )
         return created.id
@@ -102,7 +102,7 @@ class Disks:
         return list(get_vm(self._cloud.account, vm_cid).disks)
 
     def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
-        set_tags(self._cloud.account, disk_cid, "disk", metadata_tags(metadata))
+        set_tags(self._cloud.account, disk_cid, "disk", metadata_tags(metadata, longest_key=KEY_LIMIT))
 
     def resize_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json | None = None) -> None:
         """In place, and to another type if the properties name one."""
@@ -118,7 +118,7 @@ class Disks:
 
     def snapshot_disk(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
         self._require_snapshots()
-        tags = {**metadata_tags(metadata), **mark_tags(mark)}
+        tags = {**metadata_tags(metadata, longest_key=KEY_LIMIT), **mark_tags(mark)}
         created = snapshots.create_snapshot(
             self._cloud.account, disk_cid, name=mark.name(), tags=tags, client_token=mark.intent
         )
