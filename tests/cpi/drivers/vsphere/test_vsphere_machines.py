@@ -19,7 +19,7 @@ from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, InvalidCall, Kind, Mark, Runtime, StemcellNotFound
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
-from coterie.cpi.drivers.vsphere.placement import Store, choose_store
+from coterie.cpi.drivers.vsphere.placement import Store, find_roomy
 
 
 def fetched(bed: VsphereBed, path: str) -> tuple[int, bytes]:
@@ -229,12 +229,12 @@ def test_a_zone_of_several_clusters_is_filled_by_free_memory_and_groups_follow(b
 
 
 def test_a_datastore_is_chosen_by_free_space_and_again_for_a_repeat() -> None:
-    stores = [Store(None, "small", 1_000, None), Store(None, "large", 100_000, None)]
-    picked = [choose_store(stores, f"seed-{number}", 10).name for number in range(300)]
-    assert picked == [choose_store(stores, f"seed-{number}", 10).name for number in range(300)]
-    assert 0 < picked.count("small") < 30
-    assert choose_store(stores, "any", 2_000).name == "large"
-    expect_error(CpiError, lambda: choose_store(stores, "any", 10**9))
+    stores = [Store(None, name, free, None, shared=True) for name, free in (("small", 1_000), ("large", 100_000))]
+    picked = [find_roomy(stores, 10, f"seed-{number}") for number in range(300)]
+    assert picked == [find_roomy(stores, 10, f"seed-{number}") for number in range(300)]
+    assert 0 < picked.count(stores[0]) < 30
+    assert find_roomy(stores, 2_000, "any") == stores[1]
+    assert find_roomy(stores, 10**9, "any") is None
 
 
 @pytest.mark.parametrize(

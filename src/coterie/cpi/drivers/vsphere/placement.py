@@ -134,9 +134,8 @@ class Placement:
             one.hosts > 1 for one in clusters or self.clusters.values()
         )
         stores = [one for one in self.list_stores(clusters, *allowed) if one.shared or not shared]
-        roomy = [store for store in stores if store.free_mb >= need_mb]
-        if roomy:
-            return max(roomy, key=lambda store: score(store.name, store.free_mb, seed))
+        if (roomy := find_roomy(stores, need_mb, seed)) is not None:
+            return roomy
         free = ", ".join(f"{store.name}: {store.free_mb} MB" for store in stores)
         words, remedy = " and ".join(", ".join(one) for one in allowed), "free space, or add one"
         if shared:
@@ -199,6 +198,12 @@ class Placement:
         drs = getattr(row.get("configurationEx"), "drsConfig", None)
         is_on = drs is None or drs.enabled is not False
         return ZoneCluster(zone, row.ref, name, pool, wanted, is_on, len(row.get("host") or ()))
+
+
+def find_roomy(stores: Sequence[Store], need_mb: int, seed: str) -> Store | None:
+    """One with enough space, likelier the more is free; the same one again for the same seed."""
+    roomy = [store for store in stores if store.free_mb >= need_mb]
+    return max(roomy, key=lambda store: score(store.name, store.free_mb, seed), default=None)
 
 
 def score(name: str, free: int, seed: str) -> tuple[float, str]:
