@@ -93,7 +93,7 @@ class Cluster:
         process.start()
         self.directors.append(process)
         self._ports.append(port)
-        until(lambda: self._livez(port), f"{name} does not serve", 60)
+        until(lambda: self._livez(port), f"{name} does not serve", 180)
         return process
 
     def add_conductor(self, group: str, name: str | None = None) -> Process:
@@ -112,8 +112,8 @@ class Cluster:
         return self.database or self.server.url
 
     def await_conductors(self, count: int) -> None:
-        until(lambda: len(self.get("/v1/conductors")["items"]) == count, f"there are not {count} conductors", 60)
-        until(self._all_listen, "a conductor has no page", 60)
+        until(lambda: len(self.get("/v1/conductors")["items"]) == count, f"there are not {count} conductors", 180)
+        until(self._all_listen, "a conductor has no page", 180)
 
     def _all_listen(self) -> bool:
         return all(self._livez(one.port) for one in self.conductors.values() if one.alive)

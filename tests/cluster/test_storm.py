@@ -25,6 +25,7 @@ from tests.peers.postgres import Server
 from tests.peers.tcp_proxy import Proxy, proxy
 
 GROUPS = ("east", "west")
+_FEWEST = 3  # strikes
 
 
 class Striker(threading.Thread):
@@ -143,14 +144,15 @@ def storm(folder: Path, server: Server, seed: int, nodes: int, patience_s: float
         striker.start()
         config = here.config()
         spread = {"manifest": here.manifest(nodes), "cloud_config": config}
-        for size, body in (
-            (nodes, spread),
-            (nodes + 4, {**spread, "manifest": here.manifest(nodes + 4)}),
-            (nodes + 4, {**spread, "manifest": here.manifest(nodes + 4), "recreate": True}),
-            (nodes, {**spread, "manifest": here.manifest(nodes, "soft-affinity")}),
-        ):
-            user.act("PUT", body)
-            _check(here, user, director, size)
+        while striker.strikes.total() < _FEWEST:  # a quick machine is through before the first
+            for size, body in (
+                (nodes, spread),
+                (nodes + 4, {**spread, "manifest": here.manifest(nodes + 4)}),
+                (nodes + 4, {**spread, "manifest": here.manifest(nodes + 4), "recreate": True}),
+                (nodes, {**spread, "manifest": here.manifest(nodes, "soft-affinity")}),
+            ):
+                user.act("PUT", body)
+                _check(here, user, director, size)
         user.act("DELETE")
         striker.stop()
         user.act("PUT", spread)  # what came late is deleted with the groups, so a last delete leaves nothing
@@ -159,7 +161,6 @@ def storm(folder: Path, server: Server, seed: int, nodes: int, patience_s: float
         kinds = ("vm", "server_group")
         left = {(group, kind): here.held(group, group, director, kind) for group in GROUPS for kind in kinds}
         assert not any(left.values()), left
-        assert striker.strikes
 
 
 def _check(here: Cluster, user: User, director: str, size: int) -> None:
