@@ -12,6 +12,7 @@ from typing import Any
 from coterie.cpi.contract import Capabilities, CheckItem
 from coterie.engine.compute_slot import SLOT, SlowCalls
 from coterie.errors import CoterieError, LeaseLost
+from coterie.ledger.errors import is_outage
 from coterie.redact import Redactor, hide_in_error
 from coterie.telemetry import trace
 
@@ -125,6 +126,8 @@ class FencedCpi:
         try:
             answer = method(*arguments, **keywords)
         except CoterieError as error:
+            if error.__cause__ is not None and is_outage(error.__cause__):
+                raise error.__cause__ from None  # the driver uses our database: this says nothing of the cloud
             env = arguments[_ENV] if name == "create_vm" and len(arguments) > _ENV else keywords.get("env")
             hide_in_error(error, self._redactor(env))
             raise
