@@ -158,17 +158,19 @@ class GroupRecords:
     def create(self, cid: str, spec: GroupSpec) -> None:
         """Under another name, and renamed when it is whole: no other process ever sees half of one."""
         ref = self.inventory.ensure_child(self.inventory.ensure_folder("groups"), f"{_UNFINISHED}{cid}")
-        present = self._labels(ref)
-        for label in _labels_of(spec):
-            if label not in present:
-                self.inventory.ensure_child(ref, label)
         try:
+            present = self._labels(ref)
+            for label in _labels_of(spec):
+                if label not in present:
+                    self.inventory.ensure_child(ref, label)
             self.client.run(ref.Rename_Task, cid)
         except Refusal:
             made = self.inventory.find(*self.inventory.path("groups"), cid)
             if made is None:
                 raise
-            if made != ref:  # another call under the same mark was first; it may also have renamed this very folder
+            if (
+                made != ref
+            ):  # another call under the same mark was first; it may have renamed or removed this very folder
                 self._destroy(ref)
 
     def rewrite(self, record: GroupRecord, spec: GroupSpec) -> None:
