@@ -16,7 +16,7 @@ help: ## this list
 demo: $(VENV)/.installed ## deploy, change and delete a cluster on the simulated datacenter
 	@$(BIN)/coterie demo
 
-WORKERS ?= 8 # more than cores: most tests wait for processes, leases and clouds
+WORKERS ?= 6 # more than cores: most tests wait for processes, leases and clouds
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=25
 
 # Packages without processes and servers, and the contract's tests on the simulated cloud.

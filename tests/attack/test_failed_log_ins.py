@@ -96,7 +96,7 @@ def test_a_token_that_is_hard_to_read_is_a_failed_log_in_like_others(context: Ap
 def test_no_director_listens_for_others_without_tls(context: AppContext) -> None:
     def start(**more: str) -> None:
         settings = load({"state": str(context.state_folder.path), "listen": "0.0.0.0:0"}, {"HOME": "/", **more})
-        foreground_director._service(StateFolder(context.state_folder.path), settings, lambda _: None)
+        foreground_director._service(StateFolder(context.state_folder.path), settings)
 
     with pytest.raises(UsageError, match="unencrypted"):
         start()

@@ -23,7 +23,7 @@ def test_no_file_of_the_ledger_is_readable_to_other_users(tmp_path: Path) -> Non
         ledger = LocalLedger(str(tmp_path / "l.db"), 2.0)
         with ledger.ledger.write() as tx:
             tx.exec_driver_sql("CREATE TABLE seen (x text)")
-            assert {"l.db", "l.db-wal", "l.db-shm", "l.db.new"} == {one.name for one in tmp_path.iterdir()}
+            assert {"l.db", "l.db-wal", "l.db-shm"} == {one.name for one in tmp_path.iterdir()}
             assert readable_to_others(tmp_path) == []
         ledger.close()
     finally:

@@ -102,8 +102,9 @@ class Machine:
         return name
 
     def furnish(self) -> None:
-        """A local Director with a cloud and stemcells; a manifest."""
-        start_director(self.state_folder, self.environment())
+        """A cloud and stemcells, in a local Director unless another one is named; a manifest."""
+        if "COTERIE_DIRECTOR" not in self.env:
+            start_director(self.state_folder, self.environment())
         self.write("cloud.yml", CLOUD)
         self.write("web.yml", MANIFEST)
         assert self.run("clouds", "set", "cloud.yml").code == 0
