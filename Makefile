@@ -60,6 +60,7 @@ lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 docs: $(VENV)/.tested ## write the pages that are made from the code
 	$(BIN)/python -m coterie.cli.reference > docs/cli.md
 	$(BIN)/python -m coterie.settings.reference > docs/settings.md
+	$(BIN)/python -m coterie.manifest.reference docs/
 	$(BIN)/python -m tests.cleanup.accidents.page
 
 bench: $(VENV)/.tested ## prints ratios; asserts nothing
