@@ -70,9 +70,11 @@ def env_of(document: Any) -> Any:
 def without_network_names(document: Any) -> Any:
     """The same request, in which no network's name counts as a key: people call networks `private`."""
     arguments = document.get("arguments") if isinstance(document, dict) else None
-    method = document.get("method") if isinstance(arguments, list) else None
-    place = _NETWORKS.get(method) if isinstance(method, str) else None
-    if place is None or len(arguments) <= place or not isinstance(arguments[place], dict):
+    method = document.get("method") if isinstance(document, dict) else None
+    if not isinstance(arguments, list) or not isinstance(method, str) or method not in _NETWORKS:
+        return document
+    place = _NETWORKS[method]
+    if len(arguments) <= place or not isinstance(arguments[place], dict):
         return document
     return {**document, "arguments": [*arguments[:place], list(arguments[place].values()), *arguments[place + 1 :]]}
 
