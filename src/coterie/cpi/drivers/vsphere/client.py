@@ -171,6 +171,8 @@ class Client:
                     return row.get("info.result")
             except Unavailable:
                 failed += 1
+            except Throttled:
+                pass  # the task runs on; how soon it may be looked at again is for the pace of calls to say
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE_S)
         raise OutcomeUnknown(

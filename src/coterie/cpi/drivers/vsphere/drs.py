@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from coterie.cpi.contract import Unavailable
+from coterie.cpi.contract import Throttled, Unavailable
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.group_records import HOSTS, GroupSpec
@@ -318,7 +318,7 @@ class Clusters:
         spec.rulesSpec = [self._rule_spec(op, one) for op, one in edits if isinstance(one, DrsRule)]
 
         def look() -> None:
-            with suppress(Unavailable):
+            with suppress(Unavailable, Throttled):
                 seen.append(self.view(cluster))
 
         self.client.run(cluster.ReconfigureComputeResource_Task, spec, True, between=look)
