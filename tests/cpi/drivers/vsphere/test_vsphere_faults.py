@@ -8,14 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from peers.vsphere_bed import VsphereBed
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, Unavailable, always_held
-from coterie.cpi.drivers.vsphere.client import Client
+from coterie.cpi.contract import CpiError, Throttled, Unavailable, always_held
+from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.settings import read_settings
 from coterie.cpi.kit.call_limit import CallLimit
 
@@ -66,6 +67,22 @@ def test_a_first_join_that_fails_leaves_the_group_reserved(bed: VsphereBed, lab:
     bed.server.bend("PowerOnVM_Task", "fault", fault="SystemError")
     expect_error(CpiError, lambda: lab.vm(group=cid))
     assert lab.cpi.inspect_server_group(cid).state == "reserved"
+
+
+def test_a_clone_that_cannot_be_read_at_first_is_removed(
+    bed: VsphereBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.image()
+    before, read, refused = bed.inventory(), Client.read, [Throttled("too many calls", remedy="repeat")]
+
+    def read_throttled(client: Client, ref: Any, *paths: str) -> Row:
+        if "config.files.vmPathName" in paths and refused:
+            raise refused.pop()
+        return read(client, ref, *paths)
+
+    monkeypatch.setattr(Client, "read", read_throttled)
+    expect_error(Throttled, lambda: lab.vm())
+    assert (refused, bed.inventory()) == ([], before)
 
 
 def test_messages_of_a_login_that_fails_do_not_hold_the_password(bed: VsphereBed) -> None:

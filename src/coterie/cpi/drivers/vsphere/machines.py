@@ -244,9 +244,9 @@ class Machines:
     ) -> Json:
         """The networks of the VM, once it has joined its group and runs. A VM that cannot be finished is removed before
         the failure is raised."""
-        row = self.client.read(machine, "name", _POWER, _VMX, _DEVICES)
-        answer = devices.with_macs(networks, nics, row.get(_DEVICES))
         try:
+            row = self.client.read(machine, "name", _POWER, _VMX, _DEVICES)
+            answer = devices.with_macs(networks, nics, row.get(_DEVICES))
             if row.get(_POWER) != "poweredOn":
                 growth = devices.grow_root(row.get(_DEVICES), size.root_disk_size_gb * 1024 * 1024)
                 if growth:
@@ -258,9 +258,9 @@ class Machines:
                     self.client.run(machine.PowerOnVM_Task)
             return answer
         except CoterieError as error:
-            if self._is_running(machine):
-                return answer  # another call finished the same VM
-            self._undo(machine, error)
+            running = self._undo(machine, error)
+            if running is not None:
+                return devices.with_macs(networks, nics, running)
             raise _certain_failure(error) from error
 
     def _configure_agent(self, row: Row, agent_id: str, networks: Json, env: Json) -> None:
@@ -275,15 +275,14 @@ class Machines:
             spec = sdk.vim.vm.ConfigSpec(deviceChange=[devices.insert_cd(present, path)])
         self.client.run(row.ref.ReconfigVM_Task, spec)
 
-    def _is_running(self, machine: Any) -> bool:
+    def _undo(self, machine: Any, cause: CoterieError) -> list[Any] | None:
+        """Remove the VM; the devices of one that runs, since another call finished it."""
         try:
-            return bool(self.client.get(machine, _POWER) == "poweredOn")
-        except CoterieError:
-            return False
-
-    def _undo(self, machine: Any, cause: CoterieError) -> None:
-        try:
+            for row in self.client.read_existing([machine], sdk.vim.VirtualMachine, [_POWER, _DEVICES]):
+                if row.get(_POWER) == "poweredOn":
+                    return list(row.get(_DEVICES) or ())
             self._remove(machine)
+            return None
         except CoterieError as error:
             raise OutcomeUnknown(
                 "the VM failed and could not be removed",
