@@ -89,6 +89,17 @@ def test_a_process_that_dies_while_a_moved_disk_leaves_loses_nothing(bed: Vspher
     assert (("file", moved) in bed.inventory(), lab.cpi.has_disk(disk)) == (False, True)
 
 
+def test_a_datastore_that_goes_away_meanwhile_is_not_taken_for_the_vm(bed: VsphereBed, lab: Lab) -> None:
+    vm, disk = lab.vm(), lab.disk()
+    lab.cpi.attach_disk(vm, disk)
+    gone = '<obj type="Datastore">datastore-999</obj>'
+    bed.server.bend("SearchDatastore_Task", "fault", fault="ManagedObjectNotFound", detail=gone)
+    assert expect_error(CpiError, lambda: lab.cpi.delete_vm(vm)).retryable
+    assert bed.operator.machine(vm) is not None
+    lab.cpi.delete_vm(vm)
+    assert (bed.operator.machine(vm), lab.cpi.has_disk(disk)) == (None, True)
+
+
 def test_disks_whose_paths_have_the_uuid_of_a_namespace(bed: VsphereBed, lab: Lab) -> None:
     """As vSAN shows them; seen on VMs only, the disk manager takes both."""
     bed.server.show_namespaces()

@@ -10,6 +10,7 @@ from typing import Any
 
 from coterie.cpi.contract import (
     CloudObject,
+    CpiError,
     InvalidCall,
     Json,
     Mark,
@@ -292,7 +293,7 @@ class Machines:
 
     def _remove(self, machine: Any) -> None:
         """Off, out of its group, its persistent disks detached, and gone with its own files. Gone already is fine."""
-        with tolerate("ManagedObjectNotFound"):
+        try:
             row = self.client.read(machine, _POWER, _VMX, _DEVICES, "customValue")
             present = row.get(_DEVICES) or []
             if row.get(_POWER) != "poweredOff":
@@ -303,6 +304,16 @@ class Machines:
             if devices.has_cd(present):
                 self._delete_file(devices.cd_path(row.get(_VMX)))
             self.client.run(machine.Destroy_Task)
+        except Refusal as refusal:
+            if not refusal.is_a("ManagedObjectNotFound"):
+                raise
+            if self.client.read_existing([machine], sdk.vim.VirtualMachine, ["name"]):
+                raise CpiError(
+                    "something that the VM needs went away while it was removed",
+                    why=refusal.what,
+                    remedy="repeat",
+                    retryable=True,
+                ) from refusal
 
     def _delete_file(self, path: str) -> None:
         delete = self.client.content.fileManager.DeleteDatastoreFile_Task
