@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyVmomi import vim
+from pyVmomi import vim, vmodl
 
-from coterie.cpi.contract import Throttled, always_held
+from coterie.cpi.conformance.expect import expect_error
+from coterie.cpi.contract import AuthenticationFailed, OutcomeUnknown, Throttled, always_held
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.drs import Clusters
+from coterie.cpi.drivers.vsphere.sdk import Refusal
 from coterie.cpi.drivers.vsphere.settings import read_settings
 from coterie.cpi.kit.call_limit import CallLimit
 
@@ -52,3 +54,21 @@ def test_a_write_of_groups_is_waited_for_while_the_vcenter_takes_no_more_questio
     client = Scripted(throttled, throttled, throttled, DONE)
     cluster = vim.ClusterComputeResource("domain-c1")
     assert Clusters(client, None).write(cluster, []) == []  # type: ignore[arg-type] # no placement is asked
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        Refusal(vmodl.fault.ManagedObjectNotFound(obj=TASK)),
+        AuthenticationFailed("the certificate of vCenter is not trusted", remedy="trust it"),
+    ],
+)
+def test_a_task_that_cannot_be_read_any_more_may_have_done_its_work(unreadable: Exception) -> None:
+    """As after a fail-over of vCenter, which forgets its tasks."""
+    expect_error(OutcomeUnknown, lambda: Scripted(RUNS, unreadable).run(print))
+
+
+def test_the_error_of_a_task_is_a_refusal() -> None:
+    failed = {"info.state": "error", "info.error": vmodl.fault.ManagedObjectNotFound(obj=TASK)}
+    with pytest.raises(Refusal):
+        Scripted(RUNS, failed).run(print)

@@ -158,26 +158,31 @@ class Client:
         `between`: called before each look at the task."""
         task = self.change(method, *arguments)
         deadline, pause, failed = time.monotonic() + self._settings.task_timeout, _FIRST_PAUSE_S, 0
+        why = f"it still ran after {self._settings.task_timeout:.0f} s, or its state could not be read"
         while time.monotonic() < deadline and failed <= _FAILED_READS:
             if between is not None:
                 between()
             try:
                 row = self.read(task, "info.state", "info.error", "info.result")
+            except Unavailable:
+                failed += 1
+            except Throttled:
+                pass  # the task runs on; how soon it may be looked at again is for the pace of calls to say
+            except (CpiError, Refusal) as error:
+                why = f"its state cannot be read: {error}"  # the task is not known any more after a fail-over
+                break
+            else:
                 if row.get("info.state") == "error":
                     refusal = Refusal(row.get("info.error"))
                     self._name_objects(refusal)
                     raise refusal
                 if row.get("info.state") == "success":
                     return row.get("info.result")
-            except Unavailable:
-                failed += 1
-            except Throttled:
-                pass  # the task runs on; how soon it may be looked at again is for the pace of calls to say
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE_S)
         raise OutcomeUnknown(
             f"task {task._moId} was not seen to end",
-            why=f"it still ran after {self._settings.task_timeout:.0f} s, or its state could not be read",
+            why=why,
             remedy="look for what it may have made before repeating it",
         )
 
