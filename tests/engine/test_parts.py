@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,18 @@ def test_a_domain_that_never_comes_free_is_an_unknown_outcome(ledger_here: Ledge
     with pytest.raises(OutcomeUnknown):
         coordinator.submit(Recorder(), "d", {"n": 5})  # type: ignore[arg-type] # as above
     assert _waiting(ledger_here) == []
+
+
+def test_who_applied_a_change_for_longer_than_the_patience_gets_its_outcome(ledger_here: Ledger) -> None:
+    class Slow(Recorder):
+        def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
+            while time.monotonic() < ends:
+                time.sleep(0.05)
+            return super().apply(domain, changes)
+
+    driver, coordinator = Slow(), LedgerCoordinator(ledger_here, "me", patience_s=1.0)
+    ends = time.monotonic() + 2.0
+    assert coordinator.submit(driver, "d", {"n": 5}) == {"ok": True, "n": 5}  # type: ignore[arg-type] # as above
 
 
 def test_errors_carry_what_to_do() -> None:

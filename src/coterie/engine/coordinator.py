@@ -68,11 +68,13 @@ class LedgerCoordinator:
 
     def _wait(self, cpi: Cpi, domain: str, number: int) -> dict[str, Any]:
         give_up, pause = time.monotonic() + self._patience_s, 0.002
-        while time.monotonic() < give_up:
+        while True:
             with self._ledger.read() as tx:
                 answer = domains.outcome(tx, number)
             if answer is not None:
                 return answer
+            if time.monotonic() >= give_up:  # looked at after the outcome: we may have applied the change for so long
+                break
             if not self._serve(cpi, domain):
                 self._sleep(pause)
                 pause = min(pause * 1.5, 0.1)
