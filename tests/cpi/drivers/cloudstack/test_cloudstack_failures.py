@@ -10,7 +10,9 @@ from peers.cloudstack_bed import CloudstackBed
 from coterie.cpi.conformance.expect import wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, VMCreationFailed
+from coterie.cpi.drivers.cloudstack.client import Client, Refusal
 from coterie.cpi.drivers.cloudstack.create_vm import CloudstackVmCreation
+from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
 from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
 from coterie.sandbox import faults
 
@@ -87,6 +89,44 @@ def test_waiting_for_a_job_backs_off(bed: CloudstackBed, lab: Lab) -> None:
     before = bed.witness.seen["queryAsyncJobResult"]
     made(lab, arguments)
     assert bed.witness.seen["queryAsyncJobResult"] - before < 25
+
+
+@pytest.mark.parametrize("busy", [Throttled("later", remedy="wait"), Refusal("queryAsyncJobResult", 429, "later")])
+def test_a_vm_is_kept_however_often_the_question_about_its_job_is_throttled(
+    bed: CloudstackBed, lab: Lab, monkeypatch: pytest.MonkeyPatch, busy: CpiError
+) -> None:
+    """By the cloud, or by our own pace: the deploy goes on meanwhile."""
+    asked: list[str] = []
+    request = Client.request
+
+    def throttle(client: Client, command: str, parameters: dict[str, Any], *, changes: bool) -> dict[str, Any]:
+        if command == "queryAsyncJobResult":
+            asked.append(command)
+            if len(asked) <= 7:  # more than one question is repeated
+                raise busy
+        return request(client, command, parameters, changes=changes)
+
+    monkeypatch.setattr(Client, "request", throttle)
+    vm = made(lab, lab.vm_arguments())
+    assert [one["id"] for one in bed.client().listVirtualMachines()["virtualmachine"]] == [vm]
+
+
+def test_a_question_that_our_own_pace_puts_off_is_repeated(
+    bed: CloudstackBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, paces = lab.disk(), [Throttled("later", remedy="wait")]
+    cpi = bed.open()
+    assert isinstance(cpi, CloudstackCpi)
+    pace = cpi.client.limit.pace
+
+    def throttle(name: str) -> Any:
+        if paces:
+            raise paces.pop()
+        return pace(name)
+
+    monkeypatch.setattr(cpi.client.limit, "pace", throttle)
+    assert cpi.has_disk(disk)
+    assert paces == []
 
 
 def test_an_undoing_that_takes_too_long_leaves_the_outcome_open_and_ends_well(bed: CloudstackBed, lab: Lab) -> None:

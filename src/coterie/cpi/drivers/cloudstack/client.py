@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.cpi import contract
-from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Unavailable
+from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.cloudstack.properties import Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.create_once import chosen_ids, start_with_job_id
@@ -35,7 +35,7 @@ _REFUSALS: dict[int, tuple[type[CpiError], str]] = {
         contract.AuthenticationFailed,
         "check properties.api_key and properties.secret_access_key, and this machine's clock",
     ),
-    429: (contract.Throttled, _WAIT),
+    429: (Throttled, _WAIT),
     430: (contract.InvalidCall, _CORRECT),
     431: (contract.InvalidCall, _CORRECT),
     432: (contract.PrivilegeMissing, "use an account that may call it, or a CloudStack that has it"),
@@ -229,11 +229,15 @@ class Client:
         return inside
 
     def _job_result(self, command: str, job: str) -> Row | None:
-        """The job goes on whether the server can be reached or not, so that alone does not end the wait."""
+        """The job goes on whether the question is taken or not, so that alone does not end the wait."""
         try:
             found = self.call("queryAsyncJobResult", jobid=job)
         except Unavailable:
             return None
+        except CpiError as error:
+            if _is_throttled(error):
+                return None
+            raise
         if found["jobstatus"] == _FAILED:
             raise _refusal(command, found.get("jobresult") or {}, INTERNAL)
         return (found.get("jobresult") or {}) if found["jobstatus"] == _SUCCEEDED else None
@@ -326,7 +330,8 @@ def _inside(raw: bytes) -> Row | None:
 
 
 def _is_throttled(error: Exception) -> bool:
-    return isinstance(error, Refusal) and error.errorcode == _THROTTLED
+    """By CloudStack, or already by our own pace."""
+    return isinstance(error, Throttled) or (isinstance(error, Refusal) and error.errorcode == _THROTTLED)
 
 
 def _refusal(command: str, body: Mapping[str, Any], status: int) -> Refusal:
