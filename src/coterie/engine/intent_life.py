@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark, OutcomeUnknown
+from coterie.cpi.contract import CloudObject, CpiError, Kind, Mark, OutcomeUnknown, Throttled, Unavailable
 from coterie.engine.flow import Fail, Move, Wait, Work
 from coterie.errors import CoterieError
 from coterie.ledger.rows import objects
@@ -118,9 +118,11 @@ def _call(
         work.write(objects.record_unknown(intent))
         work.say("object.doubt", f"{unknown}: looking in the cloud for the {kind}")
         return Wait(_POLL_S, "the answer of the cloud was lost")
-    except CpiError:
-        # By contract any other error left nothing behind: the next claim may call again.
-        note_uncalled_for_next_claim(work, intent)
+    except CpiError as error:
+        # By contract any other error left nothing behind: the next claim may call again. But that the cloud did not
+        # take a repeat says nothing about the first call.
+        if is_uncalled(work, intent) or not isinstance(error, (Throttled, Unavailable)):
+            note_uncalled_for_next_claim(work, intent)
         raise
     return _record(work, kind, intent, cid, found)
 

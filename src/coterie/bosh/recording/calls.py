@@ -16,6 +16,8 @@ from coterie.cpi.contract import (
     NetworkNotFound,
     OutcomeUnknown,
     StemcellNotFound,
+    Throttled,
+    Unavailable,
     VmCreated,
     VMNotFound,
 )
@@ -48,7 +50,7 @@ def call_create(context: CallContext, kind: Kind, mark: Mark, call: Callable[[],
         return call()
     except OutcomeUnknown as unknown:
         if kind in context.driver.capabilities().client_tokens:
-            return _repeat(context, mark, call)
+            return _repeat(context, mark, call, unknown)
         if not settle(context, kind, mark):
             raise _nothing_created(unknown) from unknown
         # It is there, so by contract the same call returns it and creates no second one.
@@ -63,18 +65,19 @@ def call_create(context: CallContext, kind: Kind, mark: Mark, call: Callable[[],
         raise
 
 
-def _repeat(context: CallContext, mark: Mark, call: Callable[[], T]) -> T:
+def _repeat(context: CallContext, mark: Mark, call: Callable[[], T], unknown: OutcomeUnknown) -> T:
     """For a cloud that takes a token with the call: the same call, until it is answered. Only where that takes longer
-    than the cloud needs to settle is the outcome left unknown, to be removed by cleanup."""
+    than the cloud needs to settle is the outcome left unknown, to be removed by cleanup. A repeat that the cloud did
+    not take says nothing about the first call."""
     with context.ledger.write() as tx:
         execute(tx, objects.record_unknown(mark.intent))
     give_up = time.monotonic() + context.driver.capabilities().settle_s
     while True:
         try:
             return call()
-        except OutcomeUnknown:
+        except (OutcomeUnknown, Throttled, Unavailable) as error:
             if time.monotonic() >= give_up:
-                raise
+                raise unknown from error
             time.sleep(_LOOK_S)
         except CpiError:
             with context.ledger.write() as tx:
