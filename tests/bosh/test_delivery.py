@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from coterie.bosh.client.in_process import respond
+from coterie.cpi.contract import Capabilities, CloudObject, Kind, Mark, OutcomeUnknown, Reason
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.ledger.rows import objects
 from tests.bosh.cloud_program import CloudShop
 from tests.bosh.program import DIRECTOR, PATIENCE_S, CpiFailure, Shop, heard, result
@@ -72,6 +75,63 @@ def test_a_machine_with_metadata_of_its_caller_stays(shop: Shop) -> None:
     with pytest.raises(CpiFailure, match="coterie-cpi cleanup"):
         shop.call("create_vm", *arguments(shop, "second", stemcell))
     assert shop.cleanup()["vm"]["found"] == []
+    assert shop.inventory()["vm"] == [first]
+
+
+def forbid_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a program of the exec driver that has no `find`."""
+    capabilities = SandboxCpi.capabilities
+
+    def without_find(self: SandboxCpi) -> Capabilities:
+        return replace(capabilities(self), unsupported={"find": Reason("it has no such method", "page")})
+
+    monkeypatch.setattr(SandboxCpi, "capabilities", without_find)
+
+
+def test_a_lost_create_does_not_block_its_address_where_the_cloud_cannot_be_asked(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stemcell = shop.stemcell()
+    forbid_questions(monkeypatch)
+    with monkeypatch.context() as patch, pytest.raises(CpiFailure, match="cannot be asked"):
+        patch.setattr(SandboxCpi, "create_vm", _lose)
+        shop.call("create_vm", *arguments(shop, "first", stemcell))
+    second = shop.call("create_vm", *arguments(shop, "second", stemcell))[0]
+    assert shop.inventory()["vm"] == [second]
+
+
+def _lose(*_: object, **__: object) -> None:
+    raise OutcomeUnknown("the answer was lost", remedy="look for it")
+
+
+def test_an_undelivered_machine_stays_where_the_cloud_cannot_be_asked(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A confirmation that was lost proves nothing alone."""
+    stemcell = shop.stemcell()
+    forbid_questions(monkeypatch)
+    stays_in_the_way(shop, stemcell)
+
+
+def test_an_undelivered_machine_stays_where_the_cloud_does_not_show_what_is_written_on_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stemcell = shop.stemcell()
+    find = SandboxCpi.find
+
+    def without_tags(self: SandboxCpi, kind: Kind, mark: Mark) -> CloudObject | None:
+        found = find(self, kind, mark)
+        return replace(found, tags=None) if found else None
+
+    monkeypatch.setattr(SandboxCpi, "find", without_tags)
+    stays_in_the_way(shop, stemcell)
+
+
+def stays_in_the_way(shop: Shop, stemcell: str) -> None:
+    lose(shop, shop.request("create_vm", *arguments(shop, "first", stemcell)))
+    (first,) = shop.inventory()["vm"]
+    with pytest.raises(CpiFailure, match=f"machine {first} of agent first has the address"):
+        shop.call("create_vm", *arguments(shop, "second", stemcell))
     assert shop.inventory()["vm"] == [first]
 
 

@@ -59,9 +59,9 @@ def create_vm(context: CallContext, request: VmRequest) -> VmCreated:
 
 def _remove_undelivered(context: CallContext, request: VmRequest) -> None:
     """A machine whose id no caller ever received, and which has an address of this one, goes: a caller that was killed
-    comes again with a new agent_id and the same addresses."""
+    comes again with a new agent_id and the same addresses. A cloud that cannot be asked gives no evidence for that."""
     wanted = addresses.of_request(request.networks)
-    if not wanted:
+    if not wanted or not context.driver.capabilities().finds:
         return
     with context.ledger.read() as tx:
         rows = objects.list_undelivered_vms(tx, context.cloud, context.director)
@@ -85,8 +85,8 @@ def _remove_if_undelivered(context: CallContext, row: ObjectRow) -> None:
 
 
 def _is_described(context: CallContext, row: ObjectRow) -> bool:
-    """Whether a caller has written metadata on it, so that it must have received the id after all."""
-    found = context.driver.find("vm", context.mark(row.intent)) if context.driver.capabilities().finds else None
+    """Whether a caller may have written metadata on it, so that it must have received the id after all."""
+    found = context.driver.find("vm", context.mark(row.intent))
     return found is not None and is_described(found)
 
 

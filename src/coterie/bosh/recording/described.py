@@ -9,5 +9,6 @@ _METADATA = ("director", "deployment")
 
 
 def is_described(found: CloudObject) -> bool:
-    """Whether a caller has written its metadata on it, so that it must have received the id."""
-    return any(key in (found.tags or {}) for key in _METADATA)
+    """Whether a caller has written its metadata on it, so that it must have received the id; it may have where the
+    cloud does not show what is written."""
+    return found.tags is None or any(key in found.tags for key in _METADATA)
