@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coterie.bosh.client.in_process import respond
-from coterie.cpi.contract import Capabilities, CloudObject, Kind, Mark, OutcomeUnknown, Reason
+from coterie.cpi.contract import Capabilities, CloudObject, Kind, Mark, OutcomeUnknown, Reason, VmCreated
 from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.ledger.rows import objects
 from tests.bosh.cloud_program import CloudShop
@@ -53,6 +53,23 @@ def test_an_undelivered_machine_makes_way_for_the_next_try(shop: Shop) -> None:
     second = shop.call("create_vm", *arguments(shop, "second", stemcell))[0]
     assert shop.inventory()["vm"] == [second] != [lost]
     assert undelivered(shop) == []
+
+
+def test_a_machine_whose_answer_is_an_error_makes_way(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller was told no id."""
+    stemcell = shop.stemcell()
+    create = SandboxCpi.create_vm
+
+    def unwritable(self: SandboxCpi, *arguments: Any, **more: Any) -> VmCreated:
+        made = create(self, *arguments, **more)
+        return VmCreated(made.cid, {**made.networks, "odd": {"type": "half a character: \ud800"}})
+
+    with monkeypatch.context() as patch, pytest.raises(CpiFailure, match="was done, but its result"):
+        patch.setattr(SandboxCpi, "create_vm", unwritable)
+        shop.call("create_vm", *arguments(shop, "first", stemcell))
+    assert undelivered(shop) == ["first"]
+    second = shop.call("create_vm", *arguments(shop, "second", stemcell))[0]
+    assert shop.inventory()["vm"] == [second]
 
 
 def test_a_delivered_machine_keeps_its_address_and_the_way_out_is_named(shop: Shop) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _OPEN_DRIVERS = 64
+_FAILURE = b'{"result":null,"error":{'
 
 
 class CpiService:
@@ -50,16 +51,17 @@ class CpiService:
         return envelope
 
     def answer_unconfirmed(self, request: bytes) -> tuple[bytes, Callable[[], None] | None]:
-        """The envelope, and what is to be called when the caller has it; None where nothing was created."""
+        """The envelope, and what is to be called when the caller has it; None where nothing was created, or where an
+        error tells the caller no id of it."""
         opened: list[RecordingCpi] = []
 
         def open_cpi(context: Json) -> Cpi:
             opened.append(self._open(context))
             return cast(Cpi, opened[-1])
 
-        envelope = self._redact(answer(request, open_cpi, new_mark, _cleanup))
-        created = [cpi for cpi in opened if cpi.context.created]
-        return envelope, (lambda: _confirm(created)) if created else None
+        envelope = answer(request, open_cpi, new_mark, _cleanup)
+        created = [] if envelope.startswith(_FAILURE) else [cpi for cpi in opened if cpi.context.created]
+        return self._redact(envelope), (lambda: _confirm(created)) if created else None
 
     @property
     def config(self) -> Config:
@@ -107,7 +109,7 @@ class CpiService:
             return self._drivers[key]
 
     def _redact(self, envelope: bytes) -> bytes:
-        if not envelope.startswith(b'{"result":null,"error":{') or self._config is None:
+        if not envelope.startswith(_FAILURE) or self._config is None:
             return envelope
         document = json.loads(envelope)
         error, hidden = document["error"], Redactor(_secrets(self._config)).hide_all(document["error"])
