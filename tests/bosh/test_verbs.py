@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coterie.bosh.client.in_process import respond
 from coterie.bosh.commands import run
+from coterie.bosh.core.service import CpiService
+from coterie.cpi.contract import Unavailable
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.disks import list_disks
@@ -126,6 +129,50 @@ def test_cleanup_lists_uuids_and_clouds_and_takes_all(shop: Shop, capsys: pytest
     assert list_disks(open_account(open_datacenter(shop.folder / "sandbox.db"), "west", operator=True)).items == ()
     assert run(["cleanup", "--config", str(shop.config)]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[:-1]] == [DIRECTOR]
+
+
+def test_a_cloud_that_does_not_answer_keeps_no_other_from_being_cleaned_up(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    west, far = {"account": "west"}, {"account": "far"}
+    for context in (west, {}, far):
+        lose(shop, shop.request("create_disk", 1024, {"zone": "z1"}, None, **context))
+    shop.configure(clouds={"my-west": west})
+    open_cpi = CpiService._open
+
+    def refuse_west(self: CpiService, context: dict[str, Any]) -> Any:
+        if context.get("account") == "west":
+            raise Unavailable("the cloud cannot be reached", remedy="wait")
+        return open_cpi(self, context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CpiService, "_open", refuse_west)
+        words = ["cleanup", "--config", str(shop.config), "--all", "--grace", "0", "--apply", "-o", "json"]
+        assert run(words) == 1
+    found = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert len(found["lab"]["report"]["disk"]["deleted"]) == 1
+    assert "cannot be reached" in found.pop("my-west")["error"]
+    assert [one["error"] for one in found.values() if "error" in one] == [
+        f"{shop.config} does not say how to reach it: write its properties under `clouds:`"
+    ]
+    assert shop.inventory() == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--apply"], "--apply without a Director"),
+        (["--known", "list.json", "--apply"], "--known and --apply without a Director"),
+        (["--left-out", "vm=1"], "--left-out without a Director"),
+        (["--all", "--director-uuid", DIRECTOR], "--all takes no --director-uuid"),
+        (["--all", "--known", "list.json"], "--all takes no list"),
+    ],
+)
+def test_words_that_would_do_nothing_are_refused(
+    shop: Shop, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert run(["cleanup", "--config", str(shop.config), *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_cloud_is_cleaned_up_by_the_operators_name(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

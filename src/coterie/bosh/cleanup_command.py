@@ -35,6 +35,7 @@ class Target:
 
 def cleanup(given: argparse.Namespace) -> int:
     """0 when nothing is left to do, 1 when a deletion failed, a kind was stopped or a cloud could not be reached."""
+    _refuse_words_without_effect(given)
     service = CpiService(given.config)
     try:
         if given.director_uuid:
@@ -43,6 +44,20 @@ def cleanup(given: argparse.Namespace) -> int:
         return _clean_all(service, given, targets) if given.all else _list(targets, given)
     finally:
         service.close()
+
+
+def _refuse_words_without_effect(given: argparse.Namespace) -> None:
+    of_one = [word for word, value in (("--known", given.known), ("--left-out", given.left_out)) if value]
+    if given.all and given.director_uuid:
+        raise UsageError("--all takes no --director-uuid", remedy="leave out one of them")
+    if given.all and of_one:
+        raise UsageError("--all takes no list of one Director", remedy="leave out --known and --left-out")
+    words = [*of_one, *(["--apply"] if given.apply else [])]
+    if words and not (given.all or given.director_uuid):
+        raise UsageError(
+            f"{' and '.join(words)} without a Director: uuids would be listed, and nothing cleaned up",
+            remedy="add --director-uuid UUID; --apply also goes with --all",
+        )
 
 
 def _target(config: Config, given: argparse.Namespace) -> Target:
@@ -84,7 +99,7 @@ def _list(targets: Sequence[Target], given: argparse.Namespace) -> int:
         return 0
     for one in targets:
         counts = ", ".join(f"{kind} {count}" for kind, count in one.counts.items())
-        print(f"{one.director:<37} {one.title:<37} {counts}{_unreachable(one, given)}")
+        print(f"{one.director:<37} {one.title:<37} {'; '.join(filter(None, (counts, _unreachable(one, given))))}")
     print("clean up one with --director-uuid UUID [--cloud NAME], or all with --all" if targets else "nothing is left")
     return 0
 
@@ -92,25 +107,26 @@ def _list(targets: Sequence[Target], given: argparse.Namespace) -> int:
 def _unreachable(target: Target, given: argparse.Namespace) -> str:
     if target.properties is not None:
         return ""
-    return f"; {given.config} does not say how to reach it: write its properties under `clouds:`"
+    return f"{given.config} does not say how to reach it: write its properties under `clouds:`"
 
 
 def _clean_all(service: CpiService, given: argparse.Namespace, targets: Sequence[Target]) -> int:
-    if given.known or given.left_out:
-        raise UsageError("--all takes no list of one Director", remedy="leave out --known and --left-out")
+    """A cloud that cannot be reached keeps none of the others from being cleaned up."""
     reports, status = [], 0
     for one in targets:
-        if one.properties is None:
-            print(f"{one.director} {one.title}{_unreachable(one, given)}")
-            status = 1
-            continue
-        report = _report(service, given, one)
-        status |= _status(report)
+        report, trouble = None, _unreachable(one, given)
+        if not trouble:
+            try:
+                report = _report(service, given, one)
+            except CoterieError as error:
+                trouble = str(error)
+        status |= 1 if report is None else _status(report)
         if given.output == "json":
-            reports.append({"director": one.director, "cloud": one.cloud, "name": one.name, "report": report})
+            found = {"error": trouble} if report is None else {"report": report}
+            reports.append({"director": one.director, "cloud": one.cloud, "name": one.name, **found})
         else:
             print(f"{one.director} {one.title}")
-            print(_table(report, given.apply))
+            print(trouble if report is None else _table(report, given.apply))
     if given.output == "json":
         print(json.dumps(reports, indent=2))
     return status
