@@ -18,7 +18,7 @@ from coterie.cpi.contract import Unavailable
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.disks import list_disks
-from tests.bosh.program import DIRECTOR, Shop
+from tests.bosh.program import DIRECTOR, CpiFailure, Shop, result
 from tests.bosh.test_delivery import lose
 
 
@@ -129,6 +129,46 @@ def test_cleanup_lists_uuids_and_clouds_and_takes_all(shop: Shop, capsys: pytest
     assert list_disks(open_account(open_datacenter(shop.folder / "sandbox.db"), "west", operator=True)).items == ()
     assert run(["cleanup", "--config", str(shop.config)]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[:-1]] == [DIRECTOR]
+
+
+def test_the_command_that_an_error_names_frees_the_address(shop: Shop) -> None:
+    """Also in a cloud of a cpi-config, and at once."""
+    west = {"account": "west"}
+    shop.configure(clouds={"my-west": west})
+    stemcell = result(respond(shop.request("create_stemcell", str(shop.image), {}, **west), str(shop.config)))
+
+    def create(agent: str, ip: str) -> str:
+        networks = {"default": {"type": "manual", "ip": ip, "netmask": "255.0.0.0", "cloud_properties": {}}}
+        words = [*shop.vm_arguments(agent, stemcell)[:3], networks, [], {}]
+        return str(result(respond(shop.request("create_vm", *words, **west), str(shop.config)))[0])
+
+    known = create("other", "10.0.0.6")
+    create("forgotten", "10.0.0.7")
+    with pytest.raises(CpiFailure) as refused:
+        create("new", "10.0.0.7")
+    _, command, _ = refused.value.error["message"].split("`")
+    file = shop.folder / "known.json"
+    file.write_text(json.dumps({"vm": [known]}))
+    program, *words = command.replace("FILE", str(file)).split()
+    assert (program, run([*words, "--config", str(shop.config)])) == ("coterie-cpi", 0)
+    create("new", "10.0.0.7")
+
+
+def test_what_a_lost_state_file_leaves_goes_with_the_commands_of_the_docs(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "bosh.md").read_text("utf-8")
+    block = text[text.index("A state file that is lost") :].split("```")[1]
+    lists, write, take = block.strip().splitlines()
+    disk = shop.call("create_disk", 1024, {"zone": "z1"}, None)
+    vm = shop.create_vm("agent", shop.stemcell(), group="web")
+    shop.call("attach_disk", vm, disk)
+    assert run([*lists.split()[1:], "--config", str(shop.config)]) == 0
+    assert DIRECTOR in capsys.readouterr().out
+    subprocess.run(write, shell=True, cwd=shop.folder, check=True)
+    words = take.replace("UUID", DIRECTOR).replace("none.json", str(shop.folder / "none.json")).split()
+    assert run([*words[1:], "--config", str(shop.config)]) == 0
+    assert shop.inventory() == {}
 
 
 def test_a_cloud_that_does_not_answer_keeps_no_other_from_being_cleaned_up(

@@ -42,7 +42,8 @@ def name_holder(context: CallContext, agent_id: str, networks: Networks, error: 
     remedy = (
         f"the ledger says that machine {holder.cid or holder.intent} of agent {holder.ref} has the address; if the "
         f"Director does not know that machine, remove it with `coterie-cpi cleanup --director-uuid {context.director} "
-        f"--known FILE --apply`, else {error.remedy or 'use another address'}"
+        f"--cloud {context.cloud} --kind vm --known FILE --grace 0 --apply`, where FILE holds those that it knows; "
+        f"else {error.remedy or 'use another address'}"
     )
     return VMCreationFailed(error.what, why=error.why, remedy=remedy, retryable=error.retryable, details=error.details)
 

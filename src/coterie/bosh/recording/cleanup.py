@@ -204,7 +204,7 @@ def _implausible(rows: Iterable[ObjectRow], known: Mapping[str, list[str]], want
         if lacking and not few and wanted.left_out.get(kind) != lacking:
             refusals[kind] = (
                 f"the list lacks {lacking} of the {len(present)} that the ledger has as living, so it is not believed; "
-                f'check it, and if it is right, add the option left_out: {{"{kind}": {lacking}}}'
+                f'check it, and if it is right, add --left-out {kind}={lacking} (left_out: {{"{kind}": {lacking}}})'
             )
     return refusals
 
