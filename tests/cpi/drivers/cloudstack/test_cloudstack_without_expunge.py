@@ -10,6 +10,8 @@ from peers.cloudstack_bed import CloudstackUserBed
 from coterie.cpi.conformance.expect import wait_for
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, GroupInUse, NoPlacement, VMCreationFailed
+from coterie.cpi.drivers.cloudstack.create_vm import CloudstackVmCreation
+from coterie.cpi.drivers.cloudstack.server_groups import AffinityGroups
 from coterie.sandbox.fronts.cloudstack.command_table import HANDLERS
 
 
@@ -39,6 +41,32 @@ def test_a_deleted_vm_gives_its_address_to_the_next_at_once(user_bed: Cloudstack
     (item,) = [one for one in user_bed.open().check() if one.what == "expunge"]
     assert (item.ok, item.facts) == (True, None)
     assert "updateVmNicIp" in item.detail
+
+
+@pytest.mark.parametrize("step", ["boot", "finish", "found"])
+def test_a_vm_that_is_undone_before_it_is_tagged_gives_its_address_to_the_next(
+    user_bed: CloudstackUserBed, lab: Lab, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    networks = lab.bed.networks(lab.az, lab.address())
+    arguments = lab.vm_arguments(networks=networks)
+
+    def fail(*arguments: object) -> None:
+        raise CpiError("no", remedy="change it")
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    if step == "found":
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(CloudstackVmCreation, "_tag", interrupt)
+            user_bed.open().create_vm(**arguments)
+    with monkeypatch.context() as patch, pytest.raises(CpiError):
+        if step == "boot":
+            patch.setattr(AffinityGroups, "require_membership", fail)
+        else:
+            patch.setattr(CloudstackVmCreation, "_tag", fail)
+        user_bed.open().create_vm(**arguments)
+    assert user_bed.open().create_vm(**lab.vm_arguments(networks=networks)).cid
 
 
 def test_a_role_that_cannot_change_addresses_is_found_by_the_check(

@@ -244,7 +244,7 @@ class CloudstackVmCreation:
             undo.clear()
             return vm
         cid = str(vm["id"])
-        undo.add(lambda: self._parts.vms.delete(cid))
+        undo.add(lambda: self._parts.vms.delete(cid, self._chosen_addresses()))
         try:
             self._name_ephemeral_disk(cid)
             result = self._parts.client.wait("deployVirtualMachine", str(vm["jobid"]))
@@ -321,7 +321,7 @@ class CloudstackVmCreation:
         except CpiError as error:
             if undo.is_empty and not is_tagged and not error.retryable:
                 # no call under this mark has finished it, and none can
-                undo.add(lambda: self._parts.vms.delete(str(vm["id"])))
+                undo.add(lambda: self._parts.vms.delete(str(vm["id"]), self._chosen_addresses()))
             raise (_explain_failure(error, "finish") if isinstance(error, Refusal) else error) from error
         return vm
 
@@ -338,7 +338,7 @@ class CloudstackVmCreation:
     def _tags(self) -> dict[str, str]:
         args, membership = self._args, self._membership
         vips = ",".join(str(request.ip) for request in args.vips)
-        addresses = ",".join(nic.ip for nic in args.nics if nic.ip)
+        addresses = ",".join(self._chosen_addresses())
         return {
             **user_tags(args.spec.tags),
             **mark_tags(args.mark),
@@ -346,6 +346,9 @@ class CloudstackVmCreation:
             **({VIP: vips} if vips else {}),
             **({} if self._parts.catalog.may_expunge() else {RELEASED: addresses or "none"}),
         }
+
+    def _chosen_addresses(self) -> list[str]:
+        return [nic.ip for nic in self._args.nics if nic.ip]
 
 
 def _refuse_shared_nics(nics: Sequence[NetworkRequest]) -> None:

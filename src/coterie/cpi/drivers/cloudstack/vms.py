@@ -58,9 +58,10 @@ class Vms:
         """Inside a VM of this cloud only: its virtual router knows."""
         return read_metadata(self.client.settings.metadata_url, 256).decode("ascii", "replace").strip()
 
-    def delete(self, cid: str) -> None:
+    def delete(self, cid: str, chosen: Sequence[str] = ()) -> None:
         """Gone when this returns, or destroyed where the account may not expunge: only an expunged VM has freed its
-        address, its name and its memberships. Gone already is fine."""
+        address, its name and its memberships. Gone already is fine. `chosen`: the addresses that its creator chose, for
+        a VM that may not be tagged yet."""
         row = self.client.read("listVirtualMachines", cid)
         if row is None:
             if is_uuid(cid):  # no other id was ever a VM's
@@ -71,7 +72,7 @@ class Vms:
         expunge = self.catalog.may_expunge()
         if row.get("state") not in _GONE:
             if not expunge:
-                self._release_addresses(row)
+                self._release_addresses(row, chosen or read_tags(row).get(RELEASED, "").split(","))
             own = [str(one["id"]) for one in self.data_disks(cid) if is_ephemeral(one, row)]
             self._end("destroyVirtualMachine", cid, expunge=True if expunge else None, volumeids=own or None)
         elif row["state"] == "Destroyed" and expunge:
@@ -79,12 +80,11 @@ class Vms:
         self.key_pairs.release(row.get("keypairs"))
         self._wait_until_expunged(cid)
 
-    def _release_addresses(self, vm: Row) -> None:
+    def _release_addresses(self, vm: Row, chosen: Sequence[str]) -> None:
         """Without the right to expunge a destroyed VM keeps its addresses for a day. So each one that its creator chose
         is exchanged for one that the network picks, which only a stopped VM lets do. Where CloudStack refuses, the
         address is free when it expunges."""
-        chosen = read_tags(vm).get(RELEASED, "")
-        nics = [nic for nic in vm.get("nic") or () if nic.get("ipaddress") in chosen.split(",")]
+        nics = [nic for nic in vm.get("nic") or () if nic.get("ipaddress") in chosen]
         if not nics:
             return
         with suppress(Refusal):
