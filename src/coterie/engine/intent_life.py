@@ -156,7 +156,7 @@ def _wait_or_give_up(work: Work[Any, Any], kind: Kind, intent: str) -> NotCreate
 
 
 def _time_to_settle(work: Work[Any, Any], intent: str) -> float | None:
-    """Seconds until an object under this intent calls up no more; None: the doubt begins now."""
+    """Seconds until an object under this intent turns up no more; None: the doubt begins now."""
     with work.ledger.read() as tx:
         row = objects.get(tx, intent)
     if row is None or row.doubt_since is None:

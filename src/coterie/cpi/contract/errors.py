@@ -126,7 +126,8 @@ class Unavailable(CpiError):
 class OutcomeUnknown(CpiError):
     """The call timed out or its answer was lost: the cloud may or may not have done it, now or later.
 
-    Not retryable: something is there, and a repeat would fail again until its cause is removed."""
+    Retryable, unless it is known that something is there and that a repeat would fail again until its cause is
+    removed."""
 
     code, status, retryable = "outcome_unknown", 504, True
 
