@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coterie.errors import NotFound, Refused, StalePlan
+from coterie.errors import Conflict, NotFound, Refused, StalePlan
 from coterie.flows.look import Look
+from coterie.ledger import writes
+from coterie.ledger.rows import alarms, nodes
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.store import Tx
 from coterie.plan.model import Plan
@@ -137,3 +139,17 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(local: Site) -> None
         act(local, "stop", "a/1", expect="another")
     assert plan(local, "start", "a/1").notes == ("a/1 is up: nothing is done to it",)
     assert vms(local) == before
+
+
+def test_no_vm_is_deleted_or_made_a_second_time_in_a_cloud_with_an_alarm(local: Site) -> None:
+    """What the cloud does not show may be there, with its address; of a stopped node nothing can be there."""
+    local.deploy(TEXT)
+    act(local, "stop", "a/0")
+    with local.ledger.write() as tx:
+        writes.execute(tx, nodes.set_state(local.nodes()["a/1"].uuid, "missing"))
+        writes.execute(tx, alarms.ring([], "lab", alarms.MELTDOWN, "2 of 2 nodes vanished"))
+    for verb in ("recreate", "stop", "start"):
+        with pytest.raises(Conflict, match="has an alarm"):
+            act(local, verb, "a/1")
+    act(local, "start", "a/0")
+    assert [node.state for node in local.nodes().values()] == ["up", "missing", "up"]

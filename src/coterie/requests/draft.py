@@ -14,7 +14,7 @@ from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger, Tx
 from coterie.ledger.work import conductors
 from coterie.manifest import InstanceGroupSpec
-from coterie.plan.model import CloudNow, Plan
+from coterie.plan.model import Change, CloudNow, Plan
 from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan, plan_removal, refusal_error
 from coterie.plan.security_groups import names_to_own
@@ -73,8 +73,13 @@ def _disk_sources(wanted: Sequence[InstanceGroupSpec]) -> frozenset[str]:
 
 
 def refuse_alarmed(tx: Tx, plan: Plan) -> None:
-    """Nothing is recreated or deleted in a cloud with an alarm: what looks lost may be there."""
-    alarms.refuse(tx, {change.cloud for change in plan.changes if change.action in ("recreate", "delete")})
+    """Nothing is recreated, stopped or deleted in a cloud with an alarm: what looks lost may be there."""
+    alarms.refuse(tx, {change.cloud for change in plan.changes if _is_unsafe(change)})
+
+
+def _is_unsafe(change: Change) -> bool:
+    """Whether it goes wrong where a VM is there that the cloud does not show; a stopped node has none."""
+    return change.action in ("recreate", "delete", "stop") or (change.action == "start" and change.destructive)
 
 
 def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit: Permit | None = None) -> int:
