@@ -176,7 +176,7 @@ def dict_of_live(site: Site) -> dict[str, str]:
         return dict(tx.execute(query).all())
 
 
-def test_an_attach_that_failed_ends_with_the_new_disk_after_a_deploy(local: Site) -> None:
+def test_an_attach_that_failed_is_not_taken_as_done_and_ends_with_the_new_disk_after_a_deploy(local: Site) -> None:
     local.deploy(brokers(2, azs="z1"))
     before = disks_of_nodes(local)
     local.deploy(brokers(1, azs="z1"))
@@ -186,6 +186,14 @@ def test_an_attach_that_failed_ends_with_the_new_disk_after_a_deploy(local: Site
     local.wait(attach(local, "broker/0", intent), "failed")
     faults.clear(store)
     assert local.nodes()["broker/0"].state == "failing"
+    ((_, replaced),) = kept(local).items()
+    for action in (
+        NodeAction("dep", "restart", ("broker/0",)),
+        NodeAction("dep", "attach", ("broker/0",), disk=replaced),
+    ):
+        with pytest.raises(Refused, match="is failing") as half_made:
+            plan_action(local.ledger, action)
+        assert "deploy the manifest of dep" in half_made.value.remedy
     local.deploy(brokers(1, azs="z1"))
     assert disks_of_nodes(local) == {"broker/0": before["broker/1"]}
     assert kept(local).keys() == {before["broker/0"]}

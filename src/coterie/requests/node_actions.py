@@ -190,7 +190,7 @@ class _Planner:
             raise Refused(
                 f"cloud {node.cloud} cannot reboot VMs", why=gap.why, remedy="recreate the node: coterie nodes recreate"
             )
-        self._require_vm(node)
+        self._require_made(node)
         return _change("restart", node, "its VM is rebooted", details)
 
     def _stop(self, node: NodeRow, details: NodeChange) -> Change | None:
@@ -213,7 +213,7 @@ class _Planner:
         disk, wanted = self._disk, details.spec.disk
         if disk is None:
             raise Refused("which disk?", remedy="name a kept one: coterie disks --state kept")
-        self._require_vm(node)
+        self._require_made(node)
         if wanted is None:
             raise Refused(
                 f"node {node.name} has no persistent disk by its manifest",
@@ -251,14 +251,17 @@ class _Planner:
         details = replace(details, takes=disk, attaches=True, replaces_disk=replaced)
         return _change("update", node, f"{why}; its own disk of {own.size_mb} MiB is kept", details)
 
-    def _require_vm(self, node: NodeRow) -> None:
-        if node.vm_cid is None:
-            start = f"start it: coterie nodes start {_path(node)}"
-            raise Refused(
-                f"node {node.name} has no VM",
-                why=f"it is {node.state}",
-                remedy=start if node.state == "stopped" else f"recreate it: coterie nodes recreate {_path(node)}",
-            )
+    def _require_made(self, node: NodeRow) -> None:
+        """Flows that leave the VM end with the node as up: nothing that was begun with it may be unfinished."""
+        if node.state in ("up", "dead") or node.is_unhealthy:
+            return
+        raise Refused(
+            f"node {node.name} is {node.state}",
+            why="it has no VM that is known to be as it was made last",
+            remedy=f"start it: coterie nodes start {_path(node)}"
+            if node.state == "stopped"
+            else f"deploy the manifest of {node.deployment}, or make it anew: coterie nodes recreate {_path(node)}",
+        )
 
 
 def _change(action: Action, node: NodeRow, why: str, details: NodeChange, *, destructive: bool = True) -> Change:
