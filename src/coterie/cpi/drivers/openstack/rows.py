@@ -266,12 +266,14 @@ class Rows:
         )
 
     def _create(self, kind: Kind, mark: Mark, body: Json) -> Row:
-        """A service that broke while it worked may have created it all the same; it has ended, so one look tells."""
+        """A service that broke while it worked may have created it all the same; it has ended, so one look tells.
+        Under one mark may be other parts of the kind: security groups of other names."""
         listing = LISTINGS[kind]
         try:
             answer = self.client.send("POST", f"create a {kind}", listing.service, listing.path, {listing.one: body})
         except Refusal as error:
-            found = self.find_live(kind, mark) if error.status == BROKEN else None
+            live = self.list_live(kind, mark) if error.status == BROKEN else []
+            found = next((row for row in live if part_name(kind, row) == part_name(kind, body)), None)
             if found is None:
                 raise
             return found

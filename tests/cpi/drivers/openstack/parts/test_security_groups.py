@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coterie.cpi.contract import InvalidCall, Mark, always_held, read_rules
-from coterie.cpi.drivers.openstack.client import Client, Row
+from coterie.cpi.drivers.openstack.client import BROKEN, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.drivers.openstack.rows import Rows, description
 from coterie.cpi.drivers.openstack.security_groups import NeutronSecurityGroups, read_rule, rule_body
@@ -78,6 +78,24 @@ def test_a_copy_of_the_same_name_is_left_and_refused(monkeypatch: pytest.MonkeyP
     assert [one.id for one in groups.list_marked(mark)] == ["used"]
     assert neutron.deleted == []
     ledger.close()
+
+
+def test_after_a_broken_create_only_a_security_group_of_that_name_is_the_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Several of different names bear one mark."""
+    mark = Mark(DIRECTOR, "01" + "a" * 24)
+    neutron = Neutron(_web("first", "2026-01-01", description(mark)))
+    client = neutron.client(monkeypatch)
+
+    def break_down(*_: Any, **__: Any) -> None:
+        raise Refusal("create a security_group", BROKEN, "", "it broke")
+
+    monkeypatch.setattr(client, "send", break_down)
+    with pytest.raises(Refusal):
+        Rows(client).create("security_group", mark, {"name": "db"})
+    neutron.rows.append({**_web("second", "2026-01-02", description(mark)), "name": "db"})
+    assert Rows(client).create("security_group", mark, {"name": "db"})["id"] == "second"
 
 
 def test_rules_as_neutron_takes_them() -> None:
