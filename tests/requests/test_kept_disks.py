@@ -9,6 +9,7 @@ from coterie.errors import Conflict, NotFound, Refused, StalePlan
 from coterie.ledger.store import Tx
 from coterie.ledger.tables import objects
 from coterie.requests import start
+from coterie.requests.draft import accept_draft, draft_plan
 from coterie.requests.node_actions import NodeAction, plan_action, start_action
 from coterie.sandbox import faults
 from coterie.sandbox.datacenter import open_datacenter
@@ -125,6 +126,19 @@ def test_a_disk_that_is_deleted_after_the_plan_is_not_replaced_by_an_empty_one(l
     local.wait(start.delete_kept_disks(local.ledger, list(kept(local).values()), "test"))
     with pytest.raises(StalePlan):
         start.deploy(local.ledger, local.request(text), plan.id, "test")
+
+
+def test_a_disk_that_another_deployment_got_after_the_plan_is_not_deleted(here: Site) -> None:
+    here.deploy(brokers(1))
+    before = disks_of_nodes(here)
+    here.deploy(brokers(0))
+    draft = draft_plan(here.ledger, here.request(delete=True, delete_disks=True))
+    text = brokers(1, f"{DISK}, disk_from: dep/broker", name="store").replace("name: dep\n", "name: other\n")
+    task = start.deploy(here.ledger, here.request(text), None, "test")
+    with pytest.raises(StalePlan, match="is not kept any more"):
+        accept_draft(here.ledger, draft, "delete", "test")
+    here.wait(task)
+    assert here.cpi().get_disks(here.nodes("other")["store/0"].vm_cid or "") == list(before.values())
 
 
 def test_a_node_that_failed_with_its_old_disk_keeps_it(local: Site) -> None:

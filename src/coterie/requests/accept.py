@@ -198,8 +198,9 @@ class PlanRows:
                 raise StalePlan(f"stemcell {ref} left {cloud} while this was planned", remedy="plan and confirm again")
 
     def _mark_disks(self) -> None:
-        doomed = [objects.begin_delete(disk.intent, disk.cid) for _, disk in self._changes(DiskRemoval)]
-        writes.execute(self._tx, *doomed)
+        for change, disk in self._changes(DiskRemoval):
+            if not objects.begin_delete_kept(self._tx, disk.intent):
+                raise StalePlan(f"disk {change.subject} is not kept any more", remedy="plan and confirm again")
 
     def _changes(self, kind: type[Details]) -> Iterator[tuple[Change, Details]]:
         return ((change, change.details) for change in self._plan.changes if isinstance(change.details, kind))

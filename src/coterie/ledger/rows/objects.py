@@ -184,6 +184,13 @@ def give_disk(tx: Tx, intent: str, node: str, deployment: str, ref: str) -> bool
     return tx.execute(given).rowcount == 1
 
 
+def begin_delete_kept(tx: Tx, intent: str) -> bool:
+    """False: a node has got the disk meanwhile, or it is gone."""
+    free = objects.c.state.in_(("kept", "deleting")), objects.c.node.is_(None)
+    doomed = objects.update().where(objects.c.intent == intent, *free).values(state="deleting")
+    return tx.execute(doomed).rowcount == 1
+
+
 def rename_of_node(tx: Tx, node: str, ref: str) -> None:
     """What belongs to a node goes by the node's name."""
     mine = objects.c.node == node, objects.c.kind.in_(("vm", "disk"))
