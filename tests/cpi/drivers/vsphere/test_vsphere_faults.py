@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.client import RemoteDisconnected
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from peers.vsphere_bed import VsphereBed
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, Throttled, Unavailable, always_held
+from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, Unavailable, always_held
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.settings import read_settings
 from coterie.cpi.kit.call_limit import CallLimit
@@ -130,6 +131,20 @@ def test_an_upload_takes_a_slot_of_the_call_limit(bed: VsphereBed) -> None:
         with client.connect("127.0.0.1:9"), pytest.raises(Unavailable):
             other.submit(limit.__enter__).result()
         other.submit(limit.__enter__).result()
+
+
+def test_only_a_question_is_asked_again_on_a_connection_that_had_been_closed(bed: VsphereBed) -> None:
+    session = Client(read_settings(bed.properties()), CallLimit(1), always_held).session
+    answers: list[Any] = [RemoteDisconnected("closed"), "here", RemoteDisconnected("closed")]
+
+    def ask() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert session.call(False, ask) == "here"
+    expect_error(OutcomeUnknown, lambda: session.call(True, ask))
 
 
 def test_a_folder_that_is_renamed_just_after_it_was_in_the_way_is_made_anew(bed: VsphereBed, lab: Lab) -> None:

@@ -84,9 +84,14 @@ class Session:
                 failed = call_failure(error, changes=changes)
                 if isinstance(failed, Throttled):
                     call.slow_down()
-                if last or not (isinstance(failed, Refusal) and failed.is_a("NotAuthenticated")):
+                if last:
                     raise failed from error
-                self._log_in(logins)  # refused before anything was done, so it may be repeated
+                if isinstance(failed, Refusal) and failed.is_a("NotAuthenticated"):
+                    self._log_in(logins)  # refused before anything was done, so it may be repeated
+                elif changes or not isinstance(
+                    error, http.client.RemoteDisconnected
+                ):  # it closes connections that rest
+                    raise failed from error
         raise AssertionError("the second try ends above")
 
     def tls(self) -> ssl.SSLContext | None:
