@@ -73,11 +73,11 @@ def test_the_work_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_a_directors_whole_log_is_json_and_begins_with_its_settings(tmp_path: Path) -> None:
     env = {**os.environ, "COTERIE_STATE": str(tmp_path / "state"), "COTERIE_LOG_FORMAT": "json", "HOME": str(tmp_path)}
     command = [*PROGRAM, "director", "--listen", "127.0.0.1:0"]
-    first = run_until(command, env, "first admin token")
+    first = run_until(command, env, "listening on ")
     starts = [line["message"] for line in first if " starts: " in line["message"]]
     assert len(starts) == 1 and "database sqlite:///" in starts[0] and "conductor inside" in starts[0]
     assert first[-1]["message"] == "ended"
-    second = run_until(command, env, " starts: ")
+    second = run_until(command, env, "listening on ")
     assert not [line for line in second if "token" in line["message"]], "it was made by the first start"
     nowhere = f"sqlite:///{tmp_path}/none/x.db"
     refused = subprocess.run([*PROGRAM, "conductor", "--database", nowhere], env=env, capture_output=True, text=True)
