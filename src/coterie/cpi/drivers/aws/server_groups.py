@@ -25,6 +25,7 @@ from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
 from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
 from coterie.cpi.drivers.aws.tags import POLICY, RECORD, describe, mark_of, marked, of_group, tag_list, tags_of
 from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords
+from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
@@ -103,7 +104,7 @@ class PlacementGroups:
         body: dict[str, Any] = {"GroupName": cid, "Strategy": strategy}
         if strategy == "partition":
             body["PartitionCount"] = self.client.settings.partition_count
-        body["TagSpecifications"] = marked("placement-group", mark, **{POLICY: policy or NO_POLICY, **more})
+        body["TagSpecifications"] = marked("placement-group", mark, **{GROUP: cid, POLICY: policy or NO_POLICY, **more})
         try:
             answer = self.client.change("create a placement group", "create_placement_group", **body)
         except Refusal as error:
