@@ -73,7 +73,6 @@ class VmSpec:
     root_disk: VolumeSpec | None = None
     ephemeral_disk: VolumeSpec | None = None
     tenancy: str | None = None
-    source_dest_check: bool = True
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

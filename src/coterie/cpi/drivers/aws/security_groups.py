@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -30,9 +30,8 @@ class Ec2SecurityGroups:
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By name in the VPC, or by id."""
-        wanted = {"group_id": name} if name.startswith("sg-") else {"group_name": name, "vpc_id": self.vpc()}
-        rows = [row for row in self._rows(filters(**wanted)) if name in (row["GroupId"], row["GroupName"])]
-        return self._existing(rows[0]) if rows else None
+        rows = [row for row in self._rows(filters(group_name=name, vpc_id=self.vpc())) if row["GroupName"] == name]
+        return self._existing(rows[0]) if rows else self.read(name)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         rows = [row for row in self._rows(filters(group_id=cid)) if row["GroupId"] == cid]
@@ -65,9 +64,9 @@ class Ec2SecurityGroups:
         except Refusal as error:
             if not error.is_one("InvalidGroup.Duplicate"):
                 raise
-            return self._read_visible(name), False
+            return self._wait_for(name, lambda: self.find_named(name)), False
         self.client.note_created(cid)
-        return self._read_visible(cid), True
+        return self._wait_for(name, lambda: self.read(cid)), True
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
         """EC2 joins rules of equal protocol and ports into one entry with several other ends."""
@@ -142,10 +141,8 @@ class Ec2SecurityGroups:
         )
         return list(found)
 
-    def _read_visible(self, name: str) -> ExistingSecurityGroup:
-        return self.waits.until(
-            f"security group {name}, which exists", lambda: self.find_named(name), self.client.settings.settle_s
-        )
+    def _wait_for(self, name: str, look: Callable[[], ExistingSecurityGroup | None]) -> ExistingSecurityGroup:
+        return self.waits.until(f"security group {name} being visible", look, self.client.settings.settle_s)
 
     def _existing(self, row: Row) -> ExistingSecurityGroup:
         mark, cid = mark_of(row), str(row["GroupId"])

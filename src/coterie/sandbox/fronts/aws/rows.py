@@ -41,7 +41,9 @@ def instance(
         placement |= {"GroupName": group.name, "GroupId": group.id}
         if STRATEGIES.get(group.policy or "") == "partition" and vm.host in racks:
             placement["PartitionNumber"] = racks[vm.host]
-    mappings: list[Row] = [{"DeviceName": "/dev/xvda", "Ebs": _attached(f"vol-of-{vm.id}", vm.created_at, gone_with=True)}]
+    mappings: list[Row] = [
+        {"DeviceName": "/dev/xvda", "Ebs": _attached(f"vol-of-{vm.id}", vm.created_at, gone_with=True)}
+    ]
     mappings += [{"DeviceName": d.device, "Ebs": _attached(d.id, vm.created_at, gone_with=False)} for d in disks]
     row: Row = {
         "InstanceId": vm.id,
