@@ -73,7 +73,7 @@ class AwsCpi(Cpi):
         self.stemcells = stemcells = Stemcells(client, waits)
         self.networks = subnets
         self.vm_factory = VmFactory(client, groups, machines, Addresses(client))
-        self.objects = Objects(client, groups, machines, disks, stemcells, subnets).table()
+        self.objects = Objects(client, groups, machines, disks, stemcells).table()
         self.checks = Checks(client, groups)
         self.profile = Profile(_FORMATS, _capabilities(settings, self.objects))
         self.handlers: Mapping[str, Handler] = {

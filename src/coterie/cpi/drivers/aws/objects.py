@@ -11,7 +11,6 @@ from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.cpi.drivers.aws.client import Client, Row, filters
 from coterie.cpi.drivers.aws.disks import Disks, users
 from coterie.cpi.drivers.aws.machines import Machines
-from coterie.cpi.drivers.aws.networks import Subnets
 from coterie.cpi.drivers.aws.server_groups import GONE, Groups, describe_group
 from coterie.cpi.drivers.aws.stemcells import Stemcells
 from coterie.cpi.drivers.aws.tags import describe, mark_of, moment, of_director, of_mark, tags_of
@@ -46,9 +45,7 @@ _LISTINGS: Mapping[Kind, _Listing] = {
 
 
 class Objects:
-    def __init__(
-        self, client: Client, groups: Groups, machines: Machines, disks: Disks, stemcells: Stemcells, subnets: Subnets
-    ) -> None:
+    def __init__(self, client: Client, groups: Groups, machines: Machines, disks: Disks, stemcells: Stemcells) -> None:
         self._client = client
         self._groups = groups
         self._describe: Mapping[Kind, Describe] = {
@@ -67,7 +64,6 @@ class Objects:
             "image": stemcells.delete_image,
             "security_group": groups.security.delete,
             "server_group": groups.server.delete,
-            "network": subnets.delete,
         }
 
     def table(self) -> ObjectTable:
@@ -98,7 +94,7 @@ class Objects:
             page,
             read,
             self._describe[kind],
-            lambda cid, row: self._delete[kind](cid),
+            (lambda cid, row: self._delete[kind](cid)) if kind in self._delete else None,
             owner=lambda row: tags_of(row).get(DIRECTOR),
             is_gone=_is_gone,
         )

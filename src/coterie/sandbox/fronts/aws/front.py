@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coterie.sandbox import (
@@ -30,7 +30,14 @@ from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.pages import EVERYTHING, Filter
 from coterie.sandbox.tags import set_tags
 
-TYPES = {"t3.nano": (1, 512), "t3.small": (2, 2048), "m5.xlarge": (4, 16_384), "u-24tb1.metal": (448, 24_000_000)}
+TYPES = {
+    "t3.nano": (1, 512),
+    "t3.small": (2, 2048),
+    "m5.xlarge": (4, 16_384),
+    "c5.2xlarge": (8, 16_384),
+    "m5.4xlarge": (16, 65_536),
+    "u-24tb1.metal": (448, 24_000_000),
+}
 SPREAD_PER_AZ = 7
 _DEFAULT_SUBNET = "subnet-"  # and the zone: the account's first network, once in each zone
 _DISK_MB = 10_240
@@ -104,7 +111,7 @@ class Front:
         return {"Instances": found}
 
     def do_DescribeInstances(self, given: Row) -> Row:
-        found = select("instance", self._instances(), given.get("Filters") or ())
+        found = select("instance", [*self._instances(), *self._ended()], given.get("Filters") or ())
         for cid in given.get("InstanceIds") or ():
             if not any(row["InstanceId"] == cid for row in found):
                 raise ApiError("InvalidInstanceID.NotFound", f"The instance ID '{cid}' does not exist")
@@ -451,11 +458,23 @@ class Front:
             for vm in found.values()
         ]
 
+    def _ended(self) -> list[Row]:
+        """EC2 lists instances for a while after their end."""
+        return [rows.terminated(cid) for cid in list(self._types) if not self._is_there(cid)]
+
+    def _is_there(self, cid: str) -> bool:
+        try:
+            vm_shape.get_vm(replace(self._account, operator=True), cid)
+        except NoSuch:
+            return False
+        return True
+
     def _group(self, placement: Mapping[str, Any]) -> server_groups.ServerGroup | None:
         name, cid = placement.get("GroupName"), placement.get("GroupId")
         if not name and not cid:
             return None
-        for one in self._every(server_groups.list_server_groups):
+        listed: list[server_groups.ServerGroup] = self._every(server_groups.list_server_groups)
+        for one in listed:
             if one.id == cid or one.name == name:
                 return one
         raise ApiError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name or cid}' is unknown.")
@@ -483,7 +502,7 @@ class Front:
 
     def _network(self, subnet: str) -> str:
         if subnet.removeprefix(_DEFAULT_SUBNET) in self._zones():
-            return next(iter(self._every(networks.list_networks))).id
+            return str(self._every(networks.list_networks)[0].id)
         return subnet
 
     def _kind(self, cid: str) -> str:
@@ -516,6 +535,3 @@ def _page(found: list[Row], given: Row) -> tuple[list[Row], Row]:
     start = int(str(given.get("NextToken") or "0"))
     end = start + int(given["MaxResults"])
     return found[start:end], ({"NextToken": str(end)} if end < len(found) else {})
-
-
-__all__ = ["Front", "NoSuch"]

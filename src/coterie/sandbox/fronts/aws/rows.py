@@ -39,7 +39,7 @@ def instance(
     placement: Row = {"AvailabilityZone": vm.zone, "Tenancy": "default"}
     if group:
         placement |= {"GroupName": group.name, "GroupId": group.id}
-        if STRATEGIES.get(group.policy or "") == "partition" and vm.host in racks:
+        if STRATEGIES.get(group.policy or "") == "partition" and vm.host and vm.host in racks:
             placement["PartitionNumber"] = racks[vm.host]
     mappings: list[Row] = [
         {"DeviceName": "/dev/xvda", "Ebs": _attached(f"vol-of-{vm.id}", vm.created_at, gone_with=True)}
@@ -175,7 +175,7 @@ FILTERS: Mapping[str, Mapping[str, Values]] = {
     "instance": {
         "instance-id": lambda row: [row["InstanceId"]],
         "image-id": lambda row: [row.get("ImageId")],
-        "placement-group-name": lambda row: [row["Placement"].get("GroupName")],
+        "placement-group-name": lambda row: [(row.get("Placement") or {}).get("GroupName")],
         "instance-state-name": lambda row: [row["State"]["Name"]],
     },
     "volume": {"volume-id": lambda row: [row["VolumeId"]]},
