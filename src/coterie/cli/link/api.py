@@ -118,6 +118,11 @@ def part(name: str) -> str:
     return quote(name, safe="")
 
 
+def parts(name: str) -> str:
+    """A name that may be of several parts: DEPLOYMENT/GROUP/INDEX."""
+    return "/".join(part(one) for one in name.split("/"))
+
+
 def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
