@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
 import sqlalchemy as sa
 
-from coterie.errors import NotFound
+from coterie.errors import NotFound, Refused
 from coterie.flows.look import Look
 from coterie.ledger.tables import steps
+from coterie.ledger.work import conductors
 from coterie.plan import render
 from coterie.requests import looks
 from coterie.requests.looks import Scope
@@ -160,19 +162,92 @@ def test_a_look_at_one_deployment_rings_the_alarm_too(local: Site) -> None:
     assert resurrect(local.ledger, "dep") is None
 
 
-def test_a_look_that_waits_for_one_cloud_holds_up_no_other(here: Site) -> None:
+def test_however_often_a_person_looks_that_recreates_no_node(local: Site) -> None:
+    with service(FIRST) as port:
+        local.deploy(checked(port))
+    told = [local.kinds(look(local, Scope(deployment="dep"))).count("node.failing") for _ in range(5)]
+    assert (state(local), told) == ("failing", [1, 0, 0, 0, 0])
+    assert resurrect(local.ledger, "dep") is None
+    assert local.plan(checked(port)).changes == ()
+    for failures in (1, 2, 3):
+        look(local)
+        look(local, Scope())
+        assert local.nodes()["a/0"].failed_checks == failures
+    assert resurrect(local.ledger, "dep") is not None
+
+
+def test_a_look_at_one_node_rings_the_alarm_of_its_cloud(local: Site) -> None:
+    local.deploy(manifest(group("a", 4)))
+    for node in local.nodes().values():
+        local.cpi().delete_vm(node.vm_cid or "")
+    task = look(local, Scope(node=local.nodes()["a/1"].uuid))
+    assert "4 of 4 nodes vanished within one look" in local.story(task)
+    assert [node.state for node in local.nodes().values()] == ["up", "missing", "up", "up"]
+    assert resurrect(local.ledger, "dep") is None
+
+
+def test_a_look_at_a_small_deployment_is_judged_by_the_whole_cloud(local: Site) -> None:
+    """Where most of a cloud has vanished, that one deployment is only a small part of it proves nothing."""
+    local.deploy(manifest(group("a", 12)))
+    local.deploy(manifest(group("b", 2)).replace("name: dep", "name: small"))
+    for node in [*local.nodes().values(), *local.nodes("small").values()]:
+        local.cpi().delete_vm(node.vm_cid or "")
+    task = look(local, Scope(deployment="small"))
+    assert "14 of 14 nodes vanished within one look" in local.story(task)
+    assert {node.state for node in local.nodes().values()} == {"up"}
+    assert resurrect(local.ledger, "small") is None
+
+
+def test_three_lost_nodes_of_a_large_cloud_are_no_meltdown(local: Site) -> None:
+    local.deploy(manifest(group("a", 12)))
+    local.deploy(manifest(group("b", 3)).replace("name: dep", "name: small"))
+    for node in local.nodes("small").values():
+        local.cpi().delete_vm(node.vm_cid or "")
+    look(local, Scope(deployment="small"))
+    assert {node.state for node in local.nodes("small").values()} == {"missing"}
+    assert resurrect(local.ledger, "small") is not None
+
+
+def test_a_look_leaves_out_a_cloud_without_a_conductor_and_says_so(here: Site) -> None:
     with service(FIRST) as port:
         here.deploy(checked(port))
+        add_cloud(here, "far")
+        for _ in range(2):
+            task = look(here)
+            assert steps_of(here, task) == ["look lab", "node.health lab"]
+            assert "1 clouds, without far: no conductor is alive for it" in here.story(task)
+    look(here, Scope())
+    assert state(here) == "failing"
+
+
+def test_a_look_at_a_cloud_without_a_conductor_is_refused(here: Site) -> None:
+    here.deploy(manifest(group("a", 1)))
     here.conductor.drain(5.0)
-    first = looks.look(here.ledger)
-    assert first is not None
-    assert looks.look(here.ledger) is None
+    with pytest.raises(Refused, match="no conductor is alive"):
+        looks.look(here.ledger, None, Scope(deployment="dep"))
+    assert looks.look(here.ledger) is None, "the periodic look waits for the next period"
+
+
+def test_a_look_that_waits_for_one_cloud_holds_up_no_other(here: Site) -> None:
+    """Its conductor has died, and its lease goes on."""
+    with service(FIRST) as port:
+        here.deploy(checked(port))
+    add_cloud(here, "far")
     with here.ledger.write() as tx:
-        tx.exec_driver_sql("INSERT INTO clouds (name, driver, properties) VALUES ('lab2', 'sandbox', '{}')")
-    second = looks.look(here.ledger)
-    assert second is not None
-    assert steps_of(here, first) == ["look lab"], "no conductor is alive that could check health"
-    assert steps_of(here, second) == ["look lab2"]
+        conductors.register(tx, "far", "1", group="", drivers=["elsewhere"], release="0.1.0")
+    for failures in (1, 2):
+        assert looks.look(here.ledger) is not None
+        give_up = time.monotonic() + 30
+        while here.nodes()["a/0"].failed_checks < failures:
+            assert time.monotonic() < give_up
+            time.sleep(0.02)
+
+
+def add_cloud(site: Site, name: str) -> None:
+    """One whose driver no conductor has."""
+    with site.ledger.write() as tx:
+        columns, row = "name, driver, properties, conductor_group", f"'{name}', 'elsewhere', '{{}}', ''"
+        tx.exec_driver_sql(f"INSERT INTO clouds ({columns}) VALUES ({row})")
 
 
 def steps_of(site: Site, task: int) -> list[str]:

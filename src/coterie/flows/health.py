@@ -1,6 +1,7 @@
 """The check of a node's health between deploys: one step for the nodes of a cloud that one conductor group works on.
 
-A node that fails its check is `failing` until the check passes again; its problem counts the failures in a row.
+A node that fails its check is `failing` until the check passes again; its problem counts the failures in a row that
+periodic looks found. Looks on request do not count: however often a person looks, that recreates no node.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ _AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class CheckHealth:
-    """`deployment`, `only` (a node's uuid): check no others."""
+    """`deployment`, `only` (a node's uuid): check no others. `counts`: failures count towards `recreate_after`."""
 
     deployment: str | None = None
     only: str | None = None
+    counts: bool = True
 
 
 @dataclass(slots=True)
@@ -77,11 +79,12 @@ def _judge(work: HealthWork, node: NodeRow, problem: str | None) -> None:
             work.write(nodes.set_state_if(node, "up", None))
             work.say("node.up", f"{of} passes its health check again", **about)
         return
-    failures, limit = node.failed_checks + 1, nodes.health_limit(node.spec)
+    counts, limit = work.params.counts, nodes.health_limit(node.spec)
+    failures = node.failed_checks + counts
     work.write(nodes.set_state_if(node, "failing", nodes.unhealthy(problem, failures)))
-    if failures == 1:
+    if not node.is_unhealthy or (counts and failures == 1):
         work.say("node.failing", f"{of} fails its health check: {problem}", **about)
-    if failures == limit:
+    if counts and failures == limit:
         then = "resurrection or the next deploy recreates it"
         work.say("node.failing", f"{of} failed its health check {failures} times in a row; {then}", **about)
 

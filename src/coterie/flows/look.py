@@ -27,7 +27,8 @@ class Look:
     the token of this ledger on one VM.
 
     A meltdown: so many nodes vanish within one look, and more than this share of the cloud's nodes. `deployment` and
-    `only` (a node's uuid): look at nothing else, and say nothing of anything else."""
+    `only` (a node's uuid): record nothing of anything else; whether it is a meltdown is judged by the whole cloud all the
+    same, else the nodes of a cloud that has lost its list could be given up bit by bit."""
 
     meltdown_percent: float = 30.0
     meltdown_nodes: int = 3
@@ -48,7 +49,12 @@ def _look(work: LookWork) -> Move:
 
 def _look_at_one(work: LookWork) -> Move:
     for cid, node in _list_watched_nodes(work).items():
-        _judge(work, node, _state_of(work, cid, node))
+        if not _is_in_scope(work.params, node):
+            continue
+        state = _state_of(work, cid, node)
+        if state is None:
+            return _look_at_nodes(work)
+        _judge(work, node, state)
     return Done()
 
 
@@ -62,7 +68,7 @@ def _state_of(work: LookWork, cid: str, node: NodeRow) -> str | None:
 
 
 def _look_at_nodes(work: LookWork) -> Move:
-    known = _list_watched_nodes(work)
+    known, is_full = _list_watched_nodes(work), _is_full(work.params)
     if "survey" in work.cpi.capabilities().unsupported:
         states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
     else:
@@ -70,19 +76,21 @@ def _look_at_nodes(work: LookWork) -> Move:
         if seen is None:
             work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
             return Done()
-        if work.params.deployment is None:
+        if is_full:
             _note_arrivals(work, seen)
         states = {cid: found.state or "unknown" for cid, found in seen.items()}
         states.update(_find_unlisted(work, known, states))
-        if work.params.deployment is None:
+        if is_full:
             _watch_for_twin(work, known, seen)
     # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
     # removed in between must not look missing.
     judged = {cid: node for cid, node in _list_watched_nodes(work).items() if cid in known}
     for cid, node in judged.items():
-        _judge(work, node, states.get(cid))
-    _judge_cloud(work, [node for cid, node in judged.items() if states.get(cid) is None])
-    _look_at_groups(work)
+        if _is_in_scope(work.params, node):
+            _judge(work, node, states.get(cid))
+    _judge_cloud(work, [node for cid, node in judged.items() if states.get(cid) is None], len(judged))
+    if work.params.only is None:
+        _look_at_groups(work)
     return Done()
 
 
@@ -151,24 +159,18 @@ def _find_unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[
 
 
 def _list_watched_nodes(work: LookWork) -> dict[str, NodeRow]:
-    with work.ledger.read() as tx:
-        present = nodes.of_cloud(tx, work.cloud)
-    return {node.vm_cid: node for node in present if node.vm_cid and _is_watched(work.params, node)}
-
-
-def _count_watched_nodes(work: LookWork) -> int:
     """Of the whole cloud."""
     with work.ledger.read() as tx:
-        return sum(_has_known_vm(node) for node in nodes.of_cloud(tx, work.cloud))
+        present = nodes.of_cloud(tx, work.cloud)
+    return {node.vm_cid: node for node in present if node.vm_cid and (node.state in _WATCHED or node.is_unhealthy)}
 
 
-def _is_watched(look: Look, node: NodeRow) -> bool:
-    wanted = look.deployment in (None, node.deployment) and look.only in (None, node.uuid)
-    return wanted and _has_known_vm(node)
+def _is_in_scope(look: Look, node: NodeRow) -> bool:
+    return look.deployment in (None, node.deployment) and look.only in (None, node.uuid)
 
 
-def _has_known_vm(node: NodeRow) -> bool:
-    return node.vm_cid is not None and (node.state in _WATCHED or node.is_unhealthy)
+def _is_full(look: Look) -> bool:
+    return look.deployment is None and look.only is None
 
 
 def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
@@ -183,15 +185,15 @@ def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
     work.say(f"node.{now}", f"{of}{node.name} is {now}", node=node.uuid, deployment=node.deployment or None)
 
 
-def _judge_cloud(work: LookWork, missing: Sequence[NodeRow]) -> None:
+def _judge_cloud(work: LookWork, missing: Sequence[NodeRow], present: int) -> None:
     """Ring the alarm when many vanish at once; it ends when they are back, or an operator accepts their loss."""
-    known, present = _read_alarms(work), _count_watched_nodes(work)
+    known = _read_alarms(work)
     vanished = sorted((node for node in missing if node.state != "missing"), key=lambda node: node.name)
     if is_meltdown(work.params, len(vanished), present):
         names = ", ".join(node.name for node in vanished[:5]) + (" and more" if len(vanished) > 5 else "")
         what = f"{len(vanished)} of {present} nodes vanished within one look ({names})"
         _ring(work, known, alarms.MELTDOWN, what)
-    if work.params.deployment is not None:
+    if not _is_full(work.params):
         return
     if not is_meltdown(work.params, len(missing), present):
         _end_alarm(work, known, alarms.MELTDOWN, "most nodes are there again")

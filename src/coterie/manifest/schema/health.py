@@ -38,7 +38,7 @@ class Health(Part):
     recreate_after: Whole = Field(
         3,
         ge=0,
-        description="How many looks in a row may find the check failing before `resurrection`, or the next deploy, "
-        "recreates the node; 0: that never recreates it.",
+        description="How many periodic looks in a row may find the check failing before `resurrection`, or the next "
+        "deploy, recreates the node; 0: that never recreates it.",
         examples=[5],
     )
