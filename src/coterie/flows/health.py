@@ -66,9 +66,8 @@ def _list_batch(work: HealthWork) -> Sequence[NodeRow]:
 
 
 def _problem_of(node: NodeRow) -> str | None:
-    health = (node.spec or {}).get("health")
     address = next(iter((node.addresses or {}).values()), None)
-    return health_problem(HealthSpec(**health) if health else None, address)
+    return health_problem(HealthSpec.of_spec(node.spec or {}), address)
 
 
 def _judge(work: HealthWork, node: NodeRow, problem: str | None) -> None:

@@ -27,8 +27,8 @@ class Look:
     the token of this ledger on one VM.
 
     A meltdown: so many nodes vanish within one look, and more than this share of the cloud's nodes. `deployment` and
-    `only` (a node's uuid): record nothing of anything else; whether it is a meltdown is judged by the whole cloud all the
-    same, else the nodes of a cloud that has lost its list could be given up bit by bit."""
+    `only` (a node's uuid): record nothing of anything else. Whether it is a meltdown is judged by the whole cloud all
+    the same, else the nodes of a cloud that has lost its list could be given up bit by bit."""
 
     meltdown_percent: float = 30.0
     meltdown_nodes: int = 3

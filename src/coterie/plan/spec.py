@@ -40,12 +40,18 @@ class HealthSpec:
     timeout_s: float
     recreate_after: int = _RECREATE_AFTER  # failed checks in a row; 0: never
 
+    @staticmethod
+    def of_spec(spec: Mapping[str, Any]) -> HealthSpec | None:
+        """From the stored form of a whole spec."""
+        health = spec.get("health")
+        return HealthSpec(**{"recreate_after": spec.get("recreate_after", _RECREATE_AFTER), **health}) if health else None
+
     def wire(self) -> Json:
-        """Without the last field where it has its default, which releases before it do not know."""
-        shown = asdict(self)
-        if self.recreate_after == _RECREATE_AFTER:
-            del shown["recreate_after"]
-        return shown
+        """Two keys of a spec. Conductors of release 0.1.0 take no further field in `health`, and leave other keys alone:
+        so what came later stands beside."""
+        health = asdict(self)
+        after = health.pop("recreate_after")
+        return {"health": health, **({} if after == _RECREATE_AFTER else {"recreate_after": after})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ class NodeSpec:
             env=value.get("env", {}),
             user_data=value.get("user_data"),
             tags=value["tags"],
-            health=HealthSpec(**value["health"]) if value["health"] else None,
+            health=HealthSpec.of_spec(value),
             watch_s=value["watch_s"],
             secret=value.get("secret"),
             member=value.get("member"),
@@ -106,7 +112,7 @@ class NodeSpec:
             "disk": self.disk.wire() if self.disk else None,
             **(plain if self.secret is None else {"secret": self.secret}),
             "tags": dict(self.tags),
-            "health": self.health.wire() if self.health else None,
+            **(self.health.wire() if self.health else {"health": None}),
             "watch_s": self.watch_s,
             **({} if self.member is None else {"member": self.member}),
         }

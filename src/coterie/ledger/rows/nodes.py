@@ -62,8 +62,8 @@ class NodeRow:
 
 def health_limit(spec: Mapping[str, Any] | None) -> int:
     """Failed checks in a row after which a node may be recreated; 0: it never may."""
-    health = (spec or {}).get("health")
-    return HealthSpec(**health).recreate_after if health else 0
+    health = HealthSpec.of_spec(spec or {})
+    return health.recreate_after if health else 0
 
 
 _ROW = tuple(nodes.c[name] for name in NodeRow.__slots__)
