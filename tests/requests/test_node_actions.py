@@ -26,9 +26,9 @@ def plan(site: Site, verb: Verb, *names: str) -> Plan:
     return plan_action(site.ledger, NodeAction("dep", verb, names))
 
 
-def act(site: Site, verb: Verb, *names: str, expect: str | None = None, state: str = "done") -> int:
-    task = start_action(site.ledger, NodeAction("dep", verb, names), expect, "test", agree)
-    site.wait(task, state)
+def act(site: Site, verb: Verb, *names: str, expect: str | None = None, at_once: int | None = None) -> int:
+    task = start_action(site.ledger, NodeAction("dep", verb, names, at_once), expect, "test", agree)
+    site.wait(task)
     return task
 
 
@@ -68,7 +68,7 @@ def test_a_restart_reboots_the_vm_and_waits_until_it_is_up(here: Site) -> None:
 
 def test_one_node_after_the_other(local: Site) -> None:
     local.deploy(TEXT)
-    lines = local.story(act(local, "restart", "a/0", "a/1", "a/2")).splitlines()
+    lines = local.story(act(local, "restart", "a/0", "a/1", "a/2", at_once=1)).splitlines()
     order = [" ".join(line.split()[1:3]) for line in lines if " node." in line]
     assert order == [f"node.{kind} a/{n}:" for n in range(3) for kind in ("restarting", "up")]
 

@@ -49,7 +49,7 @@ def resolve(
             health=HealthCheckSpec(**group.health.model_dump()),
             security_groups=tuple(rules.get(name) or SecurityGroup(name) for name in group.security_groups),
             server_group=groups.get(group.name),
-            update=_update(deployment.update, group),
+            update=update_of(deployment.update, group),
             conductor_group=_fold(group.conductor_group),
             disk_from=_disk_source(deployment, group),
             migrated_from=tuple(MigrationSpec(one.name, one.az) for one in group.migrated_from),
@@ -101,7 +101,8 @@ def _disk_source(deployment: Deployment, group: InstanceGroup) -> DiskSourceSpec
     return DiskSourceSpec(owner if owner not in ("", deployment.name) else None, name)
 
 
-def _update(whole: Update, group: InstanceGroup) -> UpdateSpec:
+def update_of(whole: Update, group: InstanceGroup) -> UpdateSpec:
+    """How changes go over this instance group; `whole`: what its deployment says."""
     said = {name: getattr(group.update, name) for name in group.update.model_fields_set} if group.update else {}
     chosen = whole.model_copy(update=said)
     return UpdateSpec(

@@ -44,11 +44,12 @@ class HealthSpec:
     def of_spec(spec: Mapping[str, Any]) -> HealthSpec | None:
         """From the stored form of a whole spec."""
         health = spec.get("health")
-        return HealthSpec(**{"recreate_after": spec.get("recreate_after", _RECREATE_AFTER), **health}) if health else None
+        beside = {"recreate_after": spec.get("recreate_after", _RECREATE_AFTER)}
+        return HealthSpec(**{**beside, **health}) if health else None
 
     def wire(self) -> Json:
-        """Two keys of a spec. Conductors of release 0.1.0 take no further field in `health`, and leave other keys alone:
-        so what came later stands beside."""
+        """Two keys of a spec. Conductors of release 0.1.0 take no further field in `health`, and leave other keys
+        alone: so what came later stands beside."""
         health = asdict(self)
         after = health.pop("recreate_after")
         return {"health": health, **({} if after == _RECREATE_AFTER else {"recreate_after": after})}

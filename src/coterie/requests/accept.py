@@ -168,6 +168,7 @@ class PlanRows:
                 # The old address stays taken until the old VM is gone.
                 moved.append((node.node, dict(node.gains)))
         conductor_groups.inherit(self._tx, self._inheritance.find_changes(self._tx, self._plan.deployment, self._plan))
+        deployments.free_unused_addresses(self._tx, self._plan.deployment)
         deployments.reserve(self._tx, self._plan.deployment, moved)
         deployments.add_nodes(self._tx, self._plan.deployment, new)
 
@@ -273,7 +274,7 @@ class PlanRows:
             case "restart":
                 return RESTART_NODE.step(RestartNode(made), subject, cloud, node=uuid, group=group)
             case "stop":
-                return STOP_NODE.step(StopNode(made), subject, cloud, node=uuid, group=group)
+                return STOP_NODE.step(StopNode(made), subject, cloud, node=uuid, group=group, progress=progress)
             case "update" if node.stays_stopped:
                 stop = StopNode(made, node.leaves_disk)
                 return STOP_NODE.step(stop, subject, cloud, node=uuid, group=group, progress=progress)

@@ -16,11 +16,12 @@ from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.nodes import NodeRow
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.store import Ledger, Tx
-from coterie.plan.model import Action, Change, DiskRemoval, KeptDisk, NodeChange, Plan, Rollout, ServerGroupRef
-from coterie.plan.spec import NodeSpec
+from coterie.plan.model import Action, Change, DiskRemoval, KeptDisk, NodeChange, Plan
 from coterie.requests.accept import PlanRows
+from coterie.requests.action_rollouts import plan_rollouts
 from coterie.requests.ask_clouds import ask
 from coterie.requests.draft import Permit, refuse_alarmed
+from coterie.requests.last_made import as_made_last, tell_return
 from coterie.requests.regroup import Inheritance, require_conductors
 
 Verb = Literal["recreate", "restart", "stop", "start", "attach"]
@@ -28,13 +29,13 @@ Verb = Literal["recreate", "restart", "stop", "start", "attach"]
 
 @dataclass(frozen=True, slots=True)
 class NodeAction:
-    """`nodes`: GROUP/INDEX. `max_in_flight`: of each instance group; groups follow each other. `disk`: the
-    intent of the kept disk to attach."""
+    """`nodes`: GROUP/INDEX. `max_in_flight`: of each instance group; None: as its manifest says. `disk`: the intent of
+    the kept disk to attach."""
 
     deployment: str
     verb: Verb
     nodes: tuple[str, ...]
-    max_in_flight: int = 1
+    max_in_flight: int | None = None
     disk: str | None = None
 
 
@@ -64,7 +65,8 @@ def start_action(ledger: Ledger, action: NodeAction, expect: str | None, by: str
 
 def _draft(ledger: Ledger, action: NodeAction) -> tuple[Plan, tuple[object, ...]]:
     with ledger.read() as tx:
-        if deployments.get(tx, action.deployment) is None:
+        deployment = deployments.get(tx, action.deployment)
+        if deployment is None:
             raise NotFound(f"there is no deployment {action.deployment}", remedy="see `coterie deployments`")
         chosen = _choose(tx, action)
         configured = clouds.all_clouds(tx)
@@ -76,8 +78,8 @@ def _draft(ledger: Ledger, action: NodeAction) -> tuple[Plan, tuple[object, ...]
         owned = _disks_of(tx, chosen)
         planner = _Planner(action.verb, users, able, disk, owned)
         changes = tuple(change for node in chosen if (change := planner.change(node)) is not None)
-        names = sorted({node.instance_group for node in chosen})
-        rollouts = tuple(Rollout(name, 0, action.max_in_flight, serial=True) for name in names)
+        rollouts = plan_rollouts(tx, deployment, changes, action.max_in_flight, able)
+        _require_server_groups(tx, changes)
         _require_images(tx, changes)
         plan = Plan(action.deployment, changes, rollouts, users=None, notes=tuple(planner.notes))
         plan = require_conductors(tx, action.deployment, configured, [], plan)
@@ -137,6 +139,21 @@ def _require_images(tx: Tx, changes: Sequence[Change]) -> None:
                 )
 
 
+def _require_server_groups(tx: Tx, changes: Sequence[Change]) -> None:
+    wanted: dict[str, str] = {}  # intent → one of its nodes
+    for change in changes:
+        group = change.details.server_group if isinstance(change.details, NodeChange) else None
+        if change.action in ("recreate", "start") and group is not None and group.intent is not None:
+            wanted.setdefault(group.intent, change.subject)
+    for intent, subject in wanted.items():
+        row = groups.get(tx, intent)
+        if row is None or row.cid is None:
+            raise Refused(
+                f"{subject}: its server group {row.name if row else intent} is not there",
+                remedy="deploy the manifest, which creates it",
+            )
+
+
 class _Planner:
     """The change of each node, or why it can have none."""
 
@@ -162,22 +179,8 @@ class _Planner:
         self.notes: list[str] = []
 
     def change(self, node: NodeRow) -> Change | None:
-        if node.spec is None:
-            raise Refused(
-                f"node {node.name} was never finished, so that nothing says how it shall be made",
-                why=f"it is {node.state}",
-                remedy=f"deploy the manifest of {node.deployment}",
-            )
-        group = self._users.get((node.instance_group, node.cloud))
-        details = NodeChange(
-            node.instance_group,
-            node.index,
-            NodeSpec.of_wire(node.spec),
-            node.addresses or {},
-            ServerGroupRef(group) if group else None,
-            node=node.uuid,
-        )
-        return self._plan(node, details)
+        group = node.server_group if node.vm_intent else self._users.get((node.instance_group, node.cloud))
+        return self._plan(node, as_made_last(node, group, self._owned.get(node.uuid)))
 
     def _recreate(self, node: NodeRow, details: NodeChange) -> Change:
         if node.state == "stopped":
@@ -265,7 +268,8 @@ class _Planner:
 
 
 def _change(action: Action, node: NodeRow, why: str, details: NodeChange, *, destructive: bool = True) -> Change:
-    return Change(action, "node", node.name, why, node.cloud, details, node.az, destructive=destructive)
+    reason = "; ".join(part for part in (why, tell_return(details)) if part)
+    return Change(action, "node", node.name, reason, node.cloud, details, node.az, destructive=destructive)
 
 
 def _path(node: NodeRow) -> str:

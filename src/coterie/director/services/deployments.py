@@ -235,7 +235,9 @@ class ActionBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
     action: Verb
     nodes: list[Word] = Field(min_length=1, max_length=10_000, description="as group/index")
-    max_in_flight: int = Field(1, ge=1, le=10_000, description="nodes of an instance group at a time")
+    max_in_flight: int | None = Field(
+        None, ge=1, le=10_000, description="nodes of an instance group at a time; null: as its manifest says"
+    )
     disk: Word | None = Field(None, description="intent of the kept disk to attach")
     plan: str | None = Field(None, max_length=255, description="id of the confirmed plan; another one now → 412")
 
@@ -256,5 +258,10 @@ class PlanBody(BaseModel):
     nodes: list[Word] = Field(default_factory=list, max_length=10_000)
     reuse_disks: bool = False
     action: Verb | None = None
-    max_in_flight: int = Field(1, ge=1, le=10_000, description="of `action`: nodes of an instance group at a time")
+    max_in_flight: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="of `action`: nodes of a group at a time; null: as its manifest says",
+    )
     disk: Word | None = Field(None, description="of `action`: intent of the kept disk to attach")

@@ -192,6 +192,19 @@ def rename_nodes(tx: Tx, renamed: Sequence[tuple[str, str, int, str]]) -> None:
         tx.execute(named.values(index=index, problem=problem, updated_at=now()))
 
 
+def free_unused_addresses(tx: Tx, deployment: str) -> None:
+    """Free what an earlier task, which failed or was cancelled, took for nodes and did not give them. Only while no
+    task works on the deployment: one takes the new address of a node before its old VM is gone."""
+    nodes_now = tx.execute(sa.select(nodes.c.uuid, nodes.c.addresses).where(nodes.c.deployment == deployment))
+    has = {uuid: given or {} for uuid, given in nodes_now}
+    taken = tx.execute(
+        sa.select(addresses.c.node, addresses.c.network, addresses.c.ip).where(addresses.c.deployment == deployment)
+    )
+    for node, network, ip in taken.all():
+        if node in has and has[node].get(network) != ip:
+            tx.execute(addresses.delete().where(addresses.c.network == network, addresses.c.ip == ip))
+
+
 def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]]) -> None:
     """Give addresses to nodes; the key (network, ip) makes sure that none is given twice."""
     rows = [
