@@ -314,7 +314,7 @@ def test_the_text_has_the_summary_first_and_last_and_destruction_on_top(world: W
         "  - delete   node web/1  lab/z2       scale down to 1\n"
         "\n"
         "Other changes:\n"
-        "  + create   node broker/3  lab/z2       new; net 10.2.0.4\n"
+        "  + create   node broker/3  lab/z2       new; net 10.2.0.4 or next\n"
         "\n"
         f"Deployment dep: 1 to create, 1 to delete (plan {plan.id})\n"
     )
@@ -345,7 +345,7 @@ def test_nodes_recreated_for_one_reason_are_one_row_below_what_is_deleted(world:
 
 def test_new_nodes_are_told_with_their_disks_and_addresses(world: World) -> None:
     plan = world.plan(manifest(group("broker", 1, more="persistent_disk: 2048")))
-    assert "new; net 10.1.0.2; disk of 2048 MiB" in text(plan)
+    assert "new; net 10.1.0.2 or next; disk of 2048 MiB" in text(plan)
 
 
 def test_security_groups_are_told(world: World) -> None:

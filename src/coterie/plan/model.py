@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from coterie.cpi.contract import Capabilities, GroupMetadata, SecurityRule
@@ -200,6 +200,17 @@ class NodeChange:
     stays_stopped: bool = False  # the change takes effect when it is started
     replaces_disk: DiskRemoval | None = None  # it runs, and the disk that it takes comes in the place of this one
     attaches: bool = False  # it runs, and is given the disk that it takes by a request for that alone
+    open_networks: tuple[str, ...] = ()  # of a new node: it gets the address in `addresses`, or the next that is free
+
+    @property
+    def without_open_addresses(self) -> NodeChange:
+        addresses = {name: ip for name, ip in self.addresses.items() if name not in self.open_networks}
+        gains = {name: ip for name, ip in self.gains.items() if name not in self.open_networks}
+        networks = {
+            name: {key: value for key, value in entry.items() if key != "ip" or name not in self.open_networks}
+            for name, entry in self.spec.networks.items()
+        }
+        return replace(self, spec=replace(self.spec, networks=networks), addresses=addresses, gains=gains)
 
     def wire(self) -> Json:
         shown: Json = {
@@ -220,6 +231,8 @@ class NodeChange:
         for name in ("renamed_from", "leaves_disk", "stays_stopped", "attaches"):
             if getattr(self, name):
                 shown[name] = getattr(self, name)
+        if self.open_networks:
+            shown["open_networks"] = list(self.open_networks)
         if self.replaces_disk is not None:
             shown["replaces_disk"] = self.replaces_disk.wire()
         return shown
@@ -308,6 +321,12 @@ class Change:
     az: str | None = None
     destructive: bool = False
 
+    @property
+    def lasting(self) -> Change:
+        """Without what may turn out otherwise when it is carried out."""
+        details = self.details
+        return replace(self, details=details.without_open_addresses) if isinstance(details, NodeChange) else self
+
     def wire(self) -> Json:
         return {
             "action": self.action,
@@ -345,8 +364,12 @@ class Plan:
 
     @property
     def id(self) -> str:
-        """Names this plan by its content: a plan made from another state that says the same is the same plan."""
-        text = json.dumps(self._content(), sort_keys=True, separators=(",", ":"))
+        """Names this plan by its content: a plan made from another state that says the same is the same plan. Without
+        what other deployments may be faster with: which free address a new node gets, and who brings or removes an
+        image."""
+        changes = [change.lasting for change in self.changes if change.kind != "stemcell"]
+        content = {**self._content(), "changes": [change.wire() for change in changes]}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property

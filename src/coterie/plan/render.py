@@ -88,10 +88,15 @@ def _describe(change: Change) -> str:
     details = change.details
     if change.action != "create" or not isinstance(details, NodeChange):
         return change.reason
-    told = [change.reason, *(f"{network} {ip}" for network, ip in details.addresses.items())]
+    told = [change.reason, *(_address(details, network) for network in details.addresses)]
     if details.spec.disk is not None:
         told.append(f"disk of {details.spec.disk.size_mb} MiB")
     return "; ".join(told)
+
+
+def _address(details: NodeChange, network: str) -> str:
+    """Another deployment may take an open one first."""
+    return f"{network} {details.addresses[network]}{' or next' if network in details.open_networks else ''}"
 
 
 def _rollouts(plan: Plan) -> list[str]:

@@ -19,6 +19,8 @@ from coterie.requests.draft import Permit, accept_draft, draft_plan, store_confi
 from coterie.requests.pinned_clouds import refuse_moved_clouds
 from coterie.requests.request import PlanRequest, az_groups, cloud_rows
 
+_TRIES = 16
+
 
 def plan(ledger: Ledger, request: PlanRequest) -> Plan:
     """What would be done. Changes no cloud and no deployment; the only rows it writes are dated facts."""
@@ -37,15 +39,22 @@ def deploy(
     """Accept a plan: the task that carries it out. `expect`: the plan that was confirmed; another one → StalePlan.
 
     `permit` runs inside the accepting transaction, with the deployment locked: it raises, or notes the owner.
+    A draft that was overtaken is made again: of deployments that are accepted at once, each gets its own addresses.
     """
-    draft = draft_plan(ledger, request)
-    if expect is not None and draft.plan.id != expect:
-        raise StalePlan(
-            f"plan {expect} is out of date",
-            why=f"the same request now gives plan {draft.plan.id}",
-            remedy="look at the new plan and confirm that one",
-        )
-    return accept_draft(ledger, draft, kind, by, permit)
+    overtaken: StalePlan | None = None
+    for _ in range(_TRIES):
+        draft = draft_plan(ledger, request)
+        if expect is not None and draft.plan.id != expect:
+            raise StalePlan(
+                f"plan {expect} is out of date",
+                why=f"the same request now gives plan {draft.plan.id}",
+                remedy="look at the new plan and confirm that one",
+            )
+        try:
+            return accept_draft(ledger, draft, kind, by, permit)
+        except StalePlan as error:
+            overtaken = error
+    raise overtaken or AssertionError("there is at least one try")
 
 
 def cancel(ledger: Ledger, task: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.errors import Conflict
+from coterie.errors import Conflict, StalePlan
 from coterie.ledger.rows import holds, machine_secrets
 from coterie.ledger.rows.nodes import UNHEALTHY
 from coterie.ledger.store import Tx, now, time
@@ -217,7 +217,7 @@ def reserve(tx: Tx, deployment: str, wanted: Sequence[tuple[str, dict[str, str]]
     try:
         tx.execute(addresses.insert(), rows)
     except sa.exc.IntegrityError as taken:
-        raise Conflict(
+        raise StalePlan(
             f"an address for deployment {deployment} was given to another one meanwhile", remedy="plan again"
         ) from taken
 

@@ -12,6 +12,7 @@ from peers.vsphere_operator import VsphereOperator
 from pyVmomi import vim
 from tests.cpi.drivers.vsphere.place import Place, placed
 from tests.peers.vcenter import vcenter
+from tests.requests.at_once import delete_at_once, deploy_at_once
 from tests.requests.lost_ledger import prove_recovery
 from tests.requests.site import group, manifest
 
@@ -421,3 +422,12 @@ def test_each_datacenter_of_a_vcenter_is_a_cloud_of_its_own() -> None:
         operator.close()
     assert here != there
     assert here.partition(" of vCenter ")[2] == there.partition(" of vCenter ")[2] != ""
+
+
+def test_eight_deployments_that_are_confirmed_at_once_all_come(place: Place) -> None:
+    names = [f"dep{n}" for n in range(8)]
+    text = manifest(group("db", 2, "placement: {policy: host-affinity}", azs="z1"))
+    deploy_at_once(place, [text.replace("name: dep", f"name: {name}", 1) for name in names])
+    assert sorted(place.drs().values()) == [2] * 8
+    delete_at_once(place, names)
+    assert place.drs() == {}
