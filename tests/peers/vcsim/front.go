@@ -98,11 +98,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[key] = values
 	}
 	w.WriteHeader(answer.Code)
-	_, _ = w.Write(withNamespaces(method, asUnregister(method, answer.Body.Bytes())))
+	_, _ = w.Write(withoutHost(withNamespaces(method, asUnregister(method, answer.Body.Bytes()))))
 }
 
 func (f *front) run(answer *httptest.ResponseRecorder, r *http.Request, method string, body []byte) {
-	r.Body = io.NopCloser(bytes.NewReader(asDestroy(method, body)))
+	r.Body = io.NopCloser(bytes.NewReader(withPlainName(method, asDestroy(method, body))))
 	f.strict.around(answer, method, body, func() {
 		f.inner.ServeHTTP(answer, r)
 		settle(answer)

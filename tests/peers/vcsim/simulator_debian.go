@@ -37,6 +37,10 @@ func started(task *simulator.Task) string {
 // settle waits for what a request has begun: here tasks have run when they are answered.
 func settle(*httptest.ResponseRecorder) {}
 
+func withPlainName(_ string, body []byte) []byte { return body }
+
+func withoutHost(answer []byte) []byte { return answer }
+
 func permissions(at ref) []types.Permission {
 	answer := authorization().RetrieveEntityPermissions(&types.RetrieveEntityPermissions{Entity: at})
 	return answer.(*methods.RetrieveEntityPermissionsBody).Res.Returnval

@@ -6,6 +6,8 @@ package main
 
 import (
 	"net/http/httptest"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -53,6 +55,26 @@ func settle(answer *httptest.ResponseRecorder) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+var (
+	folderName = regexp.MustCompile(`<name[^>]*>[^<]*</name>`)
+	escaped    = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", "\\", "%5C", "\\", "%25", "%")
+	leaseHost  = regexp.MustCompile(`<url>https?://[^/<]*/nfc/`)
+)
+
+// withPlainName undoes what a client has escaped in the name of a folder. The API takes an escape sequence as it is;
+// the simulator escapes it once more.
+func withPlainName(method string, body []byte) []byte {
+	if method != "CreateFolder" {
+		return body
+	}
+	return folderName.ReplaceAllFunc(body, func(name []byte) []byte {
+		return []byte(escaped.Replace(string(name)))
+	})
+}
+
+// withoutHost lets clients upload where they are connected to: the simulator names its own port behind a TLS door.
+func withoutHost(answer []byte) []byte { return leaseHost.ReplaceAll(answer, []byte("<url>https://*/nfc/")) }
 
 func permissions(at ref) []types.Permission {
 	answer := authorization().RetrieveEntityPermissions(world, &types.RetrieveEntityPermissions{Entity: at})
