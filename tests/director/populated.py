@@ -17,7 +17,7 @@ from coterie.director.access.tokens import create
 from coterie.director.context import AppContext
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.clouds import set_cloud_config
-from coterie.ledger.rows import enrolled, keys
+from coterie.ledger.rows import deployments, enrolled, keys
 from coterie.ledger.views import groups, objects, tasks
 from coterie.ledger.views.page import Slice
 from coterie.requests import start
@@ -71,6 +71,10 @@ class Populated:
         name = self.fresh_name()
         rows.deployment(self.ledger, name, manifest=MANIFEST.replace("name: dep", f"name: {name}"))
         return name
+
+    def deployments(self) -> list[str]:
+        with self.ledger.read() as tx:
+            return deployments.names(tx)
 
     def fresh_node(self) -> str:
         """An enrolled one."""
@@ -162,6 +166,13 @@ def _deploy(there: Populated) -> Call:
     return Call({"name": name}, {"manifest": MANIFEST.replace("name: dep", f"name: {name}")})
 
 
+def _prove(there: Populated) -> Call:
+    """On a deployment of a deep check that holds nothing, which its task finds."""
+    if "deep-check-spare" not in there.deployments():
+        rows.deployment(there.ledger, "deep-check-spare", manifest=MANIFEST)
+    return Call(_SPARE)
+
+
 def _survey(there: Populated) -> Call:
     there.cleanups_are_over()
     return Call(body={})
@@ -186,6 +197,7 @@ _CALLS: dict[str, Callable[[Populated], Call]] = {
     "POST /v1/clouds/{name}/repin": _always(Call(_SPARE, {"identity": "another account"})),
     "POST /v1/clouds/{name}/accept": _always(Call(_SPARE)),
     "POST /v1/clouds/{name}/grant": _always(Call(_LAB, {"user": "ann"})),
+    "POST /v1/clouds/{name}/prove": _prove,
     "POST /v1/plans": _always(Call(body={"manifest": MANIFEST})),
     "POST /v1/recoveries/plan": _always(Call(body={"manifest": MANIFEST})),
     "POST /v1/recoveries": lambda there: Call(body={"manifest": MANIFEST, "plan": there.recovery()}),

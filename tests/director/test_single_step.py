@@ -33,6 +33,12 @@ def test_a_group_is_repaired_by_a_task_that_may_be_repeated(working: Client) -> 
     assert working.send("POST", "/v1/groups/nobody/repair").status == 404
 
 
+def test_promises_are_tried_only_on_the_deployment_that_was_made_for_it(working: Client) -> None:
+    problem = check_problem(working.send("POST", "/v1/clouds/lab/prove"), 404, "not_found")
+    assert "--deep" in problem["remedy"]
+    assert "prove" not in {task["kind"] for task in working.get("/v1/tasks").json["items"]}
+
+
 def test_rights_that_a_driver_cannot_grant_are_refused_at_once(working: Client) -> None:
     reply = working.send("POST", "/v1/clouds/lab/grant", {"user": "ops"})
     problem = check_problem(reply, 501, "not_supported")

@@ -24,7 +24,7 @@ AFTER_FAULTS = {
 # Work that only a cleanup begins; its own tests kill it.
 BY_CLEANUP = ("node.reclaim.", "cleanup.", "sweep.", "survey.")
 # Tasks of one step with one label that may be repeated; their own tests do so.
-BY_HAND = ("node.destroy.", "node.health.", "group.repair.", "cloud.grant.")
+BY_HAND = ("node.destroy.", "node.health.", "group.repair.", "cloud.grant.", "cloud.prove.")
 # Only on clouds whose living VMs can change their group, which the sandbox's cannot; vSphere's tests kill it.
 NEVER |= {"node.update.regroup"}
 

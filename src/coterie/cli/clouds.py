@@ -13,6 +13,7 @@ from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import watch_or_leave
+from coterie.errors import UsageError
 
 
 @noun("clouds")
@@ -103,8 +104,24 @@ def show(session: Session, name: str) -> None:
 
 @clouds.verb("check")
 @click.argument("name", required=False)
-def check(session: Session, name: str | None) -> int:
-    """Ask the clouds (or one) now: credentials, privileges, quotas, hosts. 1 if something is wrong."""
+@click.option("--deep", is_flag=True, help="Make two VMs with group and disk, try what the cloud promises, remove all.")
+@click.option("--az", metavar="AZ", help="Of --deep: where; default: the cloud's first one.")
+@click.option("--vm-type", metavar="NAME", help="Of --deep; default: the first one.")
+@click.option("--network", metavar="NAME", help="Of --deep; default: the first one of the az.")
+@click.option("--stemcell", metavar="NAME/VERSION", help="Of --deep; default: the newest one in the catalogue.")
+@click.option("--policy", metavar="POLICY", help="Of --deep; default: the strictest one that keeps VMs apart.")
+def check(session: Session, name: str | None, deep: bool, **chosen: str | None) -> int:
+    """Ask the clouds (or one) now: credentials, privileges, quotas, hosts. 1 if something is wrong.
+
+    --deep is for the first run in a real cloud. It deploys `deep-check-NAME` and deletes it at the end; should it be
+    interrupted, repeat it, or: coterie delete deep-check-NAME --delete-disks
+    """
+    if deep:
+        from coterie.cli.deep_check import deep_check
+
+        return deep_check(session, name, chosen)
+    if any(chosen.values()):
+        raise UsageError("these options belong to --deep", remedy="say --deep, too")
     names = [name] if name else [one["name"] for one in session.api.list("/v1/clouds")["items"]]
     found = [session.api.send("POST", f"/v1/clouds/{part(one)}/check").body for one in names]
     if session.json:

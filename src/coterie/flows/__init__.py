@@ -17,6 +17,7 @@ from coterie.flows.node import (
     STOP_NODE,
     UPDATE_NODE,
 )
+from coterie.flows.prove import PROVE
 from coterie.flows.stemcell import DELETE_STEMCELL, UPLOAD_STEMCELL
 
 FLOWS = by_name(
@@ -39,4 +40,5 @@ FLOWS = by_name(
     LOOK,
     CHECK_HEALTH,
     GRANT,
+    PROVE,
 )

@@ -57,7 +57,9 @@ class AddressPool:
 
     def open_networks(self, spec: InstanceGroupSpec, kept: dict[str, str]) -> list[str]:
         """Networks in which any free address will do."""
-        return [one.name for one in spec.networks if one.type == "manual" and not one.static_ips and one.name not in kept]
+        return [
+            one.name for one in spec.networks if one.type == "manual" and not one.static_ips and one.name not in kept
+        ]
 
     def _enter_static(self, spec: InstanceGroupSpec, network: NetworkSpec) -> None:
         taken = self._taken.setdefault(network.name, set())

@@ -216,7 +216,9 @@ class _Group:
         takes = self._take_disk(node, slot, cloud)
         details = replace(details, takes=takes)
         if node is None or node.never_made:
-            details = replace(details, open_networks=tuple(self._address_pool.open_networks(self._group_spec, slot.kept)))
+            details = replace(
+                details, open_networks=tuple(self._address_pool.open_networks(self._group_spec, slot.kept))
+            )
         if node is None:
             reason = "new" if takes is None else f"new, with {_kept(takes)}"
             return Change("create", "node", subject, reason, cloud, details, slot.az)

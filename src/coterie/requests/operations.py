@@ -7,6 +7,7 @@ from coterie.errors import Conflict, NotFound
 from coterie.flows.enrolled import DESTROY_NODE, DestroyNode
 from coterie.flows.grant import GRANT, Grant
 from coterie.flows.group import REPAIR_GROUP, RepairGroup
+from coterie.flows.prove import PROVE, Prove
 from coterie.ledger import writes
 from coterie.ledger.rows import clouds, conductor_groups, deployments, enrolled, events, groups, nodes
 from coterie.ledger.rows.clouds import CloudRow
@@ -17,6 +18,8 @@ from coterie.ledger.work import conductors, tasks
 from coterie.ledger.work.tasks import NewStage, NewTask
 from coterie.requests.ask_clouds import ask
 from coterie.requests.enroll import unknown_cloud
+
+DEEP_CHECK = "deep-check-"  # and the name of the cloud: the deployment of a deep check
 
 
 def repair_group(ledger: Ledger, intent: str, by: str | None) -> int:
@@ -44,6 +47,20 @@ def grant(ledger: Ledger, cloud: str, user: str, groups_too: bool, by: str | Non
     with ledger.write() as tx:
         step = GRANT.step(Grant(user, groups_too), f"{user}@{cloud}", _cloud(tx, cloud))
         return tasks.create(tx, NewTask("grant", None, [NewStage("grant", [step])], requested_by=by))
+
+
+def prove(ledger: Ledger, cloud: str, by: str | None) -> int:
+    """Try what a cloud promises, on the deployment that was made for that: VMs of it are stopped, moved and renamed."""
+    name = f"{DEEP_CHECK}{cloud}"
+    with ledger.write() as tx:
+        row = _cloud(tx, cloud)
+        if deployments.lock(tx, name) is None:
+            raise NotFound(
+                f"there is no deployment {name} to try anything on",
+                remedy=f"`coterie clouds check {cloud} --deep` makes it, and removes it afterwards",
+            )
+        step = PROVE.step(Prove(name), f"cloud {cloud}", row)
+        return tasks.create(tx, NewTask("prove", name, [NewStage("prove", [step])], requested_by=by))
 
 
 def _cloud(tx: Tx, cloud: str) -> CloudRow:

@@ -57,8 +57,10 @@ from coterie.cpi.contract.types import (
     Needs,
     NetworkCreated,
     Networks,
+    Proof,
     SecurityGroup,
     SurveyPage,
+    Trial,
     VmCreated,
 )
 
@@ -111,6 +113,7 @@ __all__ = [
     "PartRecords",
     "Place",
     "PrivilegeMissing",
+    "Proof",
     "PropertyMistake",
     "QuotaExceeded",
     "Reader",
@@ -122,6 +125,7 @@ __all__ = [
     "StemcellNotFound",
     "SurveyPage",
     "Throttled",
+    "Trial",
     "Unavailable",
     "UnrecordedParts",
     "VMCreationFailed",

@@ -29,7 +29,9 @@ from coterie.cpi.contract.types import (
     Needs,
     NetworkCreated,
     Networks,
+    Proof,
     SurveyPage,
+    Trial,
     VmCreated,
 )
 
@@ -246,6 +248,15 @@ class Cpi(ABC):
         """Give a user of the cloud the rights that this driver needs, those for server groups if `groups`; what was
         done, in words. Repeatable. Only drivers that declare `grants` have it."""
         raise NotSupported("this driver cannot grant rights", remedy="have the cloud's administrator do it")
+
+    def proofs(self) -> Sequence[str]:
+        """What a deep check tries in this cloud beyond what it tries in every cloud, in this order. Calls no cloud."""
+        return ()
+
+    def prove(self, what: str, trial: Trial) -> Proof:
+        """Try one of `proofs` on what the check has made, and leave that as it was. Repeatable, also after a call that
+        was killed."""
+        raise NotSupported(f"this driver cannot prove {what!r}", remedy="look at its `proofs`")
 
     # -- what is there --
 

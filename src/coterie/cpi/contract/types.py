@@ -270,6 +270,25 @@ class CheckItem:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a deep check has made, for nothing else: VMs in one az, their server group, a disk on the first."""
+
+    vms: tuple[str, ...]
+    server_group: str | None
+    disk: str | None
+    stemcell: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether a promise was seen to hold. "not possible": this cloud has not what it takes to try it."""
+
+    outcome: Literal["ok", "failed", "not possible"]
+    detail: str
+    remedy: str = ""
+
+
 Networks = Mapping[str, Mapping[str, Any]]
 DiskHint = str | Mapping[str, Any]
 Strings = Sequence[str]

@@ -29,6 +29,7 @@ RULES = (
     Rule("GET HEAD OPTIONS", r".*", "viewer", changes=False),
     Rule("POST", r"/v1/plans", "operator", changes=False),
     Rule("POST", r"/v1/clouds/[^/]*/check", "operator", changes=False),
+    Rule("POST", r"/v1/clouds/[^/]*/prove", "operator", whole=True),
     Rule("POST", r"/v1/clouds/[^/]*/accept", "operator", whole=True),
     Rule("PUT DELETE", r"/v1/deployments/[^/]*", "operator"),
     Rule("POST", r"/v1/deployments/[^/]*/abandon", "operator"),

@@ -197,6 +197,17 @@ def grant(
     return run_once(context, request, key, body.model_dump(), work)
 
 
+@router.post("/{name}/prove", status_code=202, response_model=Accepted)
+def prove(context: Context, request: Request, name: Annotated[Word, Path()], key: Key = None) -> Response:
+    """The second part of a deep check: try what the cloud promises on the deployment `deep-check-NAME`, which was made
+    for nothing else. Each promise is an event `proof.ok`, `proof.failed` or `proof.impossible` of the task."""
+
+    def work() -> tuple[int, Json]:
+        return 202, {"task_id": deployments.prove(context, name)}
+
+    return run_once(context, request, key, None, work)
+
+
 def _show_with_etag(context: AppContext, name: str, response: Response) -> Json:
     with context.ledger.read() as tx:
         config = current_config(tx)

@@ -170,6 +170,10 @@ def grant(context: AppContext, cloud: str, user: str, groups: bool) -> int:
     return operations.grant(context.ledger, cloud, user, groups, caller.current().identity)
 
 
+def prove(context: AppContext, cloud: str) -> int:
+    return operations.prove(context.ledger, cloud, caller.current().identity)
+
+
 def audit(context: AppContext, deployment: str | None) -> dict[str, Any]:
     if is_limited() and deployment is None:
         raise UsageError("which deployment?", remedy="name one: the audit of all is not for a single team")

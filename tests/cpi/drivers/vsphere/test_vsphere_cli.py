@@ -16,6 +16,7 @@ import pytest
 from peers.leases import end_leases
 from peers.vsphere_image import write_image
 from peers.vsphere_operator import VsphereOperator
+from pyVmomi import vim
 from tests.cli.conftest import Machine
 from tests.peers.vcenter import Vcenter, vcenter
 
@@ -167,4 +168,37 @@ def test_a_day_with_a_vsphere_cloud(machine: Machine, server: Vcenter) -> None:
     assert machine.run("delete", "web", "--yes").code == 0
     assert operator.group("DC0_C0/licensed") is None
     operator.delete("vm", foreign)
+    operator.close()
+
+
+def test_a_deep_check_tells_what_it_found_and_leaves_nothing(machine: Machine, server: Vcenter) -> None:
+    furnish(machine)
+    before = server.inventory()
+    operator = VsphereOperator(server, {"z1": "DC0_C0"})
+    cluster = operator.cluster("z1")
+    hosts = vim.cluster.HostGroup(name="theirs", host=operator.get(cluster, "host")[:1])
+    spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="add", info=hosts)])
+    operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
+    done = machine.run("clouds", "check", "vc", "--deep", "--yes", "-o", "json")
+    found = {one["what"]: one["outcome"] for one in done.json["items"]}
+    assert done.code == 0, done.out + done.err
+    assert found == {
+        "members of the server group": "ok",
+        "placement": "ok",
+        "survey": "ok",
+        "disk": "ok",
+        "living VMs change their server group": "ok",
+        "groups and rules are read": "ok",
+        "a VM joins while it is off": "ok",
+        "an emptied group stays for an administrator's rule": "ok",
+        "a disk has one uuid everywhere": "ok",
+        "a VM that was renamed and moved is found": "ok",
+        "a disk that Storage vMotion moved comes home": "ok",
+        "a template is copied to another datastore": "ok",
+        "placement without DRS": "not possible",
+    }
+    assert machine.run("deployments", "-o", "json").json["items"] == []
+    operator.remove("DC0_C0/theirs")
+    assert {one[1].partition(" ")[2] for one in server.inventory() - before if one[0] == "folder"} == {"coterie"}
+    assert {one[0] for one in server.inventory() - before} == {"folder"}
     operator.close()

@@ -431,3 +431,18 @@ def test_eight_deployments_that_are_confirmed_at_once_all_come(place: Place) -> 
     assert sorted(place.drs().values()) == [2] * 8
     delete_at_once(place, names)
     assert place.drs() == {}
+
+
+def test_a_promise_that_is_broken_is_told_and_the_others_are_tried(place: Place) -> None:
+    text = manifest(group("vm", 2, "persistent_disk: 64, placement: {policy: anti-affinity}", azs="z1"))
+    place.deploy(text.replace("name: dep", "name: deep-check-lab", 1))
+    (name,) = place.drs()
+    vm = place.nodes("deep-check-lab")["vm/0"].vm_cid
+    place.operator.rejoin(f"DC0_C0/{name}", drop=[place.operator.machine(vm)])
+    task = operations.prove(place.ledger, "lab", "test")
+    place.wait(task, "failed")
+    told = place.kinds(task)
+    assert (told.count("proof.failed"), told.count("proof.ok") > 5) == (1, True), place.story(task)
+    assert vm in place.story(task)
+    shared().straighten()
+    place.delete(deployment="deep-check-lab", delete_disks=True)

@@ -1,22 +1,34 @@
-"""Whether this vCenter can do what a manifest needs, with the facts that were read on the way; and the privileges that
-this driver uses, which `grant` gives to a user. Checks change nothing."""
+"""Whether this vCenter can do what a manifest needs, with the facts that were read on the way; the privileges that this
+driver uses, which `grant` gives to a user; and what a deep check tries. Checks change nothing, proofs leave nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from coterie.cpi.contract import AuthenticationFailed, CheckItem, CpiError, GroupMetadata, NameTaken, Needs
-from coterie.cpi.drivers.vsphere import sdk
+from coterie.cpi.contract import (
+    AuthenticationFailed,
+    CheckItem,
+    CpiError,
+    GroupMetadata,
+    NameTaken,
+    Needs,
+    Proof,
+    Trial,
+)
+from coterie.cpi.drivers.vsphere import devices, sdk
 from coterie.cpi.drivers.vsphere.client import Client
-from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView
+from coterie.cpi.drivers.vsphere.disks import Disks
+from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView, DrsRule
 from coterie.cpi.drivers.vsphere.group_records import POLICIES, GroupRecords, GroupSpec, read_spec, requested_name
-from coterie.cpi.drivers.vsphere.inventory import Inventory
-from coterie.cpi.drivers.vsphere.placement import Placement
-from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
+from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory
+from coterie.cpi.drivers.vsphere.membership import Membership
+from coterie.cpi.drivers.vsphere.placement import Placement, Store
+from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.server_groups import ServerGroups
 from coterie.cpi.drivers.vsphere.settings import Settings
+from coterie.cpi.drivers.vsphere.stemcells import Stemcells
 from coterie.cpi.kit.check_items import kind_items, policy_items
 from coterie.cpi.kit.quotas import az_item, host, host_items
 
@@ -264,6 +276,164 @@ class Checks:
             if not self.placement.list_stores([cluster], *patterns):
                 detail = f"no datastore of cluster {cluster.name} matches {', '.join(patterns[0])}"
                 yield CheckItem(f"datastores {cluster.zone}", False, detail, "check the patterns and the datastores")
+
+
+_POWER, _CHECK_RULE = "runtime.powerState", "coterie-check"
+_NO_GROUP = Proof("not possible", "the deployment has no server group")
+_ONE_STORE = Proof("not possible", "the zone has one datastore", "name an az whose cluster has two shared datastores")
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """What only a real vCenter can show: each is tried on VMs that were made for that, and undone."""
+
+    client: Client
+    inventory: Inventory
+    placement: Placement
+    attributes: Attributes
+    clusters: Clusters
+    records: GroupRecords
+    membership: Membership
+    disks: Disks
+    stemcells: Stemcells
+
+    @property
+    def table(self) -> Mapping[str, Callable[[Trial], Proof]]:
+        return {
+            "groups and rules are read": self._prove_reading,
+            "a VM joins while it is off": self._prove_joining_off,
+            "an emptied group stays for an administrator's rule": self._prove_emptied,
+            "a disk has one uuid everywhere": self._prove_disk_uuid,
+            "a VM that was renamed and moved is found": self._prove_moved_vm,
+            "a disk that Storage vMotion moved comes home": self._prove_moved_disk,
+            "a template is copied to another datastore": self._prove_copy,
+            "placement without DRS": self._prove_without_drs,
+        }
+
+    def _prove_reading(self, trial: Trial) -> Proof:
+        views = {view.name: view for view in self.clusters.views().values()}
+        read = [f"{name} has {len(view.groups)} groups and {len(view.rules)} rules" for name, view in views.items()]
+        return Proof("ok", "; ".join(read))
+
+    def _prove_joining_off(self, trial: Trial) -> Proof:
+        """Off, out, in again, and only then on: as every new VM comes into its group."""
+        machine, cid = self.inventory.require_vm(trial.vms[-1]), trial.server_group
+        if cid is None:
+            return _NO_GROUP
+        with tolerate("InvalidPowerState"):
+            self.client.run(machine.PowerOffVM_Task)
+        try:
+            self.membership.leave(machine, self.attributes.read(machine))
+            self.membership.join(cid, machine)
+            joined = machine._moId in self._members(machine, cid)
+        finally:
+            with tolerate("InvalidPowerState"):
+                self.client.run(machine.PowerOnVM_Task)
+        if joined and machine._moId in self._members(machine, cid):
+            return Proof("ok", "it joined while it was off, and is a member after its start")
+        return Proof("failed", "it is no member after its start" if joined else "it joined and is not shown")
+
+    def _prove_emptied(self, trial: Trial) -> Proof:
+        machine, cid = self.inventory.require_vm(trial.vms[0]), trial.server_group
+        if cid is None:
+            return _NO_GROUP
+        cluster, name = self.inventory.cluster_of(machine), self.records.require(cid).spec.name
+        view = self.clusters.view(cluster)
+        host_group = next((one for one in view.groups.values() if one.of_hosts), None)
+        if host_group is None:
+            return Proof("not possible", f"cluster {view.name} has no host group", "make one to prove this")
+        self._drop_rule(cluster)  # that of a check that was killed
+        rule = DrsRule(_CHECK_RULE, "hosts", vm_group=name, host_group=host_group.name)
+        self.clusters.write(cluster, [("add", rule)])
+        try:
+            for vm in trial.vms:
+                self.membership.move(vm, None)
+            group = self.clusters.view(cluster).vm_group(name)
+        finally:
+            self._drop_rule(cluster)
+            for vm in trial.vms:
+                self.membership.move(vm, cid)
+        if group is None or group.members:
+            return Proof("failed", "it is gone" if group is None else f"it still has {len(group.members)} members")
+        return Proof("ok", f"group {name} stayed without members while a rule named it, and was filled again")
+
+    def _prove_disk_uuid(self, trial: Trial) -> Proof:
+        if trial.disk is None:
+            return Proof("not possible", "the deployment has no disk")
+        found = [one for one in self._read_disks(trial) if one.stem == trial.disk.partition("@")[0]]
+        if not found:
+            return Proof("failed", f"disk {trial.disk} is not known on VM {trial.vms[0]}")
+        path, shown = devices.disk_path(found[0].device), devices.disk_uuid(found[0].device)
+        query = self.client.content.virtualDiskManager.QueryVirtualDiskUuid
+        stored = devices.plain_uuid(self.client.query(query, path, self.inventory.datacenter.ref))
+        if not shown or shown != stored:
+            return Proof("failed", f"{path}: the VM says {shown or 'nothing'}, the disk manager {stored or 'nothing'}")
+        return Proof("ok", f"{path} has {shown} on the VM and for the disk manager")
+
+    def _prove_moved_vm(self, trial: Trial) -> Proof:
+        machine, root = self.inventory.require_vm(trial.vms[0]), self.inventory.datacenter.vm_folder
+        row = self.client.read(machine, "name", "parent")
+        name = str(row.get("name")).removesuffix("-moved")
+        folder = self.inventory.ensure_folder("vms")
+        try:
+            self.client.run(machine.Rename_Task, f"{name}-moved")
+            self.client.run(root.MoveIntoFolder_Task, [machine])
+            found = self.inventory.find_vm(trial.vms[0])
+        finally:
+            for undo, argument in ((machine.Rename_Task, name), (folder.MoveIntoFolder_Task, [machine])):
+                with tolerate("NoPermission", "DuplicateName"):
+                    self.client.run(undo, argument)
+        return Proof("ok", f"{name} was found by its uuid") if found == machine else Proof("failed", f"{name} was lost")
+
+    def _prove_moved_disk(self, trial: Trial) -> Proof:
+        vm, disk = trial.vms[0], trial.disk
+        machine = self.inventory.require_vm(vm)
+        store = self._other_store(machine, {one._moId for one in self.client.get(machine, "datastore") or ()})
+        if disk is None or store is None:
+            return _ONE_STORE if disk else Proof("not possible", "the deployment has no disk")
+        stem = disk.partition("@")[0]
+        self.client.run(machine.RelocateVM_Task, sdk.vim.vm.RelocateSpec(datastore=store.ref), "defaultPriority")
+        if stem not in {one.stem for one in self._read_disks(trial)}:
+            return Proof("failed", f"disk {disk} is not known any more on VM {vm}", "move its file back by hand")
+        self.disks.detach(vm, disk)
+        found = self.disks.find_object("disk", disk, self.disks.director_uuid)
+        if found is None or found.in_use_by:
+            return Proof("failed", f"disk {disk} did not come back to our folder", "look for its file on the datastore")
+        self.disks.attach(vm, disk)
+        return Proof("ok", f"it is {found.cid} now")
+
+    def _prove_copy(self, trial: Trial) -> Proof:
+        machine = self.inventory.require_vm(trial.vms[0])
+        (cluster, *_) = self.placement.of_vm(machine)
+        template = self.stemcells.require_template(trial.stemcell)
+        store = self._other_store(machine, set(template.stores))
+        if store is None:
+            return _ONE_STORE
+        copy = self.stemcells.ensure_replica(template, cluster, store)
+        return Proof("ok", f"{copy.name} is on {store.name}, and goes with its template")
+
+    def _prove_without_drs(self, trial: Trial) -> Proof:
+        (cluster, *_) = self.placement.of_vm(self.inventory.require_vm(trial.vms[0]))
+        if cluster.drs:
+            return Proof("not possible", f"DRS is on in cluster {cluster.name}", "name an az of a cluster without it")
+        return Proof("ok", f"VMs run in cluster {cluster.name}, which has no DRS")
+
+    def _members(self, machine: Any, cid: str) -> tuple[str, ...]:
+        return self.clusters.view(self.inventory.cluster_of(machine)).members(self.records.require(cid).spec)
+
+    def _drop_rule(self, cluster: Any) -> None:
+        rule = self.clusters.view(cluster).rules.get(_CHECK_RULE)
+        if rule is not None:
+            self.clusters.write(cluster, [("remove", rule)])
+
+    def _read_disks(self, trial: Trial) -> Any:
+        return self.disks.read_attached(self.inventory.require_vm(trial.vms[0]))
+
+    def _other_store(self, machine: Any, present: set[str]) -> Store | None:
+        """One that the VM could have been put on."""
+        clusters = self.placement.of_vm(machine)
+        stores = self.placement.list_stores(clusters, *self.placement.patterns(clusters, (), disk=False))
+        return next((one for one in stores if one.ref._moId not in present), None)
 
 
 def _principal(name: str) -> str:

@@ -118,7 +118,7 @@ class Disks:
     def attach(self, vm_cid: str, cid: str) -> str:
         """The unit number on the VM's SCSI controller, as BOSH's agents want it."""
         machine, stem = self.inventory.require_vm(vm_cid), cid.partition("@")[0]
-        for one in self._read_attached(machine):
+        for one in self.read_attached(machine):
             if one.stem == stem:
                 return str(one.device.unitNumber)
         disk, present = self._require(cid), self.client.get(machine, _DEVICES) or []
@@ -133,7 +133,7 @@ class Disks:
         unit = devices.free_unit(present)
         add = devices.attach(disk.path, disk.size_mb or 0, present, unit)
         self._reconfigure(machine, [add], {f"{_RECORD}{disk.stem}": uuid})
-        for one in self._read_attached(machine):
+        for one in self.read_attached(machine):
             if one.stem == disk.stem:
                 return str(one.device.unitNumber)
         raise CpiError(f"disk {cid} was attached and does not show on VM {vm_cid}", remedy="repeat", retryable=True)
@@ -142,20 +142,23 @@ class Disks:
         """Not attached to that VM is success, unless it may be there under another name. A disk that moved with the VM
         goes back to where it is looked for."""
         machine, stem = self.inventory.require_vm(vm_cid), cid.partition("@")[0]
-        attached = self._read_attached(machine)
+        attached = self.read_attached(machine)
         wanted = [one for one in attached if one.stem == stem]
         if not wanted and not self._move_home(machine):
             self._require_elsewhere(vm_cid, cid, attached)
         self._take_out(machine, wanted)
-        if any(one.stem == stem for one in self._read_attached(machine)):
+        if any(one.stem == stem for one in self.read_attached(machine)):
             raise CpiError(f"disk {cid} is still attached to VM {vm_cid}", remedy="repeat", retryable=True)
 
     def list_attached(self, vm_cid: str) -> list[str]:
-        return [one.cid for one in self._read_attached(self.inventory.require_vm(vm_cid)) if one.stem]
+        return [one.cid for one in self.read_attached(self.inventory.require_vm(vm_cid)) if one.stem]
+
+    def read_attached(self, machine: Any) -> list[Attached]:
+        return self._attached(self.client.read(machine, _DEVICES, _RECORDS))
 
     def detach_persistent(self, machine: Any) -> None:
         """All disks but the VM's own, so that destroying it does not destroy them."""
-        attached = self._read_attached(machine)
+        attached = self.read_attached(machine)
         self._take_out(machine, [one for one in attached if one.stem or not devices.is_own_disk(one.device)])
         self._move_home(machine)
 
@@ -222,9 +225,6 @@ class Disks:
         make, path = self.client.content.fileManager.MakeDirectory, f"[{file.store}] {file.folder}"
         with tolerate("FileAlreadyExists"):
             self.client.change(make, path, self.inventory.datacenter.ref, True)
-
-    def _read_attached(self, machine: Any) -> list[Attached]:
-        return self._attached(self.client.read(machine, _DEVICES, _RECORDS))
 
     def _attached(self, row: Row) -> list[Attached]:
         stems = {value.partition(" ")[0]: stem for stem, value in _records(row).items()}

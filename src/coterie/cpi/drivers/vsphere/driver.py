@@ -25,12 +25,14 @@ from coterie.cpi.contract import (
     NetworkCreated,
     Networks,
     NotSupported,
+    Proof,
     Reason,
     Runtime,
     SurveyPage,
+    Trial,
     VmCreated,
 )
-from coterie.cpi.drivers.vsphere.checks import Checks, GroupChecks, Rights
+from coterie.cpi.drivers.vsphere.checks import Checks, GroupChecks, Proofs, Rights
 from coterie.cpi.drivers.vsphere.client import Client
 from coterie.cpi.drivers.vsphere.disks import Disks, FileKind
 from coterie.cpi.drivers.vsphere.drs import Clusters
@@ -110,6 +112,17 @@ class VsphereCpi(Cpi):
         self._profile = Profile(_FORMATS, _capabilities(settings, self._objects))
         self._rights = Rights(client, inventory, placement, cloud, settings.user)
         group_checks = GroupChecks(placement, clusters, records, self._groups)
+        self._proofs = Proofs(
+            client,
+            inventory,
+            placement,
+            attributes,
+            clusters,
+            records,
+            membership,
+            self._disks,
+            self._stemcells,
+        )
         self._checks = Checks(placement, self._rights, group_checks, settings, self._objects.markings)
 
     # -- what it is --
@@ -133,6 +146,12 @@ class VsphereCpi(Cpi):
 
     def grant(self, user: str, *, groups: bool) -> list[str]:
         return self._rights.grant(user, groups)
+
+    def proofs(self) -> Sequence[str]:
+        return tuple(self._proofs.table)
+
+    def prove(self, what: str, trial: Trial) -> Proof:
+        return self._proofs.table[what](trial)
 
     # -- stemcells --
 

@@ -1,0 +1,98 @@
+"""`coterie clouds check NAME --deep`: a small deployment is made, what the cloud promises is tried, it is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coterie.cli.frame.session import Session
+from coterie.cli.link.api import part
+from coterie.cli.show.table import as_json, table
+from coterie.cli.watch.task import INTERRUPTED, TIMED_OUT, watch_quietly
+from coterie.errors import NotFound, UsageError
+from coterie.manifest import load_cloud_config
+from coterie.manifest.schema.network import Network
+
+Chosen = Mapping[str, str | None]
+_APART = ("anti-affinity", "soft-anti-affinity", "host-affinity", "soft-affinity", "affinity")
+_MANIFEST = """\
+name: {name}
+stemcells: [{{alias: one, name: {stemcell}, version: "{version}"}}]
+instance_groups:
+- name: vm
+  instances: 2
+  azs: [{az}]
+  vm_type: {vm_type}
+  stemcell: one
+  networks: [{{name: {network}}}]
+  persistent_disk: 1024
+{placement}"""
+
+
+def deep_check(session: Session, cloud: str | None, chosen: Chosen) -> int:
+    """0 where every promise holds that could be tried."""
+    if cloud is None:
+        raise UsageError("a deep check is of which cloud?", remedy="coterie clouds check CLOUD --deep")
+    name = f"deep-check-{cloud}"
+    manifest = _manifest(session, cloud, name, chosen)
+    session.confirm(f"Deploy {name}, two VMs with a disk, in cloud {cloud}, and delete it afterwards?")
+    if name in {one["name"] for one in session.api.list("/v1/deployments")["items"]}:
+        session.say(f"{name} is there from a check that was interrupted: it is deleted first")
+        left = _delete(session, name)
+        if left:
+            return left
+    code = watch_quietly(session, session.api.start("PUT", f"/v1/deployments/{part(name)}", {"manifest": manifest}))
+    proofs: list[dict[str, Any]] = []
+    if code == 0:
+        task = session.api.start("POST", f"/v1/clouds/{part(cloud)}/prove")
+        code = watch_quietly(session, task)
+        proofs = [one["data"] for one in session.api.list(f"/v1/tasks/{task}/events")["items"] if _is_proof(one)]
+    if code in (INTERRUPTED, TIMED_OUT):
+        session.say(f"when its task has ended, remove it: coterie delete {name} --delete-disks")
+        return code
+    left = _delete(session, name)
+    if session.json:
+        session.data(as_json({"items": proofs, "next": None}))
+    elif proofs:
+        rows = [(one["what"], one["outcome"], one["detail"], one["remedy"]) for one in proofs]
+        session.data(table(("WHAT", "OUTCOME", "DETAIL", "REMEDY"), rows, session.paint))
+    return code or left
+
+
+def _is_proof(event: Mapping[str, Any]) -> bool:
+    return str(event["kind"]).startswith("proof.")
+
+
+def _delete(session: Session, name: str) -> int:
+    return watch_quietly(session, session.api.start("DELETE", f"/v1/deployments/{part(name)}", delete_disks=True))
+
+
+def _manifest(session: Session, cloud: str, name: str, chosen: Chosen) -> str:
+    able = session.api.send("POST", f"/v1/clouds/{part(cloud)}/check").body["capabilities"] or {}
+    config = load_cloud_config(session.api.get("/v1/cloud-config")["text"], "cloud config").value
+    az = chosen["az"] or _first([one.name for one in config.azs if one.cloud == cloud], f"an az of cloud {cloud}")
+    vm_type = chosen["vm_type"] or _first([one.name for one in config.vm_types], "a VM type")
+    serving = [one.name for one in config.networks if _serves(one, az)]
+    network = chosen["network"] or _first(serving, f"a network in az {az}")
+    cells = [f"{one['name']}/{one['version']}" for one in session.api.list("/v1/stemcells")["items"]]
+    stemcell, _, version = (chosen["stemcell"] or _first(cells[::-1], "a stemcell")).rpartition("/")
+    offered = [one for one in _APART if one in able.get("policies", ())]
+    policy = chosen["policy"] or next(iter(offered), None)
+    placement = f"  placement: {{policy: {policy}}}\n" if policy else ""
+    return _MANIFEST.format(
+        name=name, stemcell=stemcell, version=version, az=az, vm_type=vm_type, network=network, placement=placement
+    )
+
+
+def _serves(network: Network, az: str) -> bool:
+    """A network without subnets, and a subnet without azs, is for all."""
+    azs = [{*subnet.azs, *([subnet.az] if subnet.az else ())} for subnet in network.subnets]
+    return not azs or any(not one or az in one for one in azs)
+
+
+def _first(names: list[str], what: str) -> str:
+    if not names:
+        raise NotFound(
+            f"{what} is needed for a deep check", remedy="put it into the cloud config, or upload a stemcell"
+        )
+    return names[0]
