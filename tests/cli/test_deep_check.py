@@ -25,7 +25,9 @@ def test_a_deep_check_of_a_cloud_tells_each_promise_and_removes_what_it_made(mac
 
 def test_a_deep_check_that_was_interrupted_is_removed_by_the_next_one(machine: Machine) -> None:
     machine.furnish()
+    machine.run("sandbox", "fault", "add", "create_vm", "hang", "--ms", "600000")
     left = machine.run("clouds", "check", "lab", "--deep", "--yes", "--timeout", "0.2")
+    machine.run("sandbox", "fault", "clear")
     assert (left.code, "coterie delete deep-check-lab --delete-disks" in left.err) == (9, True)
     for one in machine.run("tasks", "-o", "json").json["items"]:
         machine.run("tasks", "watch", str(one["id"]))

@@ -105,6 +105,7 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("POST", "/v1/clouds/x/grant", {"user": "u"}, 404, "not_found"),
         ("POST", "/v1/clouds/x/repin", {"identity": "i"}, 404, "not_found"),
         ("POST", "/v1/clouds/x/accept", None, 404, "not_found"),
+        ("POST", "/v1/clouds/x/prove", None, 404, "not_found"),
         ("POST", "/v1/recoveries/plan", {"manifest": "name: [x"}, 422, "invalid_document"),
         ("POST", "/v1/recoveries", {"manifest": "name: x"}, 422, "invalid_request"),
         ("POST", "/v1/groups/x/repair", None, 404, "not_found"),
