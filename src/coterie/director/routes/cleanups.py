@@ -98,7 +98,8 @@ class Mark(Resource):
     kind: str
     cid: str
     since: str
-    pinned: bool
+    doomed: bool = Field(description="in its undo window")
+    pinned: bool = Field(description="saved by undo")
 
 
 class Undone(BaseModel):

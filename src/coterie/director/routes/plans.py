@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse, Response
+from pydantic import Field
 
 from coterie.director.context import AppContext, Context
 from coterie.director.http.problem import AnsweredProblem
@@ -29,7 +30,13 @@ class Change(Resource):
 
 class Plan(Resource):
     id: str
+    deployment: str
     changes: list[Change]
+    counts: dict[str, int] = Field(description="changes by action")
+    destructive: bool
+    notes: list[str]
+    offers: list[dict[str, Any]] = Field(default=[], description="kept disks that new nodes could take")
+    text: str = Field(default="", description="as the command line shows it, if `text` was given")
 
 
 @router.post("", response_model=Plan, dependencies=[Depends(hold_slot)])
