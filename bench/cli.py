@@ -1,5 +1,5 @@
-"""What a command costs above a bare interpreter: `coterie --help`, and `coterie nodes -o json` against a running
-local Director. CPU seconds of the command's own process, medians. Prints ratios; asserts nothing.
+"""What a command costs above a bare interpreter: `coterie --help` and `version`, and `coterie nodes -o json` against a
+running local Director. CPU seconds of the command's own process, medians. Prints ratios; asserts nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ def main() -> None:
     program = str(Path(sys.executable).parent / "coterie")
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "COTERIE_STATE": folder}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
         subprocess.run([program, "nodes", "-o", "json"], env=environment, check=True, stdout=subprocess.DEVNULL)
         commands = {
             "python -c pass": [sys.executable, "-c", "pass"],
             "coterie --help": [program, "--help"],
+            "coterie version": [program, "version"],
             "coterie nodes -o json": [program, "nodes", "-o", "json"],
         }
         costs = {name: _median_ms(command, environment) for name, command in commands.items()}
