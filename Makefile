@@ -57,7 +57,8 @@ lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.words
 
-docs: $(VENV)/.tested ## write the pages that are made from the code
+docs: $(VENV)/.tested ## write the pages and the client's methods, which are made from the code
+	$(BIN)/python -m tests.client.generate src/coterie/client
 	$(BIN)/python -m coterie.cli.reference > docs/cli.md
 	$(BIN)/python -m coterie.settings.reference > docs/settings.md
 	$(BIN)/python -m coterie.manifest.reference docs/

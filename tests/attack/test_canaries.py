@@ -17,8 +17,9 @@ from typing import Any, cast
 
 import pytest
 
-from coterie.cli.link.api import Answer, Api
 from coterie.cli.link.examine import bundle
+from coterie.client import Client
+from coterie.client.api import Answer, Api
 from coterie.conductor.process import Conductor
 from coterie.director.app import build
 from coterie.director.context import AppContext
@@ -291,7 +292,7 @@ def test_no_canary_is_found_again(
     for role, caller in callers.items():
         seen.update((f"{role} {page}", caller.get(page).text) for page in _pages(task, node))
     seen["check"] = admin.send("POST", "/v1/clouds/lab/check").text
-    seen["doctor"] = json.dumps(bundle(_in_process(admin)), default=str)
+    seen["doctor"] = json.dumps(bundle(Client(api=_in_process(admin))), default=str)
     seen["log"] = log_file.read_text()
     seen["processes"] = subprocess.run(["ps", "axwwe"], capture_output=True, text=True, check=True).stdout
     seen["processes meanwhile"] = Path(f"{program}.processes").read_text()

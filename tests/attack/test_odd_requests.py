@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from coterie.cli.link.api import Api
-from coterie.cli.link.problems import ApiProblem
-from coterie.cli.link.route import TcpRoute
+from coterie import client as coterie_client
+from coterie.client import ApiProblem
 from coterie.director.context import AppContext
 from coterie.director.services.scheduled_cleanup import notify_hook
 from coterie.errors import CoterieError
@@ -83,7 +82,7 @@ def test_a_webhook_is_not_led_elsewhere(redirecting: Redirecting) -> None:
 
 def test_a_command_is_not_led_elsewhere(redirecting: Redirecting) -> None:
     with pytest.raises(ApiProblem, match="302"):
-        Api(TcpRoute(redirecting.url, "a test", "cot_x_y")).get("/v1/info")
+        coterie_client.Client(redirecting.url, token="cot_x_y").director.info()
     assert redirecting.seen == ["/v1/info"]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import Any
+from typing import Any, cast
 
 from coterie.cli.link import examine
-from coterie.cli.link.api import Answer
 from coterie.cli.link.examine import bundle, unserved_groups, waiting_tasks
+from coterie.client import Client
+from coterie.client.api import Answer
 from coterie.errors import Unreachable
 from tests.cli.conftest import CLOUD, Machine
 
@@ -34,20 +35,17 @@ def test_the_report_holds_the_fleet_and_no_secret(machine: Machine) -> None:
 class Broken:
     """A Director that answers one question only."""
 
-    def get(self, path: str, **query: Any) -> Any:
+    def call(self, method: str, path: str, query: Any = None) -> Any:
         if path == "/v1/info":
             return {"version": "1"}
         raise Unreachable("the ledger does not answer", remedy="wait")
-
-    def list(self, path: str, query: Any = None, limit: int | None = None) -> Any:
-        return self.get(path)
 
     def send(self, method: str, path: str) -> Answer:
         return Answer(200, {"Coterie-Version": "1"}, "ok")
 
 
 def test_what_fails_is_told_beside_the_rest() -> None:
-    found = bundle(Broken())  # type: ignore[arg-type]  # the three methods that are used
+    found = bundle(Client(api=cast(Any, Broken())))
     assert found["info"] == {"version": "1"}
     assert found["conductors"]["error"]["what"] == "the ledger does not answer"
     assert (unserved_groups(found), waiting_tasks(found)) == ([], [])
@@ -57,19 +55,19 @@ def test_what_fails_is_told_beside_the_rest() -> None:
 class Ailing:
     """A Director with two groups in trouble."""
 
-    def get(self, path: str) -> str:
-        return "ok"
-
-    def list(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
+    def call(self, method: str, path: str, query: dict[str, Any] | None = None) -> Any:
         groups = {
             "missing": [{"name": "data", "remedy": "deploy again"}, {"name": "logs", "remedy": "deploy again"}],
             "drifted": [{"name": "web", "remedy": "repair web"}],
         }
-        return {"items": groups.get(query["state"], []) if query and path == "/v1/groups" else []}
+        if path == "/readyz":
+            return "ok"
+        return {"items": groups.get((query or {})["state"], []) if path == "/v1/groups" else [], "next": None}
 
 
 def test_a_group_in_trouble_is_told_with_the_remedy_that_works_for_it() -> None:
-    (found,) = [one for one in examine._state_findings(Ailing()) if one["what"] == "server groups"]  # type: ignore[arg-type] # so much of it is used
+    findings = examine._state_findings(Client(api=cast(Any, Ailing())))
+    (found,) = [one for one in findings if one["what"] == "server groups"]
     assert found["detail"] == "missing in their clouds: data, logs; not as made: web"
     assert found["remedy"] == "deploy again; repair web"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coterie.cli.link.problems import exit_code
+from coterie.client.problems import exit_code
 from coterie.director.process.state_folder import StateFolder
 from tests.cli.conftest import CLOUD, MANIFEST, Machine, finish
 from tests.peers.ports import free_port

@@ -14,17 +14,18 @@ from coterie.group.audit import Member, audit
 
 
 class Session:
-    """As much of one as the verb asks for; the API answers with this group."""
+    """As much of one as the verb asks for; its client answers with this group."""
 
     json = False
     paint = Paint("never", io.StringIO())
 
     def __init__(self, group: dict[str, Any]) -> None:
-        self.api = self
+        self.client = self
+        self.placement = self
         self.told = ""
         self._group = group
 
-    def get(self, path: str, deployment: str | None) -> dict[str, Any]:
+    def audit(self, *, deployment: str | None) -> dict[str, Any]:
         return {"nodes": [], "groups": [self._group]}
 
     def data(self, text: str) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.link.api import VERSION_HEADER
+from coterie.client.api import VERSION_HEADER
 from coterie.cpi.contract import Runtime
 from coterie.cpi.load import open_cloud
 from tests.peers.ports import free_port

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.cli.link.api import VERSION_HEADER
+from coterie.client.api import VERSION_HEADER
 from coterie.director.app import build
 from coterie.director.context import AppContext
 from coterie.director.middleware.api_version import HEADER, NEWEST, OLDEST

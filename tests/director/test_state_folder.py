@@ -12,8 +12,9 @@ import pytest
 
 from coterie import __version__
 from coterie.director.process import sockets
-from coterie.director.process.state_folder import Lock, StateFolder, read_holder, short_socket_path
+from coterie.director.process.state_folder import Lock, StateFolder, read_holder
 from coterie.errors import UsageError
+from coterie.sockets import short_socket_path
 
 
 def test_the_folder_is_made_private_and_kept_so(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_targets_are_the_addresses_of_nodes(machine: Machine) -> None:
 def read(machine: Machine, path: str) -> list[dict[str, object]]:
     import json
 
-    from coterie.cli.link.route import connect_unix
+    from coterie.client.routes import connect_unix
 
     connection = connect_unix(machine.state_folder.socket, 30)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -9,7 +10,6 @@ import click
 from coterie.cli.frame.documents import read
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import watch_or_leave
@@ -19,7 +19,7 @@ from coterie.errors import UsageError
 @noun("clouds")
 def clouds(session: Session) -> None:
     """List clouds; `show`, `check` or `move` one, `set` the cloud config, `seal` a file, `reseal` after a new key."""
-    found = session.api.list("/v1/clouds")
+    found = session.client.clouds.list().listing()
     if session.json:
         session.data(as_json(found))
         return
@@ -33,7 +33,7 @@ def clouds(session: Session) -> None:
         session.say(f"{alarm['kind']}: {alarm['body']}; {alarm['remedy']}")
 
 
-def _others(cloud: dict[str, Any]) -> list[str]:
+def _others(cloud: Mapping[str, Any]) -> list[str]:
     return [group or "(none)" for group in cloud.get("other_conductor_groups", ())]
 
 
@@ -43,8 +43,7 @@ def set_config(session: Session, file: str) -> None:
     """Set the cloud config from FILE ("-": standard input)."""
     from coterie.cli.link.sealing import seal_if_remote
 
-    body = {"text": seal_if_remote(session.api, read(file), file), "file": file}
-    stored = session.api.send("PUT", "/v1/cloud-config", body=body).body
+    stored = session.client.cloud_config.replace(text=seal_if_remote(session.client, read(file), file), file=file)
     if session.json:
         session.data(as_json(stored))
     session.say(f"cloud config {stored['id']} is in force")
@@ -59,7 +58,7 @@ def move(session: Session, name: str, group: str) -> None:
     One of its other groups changes places with it. Any other group cannot open its credentials: set the cloud config
     with the new group and the credentials in plain.
     """
-    moved = session.api.send("PATCH", f"/v1/clouds/{part(name)}", body={"conductor_group": group}).body
+    moved = session.client.clouds.change(name, conductor_group=group)
     if session.json:
         session.data(as_json(moved))
     session.say(f"cloud {name} belongs to conductor group {moved['conductor_group']!r}")
@@ -71,7 +70,7 @@ def move(session: Session, name: str, group: str) -> None:
 def repin(session: Session, name: str, identity: str) -> None:
     """Say that all objects of cloud NAME are in the account IDENTITY now, with the ids that they had."""
     session.confirm(f"Take {identity} for the account that the objects of {name} are in?")
-    moved = session.api.send("POST", f"/v1/clouds/{part(name)}/repin", body={"identity": identity}).body
+    moved = session.client.clouds.repin(name, identity=identity)
     if session.json:
         session.data(as_json(moved))
     session.say(f"cloud {name} is pinned to {moved['pinned_to']}")
@@ -82,7 +81,7 @@ def repin(session: Session, name: str, identity: str) -> None:
 def accept(session: Session, name: str) -> None:
     """Take the state of cloud NAME as it is: its alarms end, and lost nodes may be made anew."""
     session.confirm(f"End the alarms of {name}, and let lost nodes be made anew?")
-    ended = session.api.send("POST", f"/v1/clouds/{part(name)}/accept").body
+    ended = session.client.clouds.accept(name)
     if session.json:
         session.data(as_json(ended))
     session.say(f"cloud {name}: {', '.join(ended['ended']) or 'no alarm'} ended")
@@ -91,7 +90,7 @@ def accept(session: Session, name: str) -> None:
 @clouds.verb("config")
 def config(session: Session) -> None:
     """Print the cloud config in force; secrets in it are hidden."""
-    found = session.api.get("/v1/cloud-config")
+    found = session.client.cloud_config.get()
     session.data(as_json(found) if session.json else found["text"])
 
 
@@ -99,7 +98,7 @@ def config(session: Session) -> None:
 @click.argument("name")
 def show(session: Session, name: str) -> None:
     """One cloud: its properties, what its driver can do, its latest facts."""
-    _show_cloud(session, session.api.get(f"/v1/clouds/{part(name)}"))
+    _show_cloud(session, session.client.clouds.get(name))
 
 
 @clouds.verb("check")
@@ -122,8 +121,8 @@ def check(session: Session, name: str | None, deep: bool, **chosen: str | None) 
         return deep_check(session, name, chosen)
     if any(chosen.values()):
         raise UsageError("these options belong to --deep", remedy="say --deep, too")
-    names = [name] if name else [one["name"] for one in session.api.list("/v1/clouds")["items"]]
-    found = [session.api.send("POST", f"/v1/clouds/{part(one)}/check").body for one in names]
+    names = [name] if name else [one["name"] for one in session.client.clouds.list()]
+    found = [session.client.clouds.check(one) for one in names]
     if session.json:
         session.data(as_json(found[0] if name else {"items": found, "next": None}))
     else:
@@ -139,7 +138,7 @@ def seal(session: Session, file: str, keys: tuple[str, ...]) -> None:
     """Print the cloud config in FILE with its clouds' properties sealed: it may be kept where others read it."""
     from coterie.cli.link.sealing import parse_keys, published_keys, seal_for
 
-    session.data(seal_for(parse_keys(keys) if keys else published_keys(session.api), read(file), file))
+    session.data(seal_for(parse_keys(keys) if keys else published_keys(session.client), read(file), file))
 
 
 @clouds.verb("reseal")
@@ -147,8 +146,8 @@ def seal(session: Session, file: str, keys: tuple[str, ...]) -> None:
 def reseal(session: Session, names: tuple[str, ...]) -> None:
     """Have conductors seal the properties of clouds (all, or some) anew, and the env and user_data of machines in them,
     to the newest key that they hold."""
-    chosen = names or tuple(one["name"] for one in session.api.list("/v1/clouds")["items"])
-    done = [session.api.send("POST", f"/v1/clouds/{part(name)}/reseal").body for name in chosen]
+    chosen = names or tuple(one["name"] for one in session.client.clouds.list())
+    done = [session.client.clouds.reseal(name) for name in chosen]
     if session.json:
         session.data(as_json({"items": done, "next": None}))
     else:
@@ -162,7 +161,7 @@ def reseal(session: Session, names: tuple[str, ...]) -> None:
         session.say(f"{secrets} machine secrets were sealed to a newer key")
 
 
-def _properties(cloud: dict[str, Any]) -> list[tuple[str, Any]]:
+def _properties(cloud: Mapping[str, Any]) -> list[tuple[str, Any]]:
     sealed = cloud["properties"].get("sealed")
     texts = sealed if isinstance(sealed, list) else [sealed]
     if not all(isinstance(text, str) for text in texts):
@@ -177,11 +176,10 @@ def _properties(cloud: dict[str, Any]) -> list[tuple[str, Any]]:
 @click.option("--groups/--no-groups", default=True, help="Those for server groups too (default).")
 def grant(session: Session, name: str, user: str, groups: bool) -> int:
     """Make or renew the role that cloud NAME's driver needs, and give it to USER; with the configured credentials."""
-    body = {"user": user, "groups": groups}
-    return watch_or_leave(session, session.api.start("POST", f"/v1/clouds/{part(name)}/grant", body))
+    return watch_or_leave(session, session.client.clouds.grant(name, user=user, groups=groups))
 
 
-def _show_cloud(session: Session, cloud: dict[str, Any]) -> None:
+def _show_cloud(session: Session, cloud: Mapping[str, Any]) -> None:
     if session.json:
         session.data(as_json(cloud))
         return
@@ -198,11 +196,11 @@ def _show_cloud(session: Session, cloud: dict[str, Any]) -> None:
         session.data("\n" + table(("WHAT", "OK", "DETAIL", "REMEDY"), rows, session.paint, state=1))
 
 
-def _alarm_kinds(cloud: dict[str, Any]) -> str:
+def _alarm_kinds(cloud: Mapping[str, Any]) -> str:
     return ", ".join(alarm["kind"] for alarm in cloud.get("alarms", ()))
 
 
-def _checks(cloud: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _checks(cloud: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     fact = cloud["facts"].get("check")
     if fact is None:
         return []

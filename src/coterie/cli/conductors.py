@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from coterie.cli.show.times import ago
 def conductors(session: Session) -> None:
     """List conductors: group, drivers, release, how many steps each runs, when it was last heard of;
     `groups`, `keys`, `role`."""
-    found = session.api.list("/v1/conductors")
+    found = session.client.conductors.list().listing()
     if session.json:
         session.data(as_json(found))
         return
@@ -28,7 +29,7 @@ def conductors(session: Session) -> None:
     session.data(table(("CONDUCTOR", "GROUP", "DRIVERS", "RELEASE", "STEPS", "HEARD OF"), rows, session.paint))
 
 
-def release_shown(one: dict[str, Any]) -> str:
+def release_shown(one: Mapping[str, Any]) -> str:
     """The release of a conductor, and what it is pinned to: one pinned conductor decides for the fleet."""
     return f"{one['release']}, pinned to {one['speaks']}" if one["speaks"] else str(one["release"])
 
@@ -36,7 +37,7 @@ def release_shown(one: dict[str, Any]) -> str:
 @conductors.verb("groups")
 def groups(session: Session) -> None:
     """List conductor groups: members, clouds, nodes, and the nodes that no live conductor serves."""
-    found = session.api.get("/v1/conductors/groups")
+    found = session.client.conductors.groups().listing()
     if session.json:
         session.data(as_json(found))
         return
@@ -68,6 +69,6 @@ def role(session: Session, role: str, groups: tuple[str, ...]) -> None:
 conductors.add_command(keys)
 
 
-def _group(conductor: dict[str, Any]) -> str:
+def _group(conductor: Mapping[str, Any]) -> str:
     group = conductor.get("conductor_group", "")  # hidden while the Director is pinned to a release from before groups
     return "(every)" if group is None else str(group)

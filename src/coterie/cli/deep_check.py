@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.cli.frame.session import Session
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, table
 from coterie.cli.watch.task import INTERRUPTED, TIMED_OUT, watch_quietly
 from coterie.errors import NotFound, UsageError
@@ -36,17 +35,17 @@ def deep_check(session: Session, cloud: str | None, chosen: Chosen) -> int:
     name = f"deep-check-{cloud}"
     manifest = _manifest(session, cloud, name, chosen)
     session.confirm(f"Deploy {name}, two VMs with a disk, in cloud {cloud}, and delete it afterwards?")
-    if name in {one["name"] for one in session.api.list("/v1/deployments")["items"]}:
+    if name in {one["name"] for one in session.client.deployments.list()}:
         session.say(f"{name} is there from a check that was interrupted: it is deleted first")
         left = _delete(session, name)
         if left:
             return left
-    code = watch_quietly(session, session.api.start("PUT", f"/v1/deployments/{part(name)}", {"manifest": manifest}))
+    code = watch_quietly(session, session.client.deployments.deploy(name, manifest=manifest))
     proofs: list[dict[str, Any]] = []
     if code == 0:
-        task = session.api.start("POST", f"/v1/clouds/{part(cloud)}/prove")
+        task = session.client.clouds.prove(cloud)
         code = watch_quietly(session, task)
-        proofs = [one["data"] for one in session.api.list(f"/v1/tasks/{task}/events")["items"] if _is_proof(one)]
+        proofs = [one["data"] for one in session.client.events.of_task(task) if _is_proof(one)]
     if code in (INTERRUPTED, TIMED_OUT):
         session.say(f"when its task has ended, remove it: coterie delete {name} --delete-disks")
         return code
@@ -64,17 +63,17 @@ def _is_proof(event: Mapping[str, Any]) -> bool:
 
 
 def _delete(session: Session, name: str) -> int:
-    return watch_quietly(session, session.api.start("DELETE", f"/v1/deployments/{part(name)}", delete_disks=True))
+    return watch_quietly(session, session.client.deployments.delete(name, delete_disks=True))
 
 
 def _manifest(session: Session, cloud: str, name: str, chosen: Chosen) -> str:
-    able = session.api.send("POST", f"/v1/clouds/{part(cloud)}/check").body["capabilities"] or {}
-    config = load_cloud_config(session.api.get("/v1/cloud-config")["text"], "cloud config").value
+    able = session.client.clouds.check(cloud)["capabilities"] or {}
+    config = load_cloud_config(session.client.cloud_config.get()["text"], "cloud config").value
     az = chosen["az"] or _first([one.name for one in config.azs if one.cloud == cloud], f"an az of cloud {cloud}")
     vm_type = chosen["vm_type"] or _first([one.name for one in config.vm_types], "a VM type")
     serving = [one.name for one in config.networks if _serves(one, az)]
     network = chosen["network"] or _first(serving, f"a network in az {az}")
-    cells = [f"{one['name']}/{one['version']}" for one in session.api.list("/v1/stemcells")["items"]]
+    cells = [f"{one['name']}/{one['version']}" for one in session.client.stemcells.list()]
     stemcell, _, version = (chosen["stemcell"] or _first(cells[::-1], "a stemcell")).rpartition("/")
     offered = [one for one in _APART if one in able.get("policies", ())]
     policy = chosen["policy"] or next(iter(offered), None)

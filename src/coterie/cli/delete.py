@@ -7,7 +7,6 @@ import click
 from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.link.api import part
 from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
 
@@ -32,7 +31,7 @@ def delete(session: Session, name: str, delete_disks: bool, dry_run: bool, aband
     if dry_run:
         return 0
     session.confirm(f"Delete deployment {name}{' and its disks' if delete_disks else ''}?")
-    task = session.api.start("DELETE", f"/v1/deployments/{part(name)}", delete_disks=delete_disks, plan=plan["id"])
+    task = session.client.deployments.delete(name, delete_disks=delete_disks, plan=plan["id"])
     return watch_or_leave(session, task)
 
 
@@ -40,6 +39,6 @@ def _abandon(session: Session, name: str, more: bool) -> int:
     if more:
         raise UsageError("--abandon goes with no other option", remedy="the disks are left to `coterie cleanup` too")
     session.confirm(f"Abandon deployment {name} without calling its clouds?")
-    session.api.send("POST", f"/v1/deployments/{part(name)}/abandon")
+    session.client.deployments.abandon(name)
     session.say(f"{name} is abandoned; see what it left: coterie cleanup")
     return 0

@@ -9,7 +9,6 @@ import click
 from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.link.api import part
 from coterie.cli.variables import Variables, takes_variables
 from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
@@ -59,7 +58,7 @@ def deploy(
         request, plan = plan_request.offer_disks(session, request, plan, detail=detail)
     plan_request.agree(session, plan)
     body = {**request, "plan": plan["id"], **({"team": team} if team else {})}
-    task = session.api.start("PUT", f"/v1/deployments/{part(plan['deployment'])}", body)
+    task = session.client.deployments.deploy(plan["deployment"], **body)
     return watch_or_leave(session, task)
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
 from coterie.errors import UsageError
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 
 @noun("deployments")
 def deployments(session: Session) -> None:
     """List deployments: how their nodes are, and the task that works on each; `show` one, print its `manifest`."""
-    found = session.api.list("/v1/deployments")
+    found = session.client.deployments.list().listing()
     if session.json:
         session.data(as_json(found))
         return
@@ -44,12 +44,14 @@ def deployments(session: Session) -> None:
 @click.argument("name")
 def show(session: Session, name: str) -> None:
     """One deployment: its instance groups, server groups, disks, and the task that works on it."""
-    one = session.api.get(f"/v1/deployments/{part(name)}")
+    one = session.client.deployments.get(name)
     if session.json:
         session.data(as_json(one))
         return
-    parts = {
-        noun: session.api.list(f"/v1/{noun}", {"deployment": name})["items"] for noun in ("nodes", "groups", "disks")
+    parts: dict[str, list[Any]] = {
+        "nodes": list(session.client.nodes.list(deployment=name)),
+        "groups": list(session.client.groups.list(deployment=name)),
+        "disks": list(session.client.disks.list(deployment=name)),
     }
     session.data(fields(_facts(one, parts), session.paint))
     if parts["nodes"]:
@@ -60,8 +62,8 @@ def show(session: Session, name: str) -> None:
         session.data("\n" + table(("INSTANCE GROUP", "NODES", "STATES", "AZS"), rows, session.paint))
 
 
-def _by_group(nodes: list[Row]) -> dict[str, Row]:
-    found: dict[str, Row] = {}
+def _by_group(nodes: list[Row]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
     for node in nodes:
         group = found.setdefault(node["instance_group"], {"nodes": 0, "states": {}, "azs": []})
         group["nodes"] += 1
@@ -93,7 +95,7 @@ def _facts(one: Row, parts: dict[str, list[Row]]) -> list[tuple[str, Any]]:
 @click.argument("name")
 def manifest(session: Session, name: str) -> None:
     """Print the manifest of NAME as it was deployed; secrets in it are hidden."""
-    text = session.api.get(f"/v1/deployments/{part(name)}/manifest")
+    text = session.client.deployments.manifest(name)
     session.data(as_json({"name": name, "manifest": text}) if session.json else text)
 
 
@@ -105,7 +107,7 @@ def set_team(session: Session, name: str, team: str | None, no_team: bool) -> No
     """Say which team a deployment belongs to. For admins."""
     if (team is None) != no_team:
         raise UsageError("say which team", remedy="either --team NAME, or --no-team")
-    found = session.api.send("PATCH", f"/v1/deployments/{part(name)}", body={"team": team}).body
+    found = session.client.deployments.change(name, team=team)
     if session.json:
         session.data(as_json(found))
     session.say(f"deployment {name} belongs to {team or 'no team'}")

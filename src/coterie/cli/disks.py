@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.nodes.act import find_nodes
 from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import watch_or_leave
 from coterie.director.services.states import DiskState
 from coterie.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from coterie.client.resources import Disk
 
 _UNUSED = ("kept", "deleting")
 _SHOWN = 20
@@ -25,14 +28,15 @@ _SHOWN = 20
 @click.option("--deployment", metavar="NAME")
 @click.option("--state", type=click.Choice(get_args(DiskState)))
 @click.option("--cloud", metavar="NAME")
-def disks(session: Session, **wanted: str | None) -> None:
+def disks(session: Session, **wanted: Any) -> None:
     """List persistent disks; `attach` a kept one to a node; `delete` those that no node uses."""
-    found = session.api.list("/v1/disks", wanted)
+    found = session.client.disks.list(**wanted).listing()
     if session.json:
         session.data(as_json(found))
         return
     names = ("deployment", "ref", "state", "size_mb", "cloud", "az", "cid")
-    rows = [[*[disk[name] for name in names], ago(disk["created_at"]), disk["intent"]] for disk in found["items"]]
+    listed: Sequence[Mapping[str, Any]] = found["items"]
+    rows = [[*[disk[name] for name in names], ago(disk["created_at"]), disk["intent"]] for disk in listed]
     headers = ("DEPLOYMENT", "OF", "STATE", "MIB", "CLOUD", "AZ", "CID", "MADE", "INTENT")
     session.data(table(headers, rows, session.paint, state=2))
 
@@ -64,22 +68,21 @@ def delete(session: Session, names: tuple[str, ...], deployment: str | None, clo
         session.say(f"  … and {len(chosen) - _SHOWN} more")
     session.confirm(f"Delete {len(chosen)} disk{'s' if len(chosen) > 1 else ''} ({size} MiB) and the data on them?")
     if len(chosen) == 1:
-        return watch_or_leave(session, session.api.start("DELETE", f"/v1/disks/{part(chosen[0]['intent'])}"))
-    body = {"disks": [disk["intent"] for disk in chosen]}
-    return watch_or_leave(session, session.api.start("POST", "/v1/disks/delete", body))
+        return watch_or_leave(session, session.client.disks.delete(chosen[0]["intent"]))
+    intents = [disk["intent"] for disk in chosen]
+    return watch_or_leave(session, session.client.disks.delete_several(disks=intents))
 
 
-def _all(session: Session, deployment: str | None, cloud: str | None) -> list[dict[str, Any]]:
-    wanted = {"deployment": deployment, "cloud": cloud, "state": "kept"}
-    found: list[dict[str, Any]] = session.api.list("/v1/disks", wanted)["items"]
+def _all(session: Session, deployment: str | None, cloud: str | None) -> list[Disk]:
+    found = list(session.client.disks.list(deployment=deployment, cloud=cloud, state="kept"))
     if not found:
         raise NotFound("there are no such kept disks", remedy="see `coterie disks --state kept`")
     return found
 
 
-def _find(session: Session, name: str) -> dict[str, Any]:
+def _find(session: Session, name: str) -> Disk:
     """By intent or CID. The ids of two clouds may be equal."""
-    present: list[dict[str, Any]] = session.api.list("/v1/disks")["items"]
+    present = list(session.client.disks.list())
     found = [disk for disk in present if disk["intent"] == name]
     found = found or [disk for disk in present if disk["cid"] == name]
     if len(found) > 1:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.link.stream import TimedOut, follow
 from coterie.cli.show.table import as_json
 from coterie.cli.watch.lines import line
+from coterie.client import TimedOut
 from coterie.errors import UsageError
 
 
@@ -24,12 +24,12 @@ from coterie.errors import UsageError
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many of the past.")
 def events(session: Session, task: int | None, following: bool, everything: bool, kind: str | None, limit: int) -> int:
     """Print events, oldest first. With -o json and --follow: one JSON object per line."""
-    path = f"/v1/tasks/{task}/events" if task else "/v1/events"
     if kind and (task or following):
         raise UsageError("--kind chooses among past events of all tasks", remedy="leave out --task and --follow")
     if following:
-        return _follow(session, path, everything)
-    found = session.api.list(path, {"kind": kind}, limit=limit)
+        return _follow(session, task, everything)
+    past = session.client.events.of_task(task) if task else session.client.events.list(kind=kind)
+    found = past.listing(limit)
     if session.json:
         session.data(as_json(found))
         return 0
@@ -40,21 +40,18 @@ def events(session: Session, task: int | None, following: bool, everything: bool
     return 0
 
 
-def _routine(event: dict[str, Any]) -> bool:
+def _routine(event: Mapping[str, Any]) -> bool:
     """A periodic look began or ended; its findings are events of their own."""
     return bool(event["kind"].startswith("task.") and event["subject"] == "look")
 
 
-def _follow(session: Session, path: str, everything: bool) -> int:
-    deadline = None if session.timeout is None else time.monotonic() + session.timeout
+def _follow(session: Session, task: int | None, everything: bool) -> int:
     try:
-        for message in follow(session.api, path, deadline):
-            if message.kind == "end":
-                continue
+        for event in session.client.follow(task or None, timeout=session.timeout):
             if session.json:
-                session.data(json.dumps(message.data, ensure_ascii=False))
-            elif everything or not _routine(message.data):
-                session.data(line(message.data))
+                session.data(json.dumps(event, ensure_ascii=False))
+            elif everything or not _routine(event):
+                session.data(line(event))
     except KeyboardInterrupt:
         return 130
     except TimedOut as over:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields
 
 
@@ -21,7 +21,7 @@ def explain(session: Session, path: str) -> None:
 
     What a driver takes: `coterie explain clouds.properties@openstack`, and `...@openstack.auth_url` for one of them.
     """
-    found = session.api.get(f"/v1/explain/{part(path)}")
+    found: Mapping[str, Any] = session.client.explain.get(path)
     if session.json:
         session.data(as_json(found))
         return
@@ -31,7 +31,7 @@ def explain(session: Session, path: str) -> None:
         session.data("\n" + textwrap.fill(f"fields: {', '.join(children)}", 100, subsequent_indent="        "))
 
 
-def _facts(found: dict[str, Any]) -> list[tuple[str, Any]]:
+def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Values as they can stand in a document: JSON is YAML."""
     names = ("path", "type", "required", "default", "choices", "example")
     given = [(name, found[name]) for name in names if found.get(name) not in (None, "", [], ())]

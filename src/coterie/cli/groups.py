@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields, table
 from coterie.cli.show.times import ago
 from coterie.cli.watch.task import watch_or_leave
@@ -20,14 +20,15 @@ from coterie.errors import NotFound
 @click.option("--deployment", metavar="NAME")
 @click.option("--cloud", metavar="NAME")
 @click.option("--state", type=click.Choice(get_args(GroupState)))
-def groups(session: Session, **wanted: str | None) -> None:
+def groups(session: Session, **wanted: Any) -> None:
     """List server groups, one row per cloud; `show` asks the cloud."""
-    found = session.api.list("/v1/groups", wanted)
+    found = session.client.groups.list(**wanted).listing()
     if session.json:
         session.data(as_json(found))
         return
     names = ("deployment", "name", "cloud", "policy", "state", "size", "instance_groups", "cid")
-    rows = [[group[name] for name in names] for group in found["items"]]
+    listed: Sequence[Mapping[str, Any]] = found["items"]
+    rows = [[group[name] for name in names] for group in listed]
     headers = ("DEPLOYMENT", "GROUP", "CLOUD", "POLICY", "STATE", "NODES", "USED BY", "CID")
     session.data(table(headers, rows, session.paint, state=4))
 
@@ -37,7 +38,7 @@ def groups(session: Session, **wanted: str | None) -> None:
 @click.option("--deployment", metavar="NAME", help="Where the name is used by several.")
 def show(session: Session, name: str, deployment: str | None) -> None:
     """One server group: its nodes and hosts, and a fresh look at what its cloud holds."""
-    found = [session.api.get(f"/v1/groups/{part(cid)}") for cid in _cids(session, name, deployment)]
+    found = [session.client.groups.get(cid) for cid in _cids(session, name, deployment)]
     if session.json:
         session.data(as_json(found[0] if len(found) == 1 else {"items": found, "next": None}))
         return
@@ -50,22 +51,22 @@ def show(session: Session, name: str, deployment: str | None) -> None:
 def repair(session: Session, name: str, deployment: str | None) -> int:
     """Have the cloud make again what it lost of a server group, for the VMs that belong to it."""
     cids = _cids(session, name, deployment)
-    return max(watch_or_leave(session, session.api.start("POST", f"/v1/groups/{part(cid)}/repair")) for cid in cids)
+    return max(watch_or_leave(session, session.client.groups.repair(cid)) for cid in cids)
 
 
 def _cids(session: Session, name: str, deployment: str | None) -> list[str]:
     if name.startswith(("cg-", "ext-")):
         return [name]
-    rows = session.api.list("/v1/groups", {"name": name, "deployment": deployment})["items"]
+    rows = list(session.client.groups.list(name=name, deployment=deployment))
     whose, slash, short = name.partition("/")
     if not rows and slash and deployment is None:
-        rows = session.api.list("/v1/groups", {"name": short, "deployment": whose})["items"]
+        rows = list(session.client.groups.list(name=short, deployment=whose))
     if not rows:
         raise NotFound(f"no server group {name!r}", remedy="list them with `coterie groups`")
     return [row["intent"] for row in rows]
 
 
-def _group_text(session: Session, group: dict[str, Any]) -> str:
+def _group_text(session: Session, group: Mapping[str, Any]) -> str:
     parts = [fields(_facts(group), session.paint)]
     members = [(one["name"], one["az"], one["host"], one["vm_cid"]) for one in group["members"]]
     if members:
@@ -80,7 +81,7 @@ def _group_text(session: Session, group: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _facts(group: dict[str, Any]) -> list[tuple[str, Any]]:
+def _facts(group: Mapping[str, Any]) -> list[tuple[str, Any]]:
     names = ("name", "cid", "deployment", "cloud", "policy", "state", "adopted")
     found = [(name, group[name]) for name in names]
     found.append(("used by", group["instance_groups"]))

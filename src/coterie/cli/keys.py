@@ -8,7 +8,6 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
 from coterie.errors import NotFound
@@ -18,7 +17,7 @@ from coterie.settings import Settings
 @noun("keys")
 def keys(session: Session) -> None:
     """List the keys of conductor groups: the newest of each is the one that credentials are sealed to."""
-    found = session.api.get("/v1/keys")
+    found = session.client.keys.list().listing()
     if session.json:
         session.data(as_json(found))
         return
@@ -57,7 +56,7 @@ def publish(session: Session, public: str | None, group: str, path: str | None) 
     What is sealed already stays sealed to the old key: `coterie clouds reseal`.
     """
     given = public or _newest(_path(session.settings, path))
-    session.api.send("POST", "/v1/keys", body={"conductor_group": group, "public": given})
+    session.client.keys.publish(conductor_group=group, public=given)
     session.say(f"published for group {group!r}")
 
 
@@ -66,7 +65,7 @@ def publish(session: Session, public: str | None, group: str, path: str | None) 
 @click.option("--group", default="", metavar="NAME", help="Conductor group.")
 def retire(session: Session, key: str, group: str) -> None:
     """Forget a key that was replaced; refused while credentials are sealed to it."""
-    session.api.send("POST", f"/v1/keys/{part(key)}/retire", body={"conductor_group": group})
+    session.client.keys.retire(key, conductor_group=group)
     session.say(f"key {key} of group {group!r} is retired")
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.link.api import part
-from coterie.cli.link.problems import ApiProblem
-from coterie.cli.nodes.noun import node_table, path_of
+from coterie.cli.nodes.noun import node_table
 from coterie.cli.show.table import as_json
 from coterie.cli.watch.task import watch_or_leave, watch_quietly
+from coterie.client import ApiProblem
 
 _NOT_FOUND = 404
 
@@ -26,7 +26,7 @@ def look(session: Session, what: str | None) -> int:
     Without a name it looks at all clouds. Prints the nodes that are not up.
     """
     scope = _scope(session, what)
-    task = session.api.start("POST", "/v1/looks", scope)
+    task = session.client.looks.look(**scope)
     if not session.wait:
         return watch_or_leave(session, task)
     code = watch_quietly(session, task)
@@ -35,13 +35,13 @@ def look(session: Session, what: str | None) -> int:
     return code
 
 
-def _scope(session: Session, what: str | None) -> dict[str, str]:
+def _scope(session: Session, what: str | None) -> Mapping[str, Any]:
     """A name without a slash is a deployment's, or else that of an enrolled node, or a uuid."""
     if what is None:
         return {}
     if "/" not in what:
         try:
-            session.api.get(f"/v1/deployments/{part(what)}")
+            session.client.deployments.get(what)
             return {"deployment": what}
         except ApiProblem as problem:
             if problem.status != _NOT_FOUND:
@@ -49,10 +49,10 @@ def _scope(session: Session, what: str | None) -> dict[str, str]:
     return {"node": what}
 
 
-def _nodes(session: Session, scope: dict[str, str]) -> dict[str, Any]:
+def _nodes(session: Session, scope: Mapping[str, Any]) -> dict[str, Any]:
     if "node" in scope:
-        return {"items": [session.api.get(path_of(scope["node"]))], "next": None}
-    return session.api.list("/v1/nodes", scope)
+        return {"items": [session.client.nodes.get(scope["node"])], "next": None}
+    return {**session.client.nodes.list(**scope).listing()}
 
 
 def _show(session: Session, found: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -33,7 +34,7 @@ def audit(session: Session, deployment: str | None) -> int:
 
     Exit code 1 if a promise is broken; one that cannot be verified is shown as unknown.
     """
-    found = session.api.get("/v1/placement", deployment=deployment)
+    found = session.client.placement.audit(deployment=deployment)
     if session.json:
         session.data(as_json(found))
     else:
@@ -42,17 +43,18 @@ def audit(session: Session, deployment: str | None) -> int:
 
 
 def _show(session: Session, deployment: str | None) -> None:
-    found = session.api.get("/v1/placement", deployment=deployment)
+    found = session.client.placement.audit(deployment=deployment)
     if session.json:
         session.data(as_json(found))
         return
     names = ("deployment", "node", "state", "cloud", "az", "rack", "host", "vm_cid")
-    rows = [[node[name] for name in names] for node in found["nodes"]]
+    listed: Sequence[Mapping[str, Any]] = found["nodes"]
+    rows = [[node[name] for name in names] for node in listed]
     headers = ("DEPLOYMENT", "NODE", "STATE", "CLOUD", "AZ", "RACK", "HOST", "VM")
     session.data(table(headers, rows, session.paint, state=2))
 
 
-def _audit_text(session: Session, group: dict[str, Any]) -> str:
+def _audit_text(session: Session, group: Mapping[str, Any]) -> str:
     verdict = {True: "holds", False: "broken", None: "unknown"}[group["holds"]]
     if group["holds"] and group["state"] == "drifted":
         verdict = "holds now, but the group has drifted"
@@ -85,7 +87,7 @@ def _audit_text(session: Session, group: dict[str, Any]) -> str:
     return text
 
 
-def _worst(worst: dict[str, Any] | None) -> str:
+def _worst(worst: Mapping[str, Any] | None) -> str:
     if worst is None:
         return "unknown"
     nodes = worst["nodes"]

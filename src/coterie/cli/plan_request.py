@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from coterie.cli.frame.documents import read, write_private
 from coterie.cli.frame.session import Session
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json
 from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
@@ -41,7 +40,7 @@ def deploy_request(
 def _config(session: Session, file: str) -> str:
     from coterie.cli.link.sealing import seal_if_remote
 
-    return seal_if_remote(session.api, read(file), file)
+    return seal_if_remote(session.client, read(file), file)
 
 
 def seal_request(session: Session, request: Json) -> Json:
@@ -49,14 +48,13 @@ def seal_request(session: Session, request: Json) -> Json:
     from coterie.cli.link.sealing import seal_with_published
 
     text, file = request["cloud_config"], request["config_file"]
-    return {**request, "cloud_config": seal_with_published(session.api, text, file) if text else None}
+    return {**request, "cloud_config": seal_with_published(session.client, text, file) if text else None}
 
 
 def request_plan(session: Session, request: Json, *, detail: bool, kept: bool = False) -> Json:
     """The plan, with its text unless JSON is wanted; one that is kept may be shown as text later."""
-    text = "none" if session.json and not kept else "detail" if detail else "short"
-    plan: Json = session.api.send("POST", "/v1/plans", {"text": text}, request, harmless=True).body
-    return plan
+    text: Literal["none", "short", "detail"] = "none" if session.json and not kept else "detail" if detail else "short"
+    return {**session.client.plans.make(text=text, **request)}
 
 
 def show(session: Session, plan: Json) -> None:
@@ -99,8 +97,7 @@ def act(session: Session, deployment: str, request: Json, *, dry_run: bool) -> i
     if dry_run or not plan["changes"]:
         return 0
     agree(session, plan)
-    path = f"/v1/deployments/{part(deployment)}/actions"
-    return watch_or_leave(session, session.api.start("POST", path, {**request, "plan": plan["id"]}))
+    return watch_or_leave(session, session.client.deployments.act(deployment, **request, plan=plan["id"]))
 
 
 _FORM = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -29,7 +30,7 @@ def recover(session: Session, manifest: str, cloud_config: str | None, variables
     """
     asked = variables.resolve(plan_request.deploy_request(session, manifest, cloud_config, False, ()))
     request = {name: asked[name] for name in _DOCUMENTS}
-    found: dict[str, Any] = session.api.send("POST", "/v1/recoveries/plan", None, request, harmless=True).body
+    found = session.client.recoveries.plan(**request)
     if session.json:
         session.data(as_json(found))
     else:
@@ -37,12 +38,12 @@ def recover(session: Session, manifest: str, cloud_config: str | None, variables
     taken = [item for item in found["items"] if item["taken"]]
     if taken and not dry_run:
         session.confirm(f"Write {len(taken)} objects into the ledger?")
-        session.api.send("POST", "/v1/recoveries", None, {**request, "plan": found["id"]})
+        session.client.recoveries.apply(**request, plan=found["id"])
         session.say(f"done; see what is different now: coterie plan {manifest}")
     return 0 if len(taken) == len(found["items"]) else _LEFT
 
 
-def _show(session: Session, found: dict[str, Any]) -> None:
+def _show(session: Session, found: Mapping[str, Any]) -> None:
     rows = [
         ("take" if item["taken"] else "leave", *[item[name] for name in ("kind", "name", "cloud", "cid", "why")])
         for item in found["items"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
 from coterie.cli.frame.documents import read
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields, table
 from coterie.errors import UsageError
 
@@ -34,7 +33,7 @@ def show(session: Session) -> None:
 @click.argument("node", metavar="UUID|DEPLOYMENT/GROUP/INDEX")
 def explain(session: Session, node: str) -> None:
     """The conductor of a node: key, ring, and why it is that one."""
-    found = session.api.get(f"/v1/ring/nodes/{'/'.join(part(one) for one in node.split('/'))}")
+    found: Mapping[str, Any] = session.client.ring.explain(node)
     names = ("node", "uuid", "conductor_group", "driver", "key", "algorithm", "ring", "conductor", "why")
     session.data(as_json(found) if session.json else fields([(name, found[name]) for name in names], session.paint))
 
@@ -46,8 +45,7 @@ def what_if(session: Session, without: tuple[str, ...], added: tuple[str, ...]) 
     """How many nodes would move, and where. Changes nothing."""
     if not without and not added:
         raise UsageError("say what would change", remedy="--without CONDUCTOR, or --with NAME:GROUP:DRIVERS")
-    query = urlencode([*(("without", name) for name in without), *(("with", text) for text in added)])
-    found = session.api.get(f"/v1/ring/what-if?{query}")
+    found = session.client.ring.what_if(without=without, with_=added)
     if session.json:
         session.data(as_json(found))
         return
@@ -76,7 +74,7 @@ def verify(session: Session, vectors: str) -> int:
 
 
 def _show(session: Session) -> None:
-    found = session.api.get("/v1/ring")
+    found = session.client.ring.get()
     if session.json:
         session.data(as_json(found))
         return
@@ -86,7 +84,7 @@ def _show(session: Session) -> None:
     session.data(table(("RING", "ALGORITHM", "CONDUCTOR", "WEIGHT", "NODES"), rows, session.paint))
 
 
-def _rows(one: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(one: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     rows = [(one["key"], one["algorithm"], m["name"], m["weight"], m["nodes"]) for m in one["members"]]
     if one["orphans"]:
         rows.append((one["key"], "", "(none)", "", one["orphans"]))

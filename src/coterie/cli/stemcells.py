@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, table
 from coterie.cli.show.times import ago
 from coterie.errors import UsageError
@@ -19,7 +19,7 @@ from coterie.errors import UsageError
 @noun("stemcells")
 def stemcells(session: Session) -> None:
     """List the catalogue."""
-    found = session.api.list("/v1/stemcells")
+    found = session.client.stemcells.list().listing()
     if session.json:
         session.data(as_json(found))
         return
@@ -43,8 +43,7 @@ def stemcells(session: Session) -> None:
 def upload(session: Session, file: str) -> None:
     """Upload a BOSH stemcell tarball."""
     with Path(file).open("rb") as body:
-        headers = {"Content-Type": "application/gzip", "Content-Length": str(Path(file).stat().st_size)}
-        _show_added(session, session.api.send("POST", "/v1/stemcells", body=body, headers=headers).body)
+        _show_added(session, session.client.stemcells.upload(body))
 
 
 @stemcells.verb("add")
@@ -56,8 +55,8 @@ def upload(session: Session, file: str) -> None:
 @click.option("--os", metavar="NAME", help="Its operating system, for manifests that name that.")
 def add(session: Session, name: str, version: str, properties: tuple[str, ...], os: str | None) -> None:
     """Add a light stemcell: an image that the clouds have already; the properties say which."""
-    body = {"name": name, "version": version, "os": os, "cloud_properties": dict(_pair(one) for one in properties)}
-    _show_added(session, session.api.send("POST", "/v1/stemcells", body=body).body)
+    image = dict(_pair(one) for one in properties)
+    _show_added(session, session.client.stemcells.add(name=name, version=version, os=os, cloud_properties=image))
 
 
 @stemcells.verb("delete")
@@ -67,13 +66,13 @@ def delete(session: Session, which: str) -> None:
     name, _, version = which.rpartition("/")
     if not name or not version:
         raise UsageError(f"{which!r} names no stemcell", remedy="write NAME/VERSION, as `coterie stemcells` shows it")
-    session.api.get(f"/v1/stemcells/{part(name)}/{part(version)}")
+    session.client.stemcells.get(name, version)
     session.confirm(f"Delete stemcell {which}?")
-    session.api.send("DELETE", f"/v1/stemcells/{part(name)}/{part(version)}")
+    session.client.stemcells.delete(name, version)
     session.say(f"deleted stemcell {which}")
 
 
-def _show_added(session: Session, stemcell: dict[str, Any]) -> None:
+def _show_added(session: Session, stemcell: Mapping[str, Any]) -> None:
     if session.json:
         session.data(as_json(stemcell))
     session.say(f"stemcell {stemcell['name']}/{stemcell['version']} is in the catalogue")

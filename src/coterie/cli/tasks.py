@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import click
@@ -23,9 +24,9 @@ _MOST = 50
 @click.option("--state", type=click.Choice(get_args(TaskState)))
 @click.option("--all", "everything", is_flag=True, help="The periodic looks too.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
-def tasks(session: Session, limit: int, everything: bool, **wanted: str | None) -> None:
+def tasks(session: Session, limit: int, everything: bool, **wanted: Any) -> None:
     """List tasks, newest first; `show`, `watch` or `cancel` one."""
-    found = session.api.list("/v1/tasks", {**wanted, "without": None if everything else "look"}, limit)
+    found = session.client.tasks.list(**wanted, without=None if everything else "look").listing(limit)
     if session.json:
         session.data(as_json(found))
         return
@@ -37,7 +38,7 @@ def tasks(session: Session, limit: int, everything: bool, **wanted: str | None) 
 @click.argument("task", type=int)
 def show(session: Session, task: int) -> None:
     """One task: its stages, its report, and why it waits."""
-    found = session.api.get(f"/v1/tasks/{task}")
+    found = session.client.tasks.get(task)
     if session.json:
         session.data(as_json(found))
         return
@@ -60,7 +61,7 @@ def show(session: Session, task: int) -> None:
 
 def _show_running(session: Session, task: int) -> None:
     """Running tasks, and the conductors that run their steps."""
-    steps = session.api.list(f"/v1/tasks/{task}/steps", {"state": "running"}, _MOST)["items"]
+    steps = session.client.tasks.steps(task, state="running").listing(_MOST)["items"]
     rows = [(one["subject"], one["flow"], one["label"], one["attempt"], one["owner"]) for one in steps]
     if rows:
         session.data("\n" + table(("WORKS ON", "FLOW", "STEP", "ATTEMPT", "CONDUCTOR"), rows, session.paint))
@@ -77,7 +78,7 @@ def watch(session: Session, task: int) -> int:
 @click.argument("task", type=int)
 def cancel(session: Session, task: int) -> int:
     """Start no new step of a task; what runs ends first."""
-    session.api.send("POST", f"/v1/tasks/{task}/cancel")
+    session.client.tasks.cancel(task)
     session.say(f"task {task} is being cancelled")
     if not session.wait:
         return 0
@@ -87,10 +88,10 @@ def cancel(session: Session, task: int) -> int:
 
 
 def _state(session: Session, task: int) -> str:
-    return str(session.api.get(f"/v1/tasks/{task}")["state"])
+    return str(session.client.tasks.get(task)["state"])
 
 
-def _row(task: dict[str, Any]) -> tuple[Any, ...]:
+def _row(task: Mapping[str, Any]) -> tuple[Any, ...]:
     steps = task["steps"]
     names = ("id", "kind", "deployment", "state")
     progress = f"{steps['ended']}/{steps['total']}"

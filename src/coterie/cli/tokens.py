@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import click
 from coterie.cli.frame.documents import write_private
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields, table
 from coterie.director.process.state_folder import StateFolder
 from coterie.settings import load
@@ -19,13 +19,13 @@ from coterie.settings import load
 @noun("tokens")
 def tokens(session: Session) -> None:
     """List API tokens; `create` or `revoke` one, or show your own name and role: `whoami`."""
-    found = session.api.list("/v1/tokens")
+    found = session.client.tokens.list().listing()
     if session.json:
         session.data(as_json(found))
         return
-    names = ("id", "name", "role", "state", "expires_at", "created_by")
     rows = [
-        (*[one[name] for name in names[:3]], _teams(one), *[one[name] for name in names[3:]]) for one in found["items"]
+        (one["id"], one["name"], one["role"], _teams(one), one["state"], one["expires_at"], one["created_by"])
+        for one in found["items"]
     ]
     session.data(table(("ID", "NAME", "ROLE", "TEAMS", "STATE", "EXPIRES", "BY"), rows, session.paint, state=4))
 
@@ -36,15 +36,14 @@ def tokens(session: Session) -> None:
 @click.option("--team", "teams", multiple=True, metavar="NAME", help="Limit it to a team; may be repeated.")
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="Valid for so long.")
 @click.option("--save", metavar="FILE", help="Write the token there, for your eyes only, instead of showing it.")
-def create(session: Session, name: str, role: str, teams: tuple[str, ...], days: int, save: str | None) -> None:
+def create(session: Session, name: str, role: Any, teams: tuple[str, ...], days: int, save: str | None) -> None:
     """Make a token for NAME. It is shown this once: only its hash is kept."""
-    body = {"name": name, "role": role, "teams": list(teams) or None, "days": days}
-    made = session.api.send("POST", "/v1/tokens", body=body).body
+    made = session.client.tokens.make(name=name, role=role, teams=teams or None, days=days)
     if save:
-        write_private(save, made.pop("text") + "\n")
+        write_private(save, made["text"] + "\n")
         session.say(f"wrote {save}")
     if session.json:
-        session.data(as_json(made))
+        session.data(as_json({name: value for name, value in made.items() if name != "text" or not save}))
     elif not save:
         session.data(made["text"])
     session.say(f"token {made['id']} for {name}: {role}, valid until {made['expires_at']}")
@@ -54,14 +53,14 @@ def create(session: Session, name: str, role: str, teams: tuple[str, ...], days:
 @click.argument("token", metavar="ID")
 def revoke(session: Session, token: str) -> None:
     """From now on it opens nothing; for good."""
-    session.api.send("DELETE", f"/v1/tokens/{part(token)}")
+    session.client.tokens.revoke(token)
     session.say(f"token {token} is revoked")
 
 
 @tokens.verb("whoami")
 def whoami(session: Session) -> None:
     """Show your name and role as the Director sees them, and what you may do."""
-    me = session.api.get("/v1/whoami")
+    me = session.client.tokens.whoami()
     session.data(as_json(me) if session.json else fields(list({**me, "teams": _teams(me)}.items()), session.paint))
 
 
@@ -90,5 +89,5 @@ def bootstrap(session: Session, database: str | None, save: str | None) -> None:
     session.say(f"admin token {made} is in {file}")
 
 
-def _teams(one: dict[str, Any]) -> str:
+def _teams(one: Mapping[str, Any]) -> str:
     return "(all)" if one["teams"] is None else ", ".join(one["teams"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -48,12 +49,12 @@ def cleanup(session: Session, save: str | None, exit_code: bool, detail: bool, *
 
     Exits with 0, with 3 if something could be done (--exit-code), with 1 if a kind could not be surveyed.
     """
-    begun = session.api.send("POST", "/v1/cleanups", None, _survey_body(wanted)).body
+    begun = session.client.cleanups.begin(**_survey_body(wanted))
     code = _follow(session, begun["task_id"])
     if code in (TIMED_OUT, INTERRUPTED) or not session.wait:
         session.say(f"cleanup {begun['cleanup']}: see `coterie cleanup status {begun['cleanup']}`")
         return code
-    run = session.api.get(f"/v1/cleanups/{begun['cleanup']}")
+    run = session.client.cleanups.get(begun["cleanup"])
     _show(session, run, detail)
     if save:
         file.save(save, run["plan"])
@@ -73,11 +74,10 @@ def apply(session: Session, plan: str) -> int:
     doomed = [item for item in saved["items"] if item["action"] == "delete"]
     if doomed:
         session.confirm(f"Delete {len(doomed)} objects for good?")
-    confirmed = {"plan": saved["id"], "items": saved["items"]}
-    task = session.api.start("POST", f"/v1/cleanups/{saved['cleanup']}/apply", confirmed)
+    task = session.client.cleanups.apply(saved["cleanup"], plan=saved["id"], items=saved["items"])
     code = watch_or_leave(session, task)
     if session.wait and not session.json:
-        outcomes = session.api.get(f"/v1/cleanups/{saved['cleanup']}")["outcomes"]
+        outcomes = session.client.cleanups.get(saved["cleanup"])["outcomes"]
         session.say(", ".join(f"{count} {word}" for word, count in sorted(outcomes.items())) or "nothing was done")
     return code
 
@@ -89,7 +89,7 @@ def undo(session: Session, disks: tuple[str, ...], everything: bool) -> None:
     """Save DISKS (by CID or intent) from their undo window: no cleanup deletes them any more."""
     if bool(disks) == everything:
         raise UsageError("which disks?", remedy="name them, or say --all; see `coterie cleanup status`")
-    answer = session.api.send("POST", "/v1/cleanups/undo", None, {"names": list(disks)}).body
+    answer = session.client.cleanups.undo(names=disks)
     if session.json:
         session.data(as_json(answer))
         return
@@ -103,19 +103,18 @@ def undo(session: Session, disks: tuple[str, ...], everything: bool) -> None:
 def status(session: Session, number: int | None, detail: bool) -> None:
     """The last runs and the objects that are marked; or one run with its plan and findings."""
     if number is not None:
-        run = session.api.get(f"/v1/cleanups/{number}")
+        run = session.client.cleanups.get(number)
         _show(session, run, detail)
         return
-    runs = session.api.list("/v1/cleanups", limit=10)
-    marks = session.api.list("/v1/cleanups/marks")
+    runs = session.client.cleanups.list().listing(10)
+    marks = session.client.cleanups.marks().listing()
     if session.json:
         session.data(as_json({"cleanups": runs["items"], "marks": marks["items"]}))
         return
     rows = [[*[run[name] for name in ("id", "state", "requested_by")], ago(run["created_at"])] for run in runs["items"]]
     session.data(table(("CLEANUP", "STATE", "BY", "BEGUN"), rows, session.paint, state=1))
     if marks["items"]:
-        names = ("kind", "cloud", "cid")
-        marked = [[*[m[name] for name in names], ago(m["since"]), m["doomed"], m["pinned"]] for m in marks["items"]]
+        marked = [[m["kind"], m["cloud"], m["cid"], ago(m["since"]), m["doomed"], m["pinned"]] for m in marks["items"]]
         headers = ("KIND", "CLOUD", "CID", "UNUSED SINCE", "IN UNDO WINDOW", "SAVED")
         session.data("\n" + table(headers, marked, session.paint))
 
@@ -140,13 +139,13 @@ def _follow(session: Session, task: int) -> int:
     return watch_quietly(session, task)
 
 
-def _show(session: Session, run: dict[str, Any], detail: bool) -> None:
+def _show(session: Session, run: Mapping[str, Any], detail: bool) -> None:
     if session.json:
-        found = session.api.list(f"/v1/cleanups/{run['id']}/findings") if detail else None
+        found = session.client.cleanups.findings(run["id"]).listing() if detail else None
         session.data(as_json({**run, "findings": found["items"]} if found else run))
         return
     if run["plan"] is None:
         session.data(f"Cleanup {run['id']}: {run['state']}")
         return
-    found = session.api.list(f"/v1/cleanups/{run['id']}/findings")
+    found = session.client.cleanups.findings(run["id"]).listing()
     session.data(picture(run, found["items"], session.paint, detail=detail))

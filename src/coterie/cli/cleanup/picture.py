@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.cli.show.paint import Paint
 from coterie.cli.show.table import table
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 _SHOWN = 50  # kept ones, unless --detail
 
 
-def picture(run: Json, findings: list[Json], paint: Paint, *, detail: bool) -> str:
+def picture(run: Json, findings: Sequence[Json], paint: Paint, *, detail: bool) -> str:
     plan = run["plan"]
     summary = _summary(run, plan)
     parts = [summary]
@@ -35,16 +36,16 @@ def picture(run: Json, findings: list[Json], paint: Paint, *, detail: bool) -> s
     return "\n\n".join(parts)
 
 
-def items_table(items: list[Json], paint: Paint) -> str:
+def items_table(items: Sequence[Json], paint: Paint) -> str:
     rows = [(i["action"], i["kind"], i["cloud"], i["cid"] or i["intent"], i["name"], i["reason"]) for i in items]
     return table(("ACTION", "KIND", "CLOUD", "CID", "NAME", "WHY"), rows, paint)
 
 
-def _items(items: list[Json], paint: Paint) -> str:
+def _items(items: Sequence[Json], paint: Paint) -> str:
     return f"{paint('Would be done:', 'yellow')}\n{items_table(items, paint)}"
 
 
-def _rest(rest: list[Json], paint: Paint, detail: bool) -> str:
+def _rest(rest: Sequence[Json], paint: Paint, detail: bool) -> str:
     shown = rest if detail else rest[:_SHOWN]
     rows = [
         (r["verdict"].replace("_", " "), r["kind"], r["cloud"], r["cid"] or r["intent"], r["reason"]) for r in shown

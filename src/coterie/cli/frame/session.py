@@ -8,15 +8,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from coterie.cli.link.api import Api
 from coterie.cli.show.paint import Paint
 from coterie.cli.show.plain import clean
 from coterie.errors import Refused
 from coterie.settings import Settings, load
+
+if TYPE_CHECKING:
+    from coterie.client import Client
 
 
 @dataclass
@@ -41,13 +43,15 @@ class Session:
         )
 
     @cached_property
-    def api(self) -> Api:
-        """The link to the Director; a local one is started when it does not run."""
+    def client(self) -> Client:
+        """The client of the Director; a local one is started when it does not run."""
         from coterie.cli.link.route import route_to
+        from coterie.client import Client
+        from coterie.client.api import Api
 
         route = route_to(self.settings, foreground=self.foreground, say=self.say)
         self._closers.append(route.close)
-        return Api(route, self.note)
+        return Client(api=Api(route, self.note))
 
     @property
     def json(self) -> bool:

@@ -6,14 +6,18 @@ nothing.
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from coterie.errors import CoterieError
+
+if TYPE_CHECKING:
+    from coterie.client import Client, Pages
+
+T = TypeVar("T")
 
 _PATIENCE_S = 2.0
 _MOST = 1000
@@ -35,7 +39,7 @@ def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
         return [CompletionItem(incomplete, type="file")]
     try:
         found = list(_SOURCES[kind](ctx, incomplete))
-    except (CoterieError, OSError, http.client.HTTPException, ValueError):
+    except (CoterieError, OSError, ValueError):
         return []
     given = set(ctx.params.get(param.name or "") or ()) if param.nargs == -1 else set()
     return [
@@ -97,7 +101,7 @@ _NAME_OF_NOUN = {"delete": "deployment", "deployments": "deployment", "clouds": 
 
 
 def _deployments(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
-    return (Offer(one["name"]) for one in _list(ctx, "/v1/deployments"))
+    return (Offer(one["name"]) for one in _list(ctx, lambda client: client.deployments.list()))
 
 
 def _deployments_and_nodes(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
@@ -105,7 +109,7 @@ def _deployments_and_nodes(ctx: click.Context, incomplete: str) -> Iterator[Offe
 
 
 def _clouds(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
-    return (Offer(one["name"], one.get("driver")) for one in _list(ctx, "/v1/clouds"))
+    return (Offer(one["name"], one.get("driver")) for one in _list(ctx, lambda client: client.clouds.list()))
 
 
 def _nodes(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
@@ -114,32 +118,33 @@ def _nodes(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
     short = ctx.info_name in ("plan", "deploy")
     known = incomplete.split("/")[:-1]
     names = ("instance_group",) if short else ("deployment", "instance_group")
-    for one in _list(ctx, "/v1/nodes", **dict(zip(names, known, strict=False))):
+    wanted: dict[str, Any] = dict(zip(names, known, strict=False))
+    for one in _list(ctx, lambda client: client.nodes.list(**wanted)):
         whose = "" if short or one.get("enrolled") else f"{one['deployment']}/"
         yield Offer(whose + one["name"], one["state"])
 
 
 def _tasks(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
-    for one in _list(ctx, "/v1/tasks", without="look"):
+    for one in _list(ctx, lambda client: client.tasks.list(without="look")):
         yield Offer(str(one["id"]), " ".join(filter(None, (one["kind"], one["deployment"], one["state"]))))
 
 
 def _server_groups(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
-    for one in _list(ctx, "/v1/groups"):
+    for one in _list(ctx, lambda client: client.groups.list()):
         yield Offer(f"{one['deployment']}/{one['name']}", one["policy"])
 
 
 def _disks(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
-    for one in _list(ctx, "/v1/disks"):
+    for one in _list(ctx, lambda client: client.disks.list()):
         yield Offer(one["intent"], " ".join(filter(None, (one.get("deployment"), one.get("node"), one["state"]))))
 
 
 def _stemcells(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
-    return (Offer(f"{one['name']}/{one['version']}") for one in _list(ctx, "/v1/stemcells"))
+    return (Offer(f"{one['name']}/{one['version']}") for one in _list(ctx, lambda client: client.stemcells.list()))
 
 
 def _conductor_groups(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
-    return (Offer(one["name"]) for one in _list(ctx, "/v1/conductors/groups") if one["name"])
+    return (Offer(one["name"]) for one in _list(ctx, lambda client: client.conductors.groups()) if one["name"])
 
 
 def _drivers(ctx: click.Context, incomplete: str) -> Iterator[Offer]:
@@ -186,20 +191,21 @@ _SOURCES: dict[str, Source] = {
 }
 
 
-def _list(ctx: click.Context, path: str, **query: Any) -> list[dict[str, Any]]:
-    from coterie.cli.link.api import Api
+def _list(ctx: click.Context, choose: Callable[[Client], Pages[T]]) -> list[T]:
+    from coterie.client import Client
+    from coterie.client.api import Api
 
     route = _route(ctx)
     try:
-        found: list[dict[str, Any]] = Api(route, tries=1, timeout_s=_PATIENCE_S).list(path, query, _MOST)["items"]
-        return found
+        return choose(Client(api=Api(route, tries=1, timeout_s=_PATIENCE_S))).listing(_MOST)["items"]
     finally:
         route.close()
 
 
 def _route(ctx: click.Context) -> Any:
     """To the Director that the command would use; a local one only if it runs."""
-    from coterie.cli.link.route import UnixRoute, route_to
+    from coterie.cli.link.route import route_to
+    from coterie.client.routes import UnixRoute
     from coterie.director.process.state_folder import StateFolder
     from coterie.settings import load
 

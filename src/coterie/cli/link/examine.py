@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from coterie import __version__
-from coterie.cli.link.api import Api
-from coterie.cli.link.route import Route, UnixRoute, route_to
+from coterie.cli.link.route import route_to
 from coterie.cli.local import look
+from coterie.client import Client
+from coterie.client.api import Api
+from coterie.client.routes import Route, UnixRoute
 from coterie.director.process.state_folder import StateFolder
 from coterie.errors import CoterieError
 from coterie.redact import hide_credentials
@@ -89,11 +91,11 @@ def _reach(
     if settings["director"] is None and not local["running"]:
         return None, []
     try:
-        api = Api(_route(settings, state_folder))
-        queries = _state_findings(api)
+        client = Client(api=Api(_route(settings, state_folder)))
+        queries = _state_findings(client)
     except CoterieError as error:
         return None, [_finding("reachable", False, str(error), error.remedy)]
-    report = bundle(api)
+    report = bundle(client)
     return report, queries + _alarms(report) + _fleet(report)
 
 
@@ -104,14 +106,14 @@ def _route(settings: Settings, state_folder: StateFolder) -> Route:
     return route_to(settings, foreground=False, say=_discard)
 
 
-def _state_findings(api: Api) -> list[Finding]:
-    ready = api.get("/readyz").strip()
-    states = ("failing", "dead", "missing")
-    broken = sum(len(api.list("/v1/nodes", {"state": state})["items"]) for state in states)
-    doubt, late = (len(api.list("/v1/objects", {"state": state})["items"]) for state in ("unknown", "late"))
-    lost, drifted = (api.list("/v1/groups", {"state": state})["items"] for state in ("missing", "drifted"))
-    unfinished = [one for one in api.list("/v1/deployments")["items"] if one.get("unfinished_task")]
-    running = len(api.list("/v1/tasks", {"state": "running"})["items"])
+def _state_findings(client: Client) -> list[Finding]:
+    ready = client.health.readyz().strip()
+    nodes, objects, groups = client.nodes.list, client.objects.list, client.groups.list
+    broken = sum(1 for found in (nodes(state="failing"), nodes(state="dead"), nodes(state="missing")) for _ in found)
+    doubt, late = len(list(objects(state="unknown"))), len(list(objects(state="late")))
+    lost, drifted = list(groups(state="missing")), list(groups(state="drifted"))
+    unfinished = [one for one in client.deployments.list() if one.get("unfinished_task")]
+    running = len(list(client.tasks.list(state="running")))
     return [
         _finding("reachable", ready == "ok", ready),
         _finding("tasks", True, f"{running} running"),
@@ -143,7 +145,7 @@ def _state_findings(api: Api) -> list[Finding]:
 _SETTLE = "coterie nodes show NODE; then coterie nodes settle"
 
 
-def _names_of(what: str, found: list[dict[str, Any]]) -> str:
+def _names_of(what: str, found: Sequence[Mapping[str, Any]]) -> str:
     return f"{what}: {', '.join(one['name'] for one in found)}" if found else ""
 
 
@@ -176,18 +178,18 @@ _FAILED = 5
 _RUNNING = 20
 
 
-def bundle(api: Api) -> Json:
+def bundle(client: Client) -> Json:
     """One part per query; a query that fails gives its error, and the other parts stay."""
     queries: dict[str, Callable[[], Any]] = {
-        "info": lambda: api.get("/v1/info"),
-        "versions": lambda: _versions(api),
-        "config": lambda: api.get("/v1/config"),
-        "conductors": lambda: api.list("/v1/conductors")["items"],
-        "groups": lambda: api.get("/v1/conductors/groups")["items"],
-        "clouds": lambda: api.list("/v1/clouds")["items"],
-        "running": lambda: _tasks(api, "running", _RUNNING),
-        "failed": lambda: _tasks(api, "failed", _FAILED),
-        "metrics": lambda: api.get("/metrics").splitlines(),
+        "info": client.director.info,
+        "versions": client.versions,
+        "config": client.director.config,
+        "conductors": lambda: list(client.conductors.list()),
+        "groups": lambda: list(client.conductors.groups()),
+        "clouds": lambda: list(client.clouds.list()),
+        "running": lambda: _tasks(client, "running", _RUNNING),
+        "failed": lambda: _tasks(client, "failed", _FAILED),
+        "metrics": lambda: client.health.metrics().splitlines(),
     }
     return {name: _answer_or_error(ask) for name, ask in queries.items()}
 
@@ -211,15 +213,9 @@ def _answer_or_error(ask: Callable[[], Any]) -> Any:
         return {"error": error.facts()}
 
 
-def _versions(api: Api) -> Json:
-    report = {name.lower(): value for name, value in api.send("GET", "/livez").headers.items()}
-    names = ("coterie-version", "coterie-api-version", "coterie-api-minimum-version", "coterie-api-maximum-version")
-    return {name: report.get(name) for name in names}
-
-
-def _tasks(api: Api, state: str, limit: int) -> list[Any]:
-    found = api.list("/v1/tasks", {"state": state, "without": "look"}, limit)["items"]
-    return [api.get(f"/v1/tasks/{task['id']}") for task in found]
+def _tasks(client: Client, state: Literal["running", "failed"], limit: int) -> list[Any]:
+    found = client.tasks.list(state=state, without="look").listing(limit)["items"]
+    return [client.tasks.get(task["id"]) for task in found]
 
 
 _PACKAGES = ("click", "rich", "ruamel.yaml", "pydantic", "sqlalchemy", "alembic", "psycopg", "fastapi", "uvicorn")

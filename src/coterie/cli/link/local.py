@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import time
 from typing import TYPE_CHECKING
 
 from coterie import __version__
-from coterie.cli.link.route import Say, connect_unix
+from coterie.cli.link.route import Say
+from coterie.client import ApiProblem, Client
+from coterie.client.api import Api
+from coterie.client.routes import Connection, UnixRoute, connect_unix
 from coterie.director.process.state_folder import Lock, StateFolder, read_holder
 from coterie.errors import Unreachable
 
 if TYPE_CHECKING:
     from coterie.cli.link.spawn import Child
+    from coterie.client.resources import Info
 
 _START_S = 60.0
+_INFO_S = 30.0
 
 
 class LocalRoute:
@@ -29,7 +32,7 @@ class LocalRoute:
         self._ours: Child | None = None
         self._looked = False
 
-    def open(self, timeout: float) -> http.client.HTTPConnection:
+    def open(self, timeout: float) -> Connection:
         try:
             self._look_at_release()
             return connect_unix(self._state_folder.socket, timeout)
@@ -96,13 +99,9 @@ class LocalRoute:
         spawn.stop(self._state_folder)
 
 
-def info(state_folder: StateFolder) -> dict[str, list[dict[str, object]]]:
-    connection = connect_unix(state_folder.socket, 30)
+def info(state_folder: StateFolder) -> Info:
+    route = UnixRoute(state_folder.socket, "the state folder")
     try:
-        connection.request("GET", "/v1/info", headers={"Accept": "application/json"})
-        found: dict[str, list[dict[str, object]]] = json.loads(connection.getresponse().read())
-    except (http.client.HTTPException, ValueError) as error:
+        return Client(api=Api(route, tries=1, timeout_s=_INFO_S)).director.info()
+    except (Unreachable, ApiProblem) as error:
         raise OSError(f"the local Director gave no sensible answer: {error}") from error
-    finally:
-        connection.close()
-    return found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from coterie.cli.link.api import Api
-from coterie.cli.link.route import TcpRoute
+from coterie.client import Client
 from coterie.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,19 +15,19 @@ Keys = Sequence[tuple[str, str]]  # conductor group and public key; of each grou
 _EVERY = "*"
 
 
-def seal_if_remote(api: Api, text: str, file: str) -> str:
+def seal_if_remote(client: Client, text: str, file: str) -> str:
     """Seal for a remote Director. The local one seals by itself, so local commands need not."""
-    return seal_with_published(api, text, file) if isinstance(api.route, TcpRoute) else text
+    return seal_with_published(client, text, file) if client.is_remote else text
 
 
-def seal_with_published(api: Api, text: str, file: str) -> str:
+def seal_with_published(client: Client, text: str, file: str) -> str:
     """For what is written to a file."""
-    return seal_for(published_keys(api), text, file)
+    return seal_for(published_keys(client), text, file)
 
 
-def published_keys(api: Api) -> Keys:
+def published_keys(client: Client) -> Keys:
     """A Director that is pinned to a release from before groups shows none: then each key counts for every group."""
-    return [(one.get("conductor_group", _EVERY), one["public"]) for one in api.get("/v1/keys")["items"]]
+    return [(one.get("conductor_group", _EVERY), one["public"]) for one in client.keys.list()]
 
 
 def parse_keys(keys_given: Sequence[str]) -> Keys:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from coterie.cli.link.route import connect_unix
+from coterie.client.routes import connect_unix
 from coterie.director.process.state_folder import StateFolder, read_holder
 from coterie.errors import CoterieError, Unreachable
 

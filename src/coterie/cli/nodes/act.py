@@ -9,7 +9,7 @@ import click
 
 from coterie.cli import plan_request
 from coterie.cli.frame.session import Session
-from coterie.cli.nodes.noun import nodes, path_of
+from coterie.cli.nodes.noun import nodes
 from coterie.errors import UsageError
 
 _WHICH = "[DEPLOYMENT/]GROUP/INDEX..."
@@ -64,11 +64,13 @@ def _act(session: Session, verb: str, which: Sequence[str], max_in_flight: int |
 
 def find_nodes(session: Session, which: Sequence[str]) -> tuple[str, list[str]]:
     """The deployment that they are all of, and their names in it."""
-    found: list[dict[str, Any]] = [session.api.get(path_of(name)) for name in which]
+    found = [session.client.nodes.get(name) for name in which]
+    deployments: list[str] = []
     for name, node in zip(which, found, strict=True):
         if node["deployment"] is None:
             raise UsageError(f"{name} is an enrolled node", remedy="Coterie does not change machines it did not create")
-    deployments = list(dict.fromkeys(node["deployment"] for node in found))
+        if node["deployment"] not in deployments:
+            deployments.append(node["deployment"])
     if len(deployments) > 1:
         raise UsageError(
             f"these nodes are of several deployments: {', '.join(deployments)}", remedy="one deployment at a time"

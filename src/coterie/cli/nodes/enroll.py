@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from coterie.cli.frame.session import Session
-from coterie.cli.nodes.noun import nodes, path_of
+from coterie.cli.nodes.noun import nodes
 from coterie.cli.show.table import as_json
 from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
@@ -22,15 +22,13 @@ _LONGEST = 255
 @click.option(
     "--conductor-group", metavar="NAME", help='Group of its conductor; default: its cloud\'s; "": the unnamed one.'
 )
-def create(session: Session, **given: str | None) -> None:
+def create(session: Session, **given: Any) -> None:
     """Enroll an existing machine: it is shown and looked after from now on, and changed or deleted by nothing."""
     long = [name for name, value in given.items() if value is not None and len(value) > _LONGEST]
     if long:
         flag = long[0].replace("_", "-")
         raise UsageError(f"--{flag} is longer than {_LONGEST} characters", remedy="give a shorter one")
-    # Not what is unset: a Director from before conductor groups need not know the word.
-    body = {name: value for name, value in given.items() if value is not None}
-    node: dict[str, Any] = session.api.send("POST", "/v1/nodes", body=body).body
+    node = session.client.nodes.enroll(**given)
     if session.json:
         session.data(as_json(node))
     session.say(f"{node['name']} ({node['uuid']}) is enrolled, conductor group {node['runs_in_group']!r}")
@@ -42,8 +40,9 @@ def create(session: Session, **given: str | None) -> None:
 def delete(session: Session, which: str, destroy: bool) -> int:
     """Forget an enrolled node. Its machine stays as it is, unless --destroy is given."""
     if not destroy:
-        session.api.send("DELETE", path_of(which))
+        session.client.nodes.delete(which)
         session.say(f"{which} is forgotten; its machine stays as it is")
         return 0
     session.confirm(f"Delete the machine of node {which}?")
-    return watch_or_leave(session, session.api.start("DELETE", path_of(which), destroy=True))
+    task = session.client.nodes.delete(which, destroy=True)
+    return 0 if task is None else watch_or_leave(session, task)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
-from coterie.cli.link.api import part
 from coterie.cli.show.table import as_json, fields, table, without_empty
 from coterie.cli.show.times import ago
 from coterie.director.services.states import NodeState
@@ -32,11 +32,11 @@ def nodes(session: Session, watching: bool, **wanted: Any) -> int | None:
     if watching:
         from coterie.cli.nodes.watch import watch_nodes
 
-        def read() -> list[dict[str, Any]]:
-            return list(session.api.list("/v1/nodes", wanted)["items"])
+        def read() -> list[Mapping[str, Any]]:
+            return list(session.client.nodes.list(**wanted))
 
         return watch_nodes(session, read, lambda found: node_table(session, found))
-    found = session.api.list("/v1/nodes", wanted)
+    found = session.client.nodes.list(**wanted).listing()
     if session.json:
         session.data(as_json(found))
         return None
@@ -48,7 +48,7 @@ def nodes(session: Session, watching: bool, **wanted: Any) -> int | None:
 @click.argument("which", metavar="UUID|[DEPLOYMENT/]GROUP/INDEX|NAME")
 def show(session: Session, which: str) -> None:
     """One node: how its VM was made, and the cloud objects that belong to it."""
-    node = session.api.get(path_of(which))
+    node = session.client.nodes.get(which)
     if session.json:
         session.data(as_json(node))
         return
@@ -68,7 +68,7 @@ def set_group(session: Session, which: str, group: str | None, inherit: bool) ->
     """Move a node to another conductor group, with the steps that wait for it."""
     if (group is None) != inherit:
         raise UsageError("say which conductor group", remedy="either --conductor-group NAME, or --inherit")
-    node = session.api.send("PATCH", path_of(which), body={"conductor_group": group}).body
+    node = session.client.nodes.change(which, conductor_group=group)
     if session.json:
         session.data(as_json(node))
     session.say(f"{which} runs in conductor group {node['runs_in_group']!r}")
@@ -82,22 +82,18 @@ def settle(session: Session, intent: str, cid: str | None, gone: bool) -> None:
     """Set the outcome of an object in doubt. Look in its cloud first; a cloud that shows marks is searched too."""
     if (cid is None) != gone:
         raise UsageError("say what you found", remedy="either --cid CID, or --gone")
-    settled = session.api.send("POST", f"/v1/objects/{part(intent)}/settle", body={"cid": cid}).body
+    settled = session.client.objects.settle(intent, cid=cid)
     if session.json:
         session.data(as_json(settled))
     session.say(f"{settled['kind']} {settled['ref'] or intent} is {settled['state']}")
 
 
-def path_of(which: str) -> str:
-    return f"/v1/nodes/{'/'.join(part(one) for one in which.split('/'))}"
-
-
-def node_table(session: Session, found: list[dict[str, Any]]) -> str:
+def node_table(session: Session, found: Sequence[Mapping[str, Any]]) -> str:
     headers, rows = without_empty(_HEADERS, [_row(node) for node in found], "CONDUCTORS")
     return table(headers, rows, session.paint, state=2, spare=("VM", "CONDUCTORS", "GROUP", "HOST"))
 
 
-def _row(node: dict[str, Any]) -> tuple[Any, ...]:
+def _row(node: Mapping[str, Any]) -> tuple[Any, ...]:
     addresses = [str(address) for address in node["addresses"].values()]
     names = ("deployment", "name", "state", "az", "host")
     shown = {**node, "deployment": "(enrolled)"} if node.get("enrolled") else node
@@ -110,7 +106,7 @@ def _row(node: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _facts(node: dict[str, Any]) -> list[tuple[str, Any]]:
+def _facts(node: Mapping[str, Any]) -> list[tuple[str, Any]]:
     problem = node["problem"] or {}
     found = [(name, node[name]) for name in ("uuid", "name", "deployment", "state", "az", "cloud", "host", "vm_cid")]
     found.append(("addresses", [f"{network} {ip}" for network, ip in node["addresses"].items()]))

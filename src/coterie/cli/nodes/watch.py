@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ _LOOK_S = 1.0
 _SHOWN = ("state", "az", "host", "vm_cid", "server_group")
 _INTERRUPTED, _TIMED_OUT = 130, 9
 _CLEAR = "\x1b[2J\x1b[H"
-Nodes = list[dict[str, Any]]
+Nodes = list[Mapping[str, Any]]
 
 
 def watch_nodes(session: Session, read: Callable[[], Nodes], draw: Callable[[Nodes], str]) -> int:
@@ -49,7 +49,7 @@ def _changes(session: Session, read: Callable[[], Nodes]) -> Iterator[Nodes]:
 
 
 def _print_changes(session: Session, read: Callable[[], Nodes]) -> None:
-    before: dict[str, dict[str, Any]] = {}
+    before: dict[str, Mapping[str, Any]] = {}
     for found in _changes(session, read):
         now = {node["uuid"]: node for node in found}
         for uuid, node in now.items():
@@ -62,11 +62,11 @@ def _print_changes(session: Session, read: Callable[[], Nodes]) -> None:
         sys.stdout.flush()
 
 
-def _brief(node: dict[str, Any]) -> list[Any]:
+def _brief(node: Mapping[str, Any]) -> list[Any]:
     return [node[name] for name in _SHOWN]
 
 
-def _line(node: dict[str, Any]) -> str:
+def _line(node: Mapping[str, Any]) -> str:
     whose = f"{node['deployment']}/" if node["deployment"] else ""
     rest = " ".join(str(node[name]) for name in ("az", "host", "vm_cid") if node[name])
     return f"{clock(datetime.now(UTC).isoformat())}  {whose + node['name']:<24}  {node['state']:<9} {rest}".rstrip()

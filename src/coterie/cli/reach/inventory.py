@@ -9,7 +9,6 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.nodes.noun import path_of
 from coterie.cli.reach.login import Login, Logins
 from coterie.cli.show.table import as_json
 
@@ -29,12 +28,12 @@ def inventory(session: Session, everything: bool, host: str | None, deployment: 
       #!/bin/sh
       exec coterie inventory "$@"
     """
-    logins = Logins(session.api)
+    logins = Logins(session.client)
     if host is not None:
-        found = logins.find_all([session.api.get(path_of(host))])
+        found = logins.find_all([session.client.nodes.get(host)])
         session.data(as_json(_variables(found[0]) if found else {}))
         return
-    listed = session.api.list("/v1/nodes", {"deployment": deployment})["items"]
+    listed = session.client.nodes.list(deployment=deployment)
     session.data(as_json(_inventory(logins.find_all(listed))))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cli.link.api import Api, part
+from coterie.client import Client
 from coterie.errors import NotFound
 
 _NOT_IN_ALIAS = re.compile(r"[^A-Za-z0-9._-]")
@@ -38,8 +38,8 @@ class Login:
 class Logins:
     """Reads each deployment's manifest once."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._manifests: dict[str, Mapping[str, Any]] = {}
 
     def find(self, node: Mapping[str, Any]) -> Login:
@@ -80,6 +80,6 @@ class Logins:
         if deployment not in self._manifests:
             from ruamel.yaml import YAML
 
-            text = self._api.get(f"/v1/deployments/{part(deployment)}/manifest")
+            text = self._client.deployments.manifest(deployment)
             self._manifests[deployment] = YAML(typ="safe", pure=True).load(text) or {}
         return self._manifests[deployment]

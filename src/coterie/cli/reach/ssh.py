@@ -8,7 +8,6 @@ import click
 
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import verb
-from coterie.cli.nodes.noun import path_of
 from coterie.cli.reach.login import Login, Logins
 from coterie.errors import UsageError
 
@@ -24,7 +23,7 @@ def ssh(session: Session, node: str, command: tuple[str, ...], user: str | None,
     User, port, key, jump host and network are those of `ssh` in the manifest. Arguments of ssh itself are set in your
     own ~/.ssh/config. The host key is remembered by VM: a recreated node has a new one.
     """
-    login = Logins(session.api).find(session.api.get(path_of(node)))
+    login = Logins(session.client).find(session.client.nodes.get(node))
     words = ssh_words(login, user, command)
     if only_print:
         import shlex
@@ -42,8 +41,8 @@ def ssh(session: Session, node: str, command: tuple[str, ...], user: str | None,
 @click.option("--deployment", metavar="NAME")
 def ssh_config(session: Session, deployment: str | None) -> None:
     """Print settings for ssh with a host for each node; use them as in `ssh -F FILE DEPLOYMENT/GROUP/INDEX`."""
-    found = session.api.list("/v1/nodes", {"deployment": deployment})["items"]
-    session.data("\n".join(_host(login) for login in Logins(session.api).find_all(found)))
+    found = session.client.nodes.list(deployment=deployment)
+    session.data("\n".join(_host(login) for login in Logins(session.client).find_all(found)))
 
 
 def ssh_words(login: Login, user: str | None, command: tuple[str, ...]) -> list[str]:

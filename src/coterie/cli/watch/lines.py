@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -11,7 +11,7 @@ from coterie.cli.show.times import clock
 
 
 class Progress(Protocol):
-    def event(self, event: dict[str, Any]) -> None: ...
+    def event(self, event: Mapping[str, Any]) -> None: ...
 
     def __enter__(self) -> Self: ...
 
@@ -21,7 +21,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Mapping[str, Any]) -> None:
         pass
 
     def __enter__(self) -> Self:
@@ -37,10 +37,10 @@ class Lines(Silent):
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Mapping[str, Any]) -> None:
         self._say(line(event))
 
 
-def line(event: dict[str, Any]) -> str:
+def line(event: Mapping[str, Any]) -> str:
     kind, subject, body = (plain(event[name]) for name in ("kind", "subject", "body"))
     return f"{clock(event['at'])}  {kind:<16}  {subject:<20}  {body}".rstrip()

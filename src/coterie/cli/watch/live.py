@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,10 +14,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.link.api import Api
 from coterie.cli.show.plain import plain
 from coterie.cli.show.times import clock, took
 from coterie.cli.watch.report import title
+from coterie.client import Client
 
 _LOOK_S = 0.4
 _ROWS = 12
@@ -26,15 +27,15 @@ _STYLES = {"failed": "red", "retry": "yellow", "doubt": "yellow", "up": "green",
 class Live:
     """The stream gives the events; a second thread reads the running steps a few times a second."""
 
-    def __init__(self, api: Api, task: int, *, no_color: bool) -> None:
-        self._api, self._task = api, task
+    def __init__(self, client: Client, task: int, *, no_color: bool) -> None:
+        self._client, self._task = client, task
         console = Console(stderr=True, no_color=no_color)
         self._live = RichLive(console=console, refresh_per_second=8, transient=True)
         self._spinner = Spinner("dots")
         self._over = threading.Event()
         self._looker = threading.Thread(target=self._look, daemon=True)
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Mapping[str, Any]) -> None:
         style = _STYLES.get(event["kind"].rpartition(".")[2], "")
         words = Text(f"{clock(event['at'])}  ", style="dim")
         words.append(f"{plain(event['kind']):<16}  ", style=style)
@@ -55,13 +56,13 @@ class Live:
     def _look(self) -> None:
         while not self._over.wait(_LOOK_S):
             try:
-                task = self._api.get(f"/v1/tasks/{self._task}")
-                running = self._api.get(f"/v1/tasks/{self._task}/steps", state="running", limit=_ROWS)["items"]
+                task = self._client.tasks.get(self._task)
+                running = self._client.tasks.steps(self._task, state="running").listing(_ROWS)["items"]
             except Exception:  # noqa: S112 - only the display is late; the stream reports errors
                 continue
             self._live.update(self._picture(task, running))
 
-    def _picture(self, task: dict[str, Any], running: list[dict[str, Any]]) -> Group:
+    def _picture(self, task: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Group:
         rows = Table.grid(padding=(0, 2))
         for step in running:
             texts = (Text(plain(step[name])) for name in ("subject", "flow", "label"))
@@ -70,7 +71,7 @@ class Live:
             rows.add_row("…", Text(plain(reason), style="yellow"))
         return Group(self._bar(task), rows)
 
-    def _bar(self, task: dict[str, Any]) -> Table:
+    def _bar(self, task: Mapping[str, Any]) -> Table:
         steps = task["steps"]
         head = Table.grid(padding=(0, 2))
         bar = ProgressBar(total=max(1, steps["total"]), completed=steps["ended"], width=40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from coterie.cli.show.paint import Paint
@@ -11,7 +12,7 @@ from coterie.cli.show.times import took
 _ORDER = ("done", "failed", "skipped", "cancelled", "running", "ready", "queued")
 
 
-def report(task: dict[str, Any], paint: Paint) -> str:
+def report(task: Mapping[str, Any], paint: Paint) -> str:
     summed = task.get("report") or {}
     lines = [_headline(task, summed, paint)]
     failures = summed.get("failures") or []
@@ -24,23 +25,23 @@ def report(task: dict[str, Any], paint: Paint) -> str:
     return "\n".join(lines)
 
 
-def title(task: dict[str, Any]) -> str:
+def title(task: Mapping[str, Any]) -> str:
     return f"Task {task['id']} ({task['kind']}{' ' + task['deployment'] if task['deployment'] else ''})"
 
 
-def _headline(task: dict[str, Any], summed: dict[str, Any], paint: Paint) -> str:
+def _headline(task: Mapping[str, Any], summed: Mapping[str, Any], paint: Paint) -> str:
     counts = summed.get("steps") or {}
     steps = ", ".join(f"{counts[state]} {state}" for state in _ORDER if counts.get(state)) or _so_far(task)
     state = paint.state(task["state"])
     return f"{title(task)}: {state} after {took(task['created_at'], task['ended_at'])}, {steps}"
 
 
-def _so_far(task: dict[str, Any]) -> str:
+def _so_far(task: Mapping[str, Any]) -> str:
     progress = task["steps"]
     return f"{progress['ended']} of {progress['total']} steps ended" if progress["total"] else "nothing to do"
 
 
-def _failure(one: dict[str, Any]) -> str:
+def _failure(one: Mapping[str, Any]) -> str:
     error = one.get("error") or {}
     what, code = plain(error.get("what", "failed")), plain(error.get("code", "failed"))
     lines = [f"  {plain(one['subject'])}: {what} ({code})"]

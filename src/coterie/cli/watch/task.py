@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+from collections.abc import Mapping
 from typing import Any
 
 from coterie.cli.frame.session import Session
-from coterie.cli.link.stream import TimedOut, follow
 from coterie.cli.watch.lines import Lines, Progress, Silent
 from coterie.cli.watch.report import report
+from coterie.client import TimedOut
 
 FAILED, TIMED_OUT, INTERRUPTED = 1, 9, 130
 
@@ -21,7 +21,7 @@ def watch_or_leave(session: Session, task: int) -> int:
         return watch(session, task)
     session.say(f"task {task} runs; follow it with: coterie tasks watch {task}")
     if session.json:
-        show(session, session.api.get(f"/v1/tasks/{task}"))
+        show(session, session.client.tasks.get(task))
     return 0
 
 
@@ -30,7 +30,7 @@ def watch(session: Session, task: int) -> int:
     left = _follow_to_end(session, task)
     if left is not None:
         return left
-    ended = session.api.get(f"/v1/tasks/{task}")
+    ended = session.client.tasks.get(task)
     show(session, ended)
     return 0 if ended["state"] == "done" else FAILED
 
@@ -40,10 +40,10 @@ def watch_quietly(session: Session, task: int) -> int:
     left = _follow_to_end(session, task)
     if left is not None:
         return left
-    return 0 if session.api.get(f"/v1/tasks/{task}")["state"] == "done" else FAILED
+    return 0 if session.client.tasks.get(task)["state"] == "done" else FAILED
 
 
-def show(session: Session, task: dict[str, Any]) -> None:
+def show(session: Session, task: Mapping[str, Any]) -> None:
     if session.json:
         from coterie.cli.show.table import as_json
 
@@ -54,9 +54,8 @@ def show(session: Session, task: dict[str, Any]) -> None:
 
 def _follow_to_end(session: Session, task: int) -> int | None:
     """None when the task has ended, else the exit code for a task that is left running."""
-    deadline = None if session.timeout is None else time.monotonic() + session.timeout
     try:
-        _follow(session, task, deadline)
+        _follow(session, task)
     except KeyboardInterrupt:
         return _leave_running(session, task, "interrupted", INTERRUPTED)
     except TimedOut:
@@ -64,11 +63,10 @@ def _follow_to_end(session: Session, task: int) -> int | None:
     return None
 
 
-def _follow(session: Session, task: int, deadline: float | None) -> None:
+def _follow(session: Session, task: int) -> None:
     with _progress(session, task) as progress:
-        for message in follow(session.api, f"/v1/tasks/{task}/events", deadline):
-            if message.kind != "end":
-                progress.event(message.data)
+        for event in session.client.follow(task, timeout=session.timeout):
+            progress.event(event)
 
 
 def _progress(session: Session, task: int) -> Progress:
@@ -77,7 +75,7 @@ def _progress(session: Session, task: int) -> Progress:
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         from coterie.cli.watch.live import Live
 
-        return Live(session.api, task, no_color=session.settings["color"] == "never")
+        return Live(session.client, task, no_color=session.settings["color"] == "never")
     return Lines(session.say)
 
 

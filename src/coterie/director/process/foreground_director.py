@@ -11,6 +11,7 @@ from coterie.director.process.run_director import RunOptions, run_director
 from coterie.director.process.state_folder import Lock, StateFolder
 from coterie.errors import Conflict, UsageError
 from coterie.settings import Settings
+from coterie.sockets import is_loopback
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def _service(state_folder: StateFolder, settings: Settings) -> RunOptions:
     if address is None:
         return RunOptions(state_folder, settings, database, lambda: sockets.unix(state_folder.socket))
     tls = read_tls(settings)
-    if tls is None and not sockets.is_loopback(address.rpartition(":")[0]):
+    if tls is None and not is_loopback(address.rpartition(":")[0]):
         _require_plain_http(settings, address)
     return RunOptions(
         state_folder,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 from pathlib import Path
 
-from coterie.director.process.state_folder import short_socket_path
 from coterie.errors import UsageError
+from coterie.sockets import short_socket_path
 
 _BACKLOG = 512
 
@@ -43,14 +42,6 @@ def tcp(address: str) -> socket.socket:
         ) from error
     listener.listen(_BACKLOG)
     return listener
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def answers(path: Path) -> bool:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from coterie import __version__
 from coterie.errors import UsageError
-
-_LONGEST_SOCKET_PATH = 100  # sockaddr_un holds 108 bytes on Linux and 104 elsewhere, a zero byte among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +76,6 @@ class StateFolder:
                 why=error.strerror or type(error).__name__,
                 remedy="set COTERIE_STATE to a folder that you may write to",
             ) from error
-
-
-@contextmanager
-def short_socket_path(socket: Path) -> Iterator[str]:
-    """A path of the socket that is short enough for the kernel: through a handle of the folder if need be."""
-    if len(os.fsencode(socket)) <= _LONGEST_SOCKET_PATH:
-        yield str(socket)
-        return
-    if not Path("/proc/self/fd").is_dir():
-        raise UsageError(
-            f"the path {socket} is too long for a unix socket",
-            why="this system allows about 100 bytes",
-            remedy="set COTERIE_STATE to a folder with a shorter path",
-        )
-    handle = os.open(socket.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{handle}/{socket.name}"
-    finally:
-        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True)

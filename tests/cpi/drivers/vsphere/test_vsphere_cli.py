@@ -20,8 +20,7 @@ from pyVmomi import vim
 from tests.cli.conftest import Machine
 from tests.peers.vcenter import Vcenter, vcenter
 
-from coterie.cli.link.api import Api
-from coterie.cli.link.route import UnixRoute
+from coterie.client import Client
 from coterie.director.process.state_folder import read_holder
 from coterie.ledger.store import Ledger
 
@@ -89,7 +88,7 @@ def await_state(machine: Machine, state: str) -> None:
 
 def listed(machine: Machine, what: str) -> list[dict[str, Any]]:
     """Over the socket of the running Director: a command would be a process for each look."""
-    found: list[dict[str, Any]] = Api(UnixRoute(machine.state_folder.socket, "test")).list(f"/v1/{what}")["items"]
+    found: list[dict[str, Any]] = list(getattr(Client(f"unix:{machine.state_folder.socket}"), what).list())
     return found
 
 

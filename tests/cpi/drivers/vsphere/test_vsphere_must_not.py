@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,7 @@ from pyVmomi import vim
 from tests.cli.conftest import Machine
 from tests.peers.vcenter import Vcenter, vcenter
 
-from coterie.cli.link.api import Api
-from coterie.cli.link.problems import ApiProblem
-from coterie.cli.link.route import UnixRoute
+from coterie.client import ApiProblem, Client
 from vsphere.test_vsphere_cli import furnish, prepared
 
 MANIFEST = """\
@@ -42,8 +41,8 @@ class CliSite:
     machine: Machine
 
     @property
-    def api(self) -> Api:
-        return Api(UnixRoute(self.machine.state_folder.socket, "test"))
+    def client(self) -> Client:
+        return Client(f"unix:{self.machine.state_folder.socket}")
 
     def manifest(self, placement: str | None, count: int = 1, name: str = "web") -> str:
         text = MANIFEST.replace("NAME", name).replace("COUNT", str(count))
@@ -59,9 +58,9 @@ class CliSite:
         for verb in verbs:
             shown = self.machine.run(verb, "refused.yml")
             assert (shown.code not in (0, 3), words in shown.err) == (True, True), shown.err
-        for method, path in (("POST", "/v1/plans"), ("PUT", "/v1/deployments/web")):
+        for ask in (self.client.plans.make, partial(self.client.deployments.deploy, "web")):
             with pytest.raises(ApiProblem) as error:
-                self.api.send(method, path, body={"manifest": text})
+                ask(manifest=text)
             assert (error.value.status, words in f"{error.value} {error.value.details}") == (409, True)
         assert self.server.inventory() == before
 
@@ -99,7 +98,7 @@ def clean(site: CliSite) -> Iterator[CliSite]:
     """Whatever a test deployed goes, and the vCenter is as it was."""
     before = held(site)
     yield site
-    for one in site.api.list("/v1/deployments")["items"]:
+    for one in site.client.deployments.list():
         if one["name"] != "first":
             assert site.machine.run("delete", one["name"], "--yes").code == 0
     assert held(site) == before
@@ -113,10 +112,10 @@ def held(site: CliSite) -> set[tuple[str, str]]:
 def test_where_no_group_is_configured_the_answers_are_sane(clean: CliSite) -> None:
     assert clean.machine.run("groups", "-o", "json").json["items"] == []
     assert "no server group 'web'" in clean.machine.run("groups", "show", "web").err
-    assert clean.api.list("/v1/groups")["items"] == []
-    for act in (lambda: clean.api.get("/v1/groups/web"), lambda: clean.api.start("POST", "/v1/groups/web/repair")):
+    assert list(clean.client.groups.list()) == []
+    for act in (clean.client.groups.get, clean.client.groups.repair):
         with pytest.raises(ApiProblem) as error:
-            act()
+            act("web")
         assert error.value.status == 404
     assert clean.machine.run("doctor").code == 0
 
@@ -159,7 +158,7 @@ def test_an_administrators_group_is_taken_only_if_adopted_and_never_changed_othe
     clean.refused("promises host-affinity", "policy: affinity, vm_group: licensed, adopt: true")
     assert clean.deploy(f"{OWN}, adopt: true", 2).code == 0
     assert len(clean.operator.group(theirs).vm) == 4
-    (shown,) = clean.api.list("/v1/groups")["items"]
+    (shown,) = clean.client.groups.list()
     assert (shown["adopted"], shown["cid"]) == (True, "ext-licensed")
     assert clean.machine.run("delete", "web", "--yes").code == 0
     assert {one._moId for one in clean.operator.group(theirs).vm} == members
@@ -175,7 +174,7 @@ def test_a_group_that_holds_a_foreign_vm_is_kept_without_ours_and_the_report_tel
     gone = clean.machine.run("delete", "web", "--yes")
     assert (gone.code, "foreign" in gone.out + gone.err) == (0, True)
     assert [one._moId for one in clean.operator.group("DC0_C0/licensed").vm] == [clean.operator.machine(foreign)._moId]
-    assert [one["name"] for one in clean.api.list("/v1/deployments")["items"]] == ["first"]
+    assert [one["name"] for one in clean.client.deployments.list()] == ["first"]
     clean.operator.delete("vm", foreign)
     clean.machine.run("cleanup", "--save", "kept.plan", "--grace", "0", "--kinds", "server_group")
     swept = clean.machine.run("cleanup", "apply", "kept.plan", "--yes")
@@ -190,7 +189,7 @@ def test_a_vm_that_cannot_join_is_not_left_behind(clean: CliSite) -> None:
     clean.server.straighten()
     assert (done.code != 0, "Host.Inventory.EditCluster" in done.out + done.err) == (True, True)
     assert {one for one in clean.server.inventory() - before if one[0] in ("vm", "file", "server_group")} == set()
-    (node,) = [one for one in clean.api.list("/v1/nodes")["items"] if one["deployment"] == "web"]
+    (node,) = [one for one in clean.client.nodes.list() if one["deployment"] == "web"]
     assert (node["state"], node["vm_cid"]) == ("failing", None)
 
 
@@ -212,17 +211,17 @@ def test_without_the_privilege_groups_are_refused_and_all_else_goes_on(clean: Cl
 
 def test_groups_are_turned_on_renamed_and_off_by_plans_that_were_confirmed(clean: CliSite) -> None:
     assert clean.deploy(None, 2).code == 0
-    vms = {one["name"]: one["vm_cid"] for one in clean.api.list("/v1/nodes", {"deployment": "web"})["items"]}
+    vms = {one["name"]: one["vm_cid"] for one in clean.client.nodes.list(deployment="web")}
     for placement, groups in ((OWN, {"licensed"}), (OWN.replace("licensed", "renamed"), {"renamed"}), (None, set())):
         manifest = clean.manifest(placement, 2)
-        plan = clean.api.send("POST", "/v1/plans", body={"manifest": manifest}).body
+        plan = clean.client.plans.make(manifest=manifest)
         assert {one["action"] for one in plan["changes"] if one["kind"] == "node"} == {"update"}
         with pytest.raises(ApiProblem, match="out of date"):
-            clean.api.send("PUT", "/v1/deployments/web", body={"manifest": manifest, "plan": "0" * len(plan["id"])})
+            clean.client.deployments.deploy("web", manifest=manifest, plan="0" * len(plan["id"]))
         clean.machine.write("next.yml", manifest)
         assert clean.machine.run("plan", "next.yml", "--save", "saved.plan").code == 0
         assert clean.machine.run("deploy", "--plan", "saved.plan", "--yes").code == 0
         assert clean.machine.run("deploy", "--plan", "saved.plan", "--yes").code == 6  # what was confirmed is done
-        present = {one["name"]: one["vm_cid"] for one in clean.api.list("/v1/nodes", {"deployment": "web"})["items"]}
+        present = {one["name"]: one["vm_cid"] for one in clean.client.nodes.list(deployment="web")}
         found = clean.operator.get(clean.operator.cluster("z1"), "configurationEx").group or ()
         assert (present, {one.name for one in found} - {"asleep"}) == (vms, groups)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coterie.cli.link.api import VERSION_HEADER, Api
-from coterie.cli.link.problems import ApiProblem, problem_of
+from coterie.client.api import VERSION_HEADER, Api
+from coterie.client.problems import ApiProblem, problem_of
 from coterie.errors import CoterieError, Unreachable
 
 _SILENCE_S = 30.0  # the Director sends a heartbeat every ten seconds
@@ -91,7 +91,7 @@ def _patience(deadline: float | None) -> float:
 
 def _check(deadline: float | None) -> None:
     if deadline is not None and time.monotonic() >= deadline:
-        raise TimedOut("waited long enough", why="--timeout has passed", remedy="the task goes on")
+        raise TimedOut("waited long enough", why="the time given for it has passed", remedy="the task goes on")
 
 
 def _connection_lost(error: Exception) -> Unreachable:

@@ -1,4 +1,4 @@
-"""Requests to the Director: JSON in and out, pages gathered, problems raised as typed errors."""
+"""Requests to a Director: JSON in and out, problems raised as typed errors, repetition after a cut where it is safe."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from coterie.cli.link.problems import ApiProblem, problem_of
-from coterie.cli.link.route import Route
-from coterie.errors import Unreachable
+from coterie.client.problems import ApiProblem, problem_of
+from coterie.client.routes import Route
+from coterie.errors import Unreachable, UsageError
 
 VERSION_HEADER = {"Coterie-API-Version": "latest"}
 _TIMEOUT_S = 180.0
-_PAGE = 1000
 _TRIES = 4
 # The first request of a Director that was killed is given up after 10 s; then the repetition runs.
 _OWN_REQUEST_S = 60.0
@@ -27,6 +26,12 @@ class Answer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: Any
+
+
+class Shown(dict[str, Any]):
+    """A resource with the entity tag of its state, for `if_match`."""
+
+    etag: str | None = None
 
 
 class Api:
@@ -43,26 +48,31 @@ class Api:
         self._tries = tries
         self._timeout_s = timeout_s
 
-    def get(self, path: str, **query: Any) -> Any:
-        return self.send("GET", path, query).body
-
-    def list(self, path: str, query: Mapping[str, Any] | None = None, limit: int | None = None) -> dict[str, Any]:
-        """All pages as one, in the form of a page; or at most `limit` rows."""
-        items: list[Any] = []
-        cursor: str | None = None
-        while True:
-            left = _PAGE if limit is None else min(_PAGE, limit - len(items))
-            page = self.get(path, **(query or {}), limit=left, cursor=cursor)
-            items += page["items"]
-            cursor = page["next"]
-            if cursor is None or (limit is not None and len(items) >= limit):
-                return {**page, "items": items}
-
-    def start(self, method: str, path: str, body: Any = None, **query: Any) -> int:
-        """Start work; the id of its task. A key makes it safe to repeat when the answer was lost."""
-        answer = self.send(method, path, query, body, {"Idempotency-Key": os.urandom(16).hex()})
-        task: int = answer.body["task_id"]
-        return task
+    def call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        *,
+        media_type: str | None = None,
+        key: str | None = None,
+        if_match: str | Mapping[str, Any] | None = None,
+        harmless: bool = False,
+    ) -> Any:
+        """The body of the answer. The Director does the work of one Idempotency-Key once, however often it is sent."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        if if_match is not None:
+            headers["If-Match"] = _tag_of(if_match)
+        if media_type is not None:
+            headers |= {"Content-Type": media_type, "Content-Length": str(body.seek(0, os.SEEK_END))}
+        answer = self.send(method, path, query, body, headers, harmless=harmless)
+        tag = next((value for name, value in answer.headers.items() if name.lower() == "etag"), None)
+        if tag is None or not isinstance(answer.body, dict):
+            return answer.body
+        shown = Shown(answer.body)
+        shown.etag = tag
+        return shown
 
     def send(
         self,
@@ -95,6 +105,8 @@ class Api:
         raise AssertionError("unreachable")
 
     def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Answer:
+        if hasattr(body, "seek"):
+            body.seek(0)  # a repetition sends the whole file again
         connection = self.route.open(self._timeout_s)
         try:
             connection.request(method, self.route.prefix + path, *_encode(body, headers, self.route.token))
@@ -110,7 +122,7 @@ class Api:
 
 def address(path: str, query: Mapping[str, Any] | None = None) -> str:
     given = {name: _word(value) for name, value in (query or {}).items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def part(name: str) -> str:
@@ -118,8 +130,33 @@ def part(name: str) -> str:
     return quote(name, safe="")
 
 
-def _word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def parts(name: str) -> str:
+    """A name that may be several parts of a path: DEPLOYMENT/GROUP/INDEX."""
+    return "/".join(part(one) for one in name.split("/"))
+
+
+def new_key() -> str:
+    return os.urandom(16).hex()
+
+
+def without_none(given: dict[str, Any]) -> dict[str, Any]:
+    """What was not given is not sent: a Director of an earlier release need not know the word."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _tag_of(state: str | Mapping[str, Any]) -> str:
+    tag = state if isinstance(state, str) else getattr(state, "etag", None)
+    if tag is None:
+        raise UsageError(
+            "if_match has no entity tag",
+            why="only what `get` of a deployment, a node or the cloud config returned carries one",
+            remedy="give that as it was returned, or the text of an ETag",
+        )
+    return tag
+
+
+def _word(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _encode(body: Any, headers: dict[str, str], token: str | None) -> tuple[Any, dict[str, str]]:
@@ -133,7 +170,10 @@ def _encode(body: Any, headers: dict[str, str], token: str | None) -> tuple[Any,
 
 def _decode(response: http.client.HTTPResponse, raw: bytes) -> Any:
     if "json" in (response.getheader("content-type") or ""):
-        return json.loads(raw)
+        try:
+            return json.loads(raw)
+        except ValueError:
+            raise problem_of(response.status, raw) from None
     return raw.decode("utf-8", "replace")
 
 
