@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,14 @@ def test_a_private_key_is_in_no_word_about_it(tmp_path: Path) -> None:
 def test_what_is_no_public_key_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no public key"):
         PublicKey.read(text)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write for another user")
+def test_what_root_writes_belongs_to_the_user_of_the_service(tmp_path: Path) -> None:
+    """An admin rotates as root; the conductor must be able to read the file afterwards."""
+    os.chown(tmp_path, 61_100, 61_101)
+    file = KeyFile(tmp_path / "k")
+    for _ in range(2):
+        file.add()
+        facts = file.path.stat()
+        assert (facts.st_uid, facts.st_gid, facts.st_mode & 0o777) == (61_100, 61_101, 0o600)

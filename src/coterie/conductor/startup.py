@@ -18,6 +18,11 @@ from coterie.settings import Settings
 log = logging.getLogger(__name__)
 
 _TOLERANCE_S = 30.0
+_NO_DATABASE = "check that the database runs, and its URL: --database or COTERIE_DATABASE"
+# PostgreSQL's library reads no other file, and does not say so.
+_UNREAD_FILE = (
+    "the file that PGPASSFILE names must belong to the user of this service, have mode 0600 and a line for this role"
+)
 
 
 class ClockOff(CoterieError):
@@ -30,10 +35,11 @@ def connect(url: str) -> Ledger:
     try:
         return Ledger.open(url)
     except (Unavailable, BadUrl) as error:
+        why = hide_credentials(reason(error))
         raise Unreachable(
             f"cannot open the ledger {hide_credentials(url)}",
-            why=hide_credentials(reason(error)),
-            remedy="check that the database runs, and its URL: --database or COTERIE_DATABASE",
+            why=why,
+            remedy=_UNREAD_FILE if "no password supplied" in why else _NO_DATABASE,
         ) from error
     except NotPermitted as error:
         raise Refused(

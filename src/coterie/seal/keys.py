@@ -59,6 +59,7 @@ class KeyFile:
         try:
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as out:
+                _leave_to_owner(handle, self.path)
                 json.dump({"coterie_keys": _FORM, "keys": [to_row(key) for key in keys]}, out, indent=1)
                 out.flush()
                 os.fsync(handle)
@@ -68,6 +69,13 @@ class KeyFile:
                 draft.rename(self.path)
         finally:
             draft.unlink(missing_ok=True)
+
+
+def _leave_to_owner(handle: int, path: Path) -> None:
+    """What root writes belongs to the service, which must read it: to the owner of the file, or else of the folder."""
+    if os.geteuid() == 0:
+        owner = (path if path.exists() else path.parent).stat()
+        os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
 def require_private(path: Path, facts: os.stat_result | None = None) -> None:
@@ -94,6 +102,12 @@ def _parse(path: Path) -> list[Key]:
         if written["coterie_keys"] != _FORM:
             raise ValueError("it has another form")
         return [of_row(row) for row in written["keys"]]
+    except PermissionError as error:
+        raise UsageError(
+            f"{path} cannot be read by this process",
+            why=f"it belongs to user {path.stat().st_uid}, the process is of user {os.geteuid()}",
+            remedy=f"give it to the user of the service: chown USER {path}",
+        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         # Not the error's own words: some repeat what they could not read.
         raise UsageError(
