@@ -70,4 +70,11 @@ def test_a_command_against_a_running_director_loads_nothing_heavy(
     shared: Machine, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shared.folder)
-    assert heavy(loaded(shared, *words)) == set()
+    modules = loaded(shared, *words)
+    assert heavy(modules) == set()
+    assert "coterie.client.resources" not in modules, "these types are for type checkers"
+
+
+@pytest.mark.parametrize("words", [("version",), ("config", "show")])
+def test_a_command_that_asks_no_director_loads_no_client(machine: Machine, words: tuple[str, ...]) -> None:
+    assert not {"coterie.client", "http.client"} & loaded(machine, *words)

@@ -104,4 +104,4 @@ def info(state_folder: StateFolder) -> Info:
     try:
         return Client(api=Api(route, tries=1, timeout_s=_INFO_S)).director.info()
     except (Unreachable, ApiProblem) as error:
-        raise OSError(f"the local Director gave no sensible answer: {error}") from error
+        raise OSError(str(error)) from error
