@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +16,17 @@ from coterie.engine.fence import FencedCpi, Lease, Observer
 from coterie.engine.part_records import LedgerPartRecords
 from coterie.engine.pin import Pin
 from coterie.errors import CoterieError, KeyMissing, NotFound, Refused, UsageError
-from coterie.ledger.rows import clouds
+from coterie.ledger.rows import clouds, events
 from coterie.ledger.rows.clouds import CloudRow
-from coterie.ledger.store import Ledger
+from coterie.ledger.rows.events import Event
+from coterie.ledger.store import Ledger, time
 from coterie.redact import KNOWN, Redactor, hide_in_error
 from coterie.seal.key import Key
 from coterie.seal.keys import KeyFile
 from coterie.seal.sealed import Purpose, boxes, seal, unseal
 from coterie.telemetry.process import CPI_ERRORS, CPI_SECONDS
+
+log = logging.getLogger(__name__)
 
 
 class Clouds:
@@ -92,7 +97,8 @@ class Clouds:
         hidden = _hidden_part(driver, opened_up)
         KNOWN.learn(hidden)
         try:
-            runtime = replace(self._runtime, parts=LedgerPartRecords(lambda: self._ledger, name))
+            records, report = LedgerPartRecords(lambda: self._ledger, name), partial(_report, self._ledger, name)
+            runtime = replace(self._runtime, parts=records, report=report)
             opened = open_cloud(driver, name, opened_up, runtime)
         except CoterieError as error:
             hide_in_error(error, Redactor(opened_up, secret=[hidden], public=[name, driver]))
@@ -125,6 +131,12 @@ class Clouds:
                 "coterie clouds set FILE",
             )
         return found
+
+
+def _report(ledger: Ledger, cloud: str, kind: str, body: str) -> None:
+    with ledger.write() as tx:
+        events.append(tx, [Event(None, kind, cloud, body)], time(tx))
+    log.warning("cloud %s: %s", cloud, body)
 
 
 def _hidden_part(driver: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:

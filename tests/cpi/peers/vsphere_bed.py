@@ -56,6 +56,7 @@ class VsphereBed(SmallBed):
     def __init__(self, folder: Path, server: Vcenter | None = None) -> None:
         super().__init__(folder)
         self.server = server or shared()
+        self.reports: list[tuple[str, str]] = []
         self._image = write_image(folder / "image")
         self._coordinator = LedgerCoordinator(_ledger(), "kit")
         self._numbers = itertools.count()
@@ -77,7 +78,11 @@ class VsphereBed(SmallBed):
 
     def runtime(self, director_uuid: str | None = None) -> Runtime:
         parts = LedgerPartRecords(_ledger, "lab")
-        return Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+
+        def report(kind: str, body: str) -> None:
+            self.reports.append((kind, body))
+
+        return Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts, report=report)
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         return VsphereCpi("lab", self.properties(), self.runtime(director_uuid))

@@ -54,6 +54,13 @@ def always_held() -> None:
     """For a process that works alone."""
 
 
+def log_only(kind: str, body: str) -> None:
+    """For a process that keeps no events."""
+    import logging  # most calls of a program report nothing
+
+    logging.getLogger(__name__).warning("%s: %s", kind, body)
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What surrounds a driver: the Director that it works for, the coordinator of its single-writer domains, and a
@@ -63,6 +70,7 @@ class Runtime:
     request that changes something: earlier requests of the same call may have taken long, or the process was paused.
     `exec_paths`: the programs of this machine that a driver may run; properties of a cloud may name no others.
     `parts`: records of what the driver creates beside objects, in this cloud.
+    `report`: tells operators what else happened in this cloud, as an event of this kind.
     """
 
     director_uuid: str
@@ -71,6 +79,7 @@ class Runtime:
     require_lease: Callable[[], None] = always_held
     exec_paths: Sequence[str] = ()
     parts: PartRecords = field(default_factory=UnrecordedParts)
+    report: Callable[[str, str], None] = log_only
 
 
 class Cpi(ABC):

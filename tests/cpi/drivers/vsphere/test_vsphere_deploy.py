@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -446,3 +448,23 @@ def test_a_promise_that_is_broken_is_told_and_the_others_are_tried(place: Place)
     assert vm in place.story(task)
     shared().straighten()
     place.delete(deployment="deep-check-lab", delete_disks=True)
+
+
+def test_what_was_put_back_into_a_group_is_an_event(place: Place) -> None:
+    """An administrator adds a VM of theirs while the vCenter carries out our write."""
+    place.deploy(manifest(group("db", 1, HOSTS, azs="z1")))
+    theirs, where = place.operator.boot("admin", "z1"), f"{CLUSTERS['z1']}/licensed"
+    place.server.forget_calls()
+    place.server.bend("ReconfigureComputeResource_Task", "slow", ms=700, user="root")
+    hands = VsphereOperator(place.server, CLUSTERS, user="administrator")
+    with ThreadPoolExecutor(1) as threads:
+        scaled = threads.submit(place.deploy, manifest(group("db", 2, HOSTS, azs="z1")))
+        while "ReconfigureComputeResource_Task" not in place.server.methods():
+            time.sleep(0.01)
+        hands.rejoin(where, add=[theirs])
+        scaled.result()
+    hands.close()
+    assert place.drs() == {"licensed": 3}
+    (body,) = place.event_bodies("group.restored")
+    assert ("licensed" in body, CLUSTERS["z1"] in body, "put back" in body) == (True, True, True)
+    place.operator.delete("vm", place.operator.get(theirs, "config.instanceUuid"))

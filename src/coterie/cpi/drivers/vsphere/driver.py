@@ -79,7 +79,9 @@ class VsphereCpi(Cpi):
         clusters = Clusters(client, placement)
         records = GroupRecords(client, inventory, runtime.parts, director)
         membership = Membership(inventory, attributes, clusters, records, self._submit)
-        self.writer = ClusterWriter(client, attributes, clusters, records, director, runtime.coordinator)
+        self.writer = ClusterWriter(
+            client, attributes, clusters, records, director, runtime.coordinator, runtime.report
+        )
         self._groups = ServerGroups(client, inventory, placement, attributes, clusters, records, membership, director)
         self.membership = membership
         self._disks = Disks(client, inventory, placement, settings, director)

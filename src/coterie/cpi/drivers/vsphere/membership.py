@@ -4,7 +4,6 @@ which reads, merges, writes once for all changes that wait, and reads again; onl
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,13 +31,12 @@ from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, vm_mark
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.kit.marking import GROUP
 
-log = logging.getLogger(__name__)
-
 _TRIES = 6
 _PLANS = 8  # of one attempt: two where a rule follows a group, one more whenever another client was faster
 _PAUSE_S = 0.05
 # another client was faster, or something went away between our read and our write: read again
 _REPEATED = ("ConcurrentAccess", "TaskInProgress", "ResourceInUse", "ManagedObjectNotFound", "InvalidArgument")
+_RESTORED = "what another client changed while it was written was overwritten, and is put back"
 _NOT_KEPT = CpiError(
     "the change of the DRS groups did not last",
     why="another writer replaced the list of members, or the vCenter did not show it",
@@ -162,6 +160,7 @@ class ClusterWriter:
     records: GroupRecords
     director_uuid: str
     coordinator: Coordinator
+    report: Callable[[str, str], None]
 
     def apply(self, domain: str, submitted: Sequence[Json]) -> list[Json]:
         """The outcome of each change."""
@@ -275,7 +274,7 @@ class ClusterWriter:
         if not restored:
             return after
         names = sorted({one.name for _, one in restored})
-        log.warning("put back what another client wrote into DRS group %s of cluster %s", names, base.name)
+        self.report("group.restored", f"DRS group {', '.join(names)} of cluster {base.name}: {_RESTORED}")
         self.coordinator.hold(self.clusters.domain(cluster))
         self.clusters.write(cluster, restored)
         return self.clusters.view(cluster)
