@@ -468,3 +468,41 @@ def test_what_was_put_back_into_a_group_is_an_event(place: Place) -> None:
     (body,) = place.event_bodies("group.restored")
     assert ("licensed" in body, CLUSTERS["z1"] in body, "put back" in body) == (True, True, True)
     place.operator.delete("vm", place.operator.get(theirs, "config.instanceUuid"))
+
+
+SITES = "{a: {cluster: DC0_C0, host_group: site-a}, b: {cluster: DC0_C0, host_group: site-b, rule: should}}"
+
+
+def test_a_stretched_cluster_has_an_az_per_site(place: Place) -> None:
+    old = "{z1: {cluster: DC0_C0}, z2: {cluster: DC0_C1}}"
+    place.config = place.config.replace(old, SITES).replace("zone: z1}", "zone: a}").replace("zone: z2}", "zone: b}")
+    text = manifest(group("db", 4, "placement: {policy: host-affinity}"))
+    with pytest.raises(CoterieError) as refused:
+        place.plan(text)
+    assert "site-a" in str(refused.value) + str(refused.value.facts())
+    cluster = place.operator.cluster("z1")
+    hosts = place.operator.get(cluster, "host")
+    infos = [vim.cluster.HostGroup(name=f"site-{one}", host=[hosts[n]]) for n, one in enumerate("ab")]
+    spec = vim.cluster.ConfigSpecEx(groupSpec=[vim.cluster.GroupSpec(operation="add", info=one) for one in infos])
+    place.operator.run(cluster.ReconfigureComputeResource_Task(spec, True))
+    place.deploy(text)
+    assert sorted((name.split(".")[0], count) for name, count in place.drs().items()) == [
+        ("dep", 4),
+        ("zone", 2),
+        ("zone", 2),
+    ]
+    on = {name: place.operator.get(place.operator.machine(str(vm)), "runtime.host") for name, vm in place.vms().items()}
+    first = {name for name, node in place.nodes().items() if node.az == "z1"}
+    assert {on[name]._moId for name in first} == {hosts[0]._moId}
+    rule = next(name for name in place.operator.rules("z1") if name.startswith("zone.a."))
+    place.operator.remove_rule("z1", rule)
+    place.look()
+    (drift,) = place.event_bodies("group.drifted")
+    assert rule in drift
+    assert [change.kind for change in place.plan(text).changes] == ["group"]
+    place.deploy(text)
+    assert rule in place.operator.rules("z1")
+    place.delete()
+    assert (place.drs(), place.operator.rules("z1")) == ({}, {})
+    for one in "ab":
+        place.operator.remove(f"{CLUSTERS['z1']}/site-{one}")

@@ -12,7 +12,8 @@ from peers.vsphere_bed import VsphereBed
 from pyVmomi import vim
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import GroupMissing
+from coterie.cpi.contract import GroupMissing, Runtime
+from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.engine.coordinator import LedgerCoordinator
 from vsphere.test_vsphere_groups import RECONFIGURE, drs_name, host_group, names
 
@@ -155,6 +156,24 @@ def test_a_group_whose_folder_was_deleted_is_listed_and_leaves_nothing(
         lab.cpi.delete_vm(vm)
     lab.cpi.delete_server_group(cid)
     assert (names(bed), set(bed.operator.rules("z1"))) == ({"one"}, set())
+
+
+def test_a_group_of_the_users_name_that_nothing_remembers_is_neither_listed_nor_touched(
+    bed: VsphereBed, lab: Lab
+) -> None:
+    """Its folder was deleted, and the ledger is another one: it could be an administrator's."""
+    mark = lab.mark()
+    cid = lab.cpi.create_server_group(lab.metadata("anti-affinity", options={"vm_group": "web"}), mark=mark)
+    vms = [lab.vm(group=cid) for _ in range(2)]
+    forget(bed)
+    stranger = VsphereCpi("lab", bed.properties(), Runtime(bed.director_uuid, bed.runtime().coordinator))
+    assert stranger.find("server_group", mark) is None
+    assert stranger.survey("server_group", bed.director_uuid).objects == ()
+    for vm in vms:
+        stranger.delete_vm(vm)
+    stranger.delete_server_group(cid)
+    assert (names(bed), set(bed.operator.rules("z1"))) == ({"web"}, {"web"})
+    bed.operator.remove("DC0_C0/web")
 
 
 def test_a_rule_that_was_left_alone_is_listed_and_deleted(bed: VsphereBed, lab: Lab) -> None:

@@ -8,22 +8,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from peers.leases import end_leases
-from peers.vsphere_bed import VsphereBed
+from peers.vsphere_bed import CLUSTERS, VsphereBed
 from pyVmomi import vim
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, CpiError, GroupMetadata, Runtime
 from coterie.cpi.drivers.vsphere.client import Session
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
+from coterie.cpi.drivers.vsphere.sdk import call_failure
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ids import Ids
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import domains
+from vsphere.test_vsphere_groups import host_group, names
 
 
 class Killed(BaseException):
@@ -55,6 +58,21 @@ class Processes:
                 after(calls)
         raise AssertionError("unreachable")
 
+    def every_lost_answer(self, act: Callable[[Cpi], Any], after: Callable[[int], None]) -> int:
+        """How many calls there were. The answer of each is lost once; an `act` that fails for it is repeated."""
+        for calls in itertools.count(1):
+            with pytest.MonkeyPatch.context() as patch:
+                cpi, left = self.open_driver(), itertools.count(calls, -1)
+                is_lost = lose_answer(cpi, left, patch)
+                with suppress(CpiError):
+                    act(cpi)
+            if not is_lost():
+                return calls
+            end_leases(self._ledger)
+            act(self.open_driver())
+            after(calls)
+        raise AssertionError("unreachable")
+
 
 @pytest.fixture
 def processes(bed: VsphereBed, tmp_path: Path) -> Iterator[Processes]:
@@ -77,6 +95,21 @@ def kill_after(cpi: VsphereCpi, calls: int, patch: pytest.MonkeyPatch) -> Vspher
 
     patch.setattr(Session, "call", counted)
     return cpi
+
+
+def lose_answer(cpi: VsphereCpi, left: Iterator[int], patch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """Of the call at which `left` comes to 1: it was carried out. Whether that has happened."""
+    once, lost = Session.call, list[bool]()
+
+    def call(self: Session, changes: bool, *arguments: Any) -> Any:
+        answer = once(self, changes, *arguments)
+        if self is cpi.client.session and next(left) == 1:
+            lost.append(True)
+            raise call_failure(ConnectionResetError("lost"), changes=changes)
+        return answer
+
+    patch.setattr(Session, "call", call)
+    return lambda: bool(lost)
 
 
 def members(lab: Lab, cid: str) -> set[str]:
@@ -251,3 +284,63 @@ def test_many_vms_wait_for_one_copy(bed: VsphereBed, lab: Lab, processes: Proces
     for one in made:
         lab.undo(lab.cpi.delete_vm, one.cid)
     assert len(copies(bed, lab)) == 1
+
+
+def test_no_lost_answer_of_a_regroup_loses_a_member(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
+    first, second = lab.group("host-affinity"), lab.group("anti-affinity")
+    vm, neighbour = lab.vm(group=first), lab.vm(group=second)
+    way = itertools.cycle([second, None, first])
+    goal = next(way)
+
+    def after(calls: int) -> None:
+        nonlocal goal
+        assert members(lab, first) == ({vm} if goal == first else set()), f"lost was the answer of call {calls}"
+        assert members(lab, second) == ({vm, neighbour} if goal == second else {neighbour}), calls
+        goal = next(way)
+
+    assert processes.every_lost_answer(lambda cpi: cpi.change_server_group(vm, goal), after) > 20
+
+
+def test_no_lost_answer_of_a_copy_leaves_half_of_one(bed: VsphereBed, lab: Lab, processes: Processes) -> None:
+    bed.more = {**bed.more, "settle_s": 0.2}
+    image, before = lab.image(), bed.inventory()
+    order = lab.vm_arguments(cloud_properties=ELSEWHERE, stemcell_cid=image)
+
+    def after(calls: int) -> None:
+        nonlocal order
+        (copy,) = copies(bed, lab)
+        assert bed.operator.get(copy, "config.template"), f"lost was the answer of call {calls}"
+        assert bed.operator.get(copy, "snapshot.currentSnapshot"), calls
+        remove_copies(bed, lab)
+        assert bed.inventory() == before, calls
+        order = {**order, "mark": lab.mark()}
+
+    assert processes.every_lost_answer(lambda cpi: cpi.delete_vm(cpi.create_vm(**order).cid), after) > 30
+    remove_copies(bed, lab)
+
+
+def test_a_vm_of_a_zone_with_a_host_group_is_tied_and_leaves_nothing(
+    bed: VsphereBed, lab: Lab, processes: Processes
+) -> None:
+    host_group(bed, lab, "site-a", 2)
+    bed.more = {**bed.more, "zones": {"a": {"cluster": CLUSTERS["z1"], "host_group": "site-a"}}}
+    image, before = lab.image(), bed.inventory()
+    order = lab.vm_arguments(
+        cloud_properties={**ELSEWHERE, "zone": "a", "datastores": ["LocalDS_0"]}, stemcell_cid=image
+    )
+
+    def act(cpi: Cpi) -> None:
+        vm = cpi.create_vm(**order).cid
+        (rule,) = bed.operator.rules("z1").values()
+        group = bed.operator.group(f"{CLUSTERS['z1']}/{rule.vmGroupName}")
+        assert (rule.affineHostGroupName, rule.mandatory, len(group.vm)) == ("site-a", True, 1)
+        cpi.delete_vm(vm)
+
+    def after(calls: int) -> None:
+        nonlocal order
+        assert bed.inventory() == before, f"killed after call {calls}"
+        assert names(bed) == {"site-a"}, calls
+        assert bed.operator.rules("z1") == {}, calls
+        order = {**order, "mark": lab.mark()}
+
+    assert processes.every_point(act, after) > 30

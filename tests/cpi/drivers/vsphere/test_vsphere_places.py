@@ -29,7 +29,7 @@ def zone(bed: VsphereBed, **more: Any) -> None:
 def patterns(properties: dict[str, Any], own: tuple[str, ...], disk: bool) -> list[tuple[str, ...]]:
     given = {"url": "https://vc", "user": "u", "password": "p", "datacenter": "DC0", **properties}
     settings = read_settings(given)
-    place: Any = Placement(None, None, settings)  # type: ignore[arg-type]  # nothing is called
+    place: Any = Placement(None, None, None, settings, {})  # type: ignore[arg-type]  # nothing is called
     cluster: Any = type("Cluster", (), {"settings": next(iter(settings.zones.values()))})
     found: list[tuple[str, ...]] = place.patterns([cluster], own, disk=disk)
     return found
@@ -96,7 +96,7 @@ def test_hosts_that_a_must_rule_allows_are_told_to_the_planner(bed: VsphereBed, 
     ("key", "value", "word"),
     [
         ("datacenters", [{"name": "DC0"}], "properties.zones"),
-        ("host_group", {"name": "a"}, "placement"),
+        ("host_group", {"name": "a"}, "properties.zones"),
         ("storage_policy", {"name": "gold"}, "datastores"),
         ("tags", [], "custom attributes"),
         ("nsxt", {"ns_groups": []}, "NSX"),

@@ -164,17 +164,37 @@ class GroupChecks:
     records: GroupRecords
     server_groups: ServerGroups
 
+    def uses_groups(self, needs: Needs) -> bool:
+        return bool(needs.policies or needs.groups) or any(self._tied_zones(needs.azs))
+
     def check(self, needs: Needs) -> Iterator[CheckItem]:
-        if not needs.policies and not needs.groups:
+        if not self.uses_groups(needs):
             return
         views = self.clusters.views()
-        for view in self._in_zones(needs.azs, views).values():
+        for view in {view.name: view for view in self._in_zones(needs.azs, views).values()}.values():
             if not view.drs:
                 detail = f"DRS is off in cluster {view.name}, so groups and rules have no effect"
                 yield CheckItem(f"DRS {view.name}", False, detail, "have the administrator switch DRS on")
+        for zone in self._tied_zones(needs.azs):
+            yield from self._check_zone(zone, views)
         for request in needs.groups:
             yield from self._check_group(request, views)
         yield from _check_names(needs)
+
+    def _tied_zones(self, zones: Sequence[str]) -> list[str]:
+        return [zone for zone in self.records.zones if not zones or zone in zones]
+
+    def _check_zone(self, zone: str, views: dict[str, ClusterView]) -> Iterator[CheckItem]:
+        """Its host group; and, as a remark, what others changed in its VM group."""
+        what, record = f"zone {zone}", self.records.zones[zone]
+        yield from self._check_hosts(what, record.spec, self._in_zones([zone], views), views)
+        notes = self.server_groups.zone_notes(self.server_groups.list_belonging(record.cid), views)
+        spec, remedy = (
+            record.spec,
+            "the next VM of the zone makes a group or rule again, `coterie groups repair` all of it",
+        )
+        detail = "; ".join(notes) or f"its VMs {spec.rule} be on the hosts of {spec.host_group!r}"
+        yield CheckItem(what, True, detail, remedy if notes else "")
 
     def _in_zones(self, zones: Sequence[str], views: dict[str, ClusterView]) -> dict[str, ClusterView]:
         """The views of these zones; of all, where none is named."""
@@ -263,7 +283,7 @@ class Checks:
             *_check_certificate(self.settings),
             az_item(needs, sorted({cluster.zone for cluster in clusters}), None, "zone"),
             *host_items(needs, hosts, strict=True),
-            *self.rights.check(needs.azs, bool(needs.policies or needs.groups)),
+            *self.rights.check(needs.azs, self.groups.uses_groups(needs)),
             *policy_items(needs, POLICIES),
             *self.groups.check(needs),
             *kind_items(needs, self.kinds),
@@ -323,7 +343,7 @@ class Proofs:
         with tolerate("InvalidPowerState"):
             self.client.run(machine.PowerOffVM_Task)
         try:
-            self.membership.leave(machine, self.attributes.read(machine))
+            self.membership.leave(machine, cid)
             self.membership.join(cid, machine)
             joined = machine._moId in self._members(machine, cid)
         finally:

@@ -36,7 +36,7 @@ from coterie.cpi.drivers.vsphere.checks import Checks, GroupChecks, Proofs, Righ
 from coterie.cpi.drivers.vsphere.client import Client
 from coterie.cpi.drivers.vsphere.disks import Disks, FileKind
 from coterie.cpi.drivers.vsphere.drs import Clusters
-from coterie.cpi.drivers.vsphere.group_records import POLICIES, GroupRecords
+from coterie.cpi.drivers.vsphere.group_records import POLICIES, GroupRecords, zone_groups
 from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, Subfolder, instance_uuid
 from coterie.cpi.drivers.vsphere.machines import Machines, Networking
 from coterie.cpi.drivers.vsphere.membership import ClusterWriter, Membership
@@ -74,13 +74,14 @@ class VsphereCpi(Cpi):
         limit = call_limit(cloud, settings.max_parallel_calls, director)
         self.client = client = Client(settings, limit, runtime.require_lease)
         self.inventory = inventory = Inventory(client, settings, director)
-        placement = Placement(client, inventory, settings)
         attributes = Attributes(client)
+        zones = zone_groups(director, cloud, settings.zones)
+        placement = Placement(client, inventory, attributes, settings, {one.cid: zone for zone, one in zones.items()})
         clusters = Clusters(client, placement)
-        records = GroupRecords(client, inventory, runtime.parts, director)
+        records = GroupRecords(client, inventory, runtime.parts, zones, director)
         membership = Membership(inventory, attributes, clusters, records, self._submit)
         self.writer = ClusterWriter(
-            client, attributes, clusters, records, director, runtime.coordinator, runtime.report
+            client, inventory, attributes, clusters, records, director, runtime.coordinator, runtime.report
         )
         self._groups = ServerGroups(client, inventory, placement, attributes, clusters, records, membership, director)
         self.membership = membership

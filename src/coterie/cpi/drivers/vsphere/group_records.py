@@ -8,6 +8,7 @@ holds VMs of others is kept.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from coterie.cpi.contract import (
     GroupMetadata,
     GroupMissing,
     InvalidCall,
+    Mark,
     NotSupported,
     PartRecords,
     is_adopted,
@@ -26,7 +28,9 @@ from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client
 from coterie.cpi.drivers.vsphere.inventory import NAME_LIMIT, Inventory
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
+from coterie.cpi.drivers.vsphere.settings import ZoneSettings
 from coterie.cpi.kit.marking import read_mark_name
+from coterie.ids import INTENT_LENGTH, base32
 
 TOGETHER = ("affinity", "soft-affinity")
 APART = ("anti-affinity", "soft-anti-affinity")
@@ -75,7 +79,8 @@ class GroupSpec:
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
     """`live`: ids of the clusters in which the group was made, and must therefore be; `making`: in which it was about
-    to be made, so that one which is there may be ours. `ref` None: adopted, so there is nothing to remember."""
+    to be made, so that one which is there may be ours. `ref` None: adopted or of a zone, so there is nothing to
+    remember."""
 
     cid: str
     ref: Any
@@ -98,9 +103,26 @@ def read_spec(metadata: GroupMetadata, cid: str) -> GroupSpec:
         raise InvalidCall(
             "options.rule is given without options.host_group", remedy="name the host group, or leave it out"
         )
-    # an automatic name tells what the group is for, and is unmistakably ours
-    automatic = f"{metadata.deployment}.{metadata.instance_group}"[: _LONGEST - len(cid) - 1] + f".{cid}"
+    automatic = _automatic_name(f"{metadata.deployment}.{metadata.instance_group}", cid)
     return GroupSpec(metadata.policy, _read_name("vm_group", options) or automatic, host_group, str(rule), affine)
+
+
+def _automatic_name(what: str, cid: str) -> str:
+    """It tells what the group is for, and is unmistakably ours."""
+    return f"{what[: _LONGEST - len(cid) - 1]}.{cid}"
+
+
+def zone_groups(director_uuid: str, cloud: str, zones: Mapping[str, ZoneSettings]) -> dict[str, GroupRecord]:
+    """By zone: the group that all its VMs are in, where it has a host group. All of it follows from the configuration,
+    so neither a folder nor the ledger remembers it."""
+    found = {}
+    for zone, one in zones.items():
+        digest = hashlib.sha256(f"{cloud}/{zone}".encode()).digest()
+        cid = Mark(director_uuid, base32(int.from_bytes(digest), INTENT_LENGTH)).group_cid
+        if one.host_group:
+            spec = GroupSpec("host-affinity", _automatic_name(f"zone.{zone}", cid), one.host_group, one.rule)
+            found[zone] = GroupRecord(cid, None, spec)
+    return found
 
 
 def requested_name(options: Mapping[str, Any]) -> str | None:
@@ -118,6 +140,7 @@ class GroupRecords:
     client: Client
     inventory: Inventory
     parts: PartRecords
+    zones: Mapping[str, GroupRecord]
     director_uuid: str
 
     def names_in_ledger(self, cid: str, cluster: Any) -> list[str]:
@@ -131,11 +154,16 @@ class GroupRecords:
         died half-way, or is still at work."""
         if is_adopted(cid):
             return GroupRecord(cid, None, GroupSpec(None, cid.removeprefix(ADOPTED_PREFIX), adopted=True))
+        if self.of_zone(cid):
+            return self.of_zone(cid)
         for name in (cid, f"{_UNFINISHED}{cid}") if unfinished else (cid,):
             ref = self.inventory.find(*self.inventory.path("groups", director_uuid), name)
             if ref is not None:
                 return _read(name, ref, self._labels(ref))
         return None
+
+    def of_zone(self, cid: str) -> GroupRecord | None:
+        return next((one for one in self.zones.values() if one.cid == cid), None)
 
     def require(self, cid: str) -> GroupRecord:
         found = self.find(cid)

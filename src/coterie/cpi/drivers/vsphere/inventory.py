@@ -19,9 +19,10 @@ from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
-from coterie.cpi.kit.marking import GROUP, read_mark_name
+from coterie.cpi.kit.marking import GROUP, RESERVED, read_mark_name
 
 NAME_LIMIT = 80
+ZONE = f"{RESERVED}zone-group"  # the attribute with the CID of the group of the zone that a VM is in
 OBJECT = (  # properties of a VM or template that its description needs
     "name",
     "config.instanceUuid",

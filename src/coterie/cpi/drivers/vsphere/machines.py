@@ -29,6 +29,7 @@ from coterie.cpi.drivers.vsphere.disks import Disks
 from coterie.cpi.drivers.vsphere.inventory import (
     NAME_LIMIT,
     OBJECT,
+    ZONE,
     Attributes,
     Inventory,
     created_at,
@@ -43,7 +44,7 @@ from coterie.cpi.drivers.vsphere.settings import NETWORK, Settings, VmProperties
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells, Template
 from coterie.cpi.kit.cd_image import cd_image
 from coterie.cpi.kit.create_vm import refuse_prefix
-from coterie.cpi.kit.marking import metadata_tags
+from coterie.cpi.kit.marking import GROUP, metadata_tags
 from coterie.errors import CoterieError
 
 _POWER, _DEVICES, _VMX = "runtime.powerState", "config.hardware.device", "config.files.vmPathName"
@@ -139,8 +140,9 @@ class Machines:
         problem = NoPlacement("the zone has no cluster", remedy="check properties.zones")
         for cluster in self.placement.list_fitting(clusters, size, mark.intent):
             try:
+                self.membership.require_hosts(cluster)
                 machine = self._clone(template, size, nics, cluster, mark)
-                answer = self._finish(machine, size, agent_id, networks, nics, env, group)
+                answer = self._finish(machine, size, agent_id, networks, nics, env, group, cluster.zone)
                 return VmCreated(instance_uuid(mark), answer)
             except NoPlacement as error:
                 problem = error  # nothing is left of it, and the zone may have another cluster
@@ -242,9 +244,10 @@ class Machines:
         nics: list[Nic],
         env: Json,
         group: str | None,
+        zone: str,
     ) -> Json:
-        """The networks of the VM, once it has joined its group and runs. A VM that cannot be finished is removed before
-        the failure is raised."""
+        """The networks of the VM, once it has joined its groups and runs. Where it cannot be finished, it is removed
+        before the failure is raised."""
         try:
             row = self.client.read(machine, "name", _POWER, _VMX, _DEVICES)
             answer = devices.with_macs(networks, nics, row.get(_DEVICES))
@@ -253,8 +256,7 @@ class Machines:
                 if growth:
                     self.client.run(machine.ReconfigVM_Task, sdk.vim.vm.ConfigSpec(deviceChange=growth))
                 self._configure_agent(row, agent_id, answer, env)
-                if group:
-                    self.membership.join(group, machine)
+                self.membership.join(group, machine, zone)
                 with tolerate("InvalidPowerState"):  # on already: another call finishes the same VM
                     self.client.run(machine.PowerOnVM_Task)
             return answer
@@ -299,7 +301,8 @@ class Machines:
             if row.get(_POWER) != "poweredOff":
                 with tolerate("InvalidPowerState"):
                     self.client.run(machine.PowerOffVM_Task)
-            self.membership.leave(machine, self.attributes.by_name(row.get("customValue")))
+            attributes = self.attributes.by_name(row.get("customValue"))
+            self.membership.leave(machine, attributes.get(GROUP), attributes.get(ZONE))
             self.disks.detach_persistent(machine)
             if devices.has_cd(present):
                 self._delete_file(devices.cd_path(row.get(_VMX)))
@@ -323,10 +326,10 @@ class Machines:
     def _objects(self, rows: Iterable[Row], director_uuid: str) -> list[CloudObject]:
         some = list(rows)
         hosts = self.inventory.host_names([row.get("runtime.host") for row in some])
-        zones = self.placement.zone_names({row.get("resourcePool") for row in some} - {None})
-        return [self._vm(row, director_uuid, hosts, zones) for row in some]
+        clusters = self.placement.clusters_of(some)
+        return [self._vm(row, director_uuid, hosts, clusters.get(row.ref)) for row in some]
 
-    def _vm(self, row: Row, director_uuid: str, hosts: dict[Any, str], zones: dict[Any, str]) -> CloudObject:
+    def _vm(self, row: Row, director_uuid: str, hosts: dict[Any, str], cluster: ZoneCluster | None) -> CloudObject:
         name, uuid = str(row.get("name")), str(row.get("config.instanceUuid"))
         return CloudObject(
             "vm",
@@ -335,7 +338,7 @@ class Machines:
             created_at=created_at(row),
             mark=vm_mark(name, uuid, director_uuid),
             in_use_by=(),
-            az=zones.get(row.get("resourcePool")),
+            az=cluster.zone if cluster else None,
             state=_STATES.get(str(row.get(_POWER))),
             host=hosts.get(row.get("runtime.host")),
             tags=self.attributes.written_on(row),

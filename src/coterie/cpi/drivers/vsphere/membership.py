@@ -18,6 +18,7 @@ from coterie.cpi.contract import (
     InvalidCall,
     Json,
     NameTaken,
+    NoPlacement,
     OutcomeUnknown,
     VMNotFound,
     is_adopted,
@@ -27,7 +28,8 @@ from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.drs import Clusters, ClusterView, DrsGroup, Edit, Edits, MemberChange, plan_edits
 from coterie.cpi.drivers.vsphere.group_records import GroupRecord, GroupRecords, GroupSpec, group_missing
-from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, vm_mark
+from coterie.cpi.drivers.vsphere.inventory import ZONE, Attributes, Inventory, vm_mark
+from coterie.cpi.drivers.vsphere.placement import ZONED, ZoneCluster
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.kit.marking import GROUP
 
@@ -73,24 +75,36 @@ class Membership:
             raise GroupMissing(f"no cluster has a DRS VM group {name!r}", remedy="have the operator make it again")
         return str(cid)
 
-    def join(self, cid: str, machine: Any) -> None:
-        """Returns when the VM is seen in its group, in the cluster that it is in."""
-        self.attributes.write(machine, {GROUP: cid})
-        self.request_change(self.inventory.cluster_of(machine), "join", cid, machine)
+    def require_hosts(self, cluster: ZoneCluster) -> None:
+        """Raises where no VM of this zone can be tied to its hosts in this cluster."""
+        name = cluster.settings.host_group
+        if name and self.clusters.view(cluster.ref).host_group(name) is None:
+            raise NoPlacement(
+                f"cluster {cluster.name} has no host group {name!r}, which zone {cluster.zone} names",
+                remedy="have the administrator make it, or take host_group out of the zone",
+            )
 
-    def leave(self, machine: Any, attributes: Mapping[str, str]) -> None:
-        """Returns when the VM is seen out of its group; a VM without one costs no call."""
-        cid = attributes.get(GROUP)
-        cluster = self.inventory.cluster_of(machine) if cid else None
-        if not cid or cluster is None:
+    def join(self, cid: str | None, machine: Any, zone: str | None = None) -> None:
+        """Returns when the VM is seen in its group, and in that of its zone, in the cluster that it is in."""
+        of_zone = self.records.zones.get(zone or "")
+        if of_zone:
+            self.attributes.write(machine, {ZONE: of_zone.cid})
+            self.request_change(self.inventory.cluster_of(machine), "restore", of_zone.cid, machine)
+        if cid:
+            self.attributes.write(machine, {GROUP: cid})
+            self.request_change(self.inventory.cluster_of(machine), "join", cid, machine)
+
+    def leave(self, machine: Any, *cids: str | None) -> None:
+        """Returns when the VM is seen out of these groups; a VM without one costs no call."""
+        cluster = self.inventory.cluster_of(machine) if any(cids) else None
+        if cluster is None:
             return
         view = self.clusters.view(cluster)
-        record = self.records.find(cid) or read_record(self.records, view, cid, cluster)
-        if record is None:
-            return
-        rule = view.vm_rule(record.spec)
-        if machine._moId in (*view.members(record.spec), *(rule.vms if rule else ())):
-            self.request_change(cluster, "leave", record.cid, machine)
+        for cid in filter(None, cids):
+            record = self.records.find(cid) or read_record(self.records, view, cid, cluster)
+            rule = view.vm_rule(record.spec) if record else None
+            if record and machine._moId in (*view.members(record.spec), *(rule.vms if rule else ())):
+                self.request_change(cluster, "leave", cid, machine)
 
     def move(self, vm_cid: str, cid: str | None) -> None:
         """A running VM changes its group: first into the new one, then out of the old one, and only then is it written
@@ -104,7 +118,7 @@ class Membership:
             self.records.require(cid)
             self.request_change(cluster, "join", cid, machine)
         if attributes.get(GROUP) not in (None, "", cid):
-            self.leave(machine, attributes)
+            self.leave(machine, attributes.get(GROUP))
         if attributes.get(GROUP, "") != (cid or ""):
             self.attributes.write(machine, {GROUP: cid or ""})
 
@@ -115,6 +129,16 @@ class Membership:
             raise revive(outcome.get("error") or {})
 
 
+def list_belonging(inventory: Inventory, attributes: Attributes, cid: str) -> list[Row]:
+    """Our VMs that belong to a group, whether or not the vCenter has them in it."""
+    rows = inventory.list_machines("vms", None, "name", "config.instanceUuid", "runtime.powerState", *ZONED)
+    return [row for row in rows if cid in _groups_of(attributes.by_name(row.get("customValue")))]
+
+
+def _groups_of(attributes: Mapping[str, str]) -> tuple[str | None, str | None]:
+    return attributes.get(GROUP), attributes.get(ZONE)
+
+
 def read_record(records: GroupRecords, view: ClusterView, cid: str, cluster: Any) -> GroupRecord | None:
     """A group whose folder is gone, as the ledger, the DRS group and its rules tell it in this cluster."""
     spec = view.read_back(cid, records.names_in_ledger(cid, cluster))
@@ -123,7 +147,7 @@ def read_record(records: GroupRecords, view: ClusterView, cid: str, cluster: Any
 
 @dataclass(slots=True)
 class Change:
-    """One submitted change, and its outcome once that is certain."""
+    """One submitted change, and its outcome once that is certain. `vm` empty: of all VMs that belong to the group."""
 
     op: str
     cid: str
@@ -155,6 +179,7 @@ class ClusterWriter:
     right before a write, or raises."""
 
     client: Client
+    inventory: Inventory
     attributes: Attributes
     clusters: Clusters
     records: GroupRecords
@@ -223,8 +248,9 @@ class ClusterWriter:
         record = self.records.require(cid) if joins else self.records.find(cid)
         record = record or read_record(self.records, view, cid, cluster) or GroupRecord(cid, None, GroupSpec(None, cid))
         rule, present = view.vm_rule(record.spec), set(view.members(record.spec))
-        joining = {change.vm for change in changes if change.joins}
         leaving = {change.vm for change in changes if change.op == "leave"}
+        joining = {change.vm for change in changes if change.joins and change.vm}
+        joining |= self._list_missing(view, cluster, record, changes) - leaving
         named = present | joining | set(rule.vms if rule else ())
         rows = self._read_vms(named)
         existing, ours = set(rows), {moid for moid, row in rows.items() if self._is_ours(cid, row)}
@@ -247,6 +273,17 @@ class ClusterWriter:
         if joining:
             _require_joinable(view, cluster, batch)
         return batch
+
+    def _list_missing(self, view: ClusterView, cluster: Any, record: GroupRecord, changes: list[Change]) -> set[str]:
+        """All VMs of a group that is repaired; those that run of a zone's group that was removed."""
+        repaired = any(change.joins and not change.vm for change in changes)
+        removed = self.records.of_zone(record.cid) and not view.vm_group(record.spec.name)
+        if not repaired and not (removed and any(change.joins for change in changes)):
+            return set()
+        rows = list_belonging(self.inventory, self.attributes, record.cid)
+        where = self.clusters.placement.clusters_of(rows)
+        here = [row for row in rows if row.ref in where and where[row.ref].ref == cluster]
+        return {row.ref._moId for row in here if repaired or row.get("runtime.powerState") == "poweredOn"}
 
     def _note(self, batches: Sequence[GroupBatch], part: Sequence[Edit], cluster: Any) -> None:
         """Before a group comes or goes, its record says that it may be there, or absent: a process that dies in
@@ -299,7 +336,7 @@ class ClusterWriter:
         """By its mark; one that was renamed, by the group that is written on it."""
         if vm_mark(str(row.get("name")), str(row.get("config.instanceUuid")), self.director_uuid):
             return True
-        return self.attributes.by_name(row.get("customValue")).get(GROUP) == cid
+        return cid in _groups_of(self.attributes.by_name(row.get("customValue")))
 
 
 def _require_joinable(view: ClusterView, cluster: Any, batch: GroupBatch) -> None:
@@ -362,7 +399,8 @@ def _list_users(view: ClusterView, batch: GroupBatch) -> list[str]:
 def _is_visible(view: ClusterView, members: MemberChange, change: Change) -> bool:
     spec, rule, present = members.spec, view.vm_rule(members.spec), view.members(members.spec)
     if change.joins:
-        return change.vm in present and (rule is None or change.vm in rule.vms)
+        vms = {change.vm} if change.vm else members.joining
+        return vms <= set(present) and (rule is None or vms <= set(rule.vms))
     if change.op == "leave":
         return change.vm not in present
     if change.op == "untie":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, NoDiskSpace, NoPlacement
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
-from coterie.cpi.drivers.vsphere.inventory import Inventory
+from coterie.cpi.drivers.vsphere.inventory import ZONE, Attributes, Inventory
 from coterie.cpi.drivers.vsphere.settings import Settings, VmProperties, ZoneSettings, matches
 
 _STORE = (
@@ -32,6 +32,7 @@ _HOST = (
     "summary.quickStats.overallMemoryUsage",
     "parent",
 )
+ZONED = ("resourcePool", "customValue")  # properties of a VM that tell its zone
 _MIB = 1024 * 1024
 Patterns = tuple[str, ...]
 
@@ -47,6 +48,7 @@ class ZoneCluster:
     settings: ZoneSettings
     drs: bool = True
     hosts: int = 1
+    allowed: frozenset[str] | None = None  # ids of the hosts that a must rule of the zone allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,21 @@ class Store:
 
 
 class Placement:
-    def __init__(self, client: Client, inventory: Inventory, settings: Settings) -> None:
+    """`zone_cids`: the CID of the group that all VMs of a zone are in → the zone."""
+
+    def __init__(
+        self,
+        client: Client,
+        inventory: Inventory,
+        attributes: Attributes,
+        settings: Settings,
+        zone_cids: Mapping[str, str],
+    ) -> None:
         self._client = client
         self._inventory = inventory
+        self._attributes = attributes
         self._settings = settings
+        self._zone_cids = zone_cids
         self._clusters: dict[str, ZoneCluster] | None = None
 
     @property
@@ -104,20 +117,30 @@ class Placement:
         return [one for one in self.clusters.values() if zone in (None, one.zone)]
 
     def of_vm(self, machine: Any) -> list[ZoneCluster]:
-        """The cluster that the VM is in, if it is in one of our zones."""
-        owner = self._inventory.cluster_of(machine)
-        return [one for one in self.clusters.values() if one.ref == owner][:1]
+        """The cluster that the VM is in, of its zone, if it is in one of our zones."""
+        row = self._client.read(machine, *ZONED)
+        found = self.clusters_of([row]).get(row.ref)
+        return [found] if found else []
 
-    def zone_names(self, pools: set[Any]) -> dict[Any, str]:
-        """Resource pool → zone."""
-        rows = self._client.read_all(list(pools), sdk.vim.ResourcePool, ["owner"])
-        zones = {one.ref: one.zone for one in self.clusters.values()}
-        return {row.ref: zones[row.get("owner")] for row in rows if row.get("owner") in zones}
+    def clusters_of(self, machines: Sequence[Row]) -> dict[Any, ZoneCluster]:
+        """VM → its cluster, of its zone. `machines`: with the properties of `ZONED`. Of zones in one cluster it is that
+        whose group the VM is in, else that of its resource pool."""
+        pools = list({row.get("resourcePool") for row in machines} - {None})
+        owners = {row.ref: row.get("owner") for row in self._client.read_all(pools, sdk.vim.ResourcePool, ["owner"])}
+        found = {}
+        for row in machines:
+            pool, attributes = row.get("resourcePool"), self._attributes.by_name(row.get("customValue"))
+            zone = self._zone_cids.get(attributes.get(ZONE, ""))
+            there = [one for one in self.clusters.values() if one.ref == owners.get(pool)]
+            if there:
+                found[row.ref] = max(there, key=lambda one: (one.zone == zone, one.pool == pool))
+        return found
 
     def list_hosts(self, cluster: ZoneCluster) -> list[Host]:
-        """The cluster's hosts that can run VMs now."""
+        """The cluster's hosts that can run VMs of the zone now."""
         refs = self._client.get(cluster.ref, "host") or []
-        return [_host(row) for row in self._client.read_all(refs, sdk.vim.HostSystem, _HOST) if _is_up(row)]
+        allowed = [ref for ref in refs if cluster.allowed is None or ref._moId in cluster.allowed]
+        return [_host(row) for row in self._client.read_all(allowed, sdk.vim.HostSystem, _HOST) if _is_up(row)]
 
     def host_without_drs(self, cluster: ZoneCluster, seed: str) -> Any | None:
         """The host for a new VM or template where the cluster has no DRS: the vCenter refuses to choose one itself."""
@@ -197,7 +220,8 @@ class Placement:
                 )
         drs = getattr(row.get("configurationEx"), "drsConfig", None)
         is_on = drs is None or drs.enabled is not False
-        return ZoneCluster(zone, row.ref, name, pool, wanted, is_on, len(row.get("host") or ()))
+        allowed = _allowed_hosts(row, wanted)
+        return ZoneCluster(zone, row.ref, name, pool, wanted, is_on, len(row.get("host") or ()), allowed)
 
 
 def find_roomy(stores: Sequence[Store], need_mb: int, seed: str) -> Store | None:
@@ -221,6 +245,14 @@ def _host(row: Row) -> Host:
     threads = row.get("summary.hardware.numCpuThreads") or 0
     mhz = row.get("summary.hardware.cpuMhz") or 0
     return Host(row.ref, str(row.get("name")), int(threads), int(memory), int(memory - used), int(mhz))
+
+
+def _allowed_hosts(cluster: Row, zone: ZoneSettings) -> frozenset[str] | None:
+    if zone.host_group is None or zone.rule != "must":
+        return None
+    groups = getattr(cluster.get("configurationEx"), "group", None) or ()
+    named = [one for one in groups if zone.host_group in (one.name, one.uniqueID)]
+    return frozenset(ref._moId for one in named for ref in getattr(one, "host", None) or ())
 
 
 def _is_up(row: Row) -> bool:

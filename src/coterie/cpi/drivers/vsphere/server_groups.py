@@ -3,7 +3,7 @@ last leave; adopted, inspected and listed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +33,10 @@ from coterie.cpi.drivers.vsphere.group_records import (
     read_spec,
     requested_name,
 )
-from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, vm_mark
-from coterie.cpi.drivers.vsphere.membership import Membership, read_record
+from coterie.cpi.drivers.vsphere.inventory import ZONE, Attributes, Inventory, vm_mark
+from coterie.cpi.drivers.vsphere.membership import Membership, list_belonging, read_record
 from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
-from coterie.cpi.kit.marking import GROUP, read_mark_name
+from coterie.cpi.kit.marking import read_mark_name
 
 _MEMBER = ("name", "config.instanceUuid", "runtime.host")
 Views = Mapping[str, ClusterView]
@@ -96,7 +96,7 @@ class ServerGroups:
         record = self.records.find(cid, unfinished=True)
         if is_adopted(cid):
             return
-        if record is not None:
+        if record is not None and record.ref is not None:
             self.records.require_no_vms(record.ref)
         for one in self.clusters.unique().values():
             view = self.clusters.view(one.ref)
@@ -117,9 +117,13 @@ class ServerGroups:
         views, spec = self.clusters.views(), record.spec
         everywhere = [_GroupInCluster(one, views[key], record) for key, one in self.clusters.unique().items()]
         groups = [one for one in everywhere if one.view.vm_group(spec.name)]
-        members = self._read_members([moid for one in groups for moid in one.members])
+        members, belonging = (
+            self._read_members([moid for one in groups for moid in one.members]),
+            self.list_belonging(cid),
+        )
         removed = [] if spec.adopted else list(_removed_notes(everywhere))
-        notes = [*removed, *_drift_notes(groups, members), *self._absent_notes(record, groups)]
+        absent = _absent_notes(belonging, {moid for one in groups for moid in one.members}, "the group")
+        notes = [*removed, *_drift_notes(groups, members), *absent, *self.zone_notes(belonging, views)]
         return GroupView(
             state=_state(spec, bool(groups), removed, notes),
             policy=groups[0].view.policy(spec.name) if spec.adopted and groups else spec.policy,
@@ -134,6 +138,10 @@ class ServerGroups:
         records = self.records.list_all(director_uuid)
         views = self.clusters.views()
         known = {record.cid for record in records}
+        # that of a zone goes with the last VM in it
+        known |= {
+            one.cid for one in self.records.zones.values() if any(view.members(one.spec) for view in views.values())
+        }
         left: dict[str, GroupRecord] = {}
         for view in views.values():
             for name in (*view.groups, *view.rules):
@@ -187,7 +195,7 @@ class ServerGroups:
     def _write_record(self, cid: str, spec: GroupSpec) -> GroupRecord:
         """Of a group whose folder was deleted: the ledger has what was requested, the clusters what was made."""
         made, views = [], self.clusters.views()
-        belonging = {row.ref._moId for row in self._list_belonging(cid)}
+        belonging = {row.ref._moId for row in self.list_belonging(cid)}
         for key, view in views.items():
             cluster = self.placement.clusters[key].ref
             ours = cid in spec.name or spec.name in self.records.names_in_ledger(cid, cluster)
@@ -204,15 +212,39 @@ class ServerGroups:
             self.records.note_live(record, cluster)
         return self.records.require(cid)
 
-    def _restore_members(self, cid: str) -> None:
-        for row in self._list_belonging(cid):
-            self.membership.request_change(self.inventory.cluster_of(row.ref), "restore", cid, row.ref)
+    def zone_notes(self, machines: Sequence[Row], views: Views) -> list[str]:
+        """What is not as it was made with the groups of the zones that these VMs are in."""
+        notes = []
+        for record, cluster, rows in self._by_zone(machines):
+            one = _GroupInCluster(cluster, views[f"{cluster.zone}/{cluster.name}"], record)
+            if one.view.vm_group(record.spec.name) is None:
+                notes.append(_removed_note(one))
+            else:
+                notes += [*_host_rule_notes(one), *_absent_notes(rows, set(one.members), f"zone {cluster.zone}")]
+        return notes
 
-    def _list_belonging(self, cid: str) -> list[Row]:
-        """Our VMs that belong to this group, whether or not the vCenter has them in it."""
-        paths = ("name", "customValue", "config.instanceUuid", "runtime.powerState")
-        rows = self.inventory.list_machines("vms", None, *paths)
-        return [row for row in rows if self.attributes.by_name(row.get("customValue")).get(GROUP) == cid]
+    def _restore_members(self, cid: str) -> None:
+        """In the group, and in those of their zones."""
+        belonging = self.list_belonging(cid)
+        clusters = {one.ref._moId: one.ref for one in self.placement.clusters_of(belonging).values()}
+        for cluster in clusters.values():
+            self.membership.request_change(cluster, "restore", cid)
+        for record, one, _ in self._by_zone(belonging):
+            self.membership.request_change(one.ref, "restore", record.cid)
+
+    def _by_zone(self, machines: Sequence[Row]) -> list[tuple[GroupRecord, ZoneCluster, list[Row]]]:
+        """Those of these VMs that were put into the group of a zone, by cluster."""
+        found: dict[tuple[str, str], tuple[GroupRecord, ZoneCluster, list[Row]]] = {}
+        clusters = self.placement.clusters_of(machines)
+        for row in machines:
+            record = self.records.of_zone(self.attributes.by_name(row.get("customValue")).get(ZONE, ""))
+            if record is not None and row.ref in clusters:
+                one = clusters[row.ref]
+                found.setdefault((record.cid, one.name), (record, one, []))[2].append(row)
+        return list(found.values())
+
+    def list_belonging(self, cid: str) -> list[Row]:
+        return list_belonging(self.inventory, self.attributes, cid)
 
     def _read_members(self, moids: list[str]) -> dict[str, GroupMember]:
         refs = [self.client.reference(sdk.vim.VirtualMachine, moid) for moid in moids]
@@ -224,14 +256,6 @@ class ServerGroups:
             ours = vm_mark(str(row.get("name")), uuid, self.director_uuid) is not None
             members[row.ref._moId] = GroupMember(uuid, host, ours)
         return members
-
-    def _absent_notes(self, record: GroupRecord, groups: list[_GroupInCluster]) -> Iterator[str]:
-        """VMs of ours that are in no group though they belong to this one; those still coming up are not counted."""
-        inside = {moid for one in groups for moid in one.members}
-        for row in self._list_belonging(record.cid):
-            if row.ref._moId not in inside and row.get("runtime.powerState") == "poweredOn":
-                vm = f"{row.get('name')} ({row.get('config.instanceUuid')})"
-                yield f"VM {vm} is no member any more: another writer replaced the list"
 
     def _allowed_hosts(self, groups: list[_GroupInCluster]) -> tuple[str, ...] | None:
         """The hosts that rules tie the group to, ours or the administrator's; None where there is no such rule."""
@@ -302,9 +326,20 @@ def _state(spec: GroupSpec, is_made: bool, removed: list[str], notes: list[str])
 
 def _removed_notes(everywhere: list[_GroupInCluster]) -> Iterator[str]:
     for one in everywhere:
-        name = one.record.spec.name
-        if one.cluster.ref._moId in one.record.live and one.view.vm_group(name) is None:
-            yield f"DRS VM group {name!r} was removed or renamed in cluster {one.view.name}"
+        if one.cluster.ref._moId in one.record.live and one.view.vm_group(one.record.spec.name) is None:
+            yield _removed_note(one)
+
+
+def _removed_note(one: _GroupInCluster) -> str:
+    return f"DRS VM group {one.record.spec.name!r} was removed or renamed in cluster {one.view.name}"
+
+
+def _absent_notes(belonging: Sequence[Row], inside: set[str], where: str) -> Iterator[str]:
+    """VMs of ours that are not where they belong; those still coming up are not counted."""
+    for row in belonging:
+        if row.ref._moId not in inside and row.get("runtime.powerState") == "poweredOn":
+            vm = f"{row.get('name')} ({row.get('config.instanceUuid')})"
+            yield f"VM {vm} is no member of {where} any more: another writer replaced the list"
 
 
 def _drift_notes(groups: list[_GroupInCluster], members: Mapping[str, GroupMember]) -> Iterator[str]:

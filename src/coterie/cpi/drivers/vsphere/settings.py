@@ -15,12 +15,15 @@ from coterie.cpi.kit.readers import flag, mapping, one_of, pairs, seconds, size,
 
 @dataclass(frozen=True, slots=True)
 class ZoneSettings:
-    """A zone is one or more clusters, or a resource pool in them. `datastores` empty: those of the whole cloud."""
+    """A zone is one or more clusters, or a resource pool or hosts in them. `datastores` empty: those of the whole
+    cloud. `host_group`: an administrator's, of the hosts that all VMs of the zone must or should be on."""
 
     clusters: tuple[str, ...]
     resource_pool: str | None = None
     datastores: tuple[str, ...] = ()
     persistent_datastores: tuple[str, ...] = ()
+    host_group: str | None = None
+    rule: str = "must"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +129,20 @@ def _zones(value: Any) -> dict[str, ZoneSettings]:
 def _zone(name: str, value: Any) -> ZoneSettings:
     if not isinstance(value, Mapping) or ("cluster" in value) == ("clusters" in value):
         raise ValueError(f"zone {name}: name its cluster, or its clusters")
-    known = ("cluster", "clusters", "resource_pool", "datastores", "persistent_datastores")
-    unknown = sorted(set(value) - set(known))
-    if "host_group" in unknown:
-        raise ValueError(f"zone {name}: {_HOST_GROUP}")
+    unknown = sorted(set(value) - {"cluster", *_ZONE})
     if unknown:
-        raise ValueError(f"zone {name}: {unknown[0]} is not known; use {', '.join(known)}")
-    clusters = _patterns(value["clusters"]) if "clusters" in value else (text(value["cluster"]),)
-    pool = value.get("resource_pool")
-    stores, disks = (_patterns(value[key]) if value.get(key) else () for key in known[-2:])
-    return ZoneSettings(clusters, text(pool) if pool else None, stores, disks)
+        raise ValueError(f"zone {name}: {unknown[0]} is not known; use cluster, {', '.join(_ZONE)}")
+    if "rule" in value and not value.get("host_group"):
+        raise ValueError(f"zone {name}: a rule without a host_group; name the host group, or leave it out")
+    given = {"clusters": [value["cluster"]] if "cluster" in value else value["clusters"], **value}
+    return ZoneSettings(**{key: _zone_value(name, key, given[key]) for key in _ZONE if given.get(key)})
+
+
+def _zone_value(zone: str, key: str, value: Any) -> Any:
+    try:
+        return _ZONE[key](value)
+    except ValueError as error:
+        raise ValueError(f"zone {zone}: {key}: {error}") from error
 
 
 def _vmx(value: Any) -> dict[str, str]:
@@ -145,6 +152,14 @@ def _vmx(value: Any) -> dict[str, str]:
     return found
 
 
+_ZONE: Mapping[str, Reader] = {
+    "clusters": _patterns,
+    "resource_pool": text,
+    "datastores": _patterns,
+    "persistent_datastores": _patterns,
+    "host_group": text,
+    "rule": one_of("must", "should"),
+}
 _READERS: Mapping[str, Reader] = {
     "url": _url,
     "user": text,
@@ -166,10 +181,6 @@ _READERS: Mapping[str, Reader] = {
     "max_parallel_calls": size,
     "keep": texts,
 }
-_HOST_GROUP = (
-    "host_group is not taken: tie VMs to hosts by placement (policy: host-affinity, host_group, rule) of an instance"
-    " group per site, or by vm_group and a rule of the administrator"
-)
 _ABSENT = "this driver does not have it"
 _NSX = (_ABSENT, "have the administrator make segments as port groups, and load balancers and groups in NSX")
 _GPU = (_ABSENT, "have the administrator make VMs with hosts' devices, and enroll them")
@@ -179,7 +190,10 @@ _UNSUPPORTED: Mapping[str, tuple[str, str]] = {
         "clusters belong to the cloud here",
         "name clusters, resource pools and datastores as properties.zones of the cloud, and say zone here",
     ),
-    "host_group": ("zones are not tied to hosts here", _HOST_GROUP),
+    "host_group": (
+        "a zone of the cloud has it",
+        "say host_group and rule in properties.zones, or in placement for one instance group",
+    ),
     "drs_rules": ("rules follow server groups here", "say placement.policy, or groups.policy of coterie-cpi"),
     "disable_drs": (_ABSENT, "have the administrator set the override of the VM's DRS level"),
     "storage_policy": (_ABSENT, "name datastores that have the policy as their default, by datastores"),
