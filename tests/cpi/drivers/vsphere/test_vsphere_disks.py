@@ -11,7 +11,7 @@ from pyVmomi import vim
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, Expected, Mark
+from coterie.cpi.contract import CpiError, Expected, Mark, OutcomeUnknown
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 
 
@@ -190,3 +190,43 @@ def test_a_vm_that_lies_in_no_folder_is_found_by_its_datastore(bed: VsphereBed, 
     cid, _ = rescue(bed, lab, home(bed, lab.disk()))
     rows = cpi.client.list_vms(cpi.inventory.datacenter.ref, bed.operator.find("DC0/network"), "config.instanceUuid")
     assert cid in [row.get("config.instanceUuid") for row in rows]
+
+
+def test_a_disk_that_moved_with_its_vm_is_in_use_and_not_deleted(bed: VsphereBed, lab: Lab) -> None:
+    vm, disk = lab.vm(cloud_properties={"cpu": 1, "ram": 512, "disk": 0, "zone": "z1"}), lab.disk()
+    lab.cpi.attach_disk(vm, disk)
+    moved = vmotion(bed, vm, disk, 2, "persistent")
+    assert vm in expect_error(CpiError, lambda: lab.cpi.delete_disk(disk)).what
+    assert ("file", moved) in bed.inventory()
+    lab.cpi.detach_disk(vm, disk)
+
+
+def cut_short(bed: VsphereBed, path: str) -> None:
+    manager, datacenter = bed.operator.content.virtualDiskManager, bed.operator.find("DC0")
+    bed.operator.run(manager.DeleteVirtualDisk_Task(path, datacenter))
+    spec = vim.VirtualDiskManager.FileBackedVirtualDiskSpec(diskType="thin", adapterType="lsiLogic", capacityKb=1024)
+    bed.operator.run(manager.CreateVirtualDisk_Task(path, datacenter, spec))
+
+
+@pytest.mark.parametrize("method", ["CopyVirtualDisk_Task", "MoveVirtualDisk_Task"])
+def test_a_copy_that_was_cut_short_is_not_taken_for_a_whole_one(bed: VsphereBed, lab: Lab, method: str) -> None:
+    """The vCenter dies while it copies: what it has written so far is there under the copy's name."""
+    disk, mark = lab.disk(), lab.mark()
+    bed.server.bend(method, "drop_after" if method == "CopyVirtualDisk_Task" else "drop_before")
+    expect_error(OutcomeUnknown, lambda: lab.cpi.snapshot_disk(disk, {}, mark=mark))
+    if method == "CopyVirtualDisk_Task":
+        (path,) = [name for kind, name in bed.inventory() if kind == "file" and mark.intent in name]
+        cut_short(bed, path)
+    assert lab.cpi.find("snapshot", mark) is None
+    copy = lab.cpi.snapshot_disk(disk, {}, mark=mark)
+    assert [one.cid for one in lab.cpi.survey("snapshot", bed.director_uuid).objects] == [copy]
+    assert size_mb(bed, copy) == size_mb(bed, disk)
+    assert lab.cpi.snapshot_disk(disk, {}, mark=mark) == copy
+    lab.cpi.delete_snapshot(copy)
+
+
+def size_mb(bed: VsphereBed, cid: str) -> int | None:
+    cpi = bed.open()
+    assert isinstance(cpi, VsphereCpi)
+    found = cpi._disks._find("snapshot", cid) or cpi._disks._find("disk", cid)
+    return found.size_mb if found else None

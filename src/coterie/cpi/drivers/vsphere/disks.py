@@ -164,15 +164,18 @@ class Disks:
 
     def create_snapshot(self, cid: str, mark: Mark) -> str:
         """A whole copy beside the disk. vSphere snapshots VMs, and our disks are independent of those on purpose, so a
-        disk can be copied only while no running VM writes to it."""
-        disk = self._require(cid)
+        disk can be copied only while no running VM writes to it. The copy gets its name once it is whole."""
+        made = self._find("snapshot", mark.name())
+        if made is not None:
+            return made.cid
+        disk, datacenter = self._require(cid), self.inventory.datacenter.ref
         self._require_idle(disk, cid)
-        file, datacenter = self._file(disk.store, "snapshot", mark.name()), self.inventory.datacenter.ref
-        self._ensure_directory(file)
-        copy = self._manager.CopyVirtualDisk_Task
-        with tolerate("FileAlreadyExists"):
-            self.client.run(copy, disk.path, datacenter, file.path, datacenter, None, False)
-        return file.cid
+        part, whole = (self._file(disk.store, "snapshot", f"{mark.name()}{end}") for end in ("-part", ""))
+        self._ensure_directory(whole)
+        self._delete_file(part)  # what a process that died has copied of it
+        self.client.run(self._manager.CopyVirtualDisk_Task, disk.path, datacenter, part.path, datacenter, None, False)
+        self._move(part.path, whole)
+        return whole.cid
 
     def list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
         """All of a Director, on every datastore; the folder that a file lies in proves the mark in its name."""
@@ -195,13 +198,15 @@ class Disks:
 
     def delete(self, kind: FileKind, cid: str) -> None:
         found = self._find(kind, cid)
-        if found is None:
-            return
-        user = self._find_user(found)
+        if found is not None:
+            user = self._find_user(found)
+        else:  # Storage vMotion may have moved it with its VM
+            moved = self._list_moved(self.director_uuid) if kind == "disk" else {}
+            user = moved[cid.partition("@")[0]][1] if cid.partition("@")[0] in moved else None
         if user is not None:  # an operator may have restored a snapshot by attaching it to a VM
             raise CpiError(f"{kind} {cid} is attached to VM {user}", remedy="detach it first")
-        with tolerate("FileNotFound"):
-            self.client.run(self._manager.DeleteVirtualDisk_Task, found.path, self.inventory.datacenter.ref)
+        if found is not None:
+            self._delete_file(found)
 
     @property
     def _manager(self) -> Any:
@@ -220,6 +225,16 @@ class Disks:
                     raise
                 self._ensure_directory(file)
                 self.client.run(create, file.path, self.inventory.datacenter.ref, spec)
+
+    def _delete_file(self, file: File) -> None:
+        with tolerate("FileNotFound"):
+            self.client.run(self._manager.DeleteVirtualDisk_Task, file.path, self.inventory.datacenter.ref)
+
+    def _move(self, path: str, target: File) -> None:
+        """Done already by another process, or by one that died, is fine."""
+        move, datacenter = self._manager.MoveVirtualDisk_Task, self.inventory.datacenter.ref
+        with tolerate("FileNotFound"):
+            self.client.run(move, path, datacenter, target.path, datacenter, False)
 
     def _ensure_directory(self, file: File) -> None:
         make, path = self.client.content.fileManager.MakeDirectory, f"[{file.store}] {file.folder}"
@@ -248,14 +263,13 @@ class Disks:
     def _move_home(self, machine: Any) -> bool:
         """Files of disks that were taken out of this VM and lie beside it, where Storage vMotion has put them. Whether
         there were any."""
-        datacenter, found = self.inventory.datacenter.ref, False
+        found = False
         for stem, value in _records(self.client.read(machine, _RECORDS)).items():
             path = value.partition(" ")[2]
             if path:
                 found, home = True, self._file(_file_at(path).store, "disk", stem)
                 self._ensure_directory(home)
-                with tolerate("FileNotFound"):  # a process that died has moved it
-                    self.client.run(self._manager.MoveVirtualDisk_Task, path, datacenter, home.path, datacenter, False)
+                self._move(path, home)
                 self._reconfigure(machine, [], {f"{_RECORD}{stem}": ""})
         return found
 
