@@ -17,7 +17,7 @@ from tests.peers.vcenter import vcenter
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, InvalidCall, Kind, Mark, Runtime, StemcellNotFound
+from coterie.cpi.contract import CpiError, Expected, InvalidCall, Kind, Mark, OutcomeUnknown, Runtime, StemcellNotFound
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.cpi.drivers.vsphere.placement import Store, find_roomy
 
@@ -113,6 +113,58 @@ def test_a_template_is_copied_to_a_second_datastore_once_and_goes_whole(bed: Vsp
     for cid in cids:
         cpi.delete_vm(cid)
     cpi.delete_stemcell(stemcell)
+    assert bed.inventory() == before
+
+
+def test_replicas_whose_template_is_gone_are_listed_and_deleted(bed: VsphereBed, lab: Lab) -> None:
+    bed.more = {"datastores": ["LocalDS_*"]}
+    cpi, mark = bed.open(), lab.mark()
+    path, properties = bed.image()
+    before = bed.inventory()
+    image = cpi.create_stemcell(path, properties, mark=mark)
+    for number in range(2):  # one of them needs a replica
+        order = {**bed.vm_properties("z1"), "datastores": [f"LocalDS_{number}"]}
+        cpi.delete_vm(cpi.create_vm(**lab.vm_arguments(stemcell_cid=image, cloud_properties=order)).cid)
+    bed.operator.delete("vm", image)
+    assert cpi.find("image", mark) is None
+    (left,) = [one for one in cpi.survey("image", bed.director_uuid).objects if one.mark == mark]
+    cpi.delete_object("image", left.cid, Expected(mark=mark))
+    assert bed.inventory() == before
+
+
+@pytest.mark.parametrize("light", [False, True], ids=["an import", "a clone"])
+@pytest.mark.parametrize("died", ["CreateSnapshot_Task", "MarkAsTemplate"])
+def test_a_template_that_a_process_has_left_unsealed_is_finished_or_made_anew(
+    bed: VsphereBed, lab: Lab, light: bool, died: str
+) -> None:
+    bed.more = {"settle_s": 0.3}
+    source = bed.operator.get(bed.operator.machine(lab.image()), "name")
+    path, properties = bed.image()
+    if light:
+        path, properties = "", {"template": f"coterie/{bed.director_uuid}/stemcells/{source}"}
+    before, mark = bed.inventory(), lab.mark()
+    bed.server.bend(died, "drop_before")
+    expect_error(OutcomeUnknown, lambda: bed.open().create_stemcell(path, properties, mark=mark))
+    assert bed.open().find("image", mark) is None
+    image = bed.open().create_stemcell(path, properties, mark=mark)
+    machine = bed.operator.machine(image)
+    assert bed.operator.get(machine, "config.template")
+    assert bed.operator.get(machine, "snapshot.currentSnapshot")
+    bed.open().delete_stemcell(image)
+    assert bed.inventory() == before
+
+
+def test_a_template_that_was_left_unsealed_is_listed_and_deleted(bed: VsphereBed, lab: Lab) -> None:
+    before, mark = bed.inventory(), lab.mark()
+    path, properties = bed.image()
+    bed.server.bend("MarkAsTemplate", "fault", fault="SystemError")
+    expect_error(CpiError, lambda: lab.cpi.create_stemcell(path, properties, mark=mark))
+    assert bed.inventory() == before  # what certainly failed leaves nothing
+    bed.server.bend("MarkAsTemplate", "drop_before")
+    expect_error(OutcomeUnknown, lambda: lab.cpi.create_stemcell(path, properties, mark=mark))
+    (left,) = [one for one in lab.cpi.survey("image", bed.director_uuid).objects if one.mark == mark]
+    assert left.state == "building"
+    lab.cpi.delete_object("image", left.cid, Expected(mark=mark))
     assert bed.inventory() == before
 
 

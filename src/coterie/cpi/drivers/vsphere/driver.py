@@ -297,7 +297,7 @@ def _object_kinds(
     ) -> ObjectKind[CloudObject]:
         """The CID of an object follows from its mark; a survey is one page, since the vCenter lists a folder whole."""
         return ObjectKind(
-            search=lambda mark: [found] if (found := find(cid_of(mark), mark.director)) else [],
+            search=lambda mark: [one for one in [find(cid_of(mark), mark.director)] if one and one.state != "building"],
             page=lambda director, _: RowPage(listed(director), complete=inventory.is_complete(subfolder, director)),
             read=find,
             describe=described,

@@ -6,10 +6,11 @@ from __future__ import annotations
 import hashlib
 import http.client
 import tarfile
+import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -88,29 +89,23 @@ class Stemcells:
         )
 
     def delete(self, cid: str) -> None:
-        """With all its replicas."""
-        ref = self.inventory.find_machine(cid)
-        if ref is None:
-            return
-        replicas = self._list_replicas(self.client.read(ref, "name"))
-        for machine in [*[row.ref for row in replicas], ref]:
+        """With all its replicas, which go first."""
+        for row in reversed(self._list_rows(cid, self.director_uuid)):
             with tolerate("ManagedObjectNotFound"):
-                self.client.run(machine.Destroy_Task)
+                self.client.run(row.ref.Destroy_Task)
         self.inventory.remove_empty_folders("stemcells")
 
     def list_objects(self, director_uuid: str) -> list[CloudObject]:
         """Each stemcell once: replicas share the intent of their template and go with it."""
-        rows = self.inventory.list_machines("stemcells", director_uuid, *OBJECT, _DEVICES)
+        rows = self._list_rows(None, director_uuid)
         users = self._list_users(rows) if rows else {}
-        found = [self._image(row, director_uuid, users) for row in rows]
-        return list({(one.mark.intent if one.mark else one.cid): one for one in reversed(found)}.values())
+        first = {_cid(row, director_uuid): row for row in reversed(rows)}
+        return [self._image(row, director_uuid, users) for row in first.values()]
 
     def find_object(self, cid: str, director_uuid: str) -> CloudObject | None:
-        ref = self.inventory.find_machine(cid)
-        row = self.client.read(ref, *OBJECT, _DEVICES) if ref is not None else None
-        if row is None or not row.get("config.template"):
-            return None
-        return self._image(row, director_uuid, self._list_users([row, *self._list_replicas(row, _DEVICES)]))
+        """State *live*; *building* while it is not whole, and where only replicas are left of it."""
+        rows = self._list_rows(cid, director_uuid)
+        return self._image(rows[0], director_uuid, self._list_users(rows)) if rows else None
 
     def require_template(self, cid: str) -> Template:
         ref = self.inventory.find_machine(cid)
@@ -159,7 +154,7 @@ class Stemcells:
 
         def look() -> bool | None:
             self.coordinator.hold(domain)
-            return None if self.inventory.find(*path) is None and self._is_cloning(template) else True
+            return None if self.inventory.find(*path) is None and self._is_busy(template) else True
 
         _COPY_WAIT.until(f"template {name}, which a process that died copies,", look, verb="become whole")
         copy = self.inventory.find(*path) or self._clone_recorded(domain, change, template, mark)
@@ -196,18 +191,20 @@ class Stemcells:
         is_whole = row is not None and row.get("config.template") and row.get("snapshot.currentSnapshot")
         return _template(row) if row is not None and is_whole else None
 
-    def _is_cloning(self, template: Any) -> bool:
-        recent = self.client.get(template, "recentTask") or []
-        rows = self.client.read_existing(recent, sdk.vim.Task, ["info.state", "info.descriptionId"])
-        return any(
-            row.get("info.state") in ("queued", "running") and "clone" in str(row.get("info.descriptionId")).lower()
-            for row in rows
-        )
+    def _is_busy(self, machine: Any) -> bool:
+        """A template that is cloned, or a VM that is cloned, imported or snapshotted."""
+        recent = self.client.get(machine, "recentTask") or []
+        rows = self.client.read_existing(recent, sdk.vim.Task, ["info.state"])
+        return any(row.get("info.state") in ("queued", "running") for row in rows)
 
-    def _list_replicas(self, template: Row, *paths: str) -> list[Row]:
-        prefix = _replica_prefix(str(template.get("name")))
-        rows = self.inventory.list_machines("stemcells", None, "name", *paths)
-        return [row for row in rows if str(row.get("name")).startswith(prefix)]
+    def _list_rows(self, cid: str | None, director_uuid: str) -> list[Row]:
+        """Templates before their replicas, of one stemcell or of all; one that an administrator has moved, too."""
+        rows = self.inventory.list_machines("stemcells", director_uuid, *OBJECT, _DEVICES)
+        found = [row for row in rows if cid in (None, _cid(row, director_uuid))]
+        ref = self.inventory.find_machine(cid) if cid else None
+        if ref is not None and ref not in [row.ref for row in found] and self.client.get(ref, "config.template"):
+            found.append(self.client.read(ref, *OBJECT, _DEVICES))
+        return sorted(found, key=lambda row: _ON in str(row.get("name")))
 
     def _list_users(self, templates: Sequence[Row]) -> dict[str, tuple[str, ...]]:
         """The ids of VMs that grow from the disks of these templates and replicas, by `_base_name`: linked clones, also
@@ -226,14 +223,17 @@ class Stemcells:
     def _create_once(self, image_path: str, source: str | None, mark: Mark) -> bool:
         """False where another call's attempt under this mark came to nothing, so that it must be tried again."""
         try:
-            ref = self._copy_template(source, mark) if source else self._import_file(image_path, mark)
-            self._seal(ref)
+            made = self._copy_template(source, mark) if source else self._import_file(image_path, mark)
         except Refusal as refusal:
             if not refusal.is_a("DuplicateName"):
                 raise
-            if self.inventory.find_machine(instance_uuid(mark)) is None:
-                return False
-            self._await_other_maker(mark.name())
+            return self._await_other_maker(mark, source)
+        try:
+            self._seal(made)
+        except Refusal:
+            with suppress(CpiError, Refusal):
+                self.client.run(made.Destroy_Task)
+            raise
         return True
 
     def _copy_template(self, path: str, mark: Mark) -> Any:
@@ -346,30 +346,44 @@ class Stemcells:
             self.client.run(machine.CreateSnapshot_Task, _SNAPSHOT, "base of linked clones", False, False)
         self.client.change(machine.MarkAsTemplate)
 
-    def _await_other_maker(self, name: str) -> Any:
-        """The template that another call is making under this name."""
+    def _await_other_maker(self, mark: Mark, source: str | None) -> bool:
+        """Whether the template that another call makes under this mark came to something. One that rests was left by a
+        process that died: a clone is whole, an import is once it has its snapshot, and is removed before."""
+        quiet = time.monotonic() + self.settings.settle_s
 
-        def look() -> Any:
-            found = self.inventory.find(*self.inventory.path("stemcells"), name)
+        def look() -> bool | None:
+            nonlocal quiet
+            found = self.inventory.find_machine(instance_uuid(mark))
             if found is None:
-                raise OutcomeUnknown(f"template {name} was given up by the call that made it", remedy="repeat")
-            return found if self.client.get(found, "config.template") else None
+                return False
+            row = self.client.read(found, "config.template", "snapshot.currentSnapshot")
+            if row.get("config.template"):
+                return True
+            if self._is_busy(found):
+                quiet = time.monotonic() + self.settings.settle_s
+            if time.monotonic() < quiet:
+                return None
+            if source or row.get("snapshot.currentSnapshot"):
+                self._seal(found)
+                return True
+            with tolerate("TaskInProgress", "ResourceInUse", "InvalidState"):  # its upload goes on
+                self.client.run(found.Destroy_Task)
+                return False
+            return None
 
-        return _OTHER_MAKER_WAIT.until(f"template {name}, which another call makes,", look, verb="become whole")
+        return _OTHER_MAKER_WAIT.until(f"template {mark.name()}, which another call makes,", look, verb="become whole")
 
     def _image(self, row: Row, director_uuid: str, users: Mapping[str, tuple[str, ...]]) -> CloudObject:
-        name, uuid = str(row.get("name")), str(row.get("config.instanceUuid"))
-        mark = vm_mark(name, uuid, director_uuid)
-        if mark is None and _ON in name:  # a replica has a uuid of its own; that it lies in our folder must do
-            mark = read_mark_name(name, director_uuid)
+        name, mark = str(row.get("name")), _mark(row, director_uuid)
+        is_whole = row.get("config.template") and _ON not in name
         return CloudObject(
             "image",
-            instance_uuid(mark) if mark else uuid,
+            _cid(row, director_uuid),
             name,
             created_at=created_at(row),
             mark=mark,
             in_use_by=users.get(_base_name(name), ()),
-            state="live" if row.get("config.template") else "building",
+            state="live" if is_whole else "building",
             tags=self.attributes.written_on(row),
         )
 
@@ -445,6 +459,18 @@ def _template(row: Row) -> Template:
     return Template(
         row.ref, str(row.get("name")), stores, row.get("snapshot.currentSnapshot"), list(row.get(_DEVICES) or ())
     )
+
+
+def _mark(row: Row, director_uuid: str) -> Mark | None:
+    """A replica has a uuid of its own; that it lies in our folder must do."""
+    name = str(row.get("name"))
+    found = vm_mark(name, str(row.get("config.instanceUuid")), director_uuid)
+    return found or (read_mark_name(name, director_uuid) if _ON in name else None)
+
+
+def _cid(row: Row, director_uuid: str) -> str:
+    mark = _mark(row, director_uuid)
+    return instance_uuid(mark) if mark else str(row.get("config.instanceUuid"))
 
 
 def _replica_prefix(template: str) -> str:
