@@ -38,6 +38,20 @@ def test_a_nic_on_a_distributed_switch_is_tied_to_the_port_groups_key(bed: Vsphe
     assert plain.deviceName == "VM Network"
 
 
+def test_networks_of_one_nic_group_share_a_nic_of_one_port_group(bed: VsphereBed, lab: Lab) -> None:
+    shared = {name: {**spec, "nic_group": "lan"} for name, spec in on("VM Network", "VM Network").items()}
+    alone = {"aside": {"type": "manual", "ip": "127.20.0.9", "cloud_properties": {"name": "VM Network"}}}
+    order = lab.vm_arguments(networks={**shared, **alone})
+    made = lab.cpi.create_vm(**order)
+    lab.undo(lab.cpi.delete_vm, made.cid)
+    assert len(backings(bed, made.cid)) == 2
+    macs = [made.networks[name]["mac"] for name in ("net0", "net1", "aside")]
+    assert (macs[0] == macs[1], macs[1] == macs[2]) == (True, False)
+    apart = {name: {**spec, "nic_group": "lan"} for name, spec in on("VM Network", SWITCHED).items()}
+    error = expect_error(InvalidCall, lambda: lab.vm(networks=apart))
+    assert "networks.net1.nic_group" in error.what
+
+
 def test_a_port_group_that_is_not_there_is_named_with_those_that_are(bed: VsphereBed, lab: Lab) -> None:
     error = expect_error(NetworkNotFound, lambda: lab.vm(networks=on("nobody-has-this")))
     assert "nobody-has-this" in error.what

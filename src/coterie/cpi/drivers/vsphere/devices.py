@@ -21,7 +21,7 @@ _INDEPENDENT = "independent_persistent"
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    network: str  # the name that BOSH has for it
+    networks: tuple[str, ...]  # the names that BOSH has for them
     backing: Any
 
 
@@ -60,8 +60,8 @@ def with_macs(networks: Networks, nics: Sequence[Nic], devices: list[Any]) -> Js
     macs = [one.macAddress for one in devices if isinstance(one, sdk.vim.vm.device.VirtualEthernetCard)]
     answer: Json = {name: dict(spec) for name, spec in networks.items()}
     for nic, mac in zip(nics, macs, strict=False):
-        if mac:
-            answer[nic.network]["mac"] = mac
+        for name in nic.networks if mac else ():
+            answer[name]["mac"] = mac
     return answer
 
 

@@ -4,7 +4,7 @@ It is found again by its mark, and deleted with everything but its persistent di
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +62,26 @@ class Networking:
         self._port_groups: Mapping[str, list[Any]] = {}  # name → references
 
     def read_nics(self, networks: Networks) -> list[Nic]:
-        """One NIC per network; a vip is an address and has none."""
-        nics = []
+        """One NIC per network, or for all of one nic_group; a vip is an address and has none."""
+        nics, port_groups = dict[str, Nic](), dict[str, Any]()
         for name, spec in networks.items():
             kind = str(spec.get("type", "manual"))
             if kind not in ("manual", "dynamic", "vip"):
                 raise InvalidCall(f"networks.{name}.type is {kind!r}", remedy="use one of: manual, dynamic, vip")
             refuse_prefix(name, {**spec, "prefix": None if kind == "dynamic" else spec.get("prefix")})
-            if kind != "vip":
-                nics.append(Nic(name, self._backing(self._find_port_group(name, spec))))
-        return nics
+            if kind == "vip":
+                continue
+            slot, port_group = str(spec.get("nic_group") or f"\0{name}"), self._find_port_group(name, spec)
+            if slot not in nics:
+                nics[slot], port_groups[slot] = Nic((name,), self._backing(port_group)), port_group
+            elif port_groups[slot] == port_group:
+                nics[slot] = replace(nics[slot], networks=(*nics[slot].networks, name))
+            else:
+                raise InvalidCall(
+                    f"networks.{name}.nic_group is shared with network {nics[slot].networks[0]} of another port group",
+                    remedy="give networks of different port groups different ones, or none",
+                )
+        return list(nics.values())
 
     def _find_port_group(self, network: str, spec: Mapping[str, Any]) -> Any:
         given = NETWORK.read(spec.get("cloud_properties") or {}, f"networks.{network}.cloud_properties")
