@@ -151,6 +151,38 @@ def test_a_vm_joins_the_administrators_group_that_its_type_names(bed: VsphereBed
     assert len(bed.operator.group(theirs).vm) == 2
 
 
+def test_of_a_zones_clusters_only_those_that_have_the_group_are_chosen(bed: VsphereBed) -> None:
+    bed.more = {"zones": {"both": {"clusters": list(CLUSTERS.values())}, "other": {"cluster": CLUSTERS["z2"]}}}
+    lab = Lab(bed)
+    theirs = bed.operator.create_group("licensed", "host-affinity", "z1")
+    lab.undo(bed.operator.delete, "server_group", theirs)
+    lab.image()
+    bed.server.forget_calls()
+    for _ in range(4):
+        lab.vm(cloud_properties={**SMALL, "zone": "both", "vm_group": "licensed"})
+    assert bed.server.methods().count("CloneVM_Task") == 4
+    assert len(bed.operator.group(theirs).vm) == 6
+    error = expect_error(
+        GroupMissing, lambda: lab.vm(cloud_properties={**SMALL, "zone": "other", "vm_group": "licensed"})
+    )
+    assert (CLUSTERS["z2"] in error.what, "zone other" in error.why) == (True, True)
+    assert bed.server.methods().count("CloneVM_Task") == 4
+    lab.close()
+
+
+def test_the_check_counts_only_datastores_that_can_be_used(bed: VsphereBed) -> None:
+    bed.more = {"datastores": ["LocalDS_0"], "persistent_datastores": ["LocalDS_1"]}
+    bed.server.make_local("LocalDS_1")
+    try:
+        failed = [item for item in bed.open().check(Needs(azs=("z1",))) if not item.ok]
+        assert {item.what for item in failed} == {"datastores z1", "datastores z2"}
+        assert ("persistent disks" in failed[0].detail, "local_datastores" in failed[0].remedy) == (True, True)
+        bed.more = {**bed.more, "local_datastores": True}
+        assert [item for item in bed.open().check(Needs(azs=("z1",))) if not item.ok] == []
+    finally:
+        bed.server.make_local("LocalDS_1", False)
+
+
 def test_a_preallocated_disk_is_taken(lab: Lab) -> None:
     mark = lab.mark()
     cid = lab.cpi.create_disk(16, {"type": "preallocated"}, mark=mark)

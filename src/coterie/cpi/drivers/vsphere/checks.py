@@ -292,10 +292,12 @@ class Checks:
 
     def _check_stores(self) -> Iterator[CheckItem]:
         for cluster in self.placement.clusters.values():
-            patterns = self.placement.patterns([cluster], (), disk=False)
-            if not self.placement.list_stores([cluster], *patterns):
-                detail = f"no datastore of cluster {cluster.name} matches {', '.join(patterns[0])}"
-                yield CheckItem(f"datastores {cluster.zone}", False, detail, "check the patterns and the datastores")
+            for disk, what in ((False, "VMs"), (True, "persistent disks")):
+                if not self.placement.list_allowed_stores([cluster], (), disk=disk):
+                    words, remedy = self.placement.describe_allowed([cluster], (), disk=disk)
+                    detail = f"no datastore of cluster {cluster.name}, for {what}, {words}"
+                    remedy = f"check the patterns and the datastores{remedy}"
+                    yield CheckItem(f"datastores {cluster.zone}", False, detail, remedy)
 
 
 _POWER, _CHECK_RULE = "runtime.powerState", "coterie-check"

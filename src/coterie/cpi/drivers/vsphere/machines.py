@@ -143,14 +143,13 @@ class Machines:
         self, agent_id: str, stemcell_cid: str, cloud_properties: Json, networks: Networks, env: Json, mark: Mark
     ) -> VmCreated:
         size = read_vm_properties(cloud_properties)
-        clusters = self.placement.in_zone(size.zone)
         group = self.membership.requested_group(env, size.vm_group)
+        clusters = self.membership.list_joinable(group, self.placement.in_zone(size.zone))
         nics = self.networking.read_nics(networks)
         template = self.stemcells.require_template(stemcell_cid)
         problem = NoPlacement("the zone has no cluster", remedy="check properties.zones")
         for cluster in self.placement.list_fitting(clusters, size, mark.intent):
             try:
-                self.membership.require_hosts(cluster)
                 machine = self._clone(template, size, nics, cluster, mark)
                 answer = self._finish(machine, size, agent_id, networks, nics, env, group, cluster.zone)
                 return VmCreated(instance_uuid(mark), answer)

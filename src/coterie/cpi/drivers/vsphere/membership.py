@@ -21,7 +21,6 @@ from coterie.cpi.contract import (
     NoPlacement,
     OutcomeUnknown,
     VMNotFound,
-    is_adopted,
     revive,
 )
 from coterie.cpi.drivers.vsphere import sdk
@@ -58,8 +57,7 @@ class Membership:
     submit: Callable[[str, Json], Json]
 
     def requested_group(self, env: Mapping[str, Any], vm_group: str | None = None) -> str | None:
-        """The CID in env.bosh.server_group_cid, or that of the administrator's group in cloud_properties.vm_group; a
-        group that is gone is refused before a VM is created for it."""
+        """The CID in env.bosh.server_group_cid, or that of the administrator's group in cloud_properties.vm_group."""
         cid = (env.get("bosh") or {}).get("server_group_cid")
         if cid and vm_group:
             raise InvalidCall(
@@ -68,21 +66,28 @@ class Membership:
                 remedy="leave out vm_group, or say placement.vm_group and placement.adopt: true instead",
             )
         cid = cid or (f"{ADOPTED_PREFIX}{vm_group}" if vm_group else None)
-        if not cid:
-            return None
-        name = self.records.require(cid).spec.name
-        if is_adopted(cid) and not any(view.vm_group(name) for view in self.clusters.views().values()):
-            raise GroupMissing(f"no cluster has a DRS VM group {name!r}", remedy="have the operator make it again")
-        return str(cid)
+        return str(cid) if cid else None
 
-    def require_hosts(self, cluster: ZoneCluster) -> None:
-        """Raises where no VM of this zone can be tied to its hosts in this cluster."""
-        name = cluster.settings.host_group
-        if name and self.clusters.view(cluster.ref).host_group(name) is None:
+    def list_joinable(self, cid: str | None, clusters: Sequence[ZoneCluster]) -> list[ZoneCluster]:
+        """Those of a zone's clusters in which a VM can join this group and that of the zone. Where there is none, it is
+        refused before a VM is created."""
+        spec = self.records.require(cid).spec if cid else None
+        hosts = clusters[0].settings.host_group if clusters else None
+        if not clusters or not (hosts or (spec and spec.adopted)):
+            return list(clusters)
+        views, where = self.clusters.views(), ", ".join(one.name for one in clusters)
+        found = [one for one in clusters if not hosts or views[one.key].host_group(hosts)]
+        if not found:
             raise NoPlacement(
-                f"cluster {cluster.name} has no host group {name!r}, which zone {cluster.zone} names",
+                f"cluster {where} has no host group {hosts!r}, which zone {clusters[0].zone} names",
                 remedy="have the administrator make it, or take host_group out of the zone",
             )
+        found = [one for one in found if not (spec and spec.adopted) or views[one.key].vm_group(spec.name)]
+        if not found and spec:
+            why = f"a VM of zone {clusters[0].zone} cannot join it"
+            remedy = "have the operator make it there, or use another zone"
+            raise GroupMissing(f"cluster {where} has no DRS VM group {spec.name!r}", why=why, remedy=remedy)
+        return found
 
     def join(self, cid: str | None, machine: Any, zone: str | None = None) -> None:
         """Returns when the VM is seen in its group, and in that of its zone, in the cluster that it is in."""

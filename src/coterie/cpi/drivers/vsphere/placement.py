@@ -50,6 +50,10 @@ class ZoneCluster:
     hosts: int = 1
     allowed: frozenset[str] | None = None  # ids of the hosts that a must rule of the zone allows
 
+    @property
+    def key(self) -> str:
+        return f"{self.zone}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -151,21 +155,31 @@ class Placement:
         self, clusters: Sequence[ZoneCluster], own: Patterns, disk: bool, seed: str, need_mb: int
     ) -> Store:
         """For a VM or (`disk`) a persistent disk. `own`: the patterns of its type; where its zone has patterns too,
-        both must match. A datastore of a single host is none for what must be able to move."""
-        allowed = self.patterns(clusters, own, disk=disk)
-        shared = not self._settings.local_datastores and any(
-            one.hosts > 1 for one in clusters or self.clusters.values()
-        )
-        stores = [one for one in self.list_stores(clusters, *allowed) if one.shared or not shared]
+        both must match."""
+        stores = self.list_allowed_stores(clusters, own, disk=disk)
         if (roomy := find_roomy(stores, need_mb, seed)) is not None:
             return roomy
         free = ", ".join(f"{store.name}: {store.free_mb} MB" for store in stores)
-        words, remedy = " and ".join(", ".join(one) for one in allowed), "free space, or add one"
-        if shared:
-            words += ", and is shared by several hosts"
-            remedy += ", or say properties.local_datastores: true to use those of single hosts"
-        why = free or f"no datastore matches {words}"
-        raise NoDiskSpace(f"no datastore has {need_mb} MB free", why=why, remedy=remedy)
+        words, remedy = self.describe_allowed(clusters, own, disk=disk)
+        why = free or f"no datastore {words}"
+        raise NoDiskSpace(f"no datastore has {need_mb} MB free", why=why, remedy=f"free space, or add one{remedy}")
+
+    def list_allowed_stores(self, clusters: Sequence[ZoneCluster], own: Patterns, *, disk: bool) -> list[Store]:
+        """A datastore of a single host is none for what must be able to move."""
+        found = self.list_stores(clusters, *self.patterns(clusters, own, disk=disk))
+        return [one for one in found if one.shared or not self._wants_shared(clusters)]
+
+    def describe_allowed(self, clusters: Sequence[ZoneCluster], own: Patterns, *, disk: bool) -> tuple[str, str]:
+        """In words, and what else may be said to have more of them."""
+        words = "matches " + " and ".join(", ".join(one) for one in self.patterns(clusters, own, disk=disk))
+        if not self._wants_shared(clusters):
+            return words, ""
+        remedy = ", or say properties.local_datastores: true to use those of single hosts"
+        return f"{words}, and is shared by several hosts", remedy
+
+    def _wants_shared(self, clusters: Sequence[ZoneCluster]) -> bool:
+        several = any(one.hosts > 1 for one in clusters or self.clusters.values())
+        return several and not self._settings.local_datastores
 
     def patterns(self, clusters: Sequence[ZoneCluster], own: Patterns, *, disk: bool) -> list[Patterns]:
         zone, cloud = (clusters[0].settings if clusters else ZoneSettings(())), self._settings

@@ -216,7 +216,7 @@ class ServerGroups:
         """What is not as it was made with the groups of the zones that these VMs are in."""
         notes = []
         for record, cluster, rows in self._by_zone(machines):
-            one = _GroupInCluster(cluster, views[f"{cluster.zone}/{cluster.name}"], record)
+            one = _GroupInCluster(cluster, views[cluster.key], record)
             if one.view.vm_group(record.spec.name) is None:
                 notes.append(_removed_note(one))
             else:
