@@ -16,7 +16,7 @@ from tests.peers.vcenter import vcenter
 from coterie.bosh.commands import check
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import Needs, PrivilegeMissing
+from coterie.cpi.contract import CpiError, Needs, PrivilegeMissing
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 
 PLAIN = Needs(kinds=("vm", "image"), azs=("z1",))
@@ -101,6 +101,49 @@ def test_a_role_that_the_user_has_already_is_added_to(ops: VsphereBed) -> None:
         assert (found.name, now.propagate) == ("coterie-root-and-auditors", True)
         assert {"Global.Licenses", "Global.ManageCustomFields"} <= set(found.privilege)
     assert lacking(ops, PLAIN) == {}
+
+
+def give(bed: VsphereBed, where: Any, privileges: list[str], propagate: bool) -> None:
+    """What the administrator gave to `ops` before."""
+    manager = bed.operator.content.authorizationManager
+    role = manager.AddAuthorizationRole("operators", privileges)
+    given = vim.AuthorizationManager.Permission(principal="ops", group=False, propagate=propagate, roleId=role)
+    manager.SetEntityPermissions(where, [given])
+
+
+def role_on(bed: VsphereBed, where: Any) -> tuple[str, set[str], bool]:
+    manager = bed.operator.content.authorizationManager
+    (now,) = [one for one in manager.RetrieveEntityPermissions(where, False) if one.principal == "ops"]
+    role = {one.roleId: one for one in bed.operator.get(manager, "roleList")}[now.roleId]
+    return role.name, set(role.privilege), now.propagate
+
+
+def test_a_role_that_is_inherited_is_not_lost(ops: VsphereBed) -> None:
+    """Ours on the datacenter and the clusters would otherwise stand before that of the vCenter."""
+    give(ops, ops.operator.content.rootFolder, ["Alarm.Create"], propagate=True)
+    for _ in range(2):
+        grant(ops, groups=True)
+        assert role_on(ops, ops.operator.content.rootFolder)[::2] == ("coterie-root-and-operators", True)
+        for where, name in ((ops.operator.find("DC0"), "coterie"), (ops.operator.cluster("z1"), "coterie-groups")):
+            role, privileges, propagate = role_on(ops, where)
+            assert (role, "Alarm.Create" in privileges, propagate) == (f"{name}-and-operators", True, True)
+    assert lacking(ops, GROUPED) == {}
+
+
+def test_a_role_that_is_not_propagated_is_not_spread(ops: VsphereBed) -> None:
+    datacenter = ops.operator.find("DC0")
+    give(ops, datacenter, ["Alarm.Create"], propagate=False)
+    error = expect_error(CpiError, lambda: grant(ops, groups=False))
+    assert ("datacenter DC0" in error.what, "another user" in error.remedy) == (True, True)
+    assert role_on(ops, datacenter)[::2] == ("operators", False)
+
+
+def test_what_is_on_the_vcenter_alone_is_not_propagated(ops: VsphereBed) -> None:
+    give(ops, ops.operator.content.rootFolder, ["Alarm.Create"], propagate=False)
+    for _ in range(2):
+        grant(ops, groups=False)
+        assert role_on(ops, ops.operator.content.rootFolder)[::2] == ("coterie-root-and-operators", False)
+        assert role_on(ops, ops.operator.find("DC0"))[::2] == ("coterie", True)
 
 
 @pytest.mark.parametrize(("groups", "ok"), [({}, True), ({"enabled": True}, False)])

@@ -75,35 +75,48 @@ class Rights:
         return lacking or [CheckItem("privileges", True, "all that this needs are granted")]
 
     def grant(self, user: str, groups: bool) -> list[str]:
-        """Create or renew the roles, and give them to a user; what was done, in words. A user has one role on an
-        object: where that is another one, a role with the privileges of both takes its place."""
+        """Create or renew the roles, and give them to a user; what was done, in words. Of a user's roles only the one
+        nearest to an object counts there: where that is another one, a role with the privileges of both takes its
+        place. Nothing that the user has is lost, and nothing is spread to objects where they did not have it."""
         done = []
         for level, privileges in _privileges(groups).items():
-            # the permission nearest to an object decides alone, so the cluster's role repeats the datacenter's
             whole = {*privileges, *(_DATACENTER_PRIVILEGES if level == "cluster" else ())}
             for name, ref in self._objects(level, ()):
-                present = self._find_permission(user, ref)
-                named, also = self._role_beside(ROLES[level], present)
+                present, is_own = self._find_permission(user, ref)
+                named, also = self._role_beside(ROLES[level], whole, present)
+                if also and is_own and level != "root" and not present.propagate:
+                    raise CpiError(
+                        f"{user} has another role on {name}, which is not propagated",
+                        why="ours must be propagated, and a user has one role on an object",
+                        remedy="give the other role propagated, or take it back, or use another user for this cloud",
+                    )
                 role = self._ensure_role(named, sorted(whole | also))
                 propagate = level != "root" or bool(present and present.propagate)
                 self._set_permission(user, role, ref, propagate)
                 done.append(f"{user} has role {named} on {name}")
         return done
 
-    def _find_permission(self, user: str, ref: Any) -> Any | None:
-        """The user's own one on this very object."""
-        found = self.client.query(self._manager.RetrieveEntityPermissions, ref, False)
-        wanted = _principal(user)
-        return next((one for one in found or () if not one.group and _principal(one.principal) == wanted), None)
+    def _find_permission(self, user: str, ref: Any) -> tuple[Any | None, bool]:
+        """The one that counts for a user on an object, and whether it is on this very object."""
+        wanted, at = _principal(user), ref
+        while at is not None:
+            for one in self.client.query(self._manager.RetrieveEntityPermissions, at, False) or ():
+                if not one.group and _principal(one.principal) == wanted and (at == ref or one.propagate):
+                    return one, at == ref
+            at = self.client.get(at, "parent")
+        return None, False
 
-    def _role_beside(self, ours: str, present: Any | None) -> tuple[str, frozenset[str]]:
-        """The name of the role to give, and the privileges that the user has already."""
+    def _role_beside(self, ours: str, whole: set[str], present: Any | None) -> tuple[str, frozenset[str]]:
+        """The name of the role to give, and the privileges that the user has beside ours."""
         roles = self.client.get(self._manager, "roleList") or ()
         role = next((one for one in roles if present is not None and one.roleId == present.roleId), None)
-        if role is None or role.name == ours:
+        has = frozenset(one for one in role.privilege or () if not one.startswith("System.")) if role else frozenset()
+        if role is None or has <= whole:
             return ours, frozenset()
-        name = role.name if role.name.startswith(f"{ours}-and-") else f"{ours}-and-{role.name}"
-        return name, frozenset(one for one in role.privilege or () if not one.startswith("System."))
+        other = role.name
+        for one in ROLES.values():
+            other = other.removeprefix(f"{one}-and-")
+        return f"{ours}-and-{other}", has - whole
 
     @property
     def _manager(self) -> Any:
