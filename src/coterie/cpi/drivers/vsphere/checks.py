@@ -84,7 +84,7 @@ class Rights:
             for name, ref in self._objects(level, ()):
                 present, is_own = self._find_permission(user, ref)
                 named, also = self._role_beside(ROLES[level], whole, present)
-                if also and is_own and level != "root" and not present.propagate:
+                if present and also and is_own and level != "root" and not present.propagate:
                     raise CpiError(
                         f"{user} has another role on {name}, which is not propagated",
                         why="ours must be propagated, and a user has one role on an object",

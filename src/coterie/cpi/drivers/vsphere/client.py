@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Throttled, Unavailable
@@ -28,6 +28,7 @@ _TIMEOUT_S = 120
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 1.0
 _FAILED_READS = 5
 _DEPTH = 12  # of a path in an error
+_PIECE = 16 * 1024 * 1024  # of an upload; after each one its lease is renewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,14 @@ class Client:
             remedy="look for what it may have made before repeating it",
         )
 
+    def is_busy(self, ref: Any, word: str = "") -> bool:
+        """Whether a task of an object is under way, of those whose description has this word."""
+        rows = self.read_existing(self.get(ref, "recentTask") or [], sdk.vim.Task, ["info.state", "info.descriptionId"])
+        return any(
+            row.get("info.state") in ("running", "queued") and word in str(row.get("info.descriptionId")).lower()
+            for row in rows
+        )
+
     def get(self, ref: Any, path: str) -> Any:
         """One property of one object; None if it is not set."""
         return self.read(ref, path).get(path)
@@ -256,6 +265,28 @@ class Client:
             why=why,
             remedy="check the privilege Datastore.FileManagement and the datastore",
         )
+
+    def post_file(self, url: str, file: IO[bytes], size: int, progress: Callable[[int], Any]) -> None:
+        """A disk of an import, to the place that its lease names; each piece renews the lease by `progress`."""
+        where, own = urlsplit(url), urlsplit(self._settings.url)
+        is_vcenter = where.hostname in (None, "*") or where.netloc == "*"  # the vCenter writes * for itself
+        try:
+            with self.connect(own.netloc if is_vcenter else where.netloc) as connection:
+                connection.putrequest("POST", where.path)
+                connection.putheader("Content-Length", str(size))
+                connection.putheader("Content-Type", "application/x-vnd.vmware-streamVmdk")
+                connection.endheaders()
+                sent = 0
+                while piece := file.read(_PIECE):
+                    connection.send(piece)
+                    sent += len(piece)
+                    self.query(progress, min(99, sent * 100 // max(size, 1)))
+                answer = connection.getresponse()
+                answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable("the upload of the image broke off", why=str(error), remedy="repeat") from error
+        if answer.status not in (200, 201):
+            raise CpiError("the image was not taken", why=f"{answer.status} {answer.reason}", remedy="repeat")
 
     @contextmanager
     def connect(self, address: str) -> Iterator[http.client.HTTPConnection]:

@@ -328,9 +328,7 @@ class Clusters:
         """The writer before us may have left a reconfiguration running: it must not end after we have looked."""
         deadline = time.monotonic() + _BUSY_S
         while time.monotonic() < deadline:
-            recent = self.client.get(cluster, "recentTask") or []
-            rows = self.client.read_existing(recent, sdk.vim.Task, ["info.state", "info.descriptionId"])
-            if not any(_reconfigures(row) for row in rows):
+            if not self.client.is_busy(cluster, "reconfigure"):
                 return
             time.sleep(0.2)
 
@@ -389,8 +387,3 @@ def _read_rule(info: Any) -> DrsRule:
         kind: Literal["apart", "together"] = "apart" if isinstance(info, cluster.AntiAffinityRuleSpec) else "together"
         return DrsRule(info.name, kind, tuple(ref._moId for ref in info.vm or ()), **shared)
     return DrsRule(info.name, "other", **shared)
-
-
-def _reconfigures(row: Row) -> bool:
-    running = row.get("info.state") in ("running", "queued")
-    return running and "reconfigure" in str(row.get("info.descriptionId")).lower()

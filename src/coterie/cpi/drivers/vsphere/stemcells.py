@@ -4,17 +4,13 @@ are cloned from; with a replica on every further datastore that needs one."""
 from __future__ import annotations
 
 import hashlib
-import http.client
-import tarfile
 import time
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
-from urllib.parse import urlsplit
+from typing import Any
 
 from coterie.cpi.contract import (
     CloudObject,
@@ -26,7 +22,6 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     PartRecords,
     StemcellNotFound,
-    Unavailable,
     revive,
 )
 from coterie.cpi.drivers.vsphere import sdk
@@ -36,6 +31,7 @@ from coterie.cpi.drivers.vsphere.placement import Placement, Store, ZoneCluster
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.marking import read_mark_name
+from coterie.cpi.kit.ovf_package import OvfPackage, open_package
 from coterie.cpi.kit.waits import Waits
 
 COPIES = "vsphere-copy:"  # of a domain: a copy of a template
@@ -47,8 +43,6 @@ _TRIES = 3
 _LEASE_WAIT = Waits(300.0, 0.05, 0.2, remedy="look for the template before repeating it")
 _COPY_WAIT = Waits(1800.0, 0.05, 2.0, 1.5, "repeat; if it stays so, look at the vCenter's tasks")
 _OTHER_MAKER_WAIT = Waits(900.0, 0.01, 2.0, 1.5, "repeat; if it stays so, delete that VM in the vCenter")
-_PIECE = 16 * 1024 * 1024  # after each one the lease is renewed
-_DESCRIPTION_LIMIT = 4 * 1024 * 1024  # a description is a few kilobytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +148,7 @@ class Stemcells:
 
         def look() -> bool | None:
             self.coordinator.hold(domain)
-            return None if self.inventory.find(*path) is None and self._is_busy(template) else True
+            return None if self.inventory.find(*path) is None and self.client.is_busy(template) else True
 
         _COPY_WAIT.until(f"template {name}, which a process that died copies,", look, verb="become whole")
         copy = self.inventory.find(*path) or self._clone_recorded(domain, change, template, mark)
@@ -190,12 +184,6 @@ class Stemcells:
         row = self.client.read(ref, *_TEMPLATE) if ref is not None else None
         is_whole = row is not None and row.get("config.template") and row.get("snapshot.currentSnapshot")
         return _template(row) if row is not None and is_whole else None
-
-    def _is_busy(self, machine: Any) -> bool:
-        """A template that is cloned, or a VM that is cloned, imported or snapshotted."""
-        recent = self.client.get(machine, "recentTask") or []
-        rows = self.client.read_existing(recent, sdk.vim.Task, ["info.state"])
-        return any(row.get("info.state") in ("queued", "running") for row in rows)
 
     def _list_rows(self, cid: str | None, director_uuid: str) -> list[Row]:
         """Templates before their replicas, of one stemcell or of all; one that an administrator has moved, too."""
@@ -281,7 +269,7 @@ class Stemcells:
                 self._abort(lease)
                 raise
 
-    def _import_spec(self, package: Package, name: str, cluster: ZoneCluster, store: Store) -> Any:
+    def _import_spec(self, package: OvfPackage, name: str, cluster: ZoneCluster, store: Store) -> Any:
         parameters = sdk.vim.OvfManager.CreateImportSpecParams(entityName=name, diskProvisioning="thin")
         create, text = self.client.content.ovfManager.CreateImportSpec, package.description()
         spec = self.client.query(create, text, cluster.pool, store.ref, parameters)
@@ -290,14 +278,14 @@ class Stemcells:
             raise InvalidCall("vCenter cannot use the image's description", why=why, remedy="use another stemcell")
         return spec
 
-    def _upload_files(self, lease: Any, package: Package, items: Any) -> Any:
+    def _upload_files(self, lease: Any, package: OvfPackage, items: Any) -> Any:
         info = self._await_lease(lease)
         urls = {one.importKey: one.url for one in info.deviceUrl or ()}
         for item in items:
             file, size = package.open(item.path)
             if item.deviceId not in urls:
                 raise CpiError(f"vCenter names no place for {item.path}", remedy="use another stemcell")
-            self._upload(lease, urls[item.deviceId], file, size)
+            self.client.post_file(urls[item.deviceId], file, size, lease.HttpNfcLeaseProgress)
         return info.entity
 
     def _await_lease(self, lease: Any) -> Any:
@@ -308,27 +296,6 @@ class Stemcells:
             return row.get("info") if row.get("state") == "ready" else None
 
         return _LEASE_WAIT.until("the import", look, verb="become ready")
-
-    def _upload(self, lease: Any, url: str, file: IO[bytes], size: int) -> None:
-        where, own = urlsplit(url), urlsplit(self.settings.url)
-        is_vcenter = where.hostname in (None, "*") or where.netloc == "*"  # the vCenter writes * for itself
-        try:
-            with self.client.connect(own.netloc if is_vcenter else where.netloc) as connection:
-                connection.putrequest("POST", where.path)
-                connection.putheader("Content-Length", str(size))
-                connection.putheader("Content-Type", "application/x-vnd.vmware-streamVmdk")
-                connection.endheaders()
-                sent = 0
-                while piece := file.read(_PIECE):
-                    connection.send(piece)
-                    sent += len(piece)
-                    self.client.query(lease.HttpNfcLeaseProgress, min(99, sent * 100 // max(size, 1)))
-                answer = connection.getresponse()
-                answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise Unavailable("the upload of the image broke off", why=str(error), remedy="repeat") from error
-        if answer.status not in (200, 201):
-            raise CpiError("the image was not taken", why=f"{answer.status} {answer.reason}", remedy="repeat")
 
     def _abort(self, lease: Any) -> None:
         """The half-imported VM goes with its lease; where that cannot be read, the lease ends by itself."""
@@ -359,7 +326,7 @@ class Stemcells:
             row = self.client.read(found, "config.template", "snapshot.currentSnapshot")
             if row.get("config.template"):
                 return True
-            if self._is_busy(found):
+            if self.client.is_busy(found):
                 quiet = time.monotonic() + self.settings.settle_s
             if time.monotonic() < quiet:
                 return None
@@ -402,41 +369,6 @@ def _lost_answer_wait(seconds: float) -> Waits:
     return Waits(seconds, 0.05, 1.0, 1.5, "repeat; it is finished or made then")
 
 
-class Package:
-    """The image of a stemcell: a tar file with an OVF description and the disks that it names."""
-
-    def __init__(self, archive: tarfile.TarFile) -> None:
-        self._archive = archive
-        self._members = {member.name.removeprefix("./"): member for member in archive.getmembers() if member.isfile()}
-
-    def description(self) -> str:
-        name = next((name for name in self._members if name.endswith(".ovf")), None)
-        if name is None:
-            raise _no_package("it holds no .ovf file")
-        if self._members[name].size > _DESCRIPTION_LIMIT:
-            raise _no_package(f"{name} is larger than {_DESCRIPTION_LIMIT} bytes")
-        return self.open(name)[0].read().decode()
-
-    def open(self, name: str) -> tuple[IO[bytes], int]:
-        """A file that the description names, and its size."""
-        member = self._members.get(name)
-        file = self._archive.extractfile(member) if member else None
-        if member is None or file is None:
-            raise _no_package(f"{name} is named in the description, and not there")
-        return file, member.size
-
-
-@contextmanager
-def open_package(path: str) -> Iterator[Package]:
-    try:
-        with tarfile.open(path) as archive:
-            yield Package(archive)
-    except (FileNotFoundError, PermissionError) as error:
-        raise InvalidCall(f"image_path {path!r} cannot be read", why=str(error), remedy="check the file") from error
-    except (tarfile.TarError, UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise _no_package(str(error)) from error
-
-
 def disk_chains(row: Row) -> list[list[str]]:
     """The files of each disk of a VM: its own, then those that it grows from."""
     chains = []
@@ -448,10 +380,6 @@ def disk_chains(row: Row) -> list[list[str]]:
         if files:
             chains.append(files)
     return chains
-
-
-def _no_package(why: str) -> InvalidCall:
-    return InvalidCall("the image is no OVF package", why=why, remedy="give the image of a vSphere stemcell")
 
 
 def _template(row: Row) -> Template:
