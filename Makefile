@@ -45,7 +45,8 @@ test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
 
 test-vsphere-new: $(VENV)/.tested ## the vSphere driver on the newest simulator of a vCenter, with govc as witness; needs Go
-	folder=$$(tests/peers/vcsim/build-newest) && COTERIE_VCSIM=$$folder $(BIN)/pytest -q tests/cpi/drivers/vsphere
+	folder=$$(tests/peers/vcsim/build-newest) && COTERIE_VCSIM=$$folder $(BIN)/pytest -q -m "not openstack" -k vsphere \
+	  tests/cpi/drivers/vsphere tests/cpi/test_conformance.py
 
 test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI and agent; needs Go
 	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py tests/deploy/test_create_env.py
