@@ -1,4 +1,5 @@
-"""One of many processes that make VMs in one group. Prints `ack CID` for each VM whose join was acknowledged."""
+"""One of many processes that make VMs in one group. Prints `ack CID` for each VM whose join was acknowledged,
+and each report of the driver with its kind."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from coterie.ledger.store import Ledger
 
 def main(order: dict[str, Any]) -> None:
     coordinator = LedgerCoordinator(Ledger.open(order["ledger"]), order["name"], lease_s=order["lease_s"])
-    cpi, ids = VsphereCpi("lab", order["properties"], Runtime(order["director"], coordinator)), Ids()
+    cpi, ids = VsphereCpi("lab", order["properties"], Runtime(order["director"], coordinator, report=tell)), Ids()
     for _ in range(order["vms"]):
         try:
             made = cpi.create_vm(
@@ -30,6 +31,10 @@ def main(order: dict[str, Any]) -> None:
             print("ack", made.cid, flush=True)
         except CpiError as error:
             print("failed", error, flush=True)
+
+
+def tell(kind: str, body: str) -> None:
+    print(kind, body, flush=True)
 
 
 if __name__ == "__main__":

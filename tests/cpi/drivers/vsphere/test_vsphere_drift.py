@@ -246,7 +246,34 @@ def test_what_an_administrator_adds_and_drops_while_we_write_is_put_back(bed: Vs
     present = {one._moId for one in bed.operator.group(where).vm}
     assert (comes._moId in present, stays._moId in present, len(present)) == (True, False, 3)
     ((kind, body),) = bed.reports
-    assert (kind, where.partition("/")[2] in body, "DC0_C0" in body) == ("group.restored", True, True)
+    added, dropped = (str(bed.operator.get(one, "name")) for one in (comes, stays))
+    group = where.partition("/")[2]
+    told = f"another client added {added} and took out {dropped} in DRS group {group!r} of cluster DC0_C0"
+    assert (kind, told in body) == ("group.restored", True), body
+
+
+def test_what_could_not_be_put_back_is_told(bed: VsphereBed, lab: Lab) -> None:
+    cid = lab.group("host-affinity")
+    lab.vm(group=cid)
+    where = drs_name(lab, cid)
+    comes = bed.operator.boot("admin", "z1")
+    lab.undo(bed.operator.delete, "vm", bed.operator.get(comes, "config.instanceUuid"))
+    bed.server.forget_calls()
+    bed.server.bend(RECONFIGURE, "slow", ms=700, user="root")
+    joining = threading.Thread(target=lab.vm, kwargs={"group": cid})
+    hands = type(bed.operator)(bed.server, {"z1": "DC0_C0"}, user="administrator")
+    joining.start()
+    while RECONFIGURE not in bed.server.methods():
+        time.sleep(0.01)
+    hands.rejoin(where, add=[comes])
+    bed.server.bend(RECONFIGURE, "fault", fault="ConcurrentAccess", user="root")
+    joining.join()
+    hands.close()
+    assert [kind for kind, _ in bed.reports] == ["group.overwritten"], bed.reports
+    assert (str(bed.operator.get(comes, "name")) in bed.reports[0][1], "ConcurrentAccess" in bed.reports[0][1]) == (
+        True,
+        True,
+    )
 
 
 def test_what_an_administrator_adds_between_our_reading_and_our_write_stays(bed: VsphereBed, lab: Lab) -> None:

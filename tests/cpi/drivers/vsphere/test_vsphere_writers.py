@@ -33,6 +33,7 @@ class Writer:
     def __init__(self, order: dict[str, Any]) -> None:
         self.acknowledged: list[str] = []
         self.failures: list[str] = []
+        self.reports: list[str] = []  # what an administrator wrote during a write of ours, and what became of it
         self._process = subprocess.Popen(
             [sys.executable, vsphere_writer.__file__],
             stdin=subprocess.PIPE,
@@ -59,7 +60,8 @@ class Writer:
     def _read(self) -> None:
         for line in self._process.stdout or ():
             word, _, rest = line.strip().partition(" ")
-            (self.acknowledged if word == "ack" else self.failures).append(rest)
+            known = {"ack": self.acknowledged, "group.restored": self.reports, "group.overwritten": self.reports}
+            known.get(word, self.failures).append(rest)
 
 
 class Administrator(threading.Thread):
@@ -116,6 +118,9 @@ def crowd(folder: Path, processes: int, vms: int) -> None:
         disturb(writers)
         admin.stop()
         judge(bed, lab, cid, group, admin, [first, *(vm for one in writers for vm in one.acknowledged)])
+        reports = [report for one in writers for report in one.reports]
+        back = sum("it was put back" in one for one in reports)
+        print(f"administrator's changes taken back and reported {len(reports)}, put back {back}")
         unfit = [failure for one in writers for failure in one.failures]
         assert unfit == []
 

@@ -31,13 +31,13 @@ from coterie.cpi.drivers.vsphere.inventory import ZONE, Attributes, Inventory, v
 from coterie.cpi.drivers.vsphere.placement import ZONED, ZoneCluster
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.kit.marking import GROUP
+from coterie.errors import CoterieError
 
 _TRIES = 6
 _PLANS = 8  # of one attempt: two where a rule follows a group, one more whenever another client was faster
 _PAUSE_S = 0.05
 # another client was faster, or something went away between our read and our write: read again
 _REPEATED = ("ConcurrentAccess", "TaskInProgress", "ResourceInUse", "ManagedObjectNotFound", "InvalidArgument")
-_RESTORED = "what another client changed while it was written was overwritten, and is put back"
 _NOT_KEPT = CpiError(
     "the change of the DRS groups did not last",
     why="another writer replaced the list of members, or the vCenter did not show it",
@@ -315,11 +315,26 @@ class ClusterWriter:
         restored = [edit for op, one in part if isinstance(one, DrsGroup) for edit in _put_back(one, base, seen, after)]
         if not restored:
             return after
-        names = sorted({one.name for _, one in restored})
-        self.report("group.restored", f"DRS group {', '.join(names)} of cluster {base.name}: {_RESTORED}")
-        self.coordinator.hold(self.clusters.domain(cluster))
-        self.clusters.write(cluster, restored)
+        what = "; ".join(self._describe(one, after) for _, one in restored if isinstance(one, DrsGroup))
+        try:
+            self.coordinator.hold(self.clusters.domain(cluster))
+            self.clusters.write(cluster, restored)
+        except CoterieError as error:
+            self.report(
+                "group.overwritten", f"{what}: our write took that back, and it could not be repeated ({error})"
+            )
+            raise
+        self.report("group.restored", f"{what}: our write took that back, and it was put back")
         return self.clusters.view(cluster)
+
+    def _describe(self, wanted: DrsGroup, after: ClusterView) -> str:
+        """What another client had changed in a group."""
+        group = after.vm_group(wanted.name)
+        present, members = set(group.members if group else ()), set(wanted.members)
+        names = {moid: str(row.get("name")) for moid, row in self._read_vms(present ^ members).items()}
+        changes = [("added", members - present), ("took out", present - members)]
+        told = [f"{verb} {', '.join(sorted(names.get(vm, vm) for vm in some))}" for verb, some in changes if some]
+        return f"another client {' and '.join(told)} in DRS group {wanted.name!r} of cluster {after.name}"
 
     def _acknowledge(self, view: ClusterView, batch: GroupBatch) -> None:
         visible = [one for one in batch.changes if one.outcome is None and _is_visible(view, batch.members, one)]
