@@ -506,3 +506,16 @@ def test_a_stretched_cluster_has_an_az_per_site(place: Place) -> None:
     assert (place.drs(), place.operator.rules("z1")) == ({}, {})
     for one in "ab":
         place.operator.remove(f"{CLUSTERS['z1']}/site-{one}")
+
+
+def test_a_template_that_was_deleted_behind_our_back_is_made_again_by_the_next_deploy(place: Place) -> None:
+    place.deploy(manifest(group("db", 1, azs="z1")))
+    (image,) = place.held("image")
+    place.operator.delete("vm", image.cid)
+    more = manifest(group("db", 2, azs="z1"))
+    place.deploy(more, "failed")
+    assert len(place.event_bodies("stemcell.missing")) == 1
+    place.deploy(more)
+    assert {node.state for node in place.nodes().values()} == {"up"}
+    (again,) = place.held("image")
+    assert again.cid != image.cid
