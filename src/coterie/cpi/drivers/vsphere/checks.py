@@ -422,11 +422,13 @@ class Proofs:
 
     def _prove_moved_disk(self, trial: Trial) -> Proof:
         vm, disk = trial.vms[0], trial.disk
-        machine = self.inventory.require_vm(vm)
-        store = self._other_store(machine, {one._moId for one in self.client.get(machine, "datastore") or ()})
-        if disk is None or store is None:
-            return _ONE_STORE if disk else Proof("not possible", "the deployment has no disk")
-        stem = disk.partition("@")[0]
+        if disk is None:
+            return Proof("not possible", "the deployment has no disk")
+        machine, stem = self.inventory.require_vm(vm), disk.partition("@")[0]
+        present = {one.device.backing.datastore._moId for one in self._read_disks(trial) if one.stem == stem}
+        store = self._other_store(machine, present)
+        if store is None:
+            return _ONE_STORE
         self.client.run(machine.RelocateVM_Task, sdk.vim.vm.RelocateSpec(datastore=store.ref), "defaultPriority")
         if stem not in {one.stem for one in self._read_disks(trial)}:
             return Proof("failed", f"disk {disk} is not known any more on VM {vm}", "move its file back by hand")
