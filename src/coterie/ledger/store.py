@@ -31,7 +31,7 @@ _IDLE_MS = 60_000
 _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _READERS = 8  # at once in a process; more would be slower, and open connections that are closed again at once
-_KEPT = 12  # connections that stay open after use: those of the readers and of a few writers
+_WRITERS = 4  # connections of writers that stay open after use, besides those of the readers
 _QUEUE_S = 10.0
 _POLL_S = 1.0
 log = logging.getLogger(__name__)
@@ -351,17 +351,22 @@ def _postgresql(url: str) -> Ledger:
         )
     from coterie.ledger.postgresql import OneByOne, connect  # SQLite needs no client library
 
-    engine = sa.create_engine(
-        _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
-        pool_size=_KEPT,
-        max_overflow=64,
-        pool_use_lifo=True,
-        hide_parameters=True,
-        creator=lambda: connect(_plain(url), options=_SESSION, cursor_factory=OneByOne),
-    )
-    _check_rested_connections(engine)
-    _leave_standbys(engine)
-    return Ledger(engine, engine)
+    def engine(size: int, *, autocommit: bool) -> sa.Engine:
+        made = sa.create_engine(
+            _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
+            pool_size=size,
+            max_overflow=64,
+            pool_use_lifo=True,
+            hide_parameters=True,
+            creator=lambda: connect(_plain(url), options=_SESSION, cursor_factory=OneByOne, autocommit=autocommit),
+        )
+        _check_rested_connections(made)
+        _leave_standbys(made)
+        return made
+
+    # PostgreSQL shows each statement what is committed by then, in a transaction or not: a reader needs none, and
+    # without one a query is one round trip, not three.
+    return Ledger(engine(_READERS, autocommit=True), engine(_WRITERS, autocommit=False))
 
 
 def _leave_standbys(engine: sa.Engine) -> None:
