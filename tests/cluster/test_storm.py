@@ -27,7 +27,7 @@ from tests.peers.postgres import Server
 from tests.peers.tcp_proxy import Proxy, proxy
 
 GROUPS = ("east", "west")
-_FEWEST = 3  # strikes
+_FEW, _ALL = 3, 10  # strikes; so many are one of each kind
 
 
 class Striker(threading.Thread):
@@ -38,14 +38,22 @@ class Striker(threading.Thread):
         self._here, self._way, self._server = here, way, server
         self._chance = random.Random(seed)
         self._over = threading.Event()
+        self._deck: list[Callable[[], object]] = []
         self.strikes: Counter[str] = Counter()
 
     def run(self) -> None:
         while not self._over.wait(self._chance.uniform(4.0, 8.0)):
-            strike = self._chance.choice((*self._services, *self._directors, self._restart, *self._network))
+            strike = self._draw()
             strike()
             self.strikes[strike.__name__.strip("_")] += 1
             self._mend()
+
+    def _draw(self) -> Callable[[], object]:
+        """Each kind comes before any comes again."""
+        if not self._deck:
+            self._deck = [*self._services, *self._directors, self._restart, *self._network]
+            self._chance.shuffle(self._deck)
+        return self._deck.pop()
 
     def stop(self) -> None:
         self._over.set()
@@ -149,7 +157,7 @@ class User:
             time.sleep(0.3)
 
 
-def storm(server: Server, seed: int, nodes: int, patience_s: float) -> None:
+def storm(server: Server, seed: int, nodes: int, strikes: int, patience_s: float) -> None:
     print(f"seed {seed}")
     with (
         separated((*GROUPS, "director")) as (folder, users),
@@ -161,7 +169,7 @@ def storm(server: Server, seed: int, nodes: int, patience_s: float) -> None:
         striker = Striker(here, way, server, seed)
         striker.start()
         config = here.config()
-        while striker.strikes.total() < _FEWEST:  # a quick machine is through before the first
+        while striker.strikes.total() < strikes:  # a quick machine is through before the first
             for size, policy, more in (
                 (nodes, _SPREAD, {}),
                 (nodes + 4, _SPREAD, {}),
@@ -218,11 +226,11 @@ def test_a_call_in_the_wrong_group_is_refused_by_the_operating_system(server: Se
 
 @pytest.mark.timeout(900)
 def test_a_short_storm_of_everything(server: Server) -> None:
-    storm(server, seed=7, nodes=6, patience_s=800)
+    storm(server, seed=7, nodes=6, strikes=_FEW, patience_s=800)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_a_long_storm_of_everything(server: Server, seed: int) -> None:
-    storm(server, seed, nodes=80, patience_s=1100)
+    storm(server, seed, nodes=80, strikes=_ALL, patience_s=1100)
