@@ -1,7 +1,8 @@
 """A whole cluster of real processes: PostgreSQL, Directors without conductors, conductors in groups.
 
 Every group has a sandbox datacenter of its own, in a folder that only its conductors work in: a step that runs in the
-wrong group leaves its VM in the wrong datacenter.
+wrong group leaves its VM in the wrong datacenter. With a Unix user for each group it does not even get there: the
+datacenter is named by its path, and only its group's user may open it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from coterie.client.api import VERSION_HEADER
-from coterie.cpi.contract import Runtime
+from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.drivers.sandbox.properties import STATE_FILE
 from coterie.cpi.load import open_cloud
+from tests.cluster.users import REFUSED, User
 from tests.peers.ports import free_port
 from tests.peers.postgres import Server
 from tests.telemetry.exposition import read
@@ -44,6 +49,7 @@ class Process:
     log: Path
     popen: subprocess.Popen[bytes] | None = None
     port: int = 0  # of its page
+    user: User | None = None  # None: that of the tests
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
@@ -51,9 +57,8 @@ class Process:
         with self._turn, self.log.open("ab") as out:
             if self.alive:
                 return
-            self.popen = subprocess.Popen(
-                [*PROGRAM, *self.words], env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
+            command = [*(self.user.before if self.user else ()), *PROGRAM, *self.words]
+            self.popen = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     @property
     def alive(self) -> bool:
@@ -81,6 +86,7 @@ class Cluster:
     conductors: dict[str, Process] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)  # beside what every service gets
     database: str = ""  # the way to the database, if it is not the server itself
+    users: Mapping[str, User] = field(default_factory=dict)  # by group, and of "director"; empty: all run as the tests
     _ports: list[int] = field(default_factory=list)
 
     # -- processes --
@@ -89,7 +95,8 @@ class Cluster:
         port = free_port()
         name = f"director{len(self.directors)}"
         words = ["director", "--no-conductor", "--listen", f"127.0.0.1:{port}", "--database", self._database]
-        process = Process(name, words, self._env(self.folder / name), self.folder / f"{name}.log")
+        state = self._own(self.folder / name, "director")
+        process = Process(name, words, self._env(state), self.folder / f"{name}.log", user=self.users.get("director"))
         process.start()
         self.directors.append(process)
         self._ports.append(port)
@@ -102,10 +109,19 @@ class Cluster:
         words += ["--database", self._database, "--lease", str(LEASE_S), "--workers", "8"]
         port = free_port()
         words += ["--listen", f"127.0.0.1:{port}"]
-        process = Process(name, words, self._env(self.folder / group), self.folder / f"{name}.log", port=port)
+        state = self._own(self.folder / group, group)
+        process = Process(
+            name, words, self._env(state), self.folder / f"{name}.log", port=port, user=self.users.get(group)
+        )
         process.start()
         self.conductors[name] = process
         return process
+
+    def _own(self, folder: Path, user: str) -> Path:
+        """A folder that only this user may enter, if there is one."""
+        if user in self.users:
+            self.users[user].own(folder)
+        return folder
 
     @property
     def _database(self) -> str:
@@ -189,6 +205,19 @@ class Cluster:
             for kind in ("vm", "image", "server_group"):
                 assert Counter(self.held(group, group, uuid, kind)) == self.recorded(group, kind), kind
 
+    def refused_by_system(self) -> list[Any]:
+        """What the ledger and the logs show of calls that a Unix user had no right to: misrouted ones."""
+        found: list[Any] = []
+        with psycopg.connect(self.server.url) as connection:
+            for table in ("events", "steps", "facts"):
+                rows = connection.execute(
+                    f"SELECT one::text FROM {table} AS one WHERE one::text ~ %s", [REFUSED.pattern]
+                )
+                found += rows.fetchall()
+        for process in [*self.conductors.values(), *self.directors]:
+            found += [line for line in process.log.read_text().splitlines() if REFUSED.search(line)]
+        return found
+
     def recorded(self, cloud: str, kind: str) -> Counter[str]:
         """What the ledger says that a cloud holds; nothing may be in doubt any more."""
         where = "/v1/groups?limit=1000" if kind == "server_group" else f"/v1/objects?limit=1000&kind={kind}"
@@ -197,8 +226,7 @@ class Cluster:
         return Counter(one["cid"] for one in rows)
 
     def held(self, group: str, cloud: str, director: str, kind: Any = "vm") -> list[str]:
-        runtime = Runtime(director, None, self.folder / group)  # type: ignore[arg-type]  # reads only
-        cpi = open_cloud("sandbox", cloud, {"layout": LAYOUT}, runtime)
+        cpi = self._open(group, cloud, director)
         found, cursor = [], None
         while True:
             page = cpi.survey(kind, director, cursor)
@@ -207,11 +235,21 @@ class Cluster:
             if cursor is None:
                 return found
 
+    def members(self, cloud: str, director: str) -> dict[str, str | None]:
+        """The VMs that the cloud has in server groups of ours, and the policies of these groups."""
+        cpi = self._open(cloud, cloud, director)
+        views = [cpi.inspect_server_group(cid) for cid in self.held(cloud, cloud, director, "server_group")]
+        return {member.vm_cid: view.policy for view in views for member in view.members}
+
+    def _open(self, group: str, cloud: str, director: str) -> Cpi:
+        runtime = Runtime(director, None, self.folder / group)  # type: ignore[arg-type]  # reads only
+        return open_cloud("sandbox", cloud, {"layout": LAYOUT}, runtime)
+
     # -- documents --
 
     def config(self) -> str:
         clouds = [
-            {"name": g, "driver": "sandbox", "conductor_group": g, "properties": {"layout": LAYOUT, "settle_s": 0.3}}
+            {"name": g, "driver": "sandbox", "conductor_group": g, "properties": self._properties(g)}
             for g in self.groups
         ]
         azs = [{"name": f"z-{g}", "cloud": g, "cloud_properties": {"zone": "z1"}} for g in self.groups]
@@ -222,6 +260,10 @@ class Cluster:
         small = {"name": "small", "cloud_properties": {"cpu": 1, "ram_mb": 256, "disk_mb": 1024}}
         net = {"name": "net", "subnets": subnets}
         return json.dumps({"clouds": clouds, "azs": azs, "vm_types": [small], "networks": [net]})
+
+    def _properties(self, group: str) -> dict[str, Any]:
+        own = {"state": str(self.folder / group / STATE_FILE)} if self.users else {}
+        return {"layout": LAYOUT, "settle_s": 0.3, **own}
 
     def manifest(self, nodes: int, policy: str = "soft-anti-affinity") -> str:
         group = {
@@ -261,9 +303,10 @@ def cluster(
     per_group: int,
     directors: int = 1,
     database: str = "",
+    users: Mapping[str, User] | None = None,
     **env: str,
 ) -> Iterator[Cluster]:
-    made = Cluster(folder, server, groups, env=env, database=database)
+    made = Cluster(folder, server, groups, env=env, database=database, users=users or {})
     try:
         for _ in range(directors):
             made.add_director()

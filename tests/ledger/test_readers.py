@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
+import psycopg
 import sqlalchemy as sa
 
 from coterie.ledger import store
@@ -25,6 +27,21 @@ def test_many_readers_share_a_few_connections(postgres_url: str) -> None:
         for thread in threads:
             thread.join(60)
         assert 0 < len(backends) <= store._READERS
+    finally:
+        ledger.close()
+
+
+def test_a_read_is_no_transaction_but_its_statement(postgres_url: str) -> None:
+    """BEGIN and COMMIT would be a round trip each, and READ COMMITTED shows each statement what is committed anyhow."""
+    ledger = Ledger.open(postgres_url)
+    try:
+        with ledger.read() as tx, ledger.write_silently() as other:
+            connection: Any = tx.connection.dbapi_connection
+            assert tx.execute(sa.text("SELECT 1")).scalar_one() == 1
+            assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            other.execute(sa.text("SELECT 1"))
+            connection = other.connection.dbapi_connection
+            assert connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
     finally:
         ledger.close()
 

@@ -130,6 +130,20 @@ def test_outcomes_wake_no_other_process(postgres_url: str) -> None:
         assert one.written.version != mine
 
 
+def test_a_question_and_its_answer_wake_no_conductor_to_look_for_steps(postgres_url: str) -> None:
+    """Each look reads what is ready for the whole group, and a plan asks several questions."""
+    with two(postgres_url) as (one, other):
+        ready, asked, written = other.ready.version, other.asked.version, other.written.version
+        one.notify_question()
+        other.asked.wait(asked, 20)
+        with one.write_answer():
+            pass
+        other.written.wait(written, 20)
+        assert other.asked.version != asked
+        assert other.written.version != written
+        assert other.ready.version == ready
+
+
 def test_steps_that_are_ready_wake_only_their_owner(postgres_url: str) -> None:
     with two(postgres_url) as (one, other):
         one.wake_as("a")

@@ -115,7 +115,7 @@ class Questions:
             if isinstance(problem, NotSigned):
                 log.error("%s", problem)
                 refusals = [Event(None, "question.refused", question.cloud, str(problem), error)]
-        with self._ledger.write() as tx:
+        with self._ledger.write_answer() as tx:
             facts.answer(tx, self._owner, question, asked_at, data, error)
             events.append(tx, refusals, time(tx))
 

@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 _LARGEST = 200
 _LINGER_S = 0.05  # how long a commit waits for the next outcome; much less than any cloud call takes
 _LONGEST_S = 0.25  # and for all: where many processes share the cores, outcomes come slowly, and each commit costs more
-_SLICE_S = 0.004
 
 Settled = Callable[[Outcome, bool, BaseException | None], None]
 
@@ -43,11 +42,15 @@ class Committer:
         self._settled = settled
         self._under_way = under_way
         self._queue: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+        self._last = threading.Event()  # nothing is under way: no outcome follows soon
         self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
         self._thread.start()
 
     def submit(self, outcome: Outcome) -> None:
+        """Its step is no longer under way."""
         self._queue.put(outcome)
+        if not self._under_way():
+            self._last.set()
 
     def close(self, timeout_s: float | None = None) -> None:
         """Commit what was submitted, and end."""
@@ -97,11 +100,15 @@ class Committer:
         return batch
 
     def _wait_for_more(self) -> None:
-        # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever.
+        # Not get(timeout=…): in CPython 3.11 a short one that is overtaken by its own deadline waits for ever. And it
+        # would wake this thread for each outcome, while the workers want the interpreter.
         moment = time.monotonic()
         longest, give_up, seen = moment + _LONGEST_S, moment + _LINGER_S, self._queue.qsize()
-        while self._under_way() and moment < min(give_up, longest):
-            time.sleep(_SLICE_S)
+        while moment < min(give_up, longest):
+            self._last.clear()
+            if not self._under_way():
+                break
+            self._last.wait(min(give_up, longest) - moment)
             moment = time.monotonic()
             if self._queue.qsize() > seen:
                 give_up, seen = moment + _LINGER_S, self._queue.qsize()

@@ -31,7 +31,7 @@ _IDLE_MS = 60_000
 _SESSION = f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c idle_session_timeout={_IDLE_MS}"
 _TRUSTED_S = 1.0  # a connection that rested for longer may have been ended by the other side
 _READERS = 8  # at once in a process; more would be slower, and open connections that are closed again at once
-_KEPT = 12  # connections that stay open after use: those of the readers and of a few writers
+_WRITERS = 4  # connections of writers that stay open after use, besides those of the readers
 _QUEUE_S = 10.0
 _POLL_S = 1.0
 log = logging.getLogger(__name__)
@@ -39,10 +39,11 @@ _TOLD = "coterie_told"
 _PINNED = "coterie_pinned_release"
 _SIGNER = "coterie_signer"
 # What a wake-up between processes carries; an older release sends "w", "q" or nothing, and takes all others for both:
-#   w   something was written
+#   w   something was written: steps may be ready
+#   a   a question about a cloud was answered
 #   q   there may be a question about a cloud
 #   r…  steps are ready for the conductors whose names follow, one in a line
-WROTE, QUESTION, READY = "w", "q", "r"
+WROTE, ANSWERED, QUESTION, READY = "w", "a", "q", "r"
 _TRUST_S = 10.0  # a lost wake-up delays work by no more than this
 
 
@@ -202,6 +203,15 @@ class Ledger:
         self.written.notify()
 
     @contextmanager
+    def write_answer(self) -> Iterator[Tx]:
+        """Write the answer to a question: it wakes what waits for answers, and no conductor to look for steps."""
+        with self._write() as tx:
+            yield tx
+        self.written.notify()
+        if self._wakeups is not None:
+            self._wakeups.send(ANSWERED)
+
+    @contextmanager
     def _queue_readers(self) -> Iterator[None]:
         """Dozens of workers may want to read at once, and a new connection costs the server more than many reads.
 
@@ -280,11 +290,13 @@ class Ledger:
         """Another process has written. A word that this release does not know may mean anything."""
         named = {name for word in words if word.startswith(READY) for name in word[1:].split("\n")}
         others = {word for word in words if not word.startswith(READY)}
-        if not others and not named & self._conductors:
-            return
-        self.written.notify()
-        self.ready.notify()
-        if others - {WROTE}:
+        unknown = others - {WROTE, ANSWERED, QUESTION}
+        ready = unknown or WROTE in others or named & self._conductors
+        if ready or ANSWERED in others:
+            self.written.notify()
+        if ready:
+            self.ready.notify()
+        if unknown or QUESTION in others:
             self.asked.notify()
 
     def close(self) -> None:
@@ -351,17 +363,22 @@ def _postgresql(url: str) -> Ledger:
         )
     from coterie.ledger.postgresql import OneByOne, connect  # SQLite needs no client library
 
-    engine = sa.create_engine(
-        _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
-        pool_size=_KEPT,
-        max_overflow=64,
-        pool_use_lifo=True,
-        hide_parameters=True,
-        creator=lambda: connect(_plain(url), options=_SESSION, cursor_factory=OneByOne),
-    )
-    _check_rested_connections(engine)
-    _leave_standbys(engine)
-    return Ledger(engine, engine)
+    def engine(size: int, *, autocommit: bool) -> sa.Engine:
+        made = sa.create_engine(
+            _plain(url).replace("postgresql://", "postgresql+psycopg://", 1),
+            pool_size=size,
+            max_overflow=64,
+            pool_use_lifo=True,
+            hide_parameters=True,
+            creator=lambda: connect(_plain(url), options=_SESSION, cursor_factory=OneByOne, autocommit=autocommit),
+        )
+        _check_rested_connections(made)
+        _leave_standbys(made)
+        return made
+
+    # PostgreSQL shows each statement what is committed by then, in a transaction or not: a reader needs none, and
+    # without one a query is one round trip, not three.
+    return Ledger(engine(_READERS, autocommit=True), engine(_WRITERS, autocommit=False))
 
 
 def _leave_standbys(engine: sa.Engine) -> None:

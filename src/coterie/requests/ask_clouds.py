@@ -21,7 +21,7 @@ Question = tuple[CloudRow, str, Any]  # cloud, what, question
 def ask(ledger: Ledger, questions: Sequence[Question], timeout_s: float = 60.0) -> list[Any]:
     """Fresh answers, in order, or an error that names the cloud. Writes nothing but facts."""
     keys = [(cloud.name, _key(cloud, what, question)) for cloud, what, question in questions]
-    with ledger.write() as tx:
+    with ledger.write_silently() as tx:
         asked = {
             key: facts.want(tx, cloud, key[1], question)
             for key, (cloud, _, question) in zip(keys, questions, strict=True)

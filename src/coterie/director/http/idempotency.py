@@ -45,10 +45,10 @@ def run_once(
             status, answer = work()
     except BaseException:
         # Errors are not stored: the caller may remove the cause and repeat with the same key.
-        with context.ledger.write() as tx:
+        with context.ledger.write_silently() as tx:
             replies.release(tx, key)
         raise
-    with context.ledger.write() as tx:
+    with context.ledger.write_silently() as tx:
         replies.record(tx, key, status, answer)
     return _response(status, answer)
 
@@ -105,7 +105,7 @@ def _fingerprint(request: Request, key: str, body: Any) -> str:
 
 def _reserve(context: AppContext, key: str, request: str) -> replies.Reply | None:
     try:
-        with context.ledger.write() as tx:
+        with context.ledger.write_silently() as tx:
             return _reserve_in(tx, key, request)
     except KeyTaken as error:  # another Director on this database was faster
         raise _busy() from error
