@@ -1,10 +1,12 @@
 """The thin client: hands a request to the core process and its answer back. It imports next to nothing, because a BOSH
 Director starts it twice for every operation; `in_process` does what cannot be handed over."""
 
+import gc
 import sys
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # the plain module costs half a start of the interpreter
 
 _CHUNK = 1 << 16
+_GARBAGE = 50_000  # importing makes many objects that stay: to look through them again and again is dear
 # Before an answer that goes back to the core: the caller has it.
 DELIVERED = b"delivered\n"
 
@@ -19,9 +21,11 @@ def main(config: str, core: str | None, folders: tuple[str, ...] = ()) -> None:
             _send(core, DELIVERED + answer)
         return
     sys.path.extend(folder for folder in folders if folder not in sys.path)
-    from coterie.bosh.client.in_process import respond
+    from coterie.bosh.client.in_process import end_process, respond
 
+    gc.set_threshold(_GARBAGE)
     respond(request, config, sent, _write)
+    end_process()
 
 
 def _write(answer: bytes) -> None:

@@ -9,13 +9,13 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from coterie.bosh.config import Config
 from coterie.bosh.recording.local_ledger import LocalLedger
 from coterie.bosh.recording.marks import director_id
 from coterie.cpi.contract import Cpi, InvalidCall, Kind, Mark
+from coterie.slotted import dataclass, field, replace
 
 if TYPE_CHECKING:
     from coterie.ledger.file import FileLedger

@@ -9,7 +9,6 @@ import hashlib
 import json
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.bosh.core import addresses, agent_settings, server_groups
@@ -23,6 +22,7 @@ from coterie.ledger.rows import parts
 from coterie.ledger.rows.object_life import ObjectRow
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
+from coterie.slotted import dataclass
 
 _LOOK_S = 0.05
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coterie.bosh.config import Groups
@@ -16,6 +15,7 @@ from coterie.ledger.rows import bosh_groups, parts
 from coterie.ledger.rows import object_life as objects
 from coterie.ledger.rows.bosh_groups import BoshGroup, Key
 from coterie.ledger.writes import execute
+from coterie.slotted import dataclass
 
 if TYPE_CHECKING:
     from coterie.ledger.statements import Tx

@@ -6,7 +6,6 @@ The caller's list of what it knows counts per kind; without one, the ledger's ow
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
@@ -24,6 +23,7 @@ from coterie.ledger.rows.bosh_groups import BoshGroup
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
+from coterie.slotted import replace
 
 # Objects that a BOSH Director holds by cid; only our ledger has those of other kinds.
 _KNOWN_TO_BOSH = ("vm", "disk", "snapshot", "image")

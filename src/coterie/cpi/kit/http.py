@@ -17,12 +17,12 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
+from coterie.slotted import dataclass, field
 
 T = TypeVar("T")
 Body = bytes | Iterable[bytes] | None

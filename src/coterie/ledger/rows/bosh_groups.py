@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coterie.ledger.statements import run
+from coterie.slotted import dataclass
 
 if TYPE_CHECKING:
     from coterie.ledger.statements import Tx

@@ -5,12 +5,12 @@ Each move is a `Write`: steps collect them for their commit, other callers execu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coterie.cpi.contract import Kind
 from coterie.ledger.statements import document, run
 from coterie.ledger.writes import NOW, Write, insert, update
+from coterie.slotted import dataclass
 
 if TYPE_CHECKING:
     from coterie.ledger.statements import Tx
@@ -94,10 +94,8 @@ def list_undelivered_vms(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
 
 def _rows(tx: Tx, which: str, **values: Any) -> list[ObjectRow]:
     rows = run(tx, f"{_SELECT} {which}", **values).fetchall()
-    return [ObjectRow(*row[:_PROPERTIES], document(row[_PROPERTIES]), *row[_PROPERTIES + 1 :]) for row in rows]
-
-
-_PROPERTIES = ObjectRow.__slots__.index("properties")
+    named = (dict(zip(ObjectRow.__slots__, row, strict=True)) for row in rows)
+    return [ObjectRow(**{**row, "properties": document(row["properties"])}) for row in named]
 
 
 # -- the moves of a life; an intent is always committed before the cloud is called --

@@ -9,7 +9,6 @@ holds VMs of others is kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from coterie.cpi.contract import (
@@ -27,6 +26,7 @@ from coterie.cpi.drivers.vsphere.client import Client
 from coterie.cpi.drivers.vsphere.inventory import NAME_LIMIT, Inventory
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.kit.marking import read_mark_name
+from coterie.slotted import dataclass
 
 TOGETHER = ("affinity", "soft-affinity")
 APART = ("anti-affinity", "soft-anti-affinity")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from coterie.cpi.contract import (
@@ -31,6 +30,7 @@ from coterie.cpi.drivers.vsphere.group_records import GroupRecord, GroupRecords,
 from coterie.cpi.drivers.vsphere.inventory import Attributes, Inventory, vm_mark
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.kit.marking import GROUP
+from coterie.slotted import dataclass, replace
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -36,6 +35,7 @@ from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.marking import read_mark_name
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
 
 COPIES = "vsphere-copy:"  # of a domain: a copy of a template
 _SNAPSHOT = "coterie"
