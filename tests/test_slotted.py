@@ -70,6 +70,9 @@ def test_to_the_standard_library_it_is_one_of_its_own() -> None:
     assert Point.__match_args__ == Reference.__match_args__  # type: ignore[attr-defined]  # made by the decorators
     assert Point.__slots__ == Reference.__slots__  # type: ignore[attr-defined]  # as above
     assert Point.__qualname__ == "Point" and Point.__doc__ == "A point."
+    assert [(one.name, one.type) for one in slotted.fields(Point)] == [one[:2] for one in facts(Point)]
+    assert [one.default is slotted.MISSING for one in slotted.fields(Point)] == [True, False, True, False, True]
+    assert slotted.fields(Reference) == dataclasses.fields(Reference)
     assert dataclasses.asdict(Point(1)) == dataclasses.asdict(Reference(1)) == slotted.asdict(Point(1))
 
 

@@ -22,7 +22,7 @@ else:
     class field:
         """What a class body says of one field."""
 
-        __slots__ = ("compare", "default", "default_factory", "init", "repr")
+        __slots__ = ("compare", "default", "default_factory", "init", "name", "repr", "type")
 
         def __init__(self, *, default=MISSING, default_factory=MISSING, init=True, repr=True, compare=True) -> None:
             self.default, self.default_factory = default, default_factory
@@ -34,6 +34,9 @@ else:
         return _define_frozen if frozen else _define
 
     def fields(of):
+        """With name, type and default; also of a dataclass of the standard library."""
+        if hasattr(of, "_fields_"):
+            return tuple(of._fields_.values())
         import dataclasses
 
         return dataclasses.fields(of)
@@ -84,7 +87,9 @@ else:
             given = cls.__dict__.get(name, MISSING)
             if isinstance(given, (list, dict, set)):
                 raise TypeError(f"{cls.__name__}.{name}: all objects would share this default; use default_factory")
-            found[name] = given if isinstance(given, field) else field(default=given)
+            one = given if isinstance(given, field) else field(default=given)
+            one.name, one.type = name, kind
+            found[name] = one
         return found
 
     def _first_init(cls):
@@ -173,14 +178,11 @@ else:
                     told["default"] = one.default
                 elif one.default_factory is not MISSING:
                     told["default_factory"] = one.default_factory
-                known[name] = (name, _annotation(cls, name), dataclasses.field(kw_only=False, **told))
+                known[name] = (name, one.type, dataclasses.field(kw_only=False, **told))
             shadow = dataclasses.make_dataclass(cls.__name__, list(known.values()), frozen=True)
             made = getattr(shadow, self._name)
             setattr(cls, self._name, made)
             return made
-
-    def _annotation(cls, name):
-        return next(one.__annotations__[name] for one in cls.__mro__ if name in one.__dict__.get("_own_fields_", {}))
 
     _METHODS = {
         "__eq__": _eq,

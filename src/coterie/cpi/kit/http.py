@@ -14,7 +14,6 @@ import select
 import ssl
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
@@ -159,6 +158,8 @@ class Http:
             return _read_proxy(self._options.proxy_url, "properties.proxy_url")
         if not self._options.environment_proxy:
             return None
+        import urllib.request  # slow to import, and few clouds are behind a proxy of the environment
+
         known = urllib.request.getproxies()
         name = where.scheme if known.get(where.scheme) else "all"
         if not known.get(name) or urllib.request.proxy_bypass(where.netloc) or _is_within(where, known.get("no", "")):
