@@ -50,7 +50,8 @@ def end_process() -> None:
     import sys
 
     atexit._run_exitfuncs()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
     os._exit(0)
 
 

@@ -92,6 +92,12 @@ def list_undelivered_vms(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
     return [row for row in rows if row.is_undelivered]
 
 
+def members(tx: Tx, group_cid: str) -> set[str]:
+    """Intents of VMs made for this group that may be in the cloud."""
+    text = f"SELECT intent FROM objects WHERE server_group = :cid AND kind = 'vm' AND {_OPEN}"
+    return {intent for (intent,) in run(tx, text, cid=group_cid).fetchall()}
+
+
 def _rows(tx: Tx, which: str, **values: Any) -> list[ObjectRow]:
     rows = run(tx, f"{_SELECT} {which}", **values).fetchall()
     named = (dict(zip(ObjectRow.__slots__, row, strict=True)) for row in rows)

@@ -20,6 +20,7 @@ from coterie.ledger.rows.object_life import (
     keep,
     keep_for_undo,
     list_undelivered_vms,
+    members,
     of_agent,
     of_caller,
     record_created,
@@ -48,6 +49,7 @@ __all__ = [  # beside what is defined here
     "keep",
     "keep_for_undo",
     "list_undelivered_vms",
+    "members",
     "of_agent",
     "of_caller",
     "record_created",
@@ -222,9 +224,3 @@ def callers(tx: Tx) -> list[tuple[str, str, str, int]]:
         .order_by(objects.c.director, objects.c.cloud, objects.c.kind)
     )
     return [(str(director), str(cloud), str(kind), int(count)) for director, cloud, kind, count in tx.execute(query)]
-
-
-def members(tx: Tx, group_cid: str) -> set[str]:
-    """Intents of VMs made for this group that may be in the cloud."""
-    mine = objects.c.server_group == group_cid, objects.c.kind == "vm", objects.c.state.in_(OPEN)
-    return set(tx.execute(sa.select(objects.c.intent).where(*mine)).scalars())
