@@ -1,8 +1,8 @@
 """Dataclasses with slots that cost little to define, for modules that a call of `coterie-cpi` imports: the standard
 library writes and compiles six functions for each class, which took a third of such a call, and imports `inspect`.
 
-To type checkers and to the functions of `dataclasses` they are dataclasses. `__init__` is compiled when the first
-object is made, the other methods are the same functions for all classes.
+To type checkers and to the functions of `dataclasses` they are dataclasses. What has to be fast is compiled when it is
+called first; the other methods are the same functions for all classes.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ else:
             body.setdefault(name, method)
         made = type(cls)(cls.__name__, cls.__bases__, body)
         made.__qualname__ = cls.__qualname__
-        if "__init__" not in body:
-            made.__init__ = _first_init(made)
+        for name in _COMPILED if methods else ("__init__", "__eq__"):
+            if name not in cls.__dict__:
+                setattr(made, name, _compile_later(made, name))
         return made
 
     def _own_fields(cls):
@@ -92,14 +93,15 @@ else:
             found[name] = one
         return found
 
-    def _first_init(cls):
-        """Stands in until the first object is made."""
+    def _compile_later(cls, name):
+        """Stands in until the method is called first."""
 
-        def __init__(self, *args, **kwargs):
-            cls.__init__ = _compile_init(cls)
-            cls.__init__(self, *args, **kwargs)
+        def method(self, *args, **kwargs):
+            setattr(cls, name, _COMPILED[name](cls))
+            return getattr(cls, name)(self, *args, **kwargs)
 
-        return __init__
+        method.__name__ = name
+        return method
 
     def _compile_init(cls):
         scope = {"_set": object.__setattr__, "_missing": MISSING}
@@ -122,19 +124,28 @@ else:
         if hasattr(cls, "__post_init__"):
             lines.append(" self.__post_init__()")
         text = f"def __init__({', '.join(['self', *parameters])}):\n" + ("\n".join(lines) or " pass")
+        return _compile(cls, "__init__", text, scope)
+
+    def _compile_eq(cls):
+        text = (
+            "def __eq__(self, other):\n"
+            f" return {_values(cls, 'self')} == {_values(cls, 'other')} if other.__class__ is self.__class__"
+            " else NotImplemented"
+        )
+        return _compile(cls, "__eq__", text, {})
+
+    def _compile_hash(cls):
+        return _compile(cls, "__hash__", f"def __hash__(self): return hash({_values(cls, 'self')})", {})
+
+    def _values(cls, of):
+        return f"({''.join(f'{of}.{name}, ' for name, one in cls._fields_.items() if one.compare)})"
+
+    def _compile(cls, name, text, scope):
         exec(text, scope)  # noqa: S102  # the names of fields are words of the class
-        made = scope["__init__"]
-        made.__qualname__ = f"{cls.__qualname__}.__init__"
-        return made
+        scope[name].__qualname__ = f"{cls.__qualname__}.{name}"
+        return scope[name]
 
-    def _compared(self):
-        return tuple(getattr(self, name) for name, one in self._fields_.items() if one.compare)
-
-    def _eq(self, other):
-        return _compared(self) == _compared(other) if other.__class__ is self.__class__ else NotImplemented
-
-    def _hash(self):
-        return hash(_compared(self))
+    _COMPILED = {"__init__": _compile_init, "__eq__": _compile_eq, "__hash__": _compile_hash}
 
     def _repr(self):
         shown = (f"{name}={getattr(self, name)!r}" for name, one in self._fields_.items() if one.repr)
@@ -185,14 +196,12 @@ else:
             return made
 
     _METHODS = {
-        "__eq__": _eq,
         "__repr__": _repr,
         "__dataclass_fields__": _Lazy("__dataclass_fields__"),
         "__dataclass_params__": _Lazy("__dataclass_params__"),
     }
     _MUTABLE = {"__hash__": None}
     _FROZEN = {
-        "__hash__": _hash,
         "__setattr__": _set,
         "__delattr__": _delete,
         "__getstate__": _getstate,
