@@ -1,7 +1,6 @@
 """The thin client: hands a request to the core process and its answer back. It imports next to nothing, because a BOSH
 Director starts it twice for every operation; `in_process` does what cannot be handed over."""
 
-import gc
 import sys
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # the plain module costs half a start of the interpreter
 
@@ -21,6 +20,8 @@ def main(config: str, core: str | None, folders: tuple[str, ...] = ()) -> None:
             _send(core, DELIVERED + answer)
         return
     sys.path.extend(folder for folder in folders if folder not in sys.path)
+    import gc
+
     from coterie.bosh.client.in_process import end_process, respond
 
     gc.set_threshold(_GARBAGE)
