@@ -1,11 +1,13 @@
-"""What one CPI call costs: `info`, `has_vm`, `create_vm`, by the program alone and with the core process, against
-`python3 -I -S -c pass` in the same run. Medians of CPU and wall time; a machine's own work is in its wall time, with
-the core process not in the CPU time of the program. Asserts nothing; the cloud's calls are counted in `cpi_calls`.
+"""What one CPI call costs: `info`, `has_vm`, `create_vm`, `delete_vm`, by the program alone and with the core process,
+beside `python3 -I -S -c pass` in the same run: medians of CPU and wall time, and their ratios to those of the bare
+interpreter. With the core process its own CPU is told apart. The first call of all, which makes the ledger, is printed
+once. Asserts nothing; the cloud's calls are counted in `cpi_calls`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -30,22 +32,35 @@ def main() -> None:
         cpi = _installed(folder)
         bare = _measure(lambda n: _run([sys.executable, "-I", "-S", "-c", "pass"], b""))
         print(f"{'python3 -I -S -c pass':<28} {_told(bare, bare)}")
-        stemcell = _ask(cpi, "create_stemcell", [str(folder / "image"), {}])
+        made: list[str] = []
+        image = _request("create_stemcell", [str(folder / "image"), {}])
+        first = _once(lambda n: made.append(_result(_run([cpi], image))), 0)
+        print(f"{'first call, makes the ledger':<28} {_told(first, bare)}")
         for mode in ("alone", "core"):
-            with _core(folder) if mode == "core" else _nothing():
-                _table(cpi, mode, stemcell, bare)
+            with _core(folder) if mode == "core" else _nothing() as core:
+                _table(cpi, mode, made[0], bare, core)
 
 
-def _table(cpi: str, mode: str, stemcell: str, bare: tuple[float, float]) -> None:
+def _table(cpi: str, mode: str, stemcell: str, bare: tuple[float, float], core: int | None) -> None:
     vm = _ask(cpi, "create_vm", _vm(f"{mode}-first", stemcell))[0]
+    doomed = [_ask(cpi, "create_vm", _vm(f"{mode}-doomed-{n}", stemcell))[0] for n in range(ROUNDS)]
     calls: dict[str, Callable[[int], list[Any]]] = {
         "info": lambda n: [],
         "has_vm": lambda n: [vm],
         "create_vm": lambda n: _vm(f"{mode}-{n}", stemcell),
+        "delete_vm": lambda n: [doomed[n]],
     }
     for method, arguments in calls.items():
+        before = _cpu_ms(core) if core else 0.0
         cost = _measure(lambda n, method=method, arguments=arguments: _run([cpi], _request(method, arguments(n))))
-        print(f"{method + ', ' + mode:<28} {_told(cost, bare)}")
+        own = f"   and {(_cpu_ms(core) - before) / ROUNDS:.1f} ms CPU in the core" if core else ""
+        print(f"{method + ', ' + mode:<28} {_told(cost, bare)}{own}")
+
+
+def _cpu_ms(process: int) -> float:
+    """User and system time so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def _installed(folder: Path) -> str:
@@ -64,13 +79,13 @@ def _installed(folder: Path) -> str:
 
 
 @contextmanager
-def _core(folder: Path) -> Iterator[None]:
+def _core(folder: Path) -> Iterator[int]:
     words = [sys.executable, "-m", "coterie.bosh.main", "serve", "--config", str(folder / "cpi.json")]
     core = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     while not (folder / "cpi.sock").exists():
         time.sleep(0.02)
     try:
-        yield
+        yield core.pid
     finally:
         core.terminate()
         core.wait()
@@ -93,7 +108,11 @@ def _request(method: str, arguments: list[Any]) -> bytes:
 
 
 def _ask(cpi: str, method: str, arguments: list[Any]) -> Any:
-    envelope = json.loads(_run([cpi], _request(method, arguments)))
+    return _result(_run([cpi], _request(method, arguments)))
+
+
+def _result(answer: bytes) -> Any:
+    envelope = json.loads(answer)
     assert envelope["error"] is None, envelope
     return envelope["result"]
 

@@ -9,6 +9,7 @@ fifth of a second says little. Prints figures and ratios; asserts nothing.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -90,6 +91,7 @@ def coterie(count: int, folder: Path) -> dict[str, Any]:
     conductor = Conductor(
         ledger, "bench", state_folder=folder, observe=lambda method, seconds, error: counts.update([method])
     )
+    gc.freeze()  # as a Director and a conductor do
     conductor.start()
     first = _deploy(ledger, "first", 1)
     counts.clear()
@@ -131,6 +133,7 @@ def floor(count: int, folder: Path, rows: dict[str, int], examples: dict[str, An
             _insert(ledger, name, range(seen, seen + total), examples[name], ids)
         return meter.read()
 
+    gc.freeze()
     first = nodes(range(1), dict.fromkeys(rows, 1), 0)
     return {**nodes(range(1, count + 1), rows, 1), "first_s": first["cpu_s"]}
 

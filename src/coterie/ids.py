@@ -6,7 +6,6 @@ import hashlib
 import re
 import secrets
 import time
-import uuid
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 INTENT_LENGTH = 26
@@ -22,6 +21,8 @@ class Ids:
         return base32((int(time.time() * 1000) << 80) | secrets.randbits(80), INTENT_LENGTH)
 
     def uuid(self) -> str:
+        import uuid  # slow to import, and most calls of `coterie-cpi` make none
+
         return str(uuid.uuid4())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,42 @@ def test_a_call_that_changes_nothing_imports_no_database(shop: Shop) -> None:
     env = {"PYTHONPATH": fast_info.__file__.split("/coterie/")[0]}
     command = [sys.executable, "-c", words, shop.request("has_vm", "i-1").decode(), str(shop.config)]
     assert subprocess.run(command, env=env, capture_output=True, check=True).stdout.strip() == b"False"
+
+
+def test_a_machine_s_life_alone_imports_nothing_that_is_slow(shop: Shop) -> None:
+    """What would be half of such a call, or a part of it that is seen in `bench/cpi`."""
+    words = (
+        "import sys; sys.path.insert(0, sys.argv[1]); sys.path.append(sys.argv[2]);"
+        "from coterie.bosh.client.in_process import respond;"
+        "[respond(request.encode(), sys.argv[3], write=sys.stdout.buffer.write) for request in sys.argv[4:]];"
+        "slow = ('sqlalchemy', 'alembic', 'dataclasses', 'inspect', 'importlib.metadata', 'asyncio');"
+        "print([name for name in sys.modules if name.startswith(slow)])"
+    )
+    stemcell, cid = shop.stemcell(), shop.create_vm("agent-1", shop.stemcell())
+    source = fast_info.__file__.split("/coterie/")[0]
+    requests = [shop.vm_request("agent-2", stemcell, group="bosh-dep-web"), shop.request("delete_vm", cid)]
+    command = [sys.executable, "-IS", "-c", words, source, sysconfig.get_path("purelib"), str(shop.config)]
+    done = subprocess.run([*command, *(one.decode() for one in requests)], capture_output=True, check=True)
+    assert b'"error": null' in done.stdout or b'"error":null' in done.stdout
+    assert done.stdout.decode().endswith("}[]\n"), done.stdout
+
+
+def test_the_program_ends_in_order(tmp_path: Path) -> None:
+    """What was registered for the end is done, and threads that work are waited for."""
+    words = (
+        "import atexit, sys, threading, time; sys.path.insert(0, sys.argv[1]);"
+        "from coterie.bosh.client.in_process import end_process;"
+        "atexit.register(print, 'logged out');"
+        "sys.argv[2] == 'thread' and threading.Thread(target=lambda: (time.sleep(0.2), print('worked'))).start();"
+        "end_process(); print('went on')"
+    )
+    source = fast_info.__file__.split("/coterie/")[0]
+    heard = {
+        mode: subprocess.run([sys.executable, "-c", words, source, mode], capture_output=True, check=True, text=True)
+        for mode in ("alone", "thread")
+    }
+    assert heard["alone"].stdout.split("\n") == ["logged out", ""]
+    assert heard["thread"].stdout.split("\n") == ["went on", "worked", "logged out", ""]
 
 
 FORMATS = sorted(Path(cpi.__file__).parent.glob(f"drivers/*/{fast_info.FORMATS_FILE}"))
@@ -147,6 +184,7 @@ def test_the_default_ledger_is_named_when_the_store_is_absent(shop: Shop) -> Non
         ('{"driver": "nimbus"}', "no cloud driver is named 'nimbus'"),
         ('{"driver": "sandbox", "groups": {"polisy": 1}}', "groups.polisy in the configuration"),
         ('{"driver": "sandbox", "groups": {"policy": "far"}}', "policy must be one of"),
+        ('{"driver": "sandbox", "registry": {"listen": "127.0.0.1:0"}}', "registry.endpoint in the configuration"),
         ('{"driver": "sandbox", "lease_s": "x"}', "lease_s in the configuration"),
         ('{"driver": "sandbox", "state": {"from_file": "/nonexistent"}}', "names the file '/nonexistent'"),
         ('{"driver": "sandbox", "state": {"from_env": "NO_SUCH"}}', "names the variable 'NO_SUCH'"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from coterie.engine.fence import FencedCpi
 from coterie.ledger import schema
+from coterie.ledger.file import FileLedger
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import steps, tasks
 from coterie.sandbox.store import Transaction
@@ -34,13 +35,15 @@ def install(tracer: Tracer) -> None:
 def _around_ledger(tracer: Tracer) -> None:
     for name in ("write", "write_outcomes", "write_silently"):
         setattr(Ledger, name, _watch(getattr(Ledger, name), tracer))
+    for name in ("write", "write_silently"):
+        setattr(FileLedger, name, _watch(getattr(FileLedger, name), tracer))
     steps.commit = _note_words(steps.commit, lambda tx, outcomes, *_: [_words_of(outcome) for outcome in outcomes])
     tasks.create = _note_words(tasks.create, lambda tx, new: [new.kind])
 
 
 def _watch(original: Callable[..., Any], tracer: Tracer) -> Callable[..., Any]:
     @contextmanager
-    def write(self: Ledger) -> Iterator[Any]:
+    def write(self: Ledger | FileLedger) -> Iterator[Any]:
         _note.words = []
         place = _place(sys._getframe(1), "contextlib")
         with original(self) as tx:

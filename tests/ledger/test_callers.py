@@ -1,19 +1,40 @@
-"""Claims, groups and intents of callers without our Director, on both databases."""
+"""Claims, groups and intents of callers without our Director, on both databases, and on a file without SQLAlchemy."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+
+from coterie.ledger.file import FileLedger
 from coterie.ledger.rows import bosh_groups, objects
 from coterie.ledger.rows.bosh_groups import Key
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
+from tests.ledger.blank import postgres_database, postgres_template, sqlite_ledger
 
 KEY = Key("lab", "d", "web")
 INTENT = "0123456789abcdefghjkmnpqrs"
 OTHER = "1123456789abcdefghjkmnpqrs"
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "file"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger | FileLedger]:
+    opened: Ledger | FileLedger
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgres_server")
+        opened = Ledger.open(postgres_database(server, postgres_template(server)))
+    else:
+        opened = sqlite_ledger(tmp_path / "ledger.db")
+    if request.param == "file":
+        opened.close()
+        opened = FileLedger.open(str(tmp_path / "ledger.db"))
+    yield opened
+    opened.close()
 
 
 def take(ledger: Ledger, holder: str, lease_s: float = 60) -> bool:

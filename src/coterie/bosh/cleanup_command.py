@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from coterie.bosh.core.service import CpiService
 from coterie.cpi.contract import Json
 from coterie.errors import CoterieError, UsageError
 from coterie.ledger.rows import objects
+from coterie.slotted import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

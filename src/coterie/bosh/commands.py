@@ -9,7 +9,6 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from coterie import __version__
@@ -21,6 +20,7 @@ from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.wire.faults import sentence
 from coterie.errors import CoterieError
 from coterie.redact import Redactor
+from coterie.slotted import replace
 
 
 def run(words: Sequence[str]) -> int:

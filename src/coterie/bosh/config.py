@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
 from coterie.cpi.contract import POLICIES, InvalidCall
+from coterie.slotted import MISSING, dataclass, field, fields
 
 S = TypeVar("S")
 LEDGER = "/var/vcap/store/coterie_cpi/ledger.db"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -79,6 +80,7 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, database: str
     page = _page(settings, conductor)
     trace.start(settings["otlp_endpoint"], "coterie-conductor", conductor.name)
     upkeep = ImageUpkeep(ledger, conductor.images)
+    gc.freeze()  # what is here now stays: to look through it costs as much as several nodes
     conductor.start()
     upkeep.start()
     if page is not None:

@@ -4,16 +4,20 @@ committed before the next request to the cloud."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from coterie.cpi.contract import Kind, Mark, Part
 from coterie.ledger.rows import parts
-from coterie.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from coterie.ledger.file import FileLedger
+    from coterie.ledger.store import Ledger
 
 
 class LedgerPartRecords:
     """`ledger`: opened by the first part, since most calls have none."""
 
-    def __init__(self, ledger: Callable[[], Ledger], cloud: str) -> None:
+    def __init__(self, ledger: Callable[[], Ledger | FileLedger], cloud: str) -> None:
         self._ledger = ledger
         self._cloud = cloud
 

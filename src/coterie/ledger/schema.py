@@ -8,8 +8,8 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from coterie.errors import LedgerTooNew
+from coterie.ledger.file import HEAD as HEAD
 
-HEAD = "0019"
 _VERSION = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32)))
 _FLOOR = sa.Table("schema_floor", sa.MetaData(), sa.Column("oldest", sa.Text()))
 _LOCK = 0x636F7465  # any number that is the same in every release

@@ -16,7 +16,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from coterie.errors import LedgerUnusable, UsageError
 from coterie.ledger import schema
-from coterie.ledger.errors import is_standby
+from coterie.ledger.errors import DatabaseError, is_standby
 
 if TYPE_CHECKING:
     from coterie.ledger.postgresql import Wakeups
@@ -133,6 +133,8 @@ class WakeUp:
 
 class Ledger:
     """A database and its two kinds of transaction. Nothing slow may happen inside either."""
+
+    failures = DatabaseError  # of the database, when it is used
 
     def __init__(self, reader: sa.Engine, writer: sa.Engine) -> None:
         self._reader = reader

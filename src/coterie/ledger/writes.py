@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import sqlalchemy as sa
+from coterie.ledger.file import FileTx
+from coterie.ledger.statements import time
 
-from coterie.ledger.store import Tx, time
-from coterie.ledger.tables import metadata
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from coterie.ledger.statements import Tx
 
 Verb = Literal["insert", "update", "delete"]
 _ORDER: dict[Verb, int] = {"insert": 0, "update": 1, "delete": 2}
@@ -72,13 +75,15 @@ def apply(tx: Tx, writes: Iterable[Write], at: float) -> None:
         # joins them in another order may refuse one commit as a deadlock, which is then repeated row by row.
         key = [f"k_{name}" for name in shape[2]]
         rows = sorted(shapes[shape], key=partial(_key_of, key))
-        if tx.dialect.name == "postgresql" and not _repeats(rows, key):
+        if isinstance(tx, FileTx):
+            tx.run_many(_text(*shape), [{name: _as_text(value) for name, value in row.items()} for row in rows])
+        elif tx.dialect.name == "postgresql" and not _repeats(rows, key):
             tx.execute(_of_many(tx.dialect, *shape), {"rows": _document(rows)})
         else:
             tx.execute(_statement(*shape), rows)
 
 
-def insert_many(tx: Tx, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+def insert_many(tx: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows that have the same columns. Their ids are not read: a conductor may add rows that it cannot read."""
     if tx.dialect.name == "postgresql":
         named = [{f"v_{name}": value for name, value in row.items()} for row in rows]
@@ -106,7 +111,28 @@ def _repeats(rows: list[dict[str, Any]], key: list[str]) -> bool:
 
 
 @cache
+def _text(verb: int, table: str, key: tuple[str, ...], values: tuple[str, ...]) -> str:
+    same = " AND ".join(f"{_quote(name)} = :k_{name}" for name in key)
+    if verb == _ORDER["insert"]:
+        into, new = ", ".join(map(_quote, values)), ", ".join(f":v_{name}" for name in values)
+        return f"INSERT INTO {table} ({into}) VALUES ({new})"
+    if verb == _ORDER["update"]:
+        new = ", ".join(f"{_quote(name)} = :v_{name}" for name in values)
+        return f"UPDATE {table} SET {new} WHERE {same}"
+    return f"DELETE FROM {table} WHERE {same}"
+
+
+def _as_text(value: Any) -> Any:
+    """Columns of JSON hold text; in the tables of BOSH callers they hold mappings only."""
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+@cache
 def _statement(verb: int, table_name: str, key: tuple[str, ...], values: tuple[str, ...]) -> sa.Executable:
+    import sqlalchemy as sa  # here, since `coterie-cpi` can do without it
+
+    from coterie.ledger.tables import metadata
+
     table = metadata.tables[table_name]
     bound = {name: sa.bindparam(f"v_{name}", type_=table.c[name].type) for name in values}
     if verb == _ORDER["insert"]:
@@ -123,6 +149,10 @@ def _of_many(
 ) -> sa.TextClause:
     """The same for many rows at once: a statement for each row would cost a round trip each. The rows are one JSON
     document, so that the text, and with it the server's plan, does not depend on their number."""
+    import sqlalchemy as sa
+
+    from coterie.ledger.tables import metadata
+
     table = metadata.tables[table_name]
     types = {name: table.c[name].type.compile(dialect) for name in (*key, *values)}
     typed = [*(f"k_{name} {types[name]}" for name in key), *(f"v_{name} {types[name]}" for name in values)]

@@ -7,18 +7,21 @@ import hmac
 import json
 import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from coterie.ledger.rows import registry
-from coterie.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from coterie.ledger.file import FileLedger
+    from coterie.ledger.store import Ledger
 
 _PATH = re.compile(r"/instances/([^/]{1,255})/settings\Z")
 _LARGEST = 1 << 20
 _IDLE_S = 60.0
 
 
-def registry_server(listen: str, ledger: Ledger, user: str, password: str) -> RegistryServer:
+def registry_server(listen: str, ledger: FileLedger | Ledger, user: str, password: str) -> RegistryServer:
     host, _, port = listen.rpartition(":")
     return RegistryServer((host, int(port)), ledger, f"{user}:{password}")
 
@@ -26,7 +29,7 @@ def registry_server(listen: str, ledger: Ledger, user: str, password: str) -> Re
 class RegistryServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], ledger: Ledger, credentials: str) -> None:
+    def __init__(self, address: tuple[str, int], ledger: FileLedger | Ledger, credentials: str) -> None:
         super().__init__(address, _Handler)
         self.ledger = ledger
         self.authorization = "Basic " + base64.b64encode(credentials.encode()).decode()

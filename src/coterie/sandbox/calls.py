@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from coterie.sandbox.store import Store
+from coterie.slotted import dataclass
 
 
 class Switches(NamedTuple):

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from coterie.sandbox.errors import StateUnreadable
 from coterie.sandbox.layout import DEFAULT_LAYOUT, Layout, read_layout
 from coterie.sandbox.schema import TABLES, VERSION
 from coterie.sandbox.store import Store, create_file
+from coterie.slotted import dataclass, field
 
 _open: dict[Path, Store] = {}
 _opening = threading.Lock()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from string import ascii_lowercase
 
 from coterie.sandbox import pages, quotas, records, vm_shape
@@ -12,6 +11,7 @@ from coterie.sandbox.errors import BadRequest, InUse
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT, Filter, Page
 from coterie.sandbox.records import Record, Shape
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 # sda is the system disk, sdb the ephemeral one
 _DEVICES = tuple(f"/dev/sd{letter}" for letter in ascii_lowercase[2:])

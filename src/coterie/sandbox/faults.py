@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from coterie.sandbox.errors import INJECTABLE, BadRequest
 from coterie.sandbox.store import Store
+from coterie.slotted import asdict, dataclass
 
 MODES = {
     "error": "nothing is done and the cloud answers the error `code` (default: failed, which a repeat may cure)",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from coterie.slotted import dataclass, field
 
 POLICIES = ("soft-anti-affinity", "anti-affinity", "affinity", "soft-affinity", "host-affinity")
 APART = {"soft-anti-affinity", "anti-affinity"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 
 from coterie.sandbox.api import api
 from coterie.sandbox.store import Store
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

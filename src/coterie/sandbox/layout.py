@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.sandbox.errors import BadRequest
+from coterie.slotted import dataclass
 
 SIZES = {"racks": 2, "hosts_per_rack": 3, "cpu": 32, "ram_mb": 131_072, "disk_mb": 4_194_304}
 DEFAULT_LAYOUT: dict[str, Any] = {"zones": [{"name": name, **SIZES} for name in ("z1", "z2", "z3")]}

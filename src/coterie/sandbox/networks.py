@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from coterie.sandbox import pages, records
 from coterie.sandbox.api import api
@@ -13,6 +12,7 @@ from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT, Filter, Page
 from coterie.sandbox.ranges import free_range, read_range
 from coterie.sandbox.records import USERS_SHOWN, Record, Shape
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 _DEFAULT_BITS = 24
 _HOW = "`coterie sandbox operator create-network {}`"

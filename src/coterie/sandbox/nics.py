@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from coterie.sandbox import networks
 from coterie.sandbox.errors import AddressTaken, BadRequest
 from coterie.sandbox.ranges import read_range
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 # where dynamic addresses come from on a network without a range: shared address space, routed nowhere
 _ANYWHERE = "100.64.0.0/10"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic
 
 from coterie.sandbox import tags as tagging
 from coterie.sandbox.errors import BadRequest
 from coterie.sandbox.records import Shape, T, build, select
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 PAGE_LIMIT = 500
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from coterie.sandbox import tags as tagging
 from coterie.sandbox.errors import NoSuch, RevisionDiffers
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 USERS_SHOWN = 100  # longest list of an object's users: what counts is that there are any
 
@@ -34,7 +34,7 @@ class Record:
 T = TypeVar("T", bound=Record)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
     """How a kind is read: its table (if any), its own columns as SQL, and the value they become."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.sandbox import pages, quotas, records
@@ -13,6 +12,7 @@ from coterie.sandbox.errors import InUse, NoSuch
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT, Filter, Page
 from coterie.sandbox.records import USERS_SHOWN, Record, Shape
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from coterie.sandbox import accounts, membership, pages, quotas, records
 from coterie.sandbox.api import api
@@ -17,6 +16,7 @@ from coterie.sandbox.fit import POLICIES
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT, Filter, Page
 from coterie.sandbox.records import Record, Shape
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from coterie.sandbox import disks, pages, quotas, records
 from coterie.sandbox.api import api
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT, Filter, Page
 from coterie.sandbox.records import Record, Shape
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable
@@ -119,6 +118,8 @@ class Transaction:
 def create_file(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     """Make the file complete and in one step: of many processes that try at once, one wins and the others use it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile  # slow to import, and a cloud is made once
+
     handle, draft_name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     draft = Path(draft_name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 
 from coterie.ids import Ids
+from coterie.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

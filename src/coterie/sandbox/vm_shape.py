@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from coterie.sandbox import pages, records
 from coterie.sandbox.api import api
@@ -11,6 +10,7 @@ from coterie.sandbox.nics import Nic
 from coterie.sandbox.pages import EVERYTHING, PAGE_LIMIT, Filter, Page
 from coterie.sandbox.records import Record, Shape
 from coterie.sandbox.twist import Tx
+from coterie.slotted import dataclass
 
 # building: on its host, not yet ready · running · stopped: powered off, or never started · error: broken, unless a
 # reboot helps

@@ -5,6 +5,7 @@ import sys
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # the plain module costs half a start of the interpreter
 
 _CHUNK = 1 << 16
+_GARBAGE = 50_000  # importing makes many objects that stay: to look through them again and again is dear
 # Before an answer that goes back to the core: the caller has it.
 DELIVERED = b"delivered\n"
 
@@ -19,9 +20,13 @@ def main(config: str, core: str | None, folders: tuple[str, ...] = ()) -> None:
             _send(core, DELIVERED + answer)
         return
     sys.path.extend(folder for folder in folders if folder not in sys.path)
-    from coterie.bosh.client.in_process import respond
+    import gc
 
+    from coterie.bosh.client.in_process import end_process, respond
+
+    gc.set_threshold(_GARBAGE)
     respond(request, config, sent, _write)
+    end_process()
 
 
 def _write(answer: bytes) -> None:

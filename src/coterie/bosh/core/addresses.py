@@ -8,8 +8,8 @@ from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
 from coterie.cpi.contract import CpiError, Networks, OutcomeUnknown, VMCreationFailed
-from coterie.ledger.rows import objects
-from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.rows import object_life as objects
+from coterie.ledger.rows.object_life import ObjectRow
 
 Addresses = frozenset[tuple[str, str]]
 """Each with the properties of its network as text, since two networks may have the same addresses."""

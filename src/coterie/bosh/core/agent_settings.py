@@ -7,7 +7,8 @@ from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
 from coterie.cpi.contract import DiskHint, Json, NotSupported, VmCreated
-from coterie.ledger.rows import objects, registry
+from coterie.ledger.rows import object_life as objects
+from coterie.ledger.rows import registry
 from coterie.registry import document
 
 

@@ -9,15 +9,16 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from coterie.bosh.config import Config
 from coterie.bosh.recording.local_ledger import LocalLedger
 from coterie.bosh.recording.marks import director_id
 from coterie.cpi.contract import Cpi, InvalidCall, Kind, Mark
+from coterie.slotted import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from coterie.ledger.file import FileLedger
     from coterie.ledger.store import Ledger
 
 # Keys of a context that are no properties of a cpi-config entry.
@@ -72,8 +73,12 @@ class CallContext:
         return self.caller.director_uuid
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> FileLedger | Ledger:
         return self.local_ledger.ledger
+
+    @property
+    def full_ledger(self) -> Ledger:
+        return self.local_ledger.full_ledger
 
     @property
     def lease_s(self) -> float:
@@ -98,7 +103,7 @@ class CallContext:
                 leases.renew(tx, key, self.holder, self.lease_s)
 
         try:
-            with keep_renewing(self.lease_s, renew):
+            with keep_renewing(self.lease_s, renew, self.ledger.failures):
                 yield
         finally:
             with self.ledger.write() as tx:
@@ -129,18 +134,19 @@ def _cloud_name(config: Config, driver: str, given: dict[str, Any]) -> str:
 
 
 @contextmanager
-def keep_renewing(lease_s: float, renew: Callable[[], None]) -> Iterator[None]:
-    """Call `renew` three times per lease until the block ends. A process that dies stops, and its lease ends."""
-    from coterie.ledger.errors import DatabaseError  # a call that changes nothing must not pay for a database
+def keep_renewing(lease_s: float, renew: Callable[[], None], failures: type[Exception]) -> Iterator[None]:
+    """Call `renew` three times per lease until the block ends. A process that dies stops, and its lease ends.
 
+    `failures`: of the database, which may be away for a moment.
+    """
     done = threading.Event()
 
     def keep() -> None:
         while not done.wait(lease_s / 3):
             try:
                 renew()
-            except DatabaseError:
-                continue  # the database is away for a moment: the next round may still be in time
+            except failures:
+                continue  # the next round may still be in time
 
     keeper = threading.Thread(target=keep, daemon=True)
     keeper.start()

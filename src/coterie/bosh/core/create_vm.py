@@ -9,7 +9,6 @@ import hashlib
 import json
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.bosh.core import addresses, agent_settings, server_groups
@@ -18,10 +17,12 @@ from coterie.bosh.recording import calls
 from coterie.bosh.recording.described import is_described
 from coterie.bosh.recording.marks import vm_mark
 from coterie.cpi.contract import CpiError, Json, Networks, OutcomeUnknown, VmCreated, VMCreationFailed, VMNotFound
-from coterie.ledger.rows import objects, parts
-from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.rows import object_life as objects
+from coterie.ledger.rows import parts
+from coterie.ledger.rows.object_life import ObjectRow
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
+from coterie.slotted import dataclass
 
 _LOOK_S = 0.05
 

@@ -15,16 +15,20 @@ from contextlib import closing, contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from coterie.bosh.client.client import DELIVERED
 from coterie.bosh.config import Publish, Registry
 from coterie.bosh.core.service import CpiService
 from coterie.cpi.wire.strict import MAX_BYTES
 from coterie.errors import Conflict, CoterieError
-from coterie.ledger.store import Ledger
 from coterie.registry.server import registry_server
 from coterie.stemcell.server import publishing_server
 from coterie.stemcell.shelf import Shelf
+
+if TYPE_CHECKING:
+    from coterie.ledger.file import FileLedger
+    from coterie.ledger.store import Ledger
 
 log = logging.getLogger("coterie-cpi")
 _STALLED_S = 60.0  # a client that neither sends nor reads for so long is given up
@@ -163,7 +167,7 @@ class HttpServers:
             server.shutdown()
             server.server_close()
 
-    def _open_registry(self, section: Registry, ledger: Ledger) -> None:
+    def _open_registry(self, section: Registry, ledger: FileLedger | Ledger) -> None:
         with _explain_bind_error("registry.listen", section.listen):
             self._start(registry_server(section.listen, ledger, section.user, section.password))
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coterie.bosh.config import Groups
 from coterie.bosh.core.call_context import CallContext, keep_renewing
 from coterie.cpi.contract import Capabilities, CpiError, GroupInUse, GroupMetadata, InvalidCall, Json, OutcomeUnknown
 from coterie.ids import Ids
-from coterie.ledger.rows import bosh_groups, objects, parts
+from coterie.ledger.rows import bosh_groups, parts
+from coterie.ledger.rows import object_life as objects
 from coterie.ledger.rows.bosh_groups import BoshGroup, Key
-from coterie.ledger.store import Tx
 from coterie.ledger.writes import execute
+from coterie.slotted import dataclass
+
+if TYPE_CHECKING:
+    from coterie.ledger.statements import Tx
 
 DEFAULT_POLICY = "soft-anti-affinity"
 _COMPILATION = re.compile(r"(^|-)compilation-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -90,7 +93,7 @@ def _create_or_delete(context: CallContext, row: BoshGroup, env: Json) -> None:
         with context.ledger.write() as tx:
             bosh_groups.renew(tx, row.key, context.holder, context.lease_s)
 
-    with keep_renewing(context.lease_s, renew):
+    with keep_renewing(context.lease_s, renew, context.ledger.failures):
         if row.state == "intended":
             _create(context, row, env)
         else:

@@ -21,8 +21,9 @@ from coterie.cpi.contract import (
     VmCreated,
     VMNotFound,
 )
-from coterie.ledger.rows import objects, registry
-from coterie.ledger.rows.objects import ObjectRow
+from coterie.ledger.rows import object_life as objects
+from coterie.ledger.rows import registry
+from coterie.ledger.rows.object_life import ObjectRow
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
 

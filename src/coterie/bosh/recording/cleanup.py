@@ -6,7 +6,6 @@ The caller's list of what it knows counts per kind; without one, the ledger's ow
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from coterie.bosh.core.call_context import CallContext
@@ -24,6 +23,7 @@ from coterie.ledger.rows.bosh_groups import BoshGroup
 from coterie.ledger.rows.objects import ObjectRow
 from coterie.ledger.work import leases
 from coterie.ledger.writes import execute
+from coterie.slotted import replace
 
 # Objects that a BOSH Director holds by cid; only our ledger has those of other kinds.
 _KNOWN_TO_BOSH = ("vm", "disk", "snapshot", "image")
@@ -42,7 +42,7 @@ def cleanup(context: CallContext, director_uuid: str, known: Mapping[str, list[s
         rows = _read_rows(context)
     except CpiError as error:
         return _list_only(context, wanted, error)
-    note_clock(context.ledger)
+    note_clock(context.full_ledger)
     if not wanted.dry_run:
         _forget_missing_groups(context)
     refusals = _implausible(rows, known or {}, wanted)
@@ -113,7 +113,7 @@ class _Part:
         cloud, ours = self._context.cloud, {row.intent for row in self._rows}
         marks = {one.cid: (one.mark.intent, one.created_at) for one in unknown if one.mark}
         self.unknown[kind] = {cid: intent for cid, (intent, _) in marks.items()}
-        with self._context.ledger.write() as tx:
+        with self._context.full_ledger.write() as tx:
             now = store.time(tx)
             before = [one for one in deletion_candidates.list_of_kind(tx, cloud, kind) if one.intent in ours]
             same = {one.cid: now - one.since for one in before if marks.get(one.cid) == (one.intent, one.created_at)}
@@ -128,7 +128,7 @@ class _Part:
         """Intents of the rows that end with it, also of what a killed call had made and not recorded."""
         deleted = {(kind, self.unknown[kind][cid]) for kind, part in report.items() for cid in part["deleted"]}
         ended = {row.intent for row in self._rows if (row.kind, row.intent) in deleted}
-        with self._context.ledger.write() as tx:
+        with self._context.full_ledger.write() as tx:
             execute(tx, *[objects.record_gone(row.intent) for row in self._rows if row.intent in ended])
         return ended
 
@@ -146,7 +146,7 @@ def _leaving_machines(
     gone = {cid: found[cid] for cid in (_gone_machines(machines, dry_run=dry_run) if machines else ())}
     left = {row.intent: row.cid or row.intent for row in after.unneeded_machines()}
     members = {}
-    with context.ledger.read() as tx:
+    with context.full_ledger.read() as tx:
         for group in bosh_groups.of_caller(tx, context.cloud, context.director):
             present = objects.members(tx, group.cid or "") - set(gone.values())
             if present and present <= left.keys():
@@ -176,7 +176,7 @@ def _read_rows(context: CallContext) -> list[ObjectRow]:
 
 def _read_work(context: CallContext, rows: Iterable[ObjectRow]) -> tuple[set[str], dict[str, list[Part]]]:
     """The intents that a running call works on, and what was created beside each."""
-    with context.ledger.read() as tx:
+    with context.full_ledger.read() as tx:
         busy, building = leases.list_held(tx), bosh_groups.busy(tx, context.cloud, context.director)
         beside = parts.list_of_cloud(tx, context.cloud)
     claimed = {row.intent for row in rows if context.claim_key(row.kind, row.intent, row.ref) in busy}
@@ -243,7 +243,7 @@ _DOUBTFUL = ("intended", "unknown", "deleting")
 
 def _close_empty_groups(context: CallContext, leaving: LeavingMachines, *, dry_run: bool) -> list[BoshGroup]:
     """Groups without a member in the ledger. Unless it is a dry run, no machine can join them from now on."""
-    with context.ledger.read() as tx:
+    with context.full_ledger.read() as tx:
         busy = bosh_groups.busy(tx, context.cloud, context.director)
         rows = [row for row in bosh_groups.of_caller(tx, context.cloud, context.director) if row.intent not in busy]
         empty = [row for row in rows if not objects.members(tx, row.cid or "") - set(leaving.gone.values())]
@@ -251,7 +251,7 @@ def _close_empty_groups(context: CallContext, leaving: LeavingMachines, *, dry_r
 
 
 def _close(context: CallContext, row: BoshGroup) -> bool:
-    with context.ledger.write() as tx:
+    with context.full_ledger.write() as tx:
         if not bosh_groups.begin_delete(tx, row.key, context.holder, context.lease_s):
             return False
         # Count again now that the row is ours: a machine may have been recorded since the first look.
@@ -264,7 +264,7 @@ def _close(context: CallContext, row: BoshGroup) -> bool:
 def _reopen_groups(context: CallContext, closing: Iterable[BoshGroup]) -> None:
     """Forget those that were deleted; the others may be joined again."""
     for row in closing:
-        with context.ledger.write() as tx:
+        with context.full_ledger.write() as tx:
             kept = objects.by_cid(tx, "server_group", row.cloud, row.director, row.cid or "")
             if kept is None:
                 bosh_groups.forget(tx, row.key, context.holder)
@@ -274,14 +274,14 @@ def _reopen_groups(context: CallContext, closing: Iterable[BoshGroup]) -> None:
 
 def _forget_missing_groups(context: CallContext) -> None:
     """Forget groups that others deleted in the cloud, so that the next machine gets a new one."""
-    with context.ledger.read() as tx:
+    with context.full_ledger.read() as tx:
         rows = [
             row for row in bosh_groups.of_caller(tx, context.cloud, context.director) if row.state == "live" and row.cid
         ]
     for row in rows:
         if context.driver.inspect_server_group(row.cid or "").state != "missing":
             continue
-        with context.ledger.write() as tx:
+        with context.full_ledger.write() as tx:
             if bosh_groups.begin_delete(tx, row.key, context.holder, context.lease_s):
                 bosh_groups.forget(tx, row.key, context.holder)
                 execute(tx, objects.record_gone(row.intent))
@@ -296,7 +296,7 @@ def _settle_unknown(context: CallContext, rows: Iterable[ObjectRow]) -> None:
             found = context.driver.find(row.kind, context.mark(row.intent))
         except CpiError:
             continue  # it stays unknown until the cloud answers
-        with context.ledger.write() as tx:
+        with context.full_ledger.write() as tx:
             if found is None and _has_settled(store.time(tx), row, capabilities.settle_s):
                 execute(tx, objects.record_gone(row.intent, tombstone=True))
             elif found is None:

@@ -4,12 +4,12 @@ cloud says."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from coterie.bosh.recording.described import is_described
 from coterie.cleanup.cpi_method import Finding
 from coterie.cpi.contract import CloudObject, Kind, Part, may_be_ours
 from coterie.ledger.rows.objects import ObjectRow
+from coterie.slotted import dataclass, field, replace
 
 _UNKNOWN = "this ledger has no row of it: was the ledger lost, or restored from an old backup?"
 _WITHOUT_USERS = ("vm", "snapshot", "keypair")  # but for their caller

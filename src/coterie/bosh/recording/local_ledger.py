@@ -12,25 +12,40 @@ from typing import TYPE_CHECKING, Any
 from coterie.cpi.contract import Cpi, CpiError, Json, Kind, Mark, Part, PartRecords
 
 if TYPE_CHECKING:
+    from coterie.ledger.file import FileLedger
     from coterie.ledger.store import Ledger
 
 
 class LocalLedger:
-    """Nothing is opened before `ledger` is read. `location`: the path of a file, or a URL of PostgreSQL."""
+    """Nothing is opened before it is read. `ledger`: for the work of a call. `full_ledger`: the same by SQLAlchemy, for
+    cleanup and coordinators, whose statements are no texts. `location`: the path of a file, or a URL of PostgreSQL."""
 
     def __init__(self, location: str, lease_s: float) -> None:
         self.location = location
         self.lease_s = lease_s
         self.coordinator = _LazyCoordinator(self)
-        self._ledger: Ledger | None = None
+        self._ledger: FileLedger | Ledger | None = None
+        self._full_ledger: Ledger | None = None
         self._lock = threading.Lock()
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> FileLedger | Ledger:
         with self._lock:
             if self._ledger is None:
                 self._ledger = _open(self.location)
             return self._ledger
+
+    @property
+    def full_ledger(self) -> Ledger:
+        from coterie.ledger.store import Ledger
+
+        begun = self.ledger  # which makes a new file as it must be
+        if isinstance(begun, Ledger):
+            return begun
+        with self._lock:
+            if self._full_ledger is None:
+                self._full_ledger = _open_full(f"sqlite:///{begun.path}")
+            return self._full_ledger
 
     def part_records(self, cloud: str) -> PartRecords:
         return _LazyPartRecords(self, cloud)
@@ -39,11 +54,12 @@ class LocalLedger:
         """The ledger, if there is one already: a call that only reads must not create one."""
         if not self.location.startswith("postgresql"):
             _require_file(self.location.removeprefix("sqlite:///"))
-        return self.ledger
+        return self.full_ledger
 
     def close(self) -> None:
-        if self._ledger is not None:
-            self._ledger.close()
+        for opened in (self._ledger, self._full_ledger):
+            if opened is not None:
+                opened.close()
 
 
 class _LazyCoordinator:
@@ -61,7 +77,7 @@ class _LazyCoordinator:
         with self._lock:
             if self._real is None:
                 self._real = LedgerCoordinator(
-                    self._local_ledger.ledger, new_holder(), lease_s=self._local_ledger.lease_s
+                    self._local_ledger.full_ledger, new_holder(), lease_s=self._local_ledger.lease_s
                 )
         outcome: Json = self._real.submit(cpi, domain, change)
         return outcome
@@ -95,15 +111,22 @@ class _LazyPartRecords:
         return LedgerPartRecords(lambda: self._local_ledger.ledger, self._cloud)
 
 
-def _open(location: str) -> Ledger:
+def _open(location: str) -> FileLedger | Ledger:
+    if location.startswith("postgresql"):
+        return _open_full(location)
+    try:
+        return _open_file(location.removeprefix("sqlite:///"))
+    except OSError as error:
+        raise _unusable(location, error) from None
+
+
+def _open_full(location: str) -> Ledger:
     from coterie.ledger.errors import DatabaseRefusal
     from coterie.ledger.store import Ledger
 
     try:
-        if location.startswith("postgresql"):
-            return Ledger.open(location)
-        return _open_file(location.removeprefix("sqlite:///"))
-    except (OSError, DatabaseRefusal) as error:
+        return Ledger.open(location)
+    except DatabaseRefusal as error:
         raise _unusable(location, error) from None
 
 
@@ -118,12 +141,12 @@ def _require_file(path: str) -> None:
         )
 
 
-def _open_file(path: str) -> Ledger:
+def _open_file(path: str) -> FileLedger:
     import fcntl
     import os
     from pathlib import Path
 
-    from coterie.ledger.store import Ledger
+    from coterie.ledger.file import FileLedger
 
     file = Path(path)
     _make_folder(file.parent)
@@ -131,13 +154,13 @@ def _open_file(path: str) -> Ledger:
     _make_private(file, lock)
     if file.exists() and file.stat().st_size:
         lock.unlink(missing_ok=True)  # a process that waits for it finds a ledger that was begun
-        return Ledger.open(f"sqlite:///{file}")
+        return FileLedger.open(str(file))
     # The first opening changes the journal's mode, which SQLite refuses while another process does the same.
     with os.fdopen(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         # SQLite gives -wal and -shm the permissions of the file that it opens, so it must be private before.
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        opened = Ledger.open(f"sqlite:///{file}")
+        opened = FileLedger.open(str(file))
         lock.unlink(missing_ok=True)
         return opened
 

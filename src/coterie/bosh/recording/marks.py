@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import uuid
 from typing import Any
 
 from coterie.cpi.contract import Mark
 from coterie.ids import INTENT_LENGTH, Ids, base32
 
 _TAME = re.compile(r"[0-9A-Za-z._-]{0,36}$")
-_CALLERS = uuid.UUID("6c1e6a0f-8a53-5f0e-9d0b-1b5c3a8e7f42")
+_CALLERS = "6c1e6a0f-8a53-5f0e-9d0b-1b5c3a8e7f42"
 
 
 class OwnMark(Mark):
@@ -24,7 +23,11 @@ def director_id(given: object) -> str:
     """The caller's uuid as it goes into marks and the ledger. A caller may send any text: one that clouds could not
     take as a tag counts by a uuid that follows from it."""
     text = str(given or "")
-    return text if _TAME.match(text) else str(uuid.uuid5(_CALLERS, text))
+    if _TAME.match(text):
+        return text
+    import uuid  # slow to import
+
+    return str(uuid.uuid5(uuid.UUID(_CALLERS), text))
 
 
 def new_mark(method: str, arguments: list[Any], context: dict[str, Any]) -> OwnMark:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
+
+from coterie.slotted import asdict, dataclass, field, fields
 
 # atomic: set by the creating call · later: a tag after it · name: inside the name · none: cannot be marked
 Marking = Literal["atomic", "later", "name", "none"]

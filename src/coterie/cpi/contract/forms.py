@@ -4,10 +4,10 @@ once, so that they can be shown with their lines before anything is done, and re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from coterie.cpi.contract.errors import InvalidCall
+from coterie.slotted import dataclass, field
 
 Reader = Callable[[Any], Any]  # gives the value, or raises a ValueError that says how to write it
 Place = Literal["cloud", "vm", "disk", "network"]  # a cloud's properties; the cloud_properties of the others

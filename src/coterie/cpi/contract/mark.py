@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.ids import INTENT_LENGTH, director_prefix, old_director_prefix
+from coterie.slotted import dataclass
 
 # Fewer than ten characters: release 0.1.0 wrote so for a Director whose id was no uuid.
 _NAME = re.compile(r"^cot-(?P<director>[0-9a-z]{1,10})-(?P<intent>[0-9a-z]{26})(?:-(?P<readable>.*))?$")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -34,6 +33,7 @@ from coterie.cpi.contract.types import (
     Trial,
     VmCreated,
 )
+from coterie.slotted import dataclass, field
 
 
 class Coordinator(Protocol):

@@ -5,11 +5,11 @@ those of calls that never ended, are ours."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from coterie.cpi.contract.mark import Mark
 from coterie.cpi.contract.types import Kind
+from coterie.slotted import dataclass
 
 # What the creation of one object may leave beside it, under the same mark.
 PARTS_OF: Mapping[Kind, tuple[Kind, ...]] = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from coterie.cpi.contract.errors import InvalidCall
+from coterie.slotted import dataclass, replace
 
 _DIRECTIONS = {"in": "ingress", "out": "egress", "ingress": "ingress", "egress": "egress"}
 _EVERYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}

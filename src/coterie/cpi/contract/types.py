@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from coterie.cpi.contract.mark import Mark
+from coterie.slotted import asdict, dataclass, field
 
 Json = dict[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import Json, Networks
+from coterie.slotted import dataclass, field
 
 _OF_THE_CLOUD = ("mbus", "ntp", "blobstore")  # what properties.agent may say for all VMs of a cloud
 

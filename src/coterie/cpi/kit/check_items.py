@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from coterie.cpi.contract.errors import CpiError, GroupMissing, InvalidCall, NameTaken, NotSupported
 from coterie.cpi.contract.types import CheckItem, GroupMetadata, GroupView, Needs
+from coterie.slotted import replace
 
 _FINDINGS = (GroupMissing, InvalidCall, NameTaken, NotSupported)  # what the rules of server groups raise
 

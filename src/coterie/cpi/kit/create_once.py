@@ -14,10 +14,10 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from coterie.cpi.contract import Coordinator, Cpi, CpiError, Json, Mark, OutcomeUnknown, revive
+from coterie.slotted import dataclass
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)

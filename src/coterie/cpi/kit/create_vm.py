@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from coterie.cpi.contract import (
@@ -32,6 +31,7 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     VMCreationFailed,
 )
+from coterie.slotted import dataclass
 
 Spec = TypeVar("Spec")  # a driver's reading of the VM's cloud_properties
 Resolved = TypeVar("Resolved")

@@ -8,10 +8,10 @@ unfinished change can be seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from coterie.cpi.contract import InvalidCall
+from coterie.slotted import dataclass
 
 NO_POLICY = "none"  # how stored records write that a server group has no policy
 

@@ -14,15 +14,14 @@ import select
 import ssl
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
+from coterie.slotted import dataclass, field
 
 T = TypeVar("T")
 Body = bytes | Iterable[bytes] | None
@@ -159,6 +158,8 @@ class Http:
             return _read_proxy(self._options.proxy_url, "properties.proxy_url")
         if not self._options.environment_proxy:
             return None
+        import urllib.request  # slow to import, and few clouds are behind a proxy of the environment
+
         known = urllib.request.getproxies()
         name = where.scheme if known.get(where.scheme) else "all"
         if not known.get(name) or urllib.request.proxy_bypass(where.netloc) or _is_within(where, known.get("no", "")):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from coterie.cpi.contract import VMCreationFailed
 from coterie.cpi.kit.server_groups import Membership
+from coterie.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

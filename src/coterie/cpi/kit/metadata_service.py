@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.request
-
 from coterie.cpi.contract import CpiError
 
 _TIMEOUT_S = 3.0
@@ -11,6 +9,8 @@ _TIMEOUT_S = 3.0
 
 def read_metadata(url: str, limit: int = 2**20) -> bytes:
     """Raises where this machine is no VM of the cloud."""
+    import urllib.request  # slow to import, and few calls read it
+
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310 # forms take http URLs only
             return bytes(answer.read(limit))

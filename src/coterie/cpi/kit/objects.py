@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from coterie.cpi.contract import (
@@ -34,6 +33,7 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.checks import require_kind, require_same
+from coterie.slotted import dataclass, replace
 
 R = TypeVar("R")
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from coterie.cpi.contract import Throttled
+from coterie.slotted import dataclass, field
 
 _FIRST_REST_S = 0.1
 _LONGEST_REST_S = 5.0

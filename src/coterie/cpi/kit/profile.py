@@ -7,10 +7,10 @@ self.profile = Profile(FORMATS, Capabilities(driver="x", kinds=objects.markings,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from coterie.cpi.contract import Capabilities, Json, NotSupported, Reason
+from coterie.slotted import dataclass
 
 API_VERSION = 3
 _BOSH = "BOSH CPI API v2, https://bosh.io/docs/cpi-api-v2-method/"

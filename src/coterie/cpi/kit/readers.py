@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from coterie.cpi.contract.forms import Reader
+from coterie.slotted import fields
 
 
 def text(value: Any) -> str:

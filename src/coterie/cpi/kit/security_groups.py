@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from coterie.cpi.contract import (
@@ -28,6 +27,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.contract.rules import EVERYTHING_OUT
 from coterie.cpi.kit.group_records import GroupRecords
 from coterie.cpi.kit.parts import Parts
+from coterie.slotted import dataclass, field
 
 _TRIES = 5  # looks at the rules of a security group that other calls change at the same time
 

@@ -14,7 +14,6 @@ by a tag. `Membership` is what `create_vm` needs of the group that a new VM join
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
 from coterie.cpi.contract import (
@@ -37,6 +36,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.kit.checks import mark_of_group, refuse_security_groups, require_group_spec
 from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
 from coterie.cpi.kit.security_groups import SecurityGroups
+from coterie.slotted import dataclass, field
 
 OPTIONS = ("name", "adopt")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from coterie.cpi.contract import InvalidCall
+from coterie.slotted import dataclass
 
 _REQUIRED = ("cpu", "ram", "ephemeral_disk_size")
 

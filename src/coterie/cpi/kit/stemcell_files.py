@@ -1,12 +1,11 @@
 """The disk inside a stemcell's image: the file itself, or what BOSH's archive holds. Unpacked before the cloud is
-called, so that a broken archive leaves nothing there."""
+called, so that a broken archive leaves nothing there.
+
+What unpacks is imported by the calls that unpack: other calls of `coterie-cpi` would pay for it, too.
+"""
 
 from __future__ import annotations
 
-import shutil
-import tarfile
-import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,9 @@ def open_disk(path: Path) -> Iterator[IO[bytes]]:
         if not _is_packed(path):
             yield file
             return
-        with tempfile.TemporaryFile(prefix="coterie-stemcell-") as disk:
+        from tempfile import TemporaryFile
+
+        with TemporaryFile(prefix="coterie-stemcell-") as disk:
             _unpack(file, disk)
             yield disk
 
@@ -36,7 +37,9 @@ def unpack_disk(path: Path) -> Iterator[Path]:
     if not _is_packed(path):
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="coterie-stemcell-") as folder:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="coterie-stemcell-") as folder:
         disk = Path(folder) / path.name
         with path.open("rb") as file, disk.open("wb") as unpacked:
             _unpack(file, unpacked)
@@ -49,6 +52,10 @@ def _is_packed(path: Path) -> bool:
 
 
 def _unpack(file: IO[bytes], disk: IO[bytes]) -> None:
+    import shutil
+    import tarfile
+    import zlib
+
     try:
         with tarfile.open(fileobj=file, mode="r|gz") as archive:
             for member in archive:

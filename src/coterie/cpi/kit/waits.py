@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from coterie.cpi.contract import OutcomeUnknown
+from coterie.slotted import dataclass
 
 T = TypeVar("T")
 

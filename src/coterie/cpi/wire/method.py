@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from coterie.cpi.contract import CpiError, Kind
 from coterie.cpi.wire.shapes import Shape
+from coterie.slotted import dataclass
 
 T = TypeVar("T")
 HIGHEST = 3

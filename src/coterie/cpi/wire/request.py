@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from coterie.cpi.contract import InvalidCall, Json, Mark, NotImplementedHere
@@ -12,6 +11,7 @@ from coterie.cpi.wire.shapes import Mismatch, json_type, read_object
 from coterie.cpi.wire.strict import dumps
 from coterie.cpi.wire.table import INFO, METHODS
 from coterie.cpi.wire.values import read_mark
+from coterie.slotted import dataclass
 
 T = TypeVar("T")
 _ENV = 5  # its place among the arguments of create_vm

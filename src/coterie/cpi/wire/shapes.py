@@ -6,8 +6,9 @@ A shape says what it wants, never what it got: the value may be a secret.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from coterie.slotted import dataclass
 
 T = TypeVar("T")
 MAX_TEXT = 8192

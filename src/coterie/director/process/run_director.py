@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 from collections.abc import Callable, Iterator
@@ -139,6 +140,7 @@ def _run_background_threads(options: RunOptions, ledger: Ledger, server: HttpSer
     scheduled_cleanup = ScheduledCleanup(ledger, options.settings)
     upkeep = ImageUpkeep(ledger, Images(ledger, options.state_folder.stemcells), publishes=True)
     periodic_look.seal_once()  # at once: a look may be far off, or never come
+    gc.freeze()  # what is here now stays: to look through it costs as much as several nodes
     if conductor is not None:
         conductor.start()
     periodic_look.start()

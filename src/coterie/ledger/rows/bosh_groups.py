@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
+from coterie.ledger.statements import run
+from coterie.slotted import dataclass
 
-from coterie.ledger.store import Tx, insert_into, now
-from coterie.ledger.tables import bosh_groups
+if TYPE_CHECKING:
+    from coterie.ledger.statements import Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,10 @@ class BoshGroup:
         return Key(self.cloud, self.director, self.name)
 
 
-_ROW = tuple(bosh_groups.c[name] for name in BoshGroup.__slots__)
+_SELECT = f"SELECT {', '.join(BoshGroup.__slots__)} FROM bosh_groups WHERE"
+_CALLER = "cloud = :cloud AND director = :director"
+_KEY = f"{_CALLER} AND name = :name"
+_HELD = f"{_KEY} AND holder = :holder AND state != 'live'"
 
 
 def claim(tx: Tx, key: Key, intent: str, holder: str, lease_s: float) -> BoshGroup:
@@ -40,75 +44,75 @@ def claim(tx: Tx, key: Key, intent: str, holder: str, lease_s: float) -> BoshGro
 
     That is so if there was no row (then it is new, with `intent`), or if the lease of its holder had ended.
     """
-    new = {"cloud": key.cloud, "director": key.director, "name": key.name, "intent": intent, "state": "intended"}
-    lease = {"holder": holder, "expires": now() + lease_s}
-    ended = sa.and_(bosh_groups.c.state != "live", bosh_groups.c.expires < now())
-    made = insert_into(tx, bosh_groups).values(**new, **lease)
-    tx.execute(made.on_conflict_do_update(index_elements=["cloud", "director", "name"], set_=lease, where=ended))
-    return BoshGroup(*tx.execute(sa.select(*_ROW).where(_is(key))).one())
+    text = (
+        "INSERT INTO bosh_groups (cloud, director, name, intent, state, holder, expires)"
+        " VALUES (:cloud, :director, :name, :intent, 'intended', :holder, {now} + :lease_s)"
+        " ON CONFLICT (cloud, director, name) DO UPDATE SET holder = :holder, expires = {now} + :lease_s"
+        " WHERE bosh_groups.state != 'live' AND bosh_groups.expires < {now}"
+    )
+    run(tx, text, intent=intent, holder=holder, lease_s=lease_s, **_words(key))
+    return BoshGroup(*run(tx, f"{_SELECT} {_KEY}", **_words(key)).fetchone())
 
 
 def find_settled(tx: Tx, key: Key) -> BoshGroup | None:
     """The row, if `claim` would leave it as it is: the group is live, or its holder's lease has not ended."""
-    settled = sa.or_(bosh_groups.c.state == "live", bosh_groups.c.expires >= now())
-    row = tx.execute(sa.select(*_ROW).where(_is(key), settled)).first()
+    text = f"{_SELECT} {_KEY} AND (state = 'live' OR expires >= {{now}})"
+    row = run(tx, text, **_words(key)).fetchone()
     return BoshGroup(*row) if row else None
 
 
 def of_caller(tx: Tx, cloud: str, director: str) -> list[BoshGroup]:
-    query = sa.select(*_ROW).where(bosh_groups.c.cloud == cloud, bosh_groups.c.director == director)
-    return [BoshGroup(*row) for row in tx.execute(query.order_by(bosh_groups.c.name))]
+    rows = run(tx, f"{_SELECT} {_CALLER} ORDER BY name", cloud=cloud, director=director)
+    return [BoshGroup(*row) for row in rows.fetchall()]
 
 
 def busy(tx: Tx, cloud: str, director: str) -> frozenset[str]:
     """Intents of groups that a process with a valid lease creates now."""
-    mine = sa.and_(bosh_groups.c.cloud == cloud, bosh_groups.c.director == director)
-    query = sa.select(bosh_groups.c.intent).where(mine, bosh_groups.c.state == "intended")
-    return frozenset(tx.execute(query.where(bosh_groups.c.expires >= now())).scalars())
+    text = f"SELECT intent FROM bosh_groups WHERE {_CALLER} AND state = 'intended' AND expires >= {{now}}"
+    return frozenset(intent for (intent,) in run(tx, text, cloud=cloud, director=director).fetchall())
 
 
 def is_live(tx: Tx, key: Key, cid: str) -> bool:
-    query = sa.select(bosh_groups.c.name).where(_is(key), bosh_groups.c.cid == cid, bosh_groups.c.state == "live")
     # The row lock keeps a cleanup on PostgreSQL from removing the group before our member is recorded.
-    return tx.execute(query.with_for_update()).first() is not None
+    text = f"SELECT name FROM bosh_groups WHERE {_KEY} AND cid = :cid AND state = 'live' {{for_update}}"
+    return run(tx, text, cid=cid, **_words(key)).fetchone() is not None
 
 
 def renew(tx: Tx, key: Key, holder: str, lease_s: float) -> None:
-    tx.execute(bosh_groups.update().where(_is(key), _held(holder)).values(expires=now() + lease_s))
+    text = f"UPDATE bosh_groups SET expires = {{now}} + :lease_s WHERE {_HELD}"
+    run(tx, text, lease_s=lease_s, holder=holder, **_words(key))
 
 
 def record_live(tx: Tx, key: Key, holder: str, cid: str) -> bool:
     """False when another process took over meanwhile: that one records it."""
-    return tx.execute(bosh_groups.update().where(_is(key), _held(holder)).values(state="live", cid=cid)).rowcount == 1
+    text = f"UPDATE bosh_groups SET state = 'live', cid = :cid WHERE {_HELD}"
+    return bool(run(tx, text, cid=cid, holder=holder, **_words(key)).rowcount == 1)
 
 
 def end_lease(tx: Tx, key: Key, holder: str) -> None:
     """The next process takes over at once."""
-    tx.execute(bosh_groups.update().where(_is(key), _held(holder)).values(expires=0.0))
+    run(tx, f"UPDATE bosh_groups SET expires = 0.0 WHERE {_HELD}", holder=holder, **_words(key))
 
 
 def begin_delete(tx: Tx, key: Key, holder: str, lease_s: float) -> bool:
     """From now on no machine may join it. The caller counts its members after this, in the same transaction."""
-    idle = sa.or_(bosh_groups.c.state == "live", bosh_groups.c.expires < now())
-    mine = bosh_groups.update().where(_is(key), idle)
-    return tx.execute(mine.values(state="deleting", holder=holder, expires=now() + lease_s)).rowcount == 1
+    text = (
+        "UPDATE bosh_groups SET state = 'deleting', holder = :holder, expires = {now} + :lease_s"
+        f" WHERE {_KEY} AND (state = 'live' OR expires < {{now}})"
+    )
+    return bool(run(tx, text, holder=holder, lease_s=lease_s, **_words(key)).rowcount == 1)
 
 
 def restore(tx: Tx, key: Key, holder: str) -> None:
     """It is not deleted after all."""
-    mine = sa.and_(_held(holder), bosh_groups.c.state == "deleting")
-    tx.execute(bosh_groups.update().where(_is(key), mine).values(state="live"))
+    text = f"UPDATE bosh_groups SET state = 'live' WHERE {_HELD} AND state = 'deleting'"
+    run(tx, text, holder=holder, **_words(key))
 
 
 def forget(tx: Tx, key: Key, holder: str) -> bool:
     """The group is gone, or was never made; the next machine begins a new one."""
-    return tx.execute(bosh_groups.delete().where(_is(key), _held(holder))).rowcount == 1
+    return bool(run(tx, f"DELETE FROM bosh_groups WHERE {_HELD}", holder=holder, **_words(key)).rowcount == 1)
 
 
-def _is(key: Key) -> sa.ColumnElement[bool]:
-    row = bosh_groups.c
-    return sa.and_(row.cloud == key.cloud, row.director == key.director, row.name == key.name)
-
-
-def _held(holder: str) -> sa.ColumnElement[bool]:
-    return sa.and_(bosh_groups.c.holder == holder, bosh_groups.c.state != "live")
+def _words(key: Key) -> dict[str, Any]:
+    return {"cloud": key.cloud, "director": key.director, "name": key.name}

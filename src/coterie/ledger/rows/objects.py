@@ -1,55 +1,65 @@
-"""Cloud objects: the row behind every mark, and its life from the intent on. For the Director and for BOSH callers.
-
-Each move of a life is a `Write`: steps collect them for their commit, other callers execute them at once.
-"""
+"""Cloud objects as a Director reads and changes them, beside what `object_life` has for every program."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
-from coterie.cpi.contract import Kind
+from coterie.ledger.rows.object_life import (
+    OPEN,
+    UNDELIVERED,
+    ObjectRow,
+    all_by_cid,
+    begin_delete,
+    by_cid,
+    end_delete,
+    get,
+    give_up,
+    intend,
+    keep,
+    keep_for_undo,
+    list_undelivered_vms,
+    members,
+    of_agent,
+    of_caller,
+    record_created,
+    record_delivered,
+    record_disk_update,
+    record_gone,
+    record_late,
+    record_size,
+    record_unknown,
+)
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import nodes, objects, server_groups, stemcells, steps
 from coterie.ledger.visibility import visible
-from coterie.ledger.writes import NOW, Write, insert, update
 
-OPEN = ("intended", "live", "unknown", "kept", "deleting")  # everything that may be in the cloud
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectRow:
-    """`director`: the uuid of a BOSH caller; None for what our own Director makes."""
-
-    intent: str
-    kind: Kind
-    cloud: str
-    az: str | None
-    state: str
-    cid: str | None
-    deployment: str | None
-    node: str | None
-    ref: str | None
-    size_mb: int
-    properties: dict[str, Any] | None
-    doubt_since: float | None
-    director: str | None
-    server_group: str | None
-    created_at: float
-
-    @property
-    def may_exist(self) -> bool:
-        """Whether it may be in the cloud."""
-        return self.state in OPEN
-
-    @property
-    def is_undelivered(self) -> bool:
-        """Whether its caller has not received the id, as far as is known."""
-        return bool((self.properties or {}).get(UNDELIVERED))
-
+__all__ = [  # beside what is defined here
+    "OPEN",
+    "UNDELIVERED",
+    "ObjectRow",
+    "all_by_cid",
+    "begin_delete",
+    "by_cid",
+    "end_delete",
+    "get",
+    "give_up",
+    "intend",
+    "keep",
+    "keep_for_undo",
+    "list_undelivered_vms",
+    "members",
+    "of_agent",
+    "of_caller",
+    "record_created",
+    "record_delivered",
+    "record_disk_update",
+    "record_gone",
+    "record_late",
+    "record_size",
+    "record_unknown",
+]
 
 _ROW = tuple(objects.c[name] for name in ObjectRow.__slots__)
 
@@ -87,11 +97,6 @@ def note_arrival(tx: Tx, intent: str, cid: str) -> bool:
         .returning(objects.c.state)
     )
     return tx.execute(noted).scalar() == "gone"
-
-
-def get(tx: Tx, intent: str) -> ObjectRow | None:
-    row = tx.execute(sa.select(*_ROW).where(objects.c.intent == intent)).first()
-    return ObjectRow(*row) if row else None
 
 
 def holder_of(tx: Tx, cloud: str, kind: str, cid: str) -> str | None:
@@ -210,42 +215,6 @@ def clouds_in_use(tx: Tx) -> list[str]:
     return list(tx.execute(held.union(grouped)).scalars())
 
 
-# -- objects of BOSH callers, each with the caller's uuid --
-
-
-def of_agent(tx: Tx, cloud: str, director: str, agent_id: str) -> list[ObjectRow]:
-    """Every VM that was ever begun for this agent, oldest first."""
-    mine = sa.and_(objects.c.kind == "vm", objects.c.cloud == cloud, objects.c.director == director)
-    query = sa.select(*_ROW).where(mine, objects.c.ref == agent_id).order_by(objects.c.created_at, objects.c.intent)
-    return [ObjectRow(*row) for row in tx.execute(query)]
-
-
-def by_cid(tx: Tx, kind: Kind, cloud: str, director: str, cid: str) -> ObjectRow | None:
-    return next((row for row in all_by_cid(tx, kind, cloud, cid) if row.director == director), None)
-
-
-def all_by_cid(tx: Tx, kind: Kind, cloud: str, cid: str) -> list[ObjectRow]:
-    """What is known by this id and may be in the cloud, whichever Director created it."""
-    same = sa.and_(objects.c.cid == cid, objects.c.kind == kind, objects.c.cloud == cloud)
-    return [ObjectRow(*row) for row in tx.execute(sa.select(*_ROW).where(same, objects.c.state.in_(OPEN)))]
-
-
-def of_caller(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
-    """Everything that was ever begun for this caller in this cloud."""
-    query = sa.select(*_ROW).where(objects.c.cloud == cloud, objects.c.director == director)
-    return [ObjectRow(*row) for row in tx.execute(query)]
-
-
-UNDELIVERED = "undelivered"  # a note among the properties: the caller has not received the answer of the create
-
-
-def list_undelivered_vms(tx: Tx, cloud: str, director: str) -> list[ObjectRow]:
-    """Those that may be in the cloud, although their caller never received the id."""
-    mine = sa.and_(objects.c.kind == "vm", objects.c.cloud == cloud, objects.c.director == director)
-    noted = objects.c.properties[UNDELIVERED].as_boolean()
-    return [ObjectRow(*row) for row in tx.execute(sa.select(*_ROW).where(mine, objects.c.state.in_(OPEN), noted))]
-
-
 def callers(tx: Tx) -> list[tuple[str, str, str, int]]:
     """Every BOSH caller with its clouds: uuid, cloud, kind, and how many of it may be in the cloud."""
     query = (
@@ -255,108 +224,3 @@ def callers(tx: Tx) -> list[tuple[str, str, str, int]]:
         .order_by(objects.c.director, objects.c.cloud, objects.c.kind)
     )
     return [(str(director), str(cloud), str(kind), int(count)) for director, cloud, kind, count in tx.execute(query)]
-
-
-def members(tx: Tx, group_cid: str) -> set[str]:
-    """Intents of VMs made for this group that may be in the cloud."""
-    mine = objects.c.server_group == group_cid, objects.c.kind == "vm", objects.c.state.in_(OPEN)
-    return set(tx.execute(sa.select(objects.c.intent).where(*mine)).scalars())
-
-
-# -- the moves of a life; an intent is always committed before the cloud is called --
-
-
-def intend(
-    intent: str,
-    kind: Kind,
-    cloud: str,
-    *,
-    az: str | None = None,
-    deployment: str | None = None,
-    node: str | None = None,
-    ref: str | None = None,
-    size_mb: int = 0,
-    properties: dict[str, Any] | None = None,
-    director: str | None = None,
-    server_group: str | None = None,
-) -> Write:
-    return insert(
-        "objects",
-        intent=intent,
-        kind=kind,
-        cloud=cloud,
-        az=az,
-        state="intended",
-        deployment=deployment,
-        node=node,
-        ref=ref,
-        size_mb=size_mb,
-        properties=properties,
-        director=director,
-        server_group=server_group,
-        created_at=NOW,
-    )
-
-
-def record_created(intent: str, cid: str, properties: dict[str, Any] | None = None) -> Write:
-    """It is in the cloud, under this id. Without `properties` those of the intent stay."""
-    more = {} if properties is None else {"properties": properties}
-    return _change(intent, state="live", cid=cid, doubt_since=None, **more)
-
-
-def record_delivered(row: ObjectRow) -> Write:
-    """The caller has the id."""
-    notes = {key: value for key, value in (row.properties or {}).items() if key != UNDELIVERED}
-    return _change(row.intent, properties=notes)
-
-
-def record_unknown(intent: str, since: float | None = None) -> Write:
-    """The answer of the cloud was lost. `since`: an earlier loss from which the settle time goes on counting."""
-    return _change(intent, state="unknown", doubt_since=NOW if since is None else since)
-
-
-def begin_delete(intent: str, cid: str) -> Write:
-    return _change(intent, state="deleting", cid=cid)
-
-
-def end_delete(intent: str, state: str) -> Write:
-    """The deletion certainly did not happen: back to the state before it."""
-    return _change(intent, state=state)
-
-
-def record_gone(intent: str, *, tombstone: bool = False) -> Write:
-    """`tombstone`: nothing was ever seen under this mark; an object that comes later is an orphan."""
-    return _change(intent, state="gone", tombstone=tombstone, ended_at=NOW, late_at=None)
-
-
-def give_up(intent: str) -> Write:
-    """Nothing was found under this mark. If the object comes, or was noted already, it came late."""
-    return _change(intent, state="gone", tombstone=True, ended_at=NOW)
-
-
-def record_late(intent: str, cid: str) -> Write:
-    """The creation was given up, and all the same the object is there."""
-    return _change(intent, cid=cid, late_at=NOW)
-
-
-def keep(intent: str) -> Write:
-    """No node has it any more, and it stays in the cloud."""
-    return _change(intent, state="kept", node=None)
-
-
-def keep_for_undo(intent: str, cid: str) -> Write:
-    """The same for an object that a cleanup found; its row may have ended before."""
-    return _change(intent, state="kept", node=None, cid=cid, tombstone=False, ended_at=None, late_at=None)
-
-
-def record_size(intent: str, size_mb: int) -> Write:
-    return _change(intent, size_mb=size_mb)
-
-
-def record_disk_update(intent: str, cid: str, size_mb: int, properties: dict[str, Any]) -> Write:
-    """Some clouds answer an update with another disk: it goes on under the same intent."""
-    return _change(intent, cid=cid, size_mb=size_mb, properties=properties)
-
-
-def _change(intent: str, **values: Any) -> Write:
-    return update("objects", {"intent": intent}, **values)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
+from typing import TYPE_CHECKING
 
-from coterie.ledger.store import Tx, insert_or_update, now
-from coterie.ledger.tables import registry_settings
+from coterie.ledger.statements import run
+
+if TYPE_CHECKING:
+    from coterie.ledger.statements import Tx
 
 
 def get(tx: Tx, instance: str) -> str | None:
-    query = sa.select(registry_settings.c.settings).where(registry_settings.c.instance == instance)
-    return tx.execute(query).scalar()
+    row = run(tx, "SELECT settings FROM registry_settings WHERE instance = :instance", instance=instance).fetchone()
+    return row[0] if row else None
 
 
 def put(tx: Tx, instance: str, settings: str) -> None:
-    insert_or_update(tx, registry_settings, {"instance": instance}, {"settings": settings, "updated_at": now()})
+    run(
+        tx,
+        "INSERT INTO registry_settings (instance, settings, updated_at) VALUES (:instance, :settings, {now})"
+        " ON CONFLICT (instance) DO UPDATE SET settings = :settings, updated_at = {now}",
+        instance=instance,
+        settings=settings,
+    )
 
 
 def delete(tx: Tx, instance: str) -> bool:
-    return tx.execute(registry_settings.delete().where(registry_settings.c.instance == instance)).rowcount == 1
+    done = run(tx, "DELETE FROM registry_settings WHERE instance = :instance", instance=instance)
+    return bool(done.rowcount == 1)

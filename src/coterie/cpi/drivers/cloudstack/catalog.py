@@ -4,12 +4,12 @@ rarely is remembered for a while."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NetworkNotFound
 from coterie.cpi.drivers.cloudstack.client import Client, Refusal, Row
 from coterie.cpi.kit.lookups import LookupCache, pick_one
 from coterie.cpi.kit.sizes import Size, fits, read_requirements, smallest_fit
+from coterie.slotted import dataclass, field
 
 _REMEMBERED_S = 300.0
 _ISOLATED_SERVICES = {"Dhcp", "UserData", "SourceNat", "StaticNat"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CheckItem, InvalidCall, Needs
@@ -22,6 +21,7 @@ from coterie.cpi.kit.key_pairs import read_public_half
 from coterie.cpi.kit.publishing import Publisher
 from coterie.cpi.kit.quotas import az_item, host, host_items, quota
 from coterie.cpi.kit.server_groups import ServerGroups
+from coterie.slotted import dataclass
 
 # name of the quota, as the planner knows it → the account's word for it
 _QUOTAS = {

@@ -4,7 +4,6 @@ of the steps is the kit's `create_vm`."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +33,7 @@ from coterie.cpi.kit.key_pairs import KeyPairs, read_public_half
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.ids import Ids
+from coterie.slotted import dataclass
 
 _GONE = ("Destroyed", "Expunging")
 _FAILED_START = (INTERNAL, 534)  # refusals of a host, not of the request

@@ -4,7 +4,6 @@ rounded up to GiB, never down."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported
@@ -15,6 +14,7 @@ from coterie.cpi.drivers.cloudstack.properties import read_disk_spec
 from coterie.cpi.drivers.cloudstack.vms import Vms
 from coterie.cpi.kit.create_once import wait_or_remove
 from coterie.cpi.kit.disks import disk_missing, gib, require_detached, require_growth, require_size, serial_number
+from coterie.slotted import dataclass
 
 _DEVICES = {"KVM": "/dev/vd", "XenServer": "/dev/xvd", "XCP-ng": "/dev/xvd", "VMware": "/dev/sd"}
 _GONE = ("Destroy", "Expunging", "Expunged")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 
 from coterie.cpi.contract import Changed, CpiError, Form, InvalidCall, Json, Mark, NetworkCreated
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
@@ -22,6 +21,7 @@ from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.marking import mark_tags as whole_mark_tags
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.readers import text
+from coterie.slotted import dataclass
 
 _SUBNET = Form({"zone": text, "network_offering": text})
 

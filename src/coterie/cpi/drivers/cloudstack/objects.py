@@ -4,7 +4,6 @@ for server groups, security groups and addresses."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +16,7 @@ from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Templates
 from coterie.cpi.drivers.cloudstack.vms import CloudKeyPairs, Vms
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
+from coterie.slotted import dataclass, field, replace
 
 _GONE = ("Destroyed", "Expunging", "Expunged", "Destroy")
 _STATES = {"Running": "running", "Stopped": "stopped", "Error": "error", "Starting": "building", "Stopping": "stopped"}

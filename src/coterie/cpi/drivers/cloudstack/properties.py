@@ -4,7 +4,6 @@ Read once and checked; a mistake is named by its field. Touches no cloud."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +12,7 @@ from coterie.cpi.kit import readers
 from coterie.cpi.kit.http import HttpOptions
 from coterie.cpi.kit.publishing import Publisher
 from coterie.cpi.kit.readers import readers_of
+from coterie.slotted import dataclass, field, replace
 
 GROUP_TYPES = {  # in the order of the contract's policies
     "anti-affinity": "host anti-affinity",

@@ -4,7 +4,6 @@ account's default security group."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule
@@ -14,6 +13,7 @@ from coterie.cpi.drivers.cloudstack.marks import security_group_mark_of
 from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
+from coterie.slotted import dataclass, field
 
 _KIND = "SecurityGroup"
 _ADD = {"ingress": "authorizeSecurityGroupIngress", "egress": "authorizeSecurityGroupEgress"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
@@ -28,6 +27,7 @@ from coterie.cpi.kit.marking import DIRECTOR, GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups
+from coterie.slotted import dataclass
 
 POLICIES = {kind: policy for policy, kind in GROUP_TYPES.items()}
 GONE = ("Destroyed", "Expunging", "Expunged")

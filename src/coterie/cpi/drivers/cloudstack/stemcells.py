@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from coterie.cpi.kit.publishing import Publisher, post_file
 from coterie.cpi.kit.stemcell_files import unpack_disk
 from coterie.cpi.kit.waits import Overdue, Waits
 from coterie.ids import Ids
+from coterie.slotted import dataclass
 
 LIGHT = "light-"  # before the id of a template that is not ours
 _OURS, _USABLE = "self", "executable"  # CloudStack's filters

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, Mark, VMNotFound, read_name
@@ -18,6 +17,7 @@ from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.metadata_service import read_metadata
 from coterie.cpi.kit.waits import Overdue, Waits
 from coterie.ids import INTENT_LENGTH, base32
+from coterie.slotted import dataclass
 
 _GONE = ("Destroyed", "Expunging")
 RELEASED = "coterie-addresses"  # on a VM that we may not expunge: those that its creator chose

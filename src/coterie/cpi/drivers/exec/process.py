@@ -9,8 +9,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import IO, Any
+
+from coterie.slotted import dataclass
 
 _CHUNK = 65536
 _TICK_S = 0.05

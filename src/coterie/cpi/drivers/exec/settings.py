@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from coterie.cpi.contract import Form
 from coterie.cpi.drivers.exec.limits import UNSUPPORTED
 from coterie.cpi.kit.readers import whole
 from coterie.cpi.wire import METHODS
+from coterie.slotted import dataclass, field
 
 # What a BOSH Director gives its CPI programs; everything else of our environment stays here.
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.drivers.openstack.client import DENIED, MISSING, Client, Refusal, Row
@@ -19,6 +18,7 @@ from coterie.cpi.kit.check_items import (
 )
 from coterie.cpi.kit.quotas import Quotas, az_item, host, host_items, quota
 from coterie.cpi.kit.server_groups import ServerGroups
+from coterie.slotted import dataclass
 
 # name of the quota, as the planner knows it → Nova's and Cinder's words for limit and use
 _COMPUTE = {

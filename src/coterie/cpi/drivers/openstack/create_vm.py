@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NoPlacement, OutcomeUnknown, VmCreated
 from coterie.cpi.drivers.openstack.client import BAD, BROKEN, CONFLICT, Client, Refusal, Row, has_lost_host
@@ -30,6 +29,7 @@ from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.sealing import seal, unseal
 from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.cpi.kit.waits import Overdue, Waits
+from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
 _USERDATA_LIMIT = 65535  # of the base64 text, Nova's own

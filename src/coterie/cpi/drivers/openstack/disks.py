@@ -4,7 +4,6 @@ that come and go with a VM are Nova's, so that they are never without one. Sizes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark
@@ -16,6 +15,7 @@ from coterie.cpi.kit.create_once import SingleWriter, wait_or_remove
 from coterie.cpi.kit.disks import disk_missing, gib, require_detached, require_growth, require_size
 from coterie.cpi.kit.marking import mark_tags
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
 
 _SERIAL = 20  # characters of a volume's id that a virtio disk has as its serial number
 _BUSY = ("creating", "attaching", "detaching", "extending", "retyping", "reserved", "maintenance")

@@ -10,7 +10,6 @@ import os
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from coterie.cpi.contract import AuthenticationFailed, CpiError, InvalidCall, Unavailable
 from coterie.cpi.drivers.openstack.properties import LOGIN_TEXTS, Settings
 from coterie.cpi.kit.http import NotTaken, call_error, tls_context
+from coterie.slotted import fields, replace
 
 Version = tuple[int, int]
 REACH_REMEDY = "check the URLs in the catalogue, properties.auth_url, the network, the proxy and the TLS certificate"

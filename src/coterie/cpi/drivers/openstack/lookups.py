@@ -4,7 +4,6 @@ What changes rarely is remembered for a while."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NetworkNotFound, StemcellNotFound
 from coterie.cpi.drivers.openstack.client import Client, Row
@@ -12,6 +11,7 @@ from coterie.cpi.drivers.openstack.rows import Rows, is_uuid
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.lookups import LookupCache, pick_one
 from coterie.cpi.kit.sizes import Size, excess, fits, read_requirements
+from coterie.slotted import dataclass, field
 
 LIGHT = "light-"  # before the id of an image that is not ours
 _REMEMBERED_S = 60.0

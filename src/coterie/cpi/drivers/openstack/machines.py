@@ -7,7 +7,6 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import Json, Mark, NoPlacement, Unavailable, VMCreationFailed, VMNotFound
@@ -31,6 +30,7 @@ from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.marking import read_mark_name
 from coterie.cpi.kit.metadata_service import not_inside, read_metadata
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass, field
 
 _DEFERRED, _FAILED = "SOFT_DELETED", "ERROR"
 _BUILDING = ("BUILD", "REBOOT", "HARD_REBOOT")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated, Networks, VMCreationFailed
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row
@@ -21,6 +20,7 @@ from coterie.cpi.drivers.openstack.rows import (
 )
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent, wait_or_remove
 from coterie.cpi.kit.create_vm import NetworkRequest
+from coterie.slotted import dataclass
 
 _LEAVES = "coterie-leaves-"  # a port's tag: the server that is being deleted, should this process die
 _DEFAULT_RANGE = "10.{0}.{1}.0/24"

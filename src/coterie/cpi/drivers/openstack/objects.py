@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from coterie.cpi.contract import Changed, CloudObject, CpiError, Kind, Mark
@@ -25,6 +24,7 @@ from coterie.cpi.drivers.openstack.rows import (
 )
 from coterie.cpi.drivers.openstack.server_groups import Groups
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
+from coterie.slotted import dataclass
 
 Delete = Callable[[str], None]
 _RECORDED = "bare"  # the page after the last of Nova's: server groups that exist as a record only

@@ -4,12 +4,12 @@ Read and checked at once; a mistake is named by its field. Touches no cloud."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import POLICIES, Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import mapping, readers_of, size, text
+from coterie.slotted import dataclass, field
 
 GROUP_POLICIES = tuple(policy for policy in POLICIES if policy != "host-affinity")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from coterie.cpi.drivers.openstack.client import BROKEN, MISSING, Client, Page, 
 from coterie.cpi.kit.create_once import Created, Hold, create_if_absent
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, INTENT, mark_tags, metadata_tags, read_mark_name, read_mark_tags
 from coterie.cpi.kit.parts import Parts
+from coterie.slotted import dataclass, field
 
 Params = dict[str, Any]
 # tags of a server that has floating addresses, volumes of its own, or a key pair that we registered

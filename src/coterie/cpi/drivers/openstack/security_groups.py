@@ -4,7 +4,6 @@ creates those of a name; a name that two have is refused."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, SecurityRule
@@ -13,6 +12,7 @@ from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refu
 from coterie.cpi.drivers.openstack.rows import Rows, age, description, ids, is_uuid, mark_of_description
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
+from coterie.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

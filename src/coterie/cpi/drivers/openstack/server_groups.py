@@ -7,7 +7,6 @@ tags of the project's default security group, which cannot be deleted: `<cid>.<n
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from urllib.parse import quote
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
+from coterie.slotted import dataclass, field
 
 _TAGS_LIMIT = 50  # of newer Neutrons, for one object
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +16,7 @@ from coterie.cpi.drivers.openstack.rows import Rows, tags, user_metadata
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id, wait_or_remove
 from coterie.cpi.kit.stemcell_files import open_disk
 from coterie.cpi.kit.waits import Overdue, Waits
+from coterie.slotted import dataclass
 
 _SPACE = uuid.UUID("5a1a3a0c-6f0e-5d57-9d9c-3d1f0b8e7a41")
 _CHUNK = 2**18

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import (
@@ -36,6 +35,7 @@ from coterie.sandbox.server_groups import (
     list_server_groups,
 )
 from coterie.sandbox.tags import set_tags
+from coterie.slotted import dataclass
 
 POLICY = "coterie-policy"
 SECURITY_GROUPS = "coterie-security-groups"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +37,7 @@ from coterie.sandbox.hosts import list_hosts
 from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.tags import KEY_LIMIT, set_tags
 from coterie.sandbox.vm_shape import Vm, get_vm
+from coterie.slotted import replace
 
 SELF = "COTERIE_SANDBOX_VM"
 _BUILD_LIMIT_S = 120.0

@@ -7,7 +7,6 @@ what is visible then is acknowledged; members of others survive.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, Json, VMNotFound, is_adopted, revive
@@ -19,6 +18,7 @@ from coterie.errors import CoterieError
 from coterie.sandbox.errors import AnswerLost, NoSuch, SandboxError
 from coterie.sandbox.server_groups import ServerGroup, create_server_group, read_members, write_members
 from coterie.sandbox.vm_shape import Vm, get_vm
+from coterie.slotted import dataclass
 
 _TRIES = 4
 

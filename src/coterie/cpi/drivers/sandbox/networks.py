@@ -4,7 +4,6 @@ and as the answer with the addresses that it gave."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from coterie.cpi.contract import InvalidCall, Json, Mark, NetworkCreated
@@ -17,6 +16,7 @@ from coterie.sandbox import networks
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.vm_shape import Vm
+from coterie.slotted import replace
 
 # every account begins with a network of this name, which takes any address
 DEFAULT_NETWORK = "default"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from coterie.sandbox.errors import BadRequest
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.layout import read_layout
 from coterie.sandbox.quotas import validate
+from coterie.slotted import dataclass
 
 STATE_FILE = "sandbox.db"
 STATE_VARIABLE = "COTERIE_SANDBOX_STATE"  # of services on one machine that share a datacenter

@@ -4,7 +4,6 @@ driver uses, which `grant` gives to a user; and what a deep check tries. Checks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from coterie.cpi.contract import (
@@ -31,6 +30,7 @@ from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells
 from coterie.cpi.kit.check_items import kind_items, policy_items
 from coterie.cpi.kit.quotas import az_item, host, host_items
+from coterie.slotted import dataclass, replace
 
 Level = Literal["root", "datacenter", "cluster"]
 ROLES: dict[Level, str] = {"root": "coterie-root", "datacenter": "coterie", "cluster": "coterie-groups"}

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -22,6 +21,7 @@ from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import tls_context
 from coterie.errors import LeaseLost
+from coterie.slotted import dataclass
 
 _API_VERSION = "vim.version.version13"  # vSphere 6.7 and later
 _TIMEOUT_S = 120

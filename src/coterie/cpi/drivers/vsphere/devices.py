@@ -4,13 +4,13 @@ called here."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, Json, Networks
 from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.settings import VmProperties
 from coterie.cpi.kit.agent_settings import agent_networks, base64_text, compact_json
+from coterie.slotted import dataclass
 
 SYSTEM_UNIT, EPHEMERAL_UNIT = 0, 1  # of the disks that every VM has
 CD_NAME = "coterie-env.iso"

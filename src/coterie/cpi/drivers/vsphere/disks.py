@@ -9,7 +9,6 @@ another folder, and Storage vMotion under another name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from coterie.cpi.contract import (
@@ -29,6 +28,7 @@ from coterie.cpi.drivers.vsphere.placement import Placement, Store
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings, read_disk_properties
 from coterie.cpi.kit.marking import read_mark_name
+from coterie.slotted import dataclass
 
 FileKind = Literal["disk", "snapshot"]
 _FOLDERS: dict[FileKind, str] = {"disk": "disks", "snapshot": "snapshots"}

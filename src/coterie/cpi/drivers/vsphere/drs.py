@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from coterie.cpi.contract import Throttled, Unavailable
@@ -19,6 +18,7 @@ from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.group_records import HOSTS, GroupSpec
 from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
+from coterie.slotted import dataclass, field, replace
 
 Op = Literal["add", "edit", "remove"]
 # whole: groups, rules and DRS belong to a subclass of its declared type, and a vCenter refuses paths into a subclass

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from coterie.cpi.contract import (
@@ -31,6 +30,7 @@ from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import ZoneSettings
 from coterie.cpi.kit.marking import read_mark_name
 from coterie.ids import INTENT_LENGTH, base32
+from coterie.slotted import dataclass
 
 TOGETHER = ("affinity", "soft-affinity")
 APART = ("anti-affinity", "soft-anti-affinity")

@@ -11,7 +11,6 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from coterie.cpi.contract import CpiError, Mark, VMNotFound, read_group_cid, read_keep_words, read_name
@@ -20,6 +19,7 @@ from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.sdk import Refusal, tolerate
 from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.marking import GROUP, RESERVED, read_mark_name
+from coterie.slotted import dataclass
 
 NAME_LIMIT = 80
 ZONE = f"{RESERVED}zone-group"  # the attribute with the CID of the group of the zone that a VM is in

@@ -4,7 +4,6 @@ It is found again by its mark, and deleted with everything but its persistent di
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ from coterie.cpi.kit.cd_image import cd_image
 from coterie.cpi.kit.create_vm import refuse_prefix
 from coterie.cpi.kit.marking import GROUP, metadata_tags
 from coterie.errors import CoterieError
+from coterie.slotted import dataclass, replace
 
 _POWER, _DEVICES, _VMX = "runtime.powerState", "config.hardware.device", "config.files.vmPathName"
 _STATES = {"poweredOn": "running", "poweredOff": "stopped", "suspended": "stopped"}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from coterie.cpi.contract import (
@@ -32,6 +31,7 @@ from coterie.cpi.drivers.vsphere.placement import ZONED, ZoneCluster
 from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error
 from coterie.cpi.kit.marking import GROUP
 from coterie.errors import CoterieError
+from coterie.slotted import dataclass, replace
 
 _TRIES = 6
 _PLANS = 8  # of one attempt: two where a rule follows a group, one more whenever another client was faster

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, NoDiskSpace, NoPlacement
@@ -13,6 +12,7 @@ from coterie.cpi.drivers.vsphere import sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import ZONE, Attributes, Inventory
 from coterie.cpi.drivers.vsphere.settings import Settings, VmProperties, ZoneSettings, matches
+from coterie.slotted import dataclass
 
 _STORE = (
     "name",

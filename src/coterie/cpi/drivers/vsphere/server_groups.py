@@ -4,7 +4,6 @@ last leave; adopted, inspected and listed."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import (
@@ -37,6 +36,7 @@ from coterie.cpi.drivers.vsphere.inventory import ZONE, Attributes, Inventory, v
 from coterie.cpi.drivers.vsphere.membership import Membership, list_belonging, read_record
 from coterie.cpi.drivers.vsphere.placement import Placement, ZoneCluster
 from coterie.cpi.kit.marking import read_mark_name
+from coterie.slotted import dataclass
 
 _MEMBER = ("name", "config.instanceUuid", "runtime.host")
 Views = Mapping[str, ClusterView]

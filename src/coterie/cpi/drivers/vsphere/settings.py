@@ -4,13 +4,13 @@ is read once and checked; a mistake is named by its field. No cloud is called he
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Any
 
 from coterie.cpi.contract import Form, Reader
 from coterie.cpi.kit.readers import flag, mapping, one_of, pairs, seconds, size, text, texts, url_parts, whole
+from coterie.slotted import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from coterie.cpi.drivers.vsphere.settings import Settings
 from coterie.cpi.kit.marking import read_mark_name
 from coterie.cpi.kit.ovf_package import OvfPackage, open_package
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
 
 COPIES = "vsphere-copy:"  # of a domain: a copy of a template
 _SNAPSHOT = "coterie"
