@@ -14,7 +14,8 @@ from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan
 from coterie.plan.render import text
 from coterie.plan.stages import stages
-from tests.plan.world import CONFIG, World, cloud, group, manifest
+from tests.growth import count_lines
+from tests.plan.world import CONFIG, World, cloud, group, group_specs, manifest
 
 BASE = manifest(group("broker", 3), group("web", 2))
 
@@ -441,3 +442,12 @@ def test_a_member_keeps_its_number_and_a_free_one_is_given_again(world: World) -
     world.deploy(manifest(group("a", 2, "z1", STRICT), group("b", 3, "z1", STRICT)), recreate=True)
     assert members(world) == {"a/0": 0, "a/1": 1, "b/0": 3, "b/1": 4, "b/2": 2}
     assert world.plan(manifest(group("a", 2, "z1", STRICT), group("b", 3, "z1", STRICT))).changes == ()
+
+
+def test_a_plan_costs_each_node_the_same_in_a_deployment_of_any_size(world: World) -> None:
+    def cost(count: int) -> float:
+        specs = group_specs(manifest(group("a", count, "z1", STRICT.replace("anti", "soft-anti"))))
+        return count_lines(lambda: make_plan(world.snapshot(), specs, Options())) / count
+
+    cost(10)  # what is worked out once per process
+    assert cost(1000) < 1.2 * cost(250)
