@@ -23,6 +23,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
+from coterie.conductor.startup import collect_garbage_seldom
 from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
 from coterie.cpi.load import open_cloud
 from coterie.engine.coordinator import LedgerCoordinator
@@ -75,6 +76,7 @@ class Meter:
 
 
 def prepare(folder: Path) -> Ledger:
+    collect_garbage_seldom()  # as every service does
     ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
     identity.ensure_director(ledger, "bench", Ids())
     (folder / "stemcells").mkdir()
