@@ -451,3 +451,26 @@ def test_a_plan_costs_each_node_the_same_in_a_deployment_of_any_size(world: Worl
 
     cost(10)  # what is worked out once per process
     assert cost(1000) < 1.2 * cost(250)
+
+
+def test_a_stopped_node_is_no_canary(world: World) -> None:
+    world.deploy(manifest(group("a", 4, "z1")))
+    for name in ("a/0", "a/2"):
+        world.alter(name, state="stopped", has_vm=False)
+    watch = "canary_watch_s: 7, update_watch_s: 60"
+    changed = manifest(group("a", 4, "z1", f"update: {{canaries: 1, {watch}}}", stemcell="next"))
+    order = [(stage.name, [change.subject for change in stage.changes]) for stage in stages(world.plan(changed))][1:]
+    assert order == [("canaries of a", ["a/1"]), ("a in z1", ["a/0", "a/2", "a/3"])]
+    watched = {c.subject: c.details.spec.watch_s for c in world.plan(changed).changes if c.kind == "node"}
+    assert (watched["a/1"], watched["a/3"]) == (7, 60)
+
+
+def test_where_only_disks_change_before_it_a_recreated_node_is_watched_as_a_canary(world: World) -> None:
+    disk = "persistent_disk: 2048"
+    world.deploy(manifest(group("a", 2, "z1", disk)))
+    world.alter("a/1", state="dead")
+    more = "persistent_disk: 4096, update: {canaries: 1, canary_watch_s: 7, update_watch_s: 60}"
+    plan = world.plan(manifest(group("a", 2, "z1", more)))
+    order = [(stage.name, [change.subject for change in stage.changes]) for stage in stages(plan)]
+    assert order == [("canaries of a", ["a/1"]), ("disks of a", ["a/0"])]
+    assert plan.changes[-1].details.spec.watch_s == 7

@@ -203,6 +203,12 @@ class NodeChange:
     open_networks: tuple[str, ...] = ()  # of a new node: it gets the address in `addresses`, or the next that is free
 
     @property
+    def may_be_canary(self) -> bool:
+        """Whether its step shows if machines work by the new spec: one that stays stopped proves nothing, and disks are
+        changed after all machines."""
+        return not self.stays_stopped and not self.disk_changes
+
+    @property
     def without_open_addresses(self) -> NodeChange:
         addresses = {name: ip for name, ip in self.addresses.items() if name not in self.open_networks}
         gains = {name: ip for name, ip in self.gains.items() if name not in self.open_networks}

@@ -206,7 +206,7 @@ class _Group:
         spec = self._specs.make(slot.az, addresses, canary=canary, member=member)
         change = self._change(slot, spec, addresses)
         if change is not None:
-            self._made += 1
+            self._made += isinstance(change.details, NodeChange) and change.details.may_be_canary
             self._plan.changes.append(change)
 
     def _change(self, slot: _Slot, spec: NodeSpec, addresses: dict[str, str]) -> Change | None:
