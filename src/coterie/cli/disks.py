@@ -71,7 +71,8 @@ def delete(session: Session, names: tuple[str, ...], deployment: str | None, clo
 
 def _all(session: Session, deployment: str | None, cloud: str | None) -> list[dict[str, Any]]:
     wanted = {"deployment": deployment, "cloud": cloud, "state": "kept"}
-    found: list[dict[str, Any]] = session.api.list("/v1/disks", wanted)["items"]
+    # One with a node is still attached to it.
+    found = [disk for disk in session.api.list("/v1/disks", wanted)["items"] if disk["node"] is None]
     if not found:
         raise NotFound("there are no such kept disks", remedy="see `coterie disks --state kept`")
     return found

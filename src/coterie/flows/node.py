@@ -403,8 +403,8 @@ def _wait_for_group(work: NodeWork) -> Wait:
 
 
 def _disk_cids(work: NodeWork) -> list[str]:
-    with work.ledger.read() as tx:
-        return [row.cid for row in objects.of_node(tx, work.node) if row.kind == "disk" and row.cid]
+    disk = find_disk(work)
+    return [disk.cid] if disk is not None and disk.cid else []
 
 
 _FROM_VM = {

@@ -113,6 +113,7 @@ def _kept_disk(tx: Tx, intent: str) -> KeptDisk:
     row = objects.get(tx, intent)
     if row is None or row.kind != "disk":
         raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
+    objects.refuse_attached(row)
     if row.state != "kept" or row.cid is None:
         raise Conflict(
             f"disk {row.cid or intent} is {row.state}, not kept",
@@ -124,8 +125,8 @@ def _kept_disk(tx: Tx, intent: str) -> KeptDisk:
 
 def _disks_of(tx: Tx, chosen: Sequence[NodeRow]) -> dict[str, ObjectRow]:
     """By uuid of the node."""
-    rows = [row for node in chosen for row in objects.of_node(tx, node.uuid)]
-    return {row.node: row for row in rows if row.kind == "disk" and row.node is not None}
+    owned = ((node.uuid, objects.disks_of_node(tx, node.uuid)[0]) for node in chosen)
+    return {uuid: row for uuid, row in owned if row is not None}
 
 
 def _require_images(tx: Tx, changes: Sequence[Change]) -> None:

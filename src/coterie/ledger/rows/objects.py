@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.cpi.contract import Kind
+from coterie.errors import Conflict
 from coterie.ledger.store import Tx, now
 from coterie.ledger.tables import nodes, objects, server_groups, stemcells, steps
 from coterie.ledger.visibility import visible
@@ -58,6 +59,22 @@ def of_node(tx: Tx, node: str) -> list[ObjectRow]:
     """What may still be in the cloud for this node, oldest first."""
     query = sa.select(*_ROW).where(objects.c.node == node, objects.c.state.in_(OPEN)).order_by(objects.c.intent)
     return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def disks_of_node(tx: Tx, node: str) -> tuple[ObjectRow | None, list[ObjectRow]]:
+    """The one that it has, and those that may still be attached to its VM although another one takes their place."""
+    rows = [row for row in of_node(tx, node) if row.kind == "disk"]
+    return next((row for row in rows if row.state != "kept"), None), [row for row in rows if row.state == "kept"]
+
+
+def refuse_attached(disk: ObjectRow) -> None:
+    """One that is to be kept, but its exchange is under way or did not end."""
+    if disk.state == "kept" and disk.node is not None:
+        raise Conflict(
+            f"disk {disk.cid} is still attached",
+            why=f"{disk.ref} gets another one in its place, and has not let go of it",
+            remedy=f"wait for that task; if it failed, deploy {disk.deployment} again",
+        )
 
 
 _GIVEN_UP = sa.and_(objects.c.state == "gone", objects.c.tombstone.is_(sa.true()))
@@ -342,6 +359,11 @@ def record_late(intent: str, cid: str) -> Write:
 def keep(intent: str) -> Write:
     """No node has it any more, and it stays in the cloud."""
     return _change(intent, state="kept", node=None)
+
+
+def begin_replace(intent: str) -> Write:
+    """Its node has another disk by the ledger, and this one is attached to its VM until it is kept."""
+    return _change(intent, state="kept")
 
 
 def keep_for_undo(intent: str, cid: str) -> Write:

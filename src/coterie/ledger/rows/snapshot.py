@@ -114,7 +114,7 @@ def _disks(tx: Tx, deployment: str) -> dict[str, DiskNow]:
     query = (
         sa.select(disk.node, disk.intent, disk.size_mb, disk.properties)
         .join(nodes_table, sa.and_(nodes_table.c.uuid == disk.node, nodes_table.c.cloud == disk.cloud))
-        .where(disk.deployment == deployment, disk.kind == "disk", disk.state.in_(objects.OPEN))
+        .where(disk.deployment == deployment, disk.kind == "disk", disk.state.in_(objects.OPEN), disk.state != "kept")
     )
     return {row.node: DiskNow(row.intent, row.size_mb, row.properties or {}) for row in tx.execute(query)}
 

@@ -47,10 +47,10 @@ def fetch(
     labelled = [key.label(f"_key{n}") for n, key in enumerate(keys)]
     query = query.add_columns(*labelled)
     if part.cursor is not None:
-        ends = zip(keys, _opened(part.cursor, keys), strict=True)
-        open_ends = list(dropwhile(lambda end: (filters or {}).get(end[0].key) is not None, ends))
-        last = sa.tuple_(*[sa.literal(value, key.type) for key, value in open_ends])
-        after = sa.tuple_(*[key for key, _ in open_ends])
+        given = zip(keys, _opened(part.cursor, keys), strict=True)
+        compared = list(dropwhile(lambda one: (filters or {}).get(one[0].key or "") is not None, given))
+        last = sa.tuple_(*[sa.literal(value, key.type) for key, value in compared])
+        after = sa.tuple_(*[key for key, _ in compared])
         query = query.where(after < last if newest_first else after > last)
     query = query.order_by(*[key.desc() if newest_first else key.asc() for key in keys]).limit(part.limit + 1)
     rows = [dict(row._mapping) for row in tx.execute(query)]
