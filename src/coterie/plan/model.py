@@ -163,6 +163,7 @@ class Snapshot:
     security_groups: SecurityGroupOwners = field(default_factory=SecurityGroupOwners)
     seals: bool = False  # secrets of machines are stored sealed
     resurrection: bool | None = None  # None: the deployment is new
+    doubtful: frozenset[str] = frozenset()  # clouds in which too many nodes are lost to believe it
 
 
 # -- what shall be done --

@@ -22,6 +22,7 @@ from coterie.director.http import problem
 from coterie.director.services.deployments import DeployBody, PlanBody
 
 LARGE = 32 * 1024
+_READ = ("auto_anti_affinity", "pin_release_version", "meltdown_percent", "meltdown_nodes")  # settings for the process
 _LOOK_S = 0.3
 
 
@@ -89,8 +90,7 @@ def _order(context: AppContext, request: Request, body: PlanBody | DeployBody) -
         "database": context.database,
         "settings": {
             "state": str(context.state_folder.path),
-            "auto_anti_affinity": context.settings["auto_anti_affinity"],
-            "pin_release_version": context.settings["pin_release_version"],
+            **{name: context.settings[name] for name in _READ},
         },
         "caller": {**who, "teams": None if who["teams"] is None else sorted(who["teams"])},
         "body": body.model_dump(),

@@ -34,9 +34,11 @@ def read(
     clouds: Mapping[str, CloudNow],
     shared: frozenset[tuple[str, str]] = frozenset(),
     disk_sources: frozenset[str] = frozenset(),
+    doubtful: frozenset[str] = frozenset(),
 ) -> Snapshot:
     """`clouds`: what conductors answered for each. `shared`: (cloud, name) of security groups that every team may
-    adopt. `disk_sources`: other deployments whose kept disks may be taken, as far as the caller sees them."""
+    adopt. `disk_sources`: other deployments whose kept disks may be taken, as far as the caller sees them. `doubtful`:
+    clouds in which too many nodes are lost to believe it."""
     director, present = identity.director(tx), deployment_rows.get(tx, deployment)
     disks, beside = _disks(tx, deployment), parts.of_deployment(tx, deployment)
     return Snapshot(
@@ -67,6 +69,7 @@ def read(
         security_groups=_security_group_owners(tx, deployment, shared),
         seals=machine_secrets.are_sealed(tx),
         resurrection=present.resurrection if present else None,
+        doubtful=doubtful,
     )
 
 
