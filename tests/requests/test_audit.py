@@ -17,6 +17,7 @@ from coterie.requests.ask_clouds import Question
 from tests.growth import count_lines
 from tests.ledger.blank import sqlite_ledger
 from tests.ledger.views import rows
+from tests.requests.site import Site, group, manifest
 
 
 def cost_of_node(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> float:
@@ -53,3 +54,13 @@ def test_an_audit_costs_each_node_the_same_in_a_group_of_any_size(
 ) -> None:
     cost_of_node(tmp_path, 20, monkeypatch)  # what is worked out once per process
     assert cost_of_node(tmp_path, 800, monkeypatch) < 1.2 * cost_of_node(tmp_path, 200, monkeypatch)
+
+
+def test_the_last_answers_of_the_cloud_are_not_read_while_new_ones_are_awaited(local: Site) -> None:
+    """With those about thousands of VMs, reading them again and again is most of the work."""
+    local.deploy(manifest(group("a", 1, azs="z1")))
+    audit.placement_audit(local.ledger, "dep")
+    with local.ledger.write() as tx:
+        tx.exec_driver_sql("UPDATE facts SET data = 'no JSON, so that reading it fails'")
+    (node,) = audit.placement_audit(local.ledger, "dep")["nodes"]
+    assert node["host"] is not None
