@@ -21,7 +21,7 @@ from coterie.engine.intent_life import (
     resume_create,
 )
 from coterie.errors import CoterieError, NotFound
-from coterie.flows.late_arrivals import delete_late_arrivals
+from coterie.flows.late_arrivals import delete_late_arrivals, delete_parts_without_vm
 from coterie.flows.node_disk import (
     attach_disk,
     change_disk,
@@ -103,6 +103,7 @@ def _create_vm(work: NodeWork) -> Move:
             work.write(nodes.record_vm(work.node, cid))
             return Next("describe")
         case NotCreated():
+            delete_parts_without_vm(work, vm)
             work.write(nodes.forget_vm(work.node))
             return Next("intend")
     return result

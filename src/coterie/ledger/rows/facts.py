@@ -119,8 +119,8 @@ def release(tx: Tx, holders: Iterable[str]) -> None:
 
 
 def find_answer(tx: Tx, cloud: str, what: str, since: float) -> Fact | None:
-    """One that is not older. Older ones are not read: those about thousands of VMs take long, and this is repeated until
-    the new one is there."""
+    """One that is not older. Older ones are not read: those about thousands of VMs take long, and this is repeated
+    until the new one is there."""
     query = sa.select(facts.c.cloud, facts.c.what, facts.c.at, facts.c.data, facts.c.error)
     row = tx.execute(query.where(facts.c.cloud == cloud, facts.c.what == what, facts.c.at >= since)).first()
     return Fact(*row) if row else None
