@@ -474,3 +474,10 @@ def test_where_only_disks_change_before_it_a_recreated_node_is_watched_as_a_cana
     order = [(stage.name, [change.subject for change in stage.changes]) for stage in stages(plan)]
     assert order == [("canaries of a", ["a/1"]), ("disks of a", ["a/0"])]
     assert plan.changes[-1].details.spec.watch_s == 7
+
+
+def test_the_id_of_a_plan_is_worked_out_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = world.plan(manifest(group("a", 3)))
+    first = plan.id
+    monkeypatch.setattr(Plan, "_content", lambda self: pytest.fail("again"))
+    assert (plan.id, first in text(plan)) == (first, True)

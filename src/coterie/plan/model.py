@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from coterie.cpi.contract import Capabilities, GroupMetadata, SecurityRule
@@ -357,7 +358,7 @@ class Rollout:
     serial: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     deployment: str
     changes: tuple[Change, ...]
@@ -369,7 +370,7 @@ class Plan:
     server_group_names: tuple[tuple[str, str], ...] = ()  # intents of those that get another name, with the name
     offers: tuple[tuple[str, KeptDisk], ...] = ()  # kept disks that new nodes could have; no part of the plan itself
 
-    @property
+    @cached_property  # of a large plan it takes as long as the plan
     def id(self) -> str:
         """Names this plan by its content: a plan made from another state that says the same is the same plan. Without
         what other deployments may be faster with: which free address a new node gets, and who brings or removes an
