@@ -24,6 +24,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
+from coterie.conductor.startup import collect_garbage_seldom
 from coterie.cpi.contract import Cpi, GroupMetadata, Mark, Runtime
 from coterie.cpi.load import open_cloud
 from coterie.engine.coordinator import LedgerCoordinator
@@ -76,6 +77,7 @@ class Meter:
 
 
 def prepare(folder: Path) -> Ledger:
+    collect_garbage_seldom()  # as every service does
     ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
     identity.ensure_director(ledger, "bench", Ids())
     (folder / "stemcells").mkdir()

@@ -233,3 +233,15 @@ def test_what_waited_until_its_client_had_gone_is_not_planned(
 
     asyncio.run(run())
     assert answers[0]["status"] == 503 and planned == []
+
+
+def test_a_small_document_about_many_nodes_is_planned_apart_too(context: AppContext) -> None:
+    context.database = context.state_folder.database
+    group = "- {name: %s, instances: %d}\n"
+
+    def apart(text: str) -> bool:
+        return large_plans.is_apart(context, PlanBody(manifest=text))
+
+    assert not apart("instance_groups:\n" + group % ("a", 3000))
+    assert apart("instance_groups:\n" + group % ("a", 2000) + group % ("b", 2000))
+    assert apart('{"instance_groups": [{"name": "a", "instances": 100000}]}')

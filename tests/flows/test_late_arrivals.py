@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
-from coterie.cpi.contract import Mark
+from coterie.cpi.contract import CloudObject, CpiError, Expected, Kind, Mark, OutcomeUnknown
+from coterie.cpi.drivers.sandbox.driver import SandboxCpi
 from coterie.director.services.periodic_look import PeriodicLook
 from coterie.ids import Ids
 from coterie.ledger import writes
-from coterie.ledger.rows import objects
+from coterie.ledger.rows import objects, parts
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import events, tasks
 from coterie.ledger.views import objects as views
@@ -63,6 +66,60 @@ def test_a_clone_of_a_late_vm_is_not_taken_for_it(ledger: Ledger, tmp_path: Path
         delete_vm(_account(here), cid)
         here.deploy(manifest(group("web", 1)))
         assert clone in [one.cid for one in here.held("vm")]
+
+
+class Neutron:
+    """Ports of a driver whose first create_vm ends between the port and the VM: the sandbox has none of its own."""
+
+    def __init__(self, ledger: Ledger, patch: pytest.MonkeyPatch, in_use: bool = False) -> None:
+        self.ports: dict[str, Mark] = {}
+        self._ledger, self._in_use, self._has_died = ledger, in_use, False
+        self._create_vm, self._find = SandboxCpi.create_vm, SandboxCpi.find
+        patch.setattr(SandboxCpi, "create_vm", lambda *args, **more: self.create_vm(*args, **more))
+        patch.setattr(SandboxCpi, "find", lambda *args: self.find(*args))
+        patch.setattr(SandboxCpi, "delete_object", lambda *args: self.delete_object(*args))
+
+    def create_vm(self, cpi: SandboxCpi, *args: Any, mark: Mark) -> Any:
+        if self._has_died:
+            return self._create_vm(cpi, *args, mark=mark)
+        self._has_died = True
+        for port in ("port-1", "port-2"):
+            self.ports[port] = mark
+            with self._ledger.write() as tx:
+                parts.record(tx, "lab", mark.intent, "port", "nic", port)
+        raise OutcomeUnknown("the process died here")
+
+    def find(self, cpi: SandboxCpi, kind: Kind, mark: Mark) -> CloudObject | None:
+        if kind != "port":
+            return self._find(cpi, kind, mark)
+        return next((CloudObject("port", cid, cid) for cid, held in self.ports.items() if held == mark), None)
+
+    def delete_object(self, cpi: SandboxCpi, kind: Kind, cid: str, expected: Expected) -> None:
+        assert (kind, expected.mark) == ("port", self.ports[cid])
+        if self._in_use:
+            raise CpiError(f"port {cid} is used by a person's VM", remedy="delete that first")
+        del self.ports[cid]
+
+
+def test_ports_for_which_no_vm_was_created_go_when_it_is_given_up(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with site(ledger, tmp_path) as here:
+        cloud = Neutron(ledger, monkeypatch)
+        here.deploy(manifest(group("web", 1)))
+        assert cloud.ports == {}
+        assert (_said(here, "object.given_up"), _said(here, "object.part_deleted")) == (1, 2)
+
+
+def test_a_port_that_cannot_be_deleted_is_left_to_cleanup(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with site(ledger, tmp_path) as here:
+        cloud = Neutron(ledger, monkeypatch, in_use=True)
+        here.deploy(manifest(group("web", 1)))
+        assert (here.nodes()["web/0"].state, _said(here, "object.part_left")) == ("up", 1)
+        here.delete()
+        assert list(cloud.ports) == ["port-1", "port-2"]
 
 
 def _account(here: Site) -> Account:

@@ -163,3 +163,12 @@ def test_values_are_not_repeated_where_they_may_be_secret() -> None:
     found = mistakes_of_deployment(text)
     assert [m["field"] for m in found] == [f"{G}.env", f"{G}.user_data"]
     assert "hunter2" not in str(found)
+
+
+def test_a_deployment_has_as_many_nodes_as_can_be_planned() -> None:
+    most = edited(DEPLOYMENT, ("instances: 3", "instances: 99994"))
+    assert mistakes_of_deployment(most) == []
+    text = edited(most, ("instances: 4", "instances: 5"))
+    (found,) = mistakes_of_deployment(text)
+    assert found["what"].endswith("100001 nodes up to this one; a deployment may have 100000")
+    assert found["remedy"] == "use fewer, or several deployments"

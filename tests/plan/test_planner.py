@@ -14,7 +14,8 @@ from coterie.plan.nodes import Options
 from coterie.plan.planner import make_plan
 from coterie.plan.render import text
 from coterie.plan.stages import stages
-from tests.plan.world import CONFIG, World, cloud, group, manifest
+from tests.growth import count_lines
+from tests.plan.world import CONFIG, World, cloud, group, group_specs, manifest
 
 BASE = manifest(group("broker", 3), group("web", 2))
 
@@ -441,3 +442,42 @@ def test_a_member_keeps_its_number_and_a_free_one_is_given_again(world: World) -
     world.deploy(manifest(group("a", 2, "z1", STRICT), group("b", 3, "z1", STRICT)), recreate=True)
     assert members(world) == {"a/0": 0, "a/1": 1, "b/0": 3, "b/1": 4, "b/2": 2}
     assert world.plan(manifest(group("a", 2, "z1", STRICT), group("b", 3, "z1", STRICT))).changes == ()
+
+
+def test_a_plan_costs_each_node_the_same_in_a_deployment_of_any_size(world: World) -> None:
+    def cost(count: int) -> float:
+        specs = group_specs(manifest(group("a", count, "z1", STRICT.replace("anti", "soft-anti"))))
+        return count_lines(lambda: make_plan(world.snapshot(), specs, Options())) / count
+
+    cost(10)  # what is worked out once per process
+    assert cost(1000) < 1.2 * cost(250)
+
+
+def test_a_stopped_node_is_no_canary(world: World) -> None:
+    world.deploy(manifest(group("a", 4, "z1")))
+    for name in ("a/0", "a/2"):
+        world.alter(name, state="stopped", has_vm=False)
+    watch = "canary_watch_s: 7, update_watch_s: 60"
+    changed = manifest(group("a", 4, "z1", f"update: {{canaries: 1, {watch}}}", stemcell="next"))
+    order = [(stage.name, [change.subject for change in stage.changes]) for stage in stages(world.plan(changed))][1:]
+    assert order == [("canaries of a", ["a/1"]), ("a in z1", ["a/0", "a/2", "a/3"])]
+    watched = {c.subject: c.details.spec.watch_s for c in world.plan(changed).changes if c.kind == "node"}
+    assert (watched["a/1"], watched["a/3"]) == (7, 60)
+
+
+def test_where_only_disks_change_before_it_a_recreated_node_is_watched_as_a_canary(world: World) -> None:
+    disk = "persistent_disk: 2048"
+    world.deploy(manifest(group("a", 2, "z1", disk)))
+    world.alter("a/1", state="dead")
+    more = "persistent_disk: 4096, update: {canaries: 1, canary_watch_s: 7, update_watch_s: 60}"
+    plan = world.plan(manifest(group("a", 2, "z1", more)))
+    order = [(stage.name, [change.subject for change in stage.changes]) for stage in stages(plan)]
+    assert order == [("canaries of a", ["a/1"]), ("disks of a", ["a/0"])]
+    assert plan.changes[-1].details.spec.watch_s == 7
+
+
+def test_the_id_of_a_plan_is_worked_out_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = world.plan(manifest(group("a", 3)))
+    first = plan.id
+    monkeypatch.setattr(Plan, "_content", lambda self: pytest.fail("again"))
+    assert (plan.id, first in text(plan)) == (first, True)

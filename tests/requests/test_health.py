@@ -116,6 +116,14 @@ def test_when_many_fail_at_once_none_is_recreated_for_that(local: Site) -> None:
         look(local)
     assert {node.state for node in local.nodes().values()} == {"failing"}
     assert resurrect(local.ledger, "dep") is None
+    plan = local.plan(checked(port, 4))
+    assert plan.changes == ()
+    (note,) = plan.notes
+    assert note.startswith("a/0, a/1, a/2, a/3: the health check fails, as that of so many in the cloud that")
+    (asked,) = local.plan(checked(port, 4), recreate=True, nodes=("a/1",)).changes
+    assert (asked.subject, asked.reason) == ("a/1", "asked for")
+    believed = local.plan(checked(port, 4), meltdown=Look(meltdown_nodes=5)).changes
+    assert [change.action for change in believed] == ["recreate"] * 4
     with service("0.0.0.0", port):
         assert resurrect(local.ledger, "dep", Look(meltdown_nodes=5)) is not None
 

@@ -191,26 +191,79 @@ def dict_of_live(site: Site) -> dict[str, str]:
 
 
 def test_an_attach_that_failed_is_not_taken_as_done_and_ends_with_the_new_disk_after_a_deploy(local: Site) -> None:
-    local.deploy(brokers(2, azs="z1"))
+    local.deploy(brokers(3, azs="z1"))
     before = disks_of_nodes(local)
     local.deploy(brokers(1, azs="z1"))
-    ((_, intent),) = kept(local).items()
+    intent, other = kept(local)[before["broker/1"]], kept(local)[before["broker/2"]]
     store = open_datacenter(local.folder / "sandbox.db").store
     faults.add(store, "detach_disk", "error", retryable=False)
     local.wait(attach(local, "broker/0", intent), "failed")
     faults.clear(store)
     assert local.nodes()["broker/0"].state == "failing"
-    ((_, replaced),) = kept(local).items()
     for action in (
         NodeAction("dep", "restart", ("broker/0",)),
-        NodeAction("dep", "attach", ("broker/0",), disk=replaced),
+        NodeAction("dep", "attach", ("broker/0",), disk=other),
     ):
         with pytest.raises(Refused, match="is failing") as half_made:
             plan_action(local.ledger, action)
         assert "deploy the manifest of dep" in half_made.value.remedy
     local.deploy(brokers(1, azs="z1"))
     assert disks_of_nodes(local) == {"broker/0": before["broker/1"]}
-    assert kept(local).keys() == {before["broker/0"]}
+    assert kept(local).keys() == {before["broker/0"], before["broker/2"]}
+
+
+def test_a_replaced_disk_is_nothing_that_others_can_have_before_it_is_detached(here: Site) -> None:
+    here.deploy(brokers(3, azs="z1"))
+    before = disks_of_nodes(here)
+    here.deploy(brokers(2, azs="z1"))
+    ((_, intent),) = kept(here).items()
+    store = open_datacenter(here.folder / "sandbox.db").store
+    faults.add(store, "detach_disk", "error", retryable=False)
+    here.wait(attach(here, "broker/0", intent), "failed")
+    faults.clear(store)
+    replaced = kept(here)[before["broker/0"]]
+    assert before["broker/0"] in here.cpi().get_disks(here.nodes()["broker/0"].vm_cid or "")
+    with pytest.raises(Conflict, match="is still attached") as refused:
+        attach(here, "broker/1", replaced)
+    assert refused.value.remedy == "wait for that task; if it failed, deploy dep again"
+    with pytest.raises(Conflict, match="is still attached"):
+        start.delete_kept_disks(here.ledger, [replaced], "test")
+    offered = here.plan(brokers(3, azs="z1")).offers
+    assert offered == ()
+    here.deploy(brokers(2, azs="z1"))
+    assert disks_of_nodes(here) == {"broker/0": before["broker/2"], "broker/1": before["broker/1"]}
+    here.wait(attach(here, "broker/1", replaced))
+    assert disks_of_nodes(here)["broker/1"] == before["broker/0"]
+
+
+@pytest.mark.parametrize("delete_disks", [True, False])
+def test_a_node_that_goes_before_its_disks_were_exchanged_leaves_both(here: Site, delete_disks: bool) -> None:
+    here.deploy(brokers(2, azs="z1"))
+    here.deploy(brokers(1, azs="z1"))
+    ((_, intent),) = kept(here).items()
+    store = open_datacenter(here.folder / "sandbox.db").store
+    faults.add(store, "detach_disk", "error", retryable=False)
+    here.wait(attach(here, "broker/0", intent), "failed")
+    faults.clear(store)
+    here.delete(delete_disks=delete_disks)
+    assert here.objects("disk") == ({"gone": 2} if delete_disks else {"kept": 2})
+    if not delete_disks:
+        here.wait(start.delete_kept_disks(here.ledger, list(kept(here).values()), "test"))
+        assert here.objects("disk") == {"gone": 2}
+
+
+def test_a_stopped_node_has_let_go_of_the_disk_that_was_replaced(local: Site) -> None:
+    local.deploy(brokers(2, azs="z1"))
+    local.deploy(brokers(1, azs="z1"))
+    ((_, intent),) = kept(local).items()
+    store = open_datacenter(local.folder / "sandbox.db").store
+    faults.add(store, "detach_disk", "error", retryable=False)
+    local.wait(attach(local, "broker/0", intent), "failed")
+    faults.clear(store)
+    stop = NodeAction("dep", "stop", ("broker/0",))
+    local.wait(start_action(local.ledger, stop, None, "test", agree))
+    local.wait(start.delete_kept_disks(local.ledger, list(kept(local).values()), "test"))
+    assert local.objects("disk") == {"live": 1, "gone": 1}
 
 
 def test_several_disks_are_deleted_by_one_task_or_none_at_all(here: Site) -> None:

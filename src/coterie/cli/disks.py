@@ -74,7 +74,8 @@ def delete(session: Session, names: tuple[str, ...], deployment: str | None, clo
 
 
 def _all(session: Session, deployment: str | None, cloud: str | None) -> list[Disk]:
-    found = list(session.client.disks.list(deployment=deployment, cloud=cloud, state="kept"))
+    kept = session.client.disks.list(deployment=deployment, cloud=cloud, state="kept")
+    found = [disk for disk in kept if disk["node"] is None]  # one with a node is still attached to it
     if not found:
         raise NotFound("there are no such kept disks", remedy="see `coterie disks --state kept`")
     return found

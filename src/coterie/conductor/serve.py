@@ -11,7 +11,7 @@ import threading
 from coterie import __version__
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor
-from coterie.conductor.startup import check_clock, check_role, connect, key_file
+from coterie.conductor.startup import check_clock, check_role, collect_garbage_seldom, connect, key_file
 from coterie.cpi.load import driver_names
 from coterie.engine.image_upkeep import ImageUpkeep
 from coterie.errors import LeaseLost, Unreachable, UsageError
@@ -30,6 +30,7 @@ _WATCH_S = 1.0
 
 def serve(settings: Settings, database: str) -> None:
     """Returns after a signal, when the conductor has drained."""
+    collect_garbage_seldom()
     role = role_of(settings)
     ledger = connect(database)
     try:

@@ -1,4 +1,5 @@
-"""Objects that came late: created by a call whose intent had been given up by then.
+"""Objects that came late: created by a call whose intent had been given up by then; and what such a call created for a
+VM before it ended, for which no VM ever came.
 
 Their mark and the ledger's tombstone prove that they are ours and that nothing uses them. So the deletion of their node
 or of their server group deletes them.
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coterie.cpi.contract import DiskNotFound, Mark, VMNotFound
+from coterie.cpi.contract import CpiError, DiskNotFound, Expected, Kind, Mark, VMNotFound
 from coterie.engine.flow import Work
-from coterie.ledger.rows import objects
+from coterie.ledger.rows import objects, parts
 from coterie.ledger.rows.objects import ObjectRow
 
 
@@ -19,7 +20,33 @@ def delete_late_arrivals(work: Work[Any, Any], given_up: Sequence[ObjectRow]) ->
     """Delete those of these VMs and disks that are in the cloud all the same; how many. Repeatable."""
     if not given_up or not work.cpi.capabilities().finds:
         return 0
-    return sum(_delete_if_there(work, row) for row in sorted(given_up, key=lambda row: row.kind == "disk"))
+    late = sum(_delete_if_there(work, row) for row in sorted(given_up, key=lambda row: row.kind == "disk"))
+    for row in given_up:
+        if row.kind == "vm":
+            delete_parts_without_vm(work, row.intent)
+    return late
+
+
+_OF_ONE_VM: tuple[Kind, ...] = ("ip", "port")  # that other VMs never have; an address leads to a port
+
+
+def delete_parts_without_vm(work: Work[Any, Any], intent: str) -> None:
+    """Of a VM that was given up. What cannot be deleted is left to cleanup, which says why."""
+    with work.ledger.read() as tx:
+        recorded = {part.kind for part in parts.list_of(tx, [intent]).get(intent, ())}
+    mark = Mark(work.director_uuid, intent)
+    for kind in [one for one in _OF_ONE_VM if one in recorded]:
+        seen: set[str] = set()
+        while (found := work.cpi.find(kind, mark)) is not None and found.cid not in seen:
+            seen.add(found.cid)
+            try:
+                work.cpi.delete_object(kind, found.cid, Expected(mark, found.created_at, found.etag))
+            except CpiError as error:
+                if error.retryable:
+                    raise
+                work.say("object.part_left", f"{kind} {found.cid} is left to cleanup: {error}", cid=found.cid)
+                break
+            work.say("object.part_deleted", f"{kind} {found.cid}, for which no VM was created", cid=found.cid)
 
 
 def _delete_if_there(work: Work[Any, Any], row: ObjectRow) -> bool:

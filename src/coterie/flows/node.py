@@ -21,7 +21,7 @@ from coterie.engine.intent_life import (
     resume_create,
 )
 from coterie.errors import CoterieError, NotFound
-from coterie.flows.late_arrivals import delete_late_arrivals
+from coterie.flows.late_arrivals import delete_late_arrivals, delete_parts_without_vm
 from coterie.flows.node_disk import (
     attach_disk,
     change_disk,
@@ -103,6 +103,7 @@ def _create_vm(work: NodeWork) -> Move:
             work.write(nodes.record_vm(work.node, cid))
             return Next("describe")
         case NotCreated():
+            delete_parts_without_vm(work, vm)
             work.write(nodes.forget_vm(work.node))
             return Next("intend")
     return result
@@ -403,8 +404,8 @@ def _wait_for_group(work: NodeWork) -> Wait:
 
 
 def _disk_cids(work: NodeWork) -> list[str]:
-    with work.ledger.read() as tx:
-        return [row.cid for row in objects.of_node(tx, work.node) if row.kind == "disk" and row.cid]
+    disk = find_disk(work)
+    return [disk.cid] if disk is not None and disk.cid else []
 
 
 _FROM_VM = {

@@ -112,18 +112,28 @@ def _detach(work: NodeWork, cid: str) -> None:
 
 
 def detach_replaced(work: Work[AttachDisk, NodeProgress]) -> Move:
-    """Before the disk that the node has by now is attached. One that was deleted meanwhile is as good as detached."""
+    """Before the disk that the node has by now is attached. One that is gone is as good as detached."""
     replaced = work.params.replaced
     if replaced is not None:
         try:
             _detach(work, replaced)
         except DiskNotFound:
             work.say("disk.gone", f"disk {replaced} was gone already")
+        keep_replaced(work)
     return Next("describe")
 
 
+def keep_replaced(work: Work[Any, Any]) -> None:
+    """Disks in whose place the node got another one, once its VM does not have them any more."""
+    with work.ledger.read() as tx:
+        _, replaced = objects.disks_of_node(tx, work.node)
+    for row in replaced:
+        _keep(work, row)
+
+
 def leave_disk(work: Work[RecreateNode, NodeProgress] | Work[StopNode, NodeProgress], label: str) -> Move | None:
-    """The disk cannot follow the node: without its VM it is kept."""
+    """Without its VM, what was attached to it and is not the node's is kept, and the disk that cannot follow it."""
+    keep_replaced(work)
     row = find_disk(work) if work.params.leaves_disk is not None else None
     return keep_disk(work, label) if row is not None and row.intent == work.params.leaves_disk else None
 
@@ -149,20 +159,26 @@ def keep_disk(work: Work[Any, Any], label: str) -> Move | None:
         return None
     if row.cid is None:
         return _find_out(work, row, label)
+    _keep(work, row)
+    return None
+
+
+def _keep(work: Work[Any, Any], row: ObjectRow) -> None:
     work.write(objects.keep(row.intent))
     work.say("disk.kept", f"disk {row.cid} ({row.size_mb} MiB) is kept: coterie disks", cid=row.cid)
-    return None
 
 
 def release_disk(work: Work[DeleteNode, NodeProgress]) -> Move | None:
     """Keep or delete one disk of a node whose VM is gone, and come back; None when none is left."""
-    row = find_disk(work)
+    with work.ledger.read() as tx:
+        own, replaced = objects.disks_of_node(tx, work.node)
+    row = own or next(iter(replaced), None)
     if row is None:
         return None
     if row.cid is None:
         return _find_out(work, row, "release_disks")
     if not work.params.delete_disks:
-        keep_disk(work, "release_disks")
+        _keep(work, row)
         return Next("release_disks")
     if row.state != "deleting":
         work.write(objects.begin_delete(row.intent, row.cid))
@@ -177,8 +193,7 @@ def release_disk(work: Work[DeleteNode, NodeProgress]) -> Move | None:
 
 def find_disk(work: Work[Any, Any]) -> ObjectRow | None:
     with work.ledger.read() as tx:
-        rows = objects.of_node(tx, work.node)
-    return next((row for row in rows if row.kind == "disk"), None)
+        return objects.disks_of_node(tx, work.node)[0]
 
 
 def _find_out(work: Work[Any, Any], row: ObjectRow, label: str) -> Move:

@@ -247,7 +247,8 @@ machine_secrets = _table(  # `env` and `user_data` of instance groups; the specs
 #   intended   committed before the cloud is called; nothing or something may be there
 #   live       the cloud answered with `cid`
 #   unknown    the call timed out or its process died; find(kind, mark) settles it
-#   kept       a disk that no node uses any more, held for the undo window
+#   kept       a disk that no node uses any more, held for the undo window; with a node: attached to its VM until that
+#              has been given another one
 #   deleting   the delete call was or will be made
 #   gone       certainly not there; with `tombstone`: never found, so an object with this mark is an orphan
 objects = _table(

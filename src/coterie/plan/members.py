@@ -21,6 +21,7 @@ class Members:
     def __init__(self, snapshot: Snapshot, group_specs: Sequence[InstanceGroupSpec]) -> None:
         self._clouds = snapshot.clouds
         self._numbers: dict[Place, set[int]] = defaultdict(set)
+        self._free: dict[Place, Iterator[int]] = {}
         self._kept: dict[str, tuple[Place, int]] = {}
         self.counts: dict[Place, int] = defaultdict(int)
         specs = {spec.name: spec for spec in group_specs}
@@ -38,10 +39,16 @@ class Members:
         kept = self._kept.get(node.uuid) if node else None
         if kept and kept[0] == place:
             return kept[1]
-        taken = self._numbers[place]
-        number = next(number for number in count() if number not in taken)
-        taken.add(number)
+        number = next(self._free_numbers(place))
+        self._numbers[place].add(number)
         return number
+
+    def _free_numbers(self, place: Place) -> Iterator[int]:
+        """One iterator for each place, which never looks back: none becomes free within a plan."""
+        if place not in self._free:
+            taken = self._numbers[place]
+            self._free[place] = (number for number in count() if number not in taken)
+        return self._free[place]
 
     def _keep(self, spec: InstanceGroupSpec, node: NodeNow) -> None:
         number, place = node.spec.member if node.spec else None, self._place(spec, node.az)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from coterie.cpi.contract import Capabilities, GroupMetadata, SecurityRule
@@ -163,6 +164,7 @@ class Snapshot:
     security_groups: SecurityGroupOwners = field(default_factory=SecurityGroupOwners)
     seals: bool = False  # secrets of machines are stored sealed
     resurrection: bool | None = None  # None: the deployment is new
+    doubtful: frozenset[str] = frozenset()  # clouds in which too many nodes are lost to believe it
 
 
 # -- what shall be done --
@@ -201,6 +203,12 @@ class NodeChange:
     replaces_disk: DiskRemoval | None = None  # it runs, and the disk that it takes comes in the place of this one
     attaches: bool = False  # it runs, and is given the disk that it takes by a request for that alone
     open_networks: tuple[str, ...] = ()  # of a new node: it gets the address in `addresses`, or the next that is free
+
+    @property
+    def may_be_canary(self) -> bool:
+        """Whether its step shows if machines work by the new spec: one that stays stopped proves nothing, and disks are
+        changed after all machines."""
+        return not self.stays_stopped and not self.disk_changes
 
     @property
     def without_open_addresses(self) -> NodeChange:
@@ -350,7 +358,7 @@ class Rollout:
     serial: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     deployment: str
     changes: tuple[Change, ...]
@@ -362,7 +370,7 @@ class Plan:
     server_group_names: tuple[tuple[str, str], ...] = ()  # intents of those that get another name, with the name
     offers: tuple[tuple[str, KeptDisk], ...] = ()  # kept disks that new nodes could have; no part of the plan itself
 
-    @property
+    @cached_property  # of a large plan it takes as long as the plan
     def id(self) -> str:
         """Names this plan by its content: a plan made from another state that says the same is the same plan. Without
         what other deployments may be faster with: which free address a new node gets, and who brings or removes an

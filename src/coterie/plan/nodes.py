@@ -108,11 +108,22 @@ def why_lost(state: str, by_health: bool, problem: str) -> str:
 def unhealthy_notes(snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
     """Nodes that fail their health check and are left as they are."""
     changed = {change.subject for change in changes}
-    names = [node.name for node in snapshot.nodes if node.unhealthy and node.name not in changed]
-    if not names:
-        return []
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"{shown}: the health check fails; to recreate a node all the same: --recreate --node NODE"]
+    left = [node for node in snapshot.nodes if node.unhealthy and node.name not in changed]
+    doubted = [node.name for node in left if node.lost and node.cloud in snapshot.doubtful]
+    others = [node.name for node in left if not (node.lost and node.cloud in snapshot.doubtful)]
+    why = {
+        "the health check fails": others,
+        "the health check fails, as that of so many in the cloud that more likely the way to them is broken": doubted,
+    }
+    return [
+        f"{_some(names)}: {what}; to recreate a node all the same: --recreate --node NODE"
+        for what, names in why.items()
+        if names
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def removal(node: NodeNow, reason: str, delete_disks: bool) -> Change:
@@ -206,7 +217,7 @@ class _Group:
         spec = self._specs.make(slot.az, addresses, canary=canary, member=member)
         change = self._change(slot, spec, addresses)
         if change is not None:
-            self._made += 1
+            self._made += isinstance(change.details, NodeChange) and change.details.may_be_canary
             self._plan.changes.append(change)
 
     def _change(self, slot: _Slot, spec: NodeSpec, addresses: dict[str, str]) -> Change | None:
@@ -312,7 +323,7 @@ class _Group:
         return None
 
     def _reasons(self, node: NodeNow, spec: NodeSpec) -> list[str]:
-        if node.state in ("dead", "missing") or node.lost:
+        if node.state in ("dead", "missing") or (node.lost and node.cloud not in self._snapshot.doubtful):
             return [why_lost(node.state, node.lost, node.problem)]
         if (node.state != "up" and not node.unhealthy) or node.spec is None:
             return [f"not finished last time: {node.problem}" if node.problem else "not finished last time"]

@@ -76,7 +76,10 @@ def _roll_out(
     line: _Line, changes: list[Change], rollout: Rollout, needs: list[tuple[int, How]]
 ) -> list[tuple[int, How]]:
     """The stages of one instance group; what a group that follows it must wait for."""
-    canaries, rest = changes[: rollout.canaries], changes[rollout.canaries :]
+    canaries: list[Change] = []
+    rest: list[Change] = []
+    for change in changes:
+        (canaries if len(canaries) < rollout.canaries and _may_be_canary(change) else rest).append(change)
     name = rollout.instance_group
     own: list[tuple[int, How]] = []
     first = line.add(f"canaries of {name}", canaries, needs, rollout.max_in_flight, stop_on_failure=True)
@@ -89,6 +92,10 @@ def _roll_out(
         if n is not None:
             own.append((n, "ended"))
     return own
+
+
+def _may_be_canary(change: Change) -> bool:
+    return isinstance(change.details, NodeChange) and change.details.may_be_canary
 
 
 def _by_group(plan: Plan) -> tuple[dict[str, list[Change]], dict[str, list[Change]]]:

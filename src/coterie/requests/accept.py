@@ -153,7 +153,7 @@ class PlanRows:
         }
         writes.execute(self._tx, nodes.set_state(uuid, "failing", problem))
         if node.replaces_disk is not None:
-            writes.execute(self._tx, objects.keep(node.replaces_disk.intent))
+            writes.execute(self._tx, objects.begin_replace(node.replaces_disk.intent))
 
     def _add_nodes(self) -> None:
         new, moved = [], []

@@ -41,9 +41,9 @@ def ask(ledger: Ledger, questions: Sequence[Question], timeout_s: float = 60.0) 
 
 def _collect(ledger: Ledger, asked: dict[tuple[str, str], float], answers: dict[tuple[str, str], Any]) -> None:
     with ledger.read() as tx:
-        found = {key: facts.get(tx, *key) for key in asked}
+        found = {key: facts.find_answer(tx, *key, since) for key, since in asked.items()}
     for key, fact in found.items():
-        if fact is None or fact.at is None or fact.at < asked[key]:
+        if fact is None:
             continue
         if fact.error is not None:
             raise _refusal_error(key[0], fact.error)

@@ -39,6 +39,10 @@ def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
     world.views = {
         cid: with_rule_drift(requested[cid], GroupView.of_wire(view)).wire() for cid, view in world.views.items()
     }
+    world.domains = {
+        cid: {member["vm_cid"]: member.get("domain") for member in view.get("members", ())}
+        for cid, view in world.views.items()
+    }
     members = _by_group(found, users)
     return {
         "nodes": [_node(node, world) for node in found],
@@ -67,6 +71,7 @@ class _World:
         self.hosts: dict[str, dict[str, Host]] = {}  # cloud → name → host
         self.vms: dict[str, Mapping[str, Any]] = {}
         self.views: dict[str, Mapping[str, Any]] = {}
+        self.domains: dict[str, dict[str, str | None]] = {}  # CID of a group → CID of a VM → its failure domain
         self.capabilities: dict[str, Capabilities] = {}
 
     def down(self, node: NodeRow) -> str | None:
@@ -78,8 +83,7 @@ class _World:
 
     def domain(self, group: GroupRow, node: NodeRow) -> str | None:
         """The failure domain of its VM, as the cloud shows it for members of the group."""
-        members = self.views.get(group.cid or "", {}).get("members", ())
-        return next((one.get("domain") for one in members if one["vm_cid"] == node.vm_cid), None)
+        return self.domains.get(group.cid or "", {}).get(node.vm_cid or "")
 
     def host(self, node: NodeRow) -> Host | None:
         name = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("host")

@@ -26,6 +26,7 @@ from coterie.requests.machine_secrets import seal_groups
 from coterie.requests.pinned_clouds import refuse_moved_clouds
 from coterie.requests.regroup import Inheritance, move_clouds, require_conductors
 from coterie.requests.request import CheckedRequest, PlanRequest, az_groups, read
+from coterie.requests.resurrection import find_doubtful_clouds
 
 Permit = Callable[[Tx], None]
 
@@ -49,7 +50,9 @@ def draft_plan(ledger: Ledger, request: PlanRequest) -> Draft:
     checked.check({name: cloud.capabilities for name, cloud in facts.items()})
     with ledger.read() as tx:
         fingerprint = snapshot.fingerprint(tx, checked.name)
-        seen = snapshot.read(tx, checked.name, facts, checked.shared_security_groups(), _disk_sources(wanted))
+        doubtful = find_doubtful_clouds(tx, nodes.of_deployment(tx, checked.name), request.meltdown)
+        shared = checked.shared_security_groups()
+        seen = snapshot.read(tx, checked.name, facts, shared, _disk_sources(wanted), doubtful)
     if checked.deployment is None:
         plan = plan_removal(seen, request.delete_disks)
     else:

@@ -74,7 +74,7 @@ def _draft(ledger: Ledger, action: NodeAction) -> tuple[Plan, tuple[object, ...]
     with ledger.read() as tx:
         fingerprint = snapshot.fingerprint(tx, action.deployment)
         users = groups.users_of(tx, action.deployment)
-        disk = _kept_disk(tx, action.disk) if action.disk is not None else None
+        disk = _require_kept_disk(tx, action.disk) if action.disk is not None else None
         owned = _disks_of(tx, chosen)
         planner = _Planner(action.verb, users, able, disk, owned)
         changes = tuple(change for node in chosen if (change := planner.change(node)) is not None)
@@ -109,10 +109,11 @@ def _ask_capabilities(
     return {name: Capabilities.of_wire(found) for name, found in zip(names, answers, strict=True)}
 
 
-def _kept_disk(tx: Tx, intent: str) -> KeptDisk:
+def _require_kept_disk(tx: Tx, intent: str) -> KeptDisk:
     row = objects.get(tx, intent)
     if row is None or row.kind != "disk":
         raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
+    objects.refuse_attached(row)
     if row.state != "kept" or row.cid is None:
         raise Conflict(
             f"disk {row.cid or intent} is {row.state}, not kept",
@@ -124,8 +125,8 @@ def _kept_disk(tx: Tx, intent: str) -> KeptDisk:
 
 def _disks_of(tx: Tx, chosen: Sequence[NodeRow]) -> dict[str, ObjectRow]:
     """By uuid of the node."""
-    rows = [row for node in chosen for row in objects.of_node(tx, node.uuid)]
-    return {row.node: row for row in rows if row.kind == "disk" and row.node is not None}
+    owned = ((node.uuid, objects.disks_of_node(tx, node.uuid)[0]) for node in chosen)
+    return {uuid: row for uuid, row in owned if row is not None}
 
 
 def _require_images(tx: Tx, changes: Sequence[Change]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coterie.cpi.contract import Capabilities
 from coterie.cpi.load import driver_names, forms_of
 from coterie.errors import CoterieError, InvalidDocument, NotFound, UsageError
+from coterie.flows.look import Look
 from coterie.ledger.rows import clouds, deployments
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.store import Ledger
@@ -28,7 +29,8 @@ from coterie.manifest import (
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """`manifest` None: of a deletion. `cloud_config` None: the one in force. `nodes`: make these anew. `reuse_disks`:
-    new nodes take the kept disks of nodes of their names."""
+    new nodes take the kept disks of nodes of their names. `meltdown`: so many nodes whose health check fails say
+    nothing about the nodes."""
 
     deployment: str | None = None
     manifest: str | None = None
@@ -41,6 +43,7 @@ class PlanRequest:
     nodes: tuple[str, ...] = ()
     reuse_disks: bool = False
     auto_anti_affinity: bool = False
+    meltdown: Look = field(default_factory=Look)
 
 
 @dataclass(frozen=True, slots=True)

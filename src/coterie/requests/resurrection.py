@@ -45,12 +45,18 @@ def _revivable(tx: Tx, present: Sequence[NodeRow], how: Look) -> list[NodeRow]:
     where as many of the cloud's nodes fail theirs as a meltdown is: more likely the way to them is broken."""
     alarmed = alarms.of_clouds(tx)
     found = [node for node in present if node.spec and node.cloud not in alarmed]
-    lost = [node for node in found if node.is_lost]
-    doubtful = {cloud for cloud in {node.cloud for node in lost} if _is_doubtful(tx, cloud, how)}
+    doubtful = find_doubtful_clouds(tx, found, how)
     if doubtful:
         log.warning("nodes of %s are not resurrected: too many fail their health checks", ", ".join(sorted(doubtful)))
-    lost = [node for node in lost if node.cloud not in doubtful]
+    lost = [node for node in found if node.is_lost and node.cloud not in doubtful]
     return [node for node in found if node.state in ("dead", "missing")] + lost
+
+
+def find_doubtful_clouds(tx: Tx, present: Sequence[NodeRow], how: Look) -> frozenset[str]:
+    """Those of these nodes' clouds in which so many nodes are lost that more likely the way to them is broken."""
+    return frozenset(
+        cloud for cloud in {node.cloud for node in present if node.is_lost} if _is_doubtful(tx, cloud, how)
+    )
 
 
 def _is_doubtful(tx: Tx, cloud: str, how: Look) -> bool:

@@ -96,6 +96,7 @@ def _require_kept_disk(tx: Tx, intent: str) -> ObjectRow:
     row = objects.lock(tx, intent)
     if row is None or row.kind != "disk":
         raise NotFound(f"there is no disk {intent}", remedy="see `coterie disks`")
+    objects.refuse_attached(row)
     if row.cid is None or not (row.state == "kept" or _deletion_failed_before(tx, row)):
         raise Conflict(
             f"disk {intent} is {row.state}, not kept",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from coterie.errors import UsageError
 from coterie.ledger.store import Ledger
 from coterie.ledger.views import nodes, tasks
 from coterie.ledger.views.page import Slice, when
+from tests.growth import count_sqlite_steps
+from tests.ledger.blank import sqlite_ledger
 from tests.ledger.views import rows
 
 
@@ -102,3 +105,21 @@ def test_a_foreign_cursor_is_refused_with_a_remedy(ledger: Ledger, cursor: str) 
 def test_times_are_rfc3339_in_utc() -> None:
     assert when(1000.25) == "1970-01-01T00:16:40.250Z"
     assert when(None) is None
+
+
+def test_the_last_page_of_a_deployment_costs_no_more_than_the_first(tmp_path: Path) -> None:
+    ledger = sqlite_ledger(tmp_path / "ledger.db")
+    for index in range(400):
+        rows.node(ledger, "broker", index)
+    with ledger.read() as tx:
+        costs = []
+        cursor: str | None = None
+
+        def read() -> None:
+            nonlocal cursor
+            cursor = nodes.page(tx, Slice(20, cursor), deployment="kafka").next
+
+        while not costs or cursor is not None:
+            costs.append(count_sqlite_steps(tx, read))
+    ledger.close()
+    assert len(costs) == 20 and max(costs) < 1.2 * costs[0]

@@ -188,22 +188,15 @@ def _read_network(label: str, spec: Mapping[str, Any], form: Form) -> NetworkReq
 
 
 def refuse_prefix(label: str, spec: Mapping[str, Any]) -> None:
-    """A Director writes the prefix of every address; a shorter one than that of a single address is a delegation.
-    Directors of Coterie write that of the subnet there, which the netmask says too: then it is none."""
+    """BOSH Directors write the prefix of every address; a shorter one than that of a single address is a delegation.
+    Ours leaves that of the subnet out."""
     whole = "128" if ":" in str(spec.get("ip")) else "32"
-    if str(spec.get("prefix") or whole) not in (whole, _subnet_prefix(spec.get("netmask"))):
+    if str(spec.get("prefix") or whole) != whole:
         raise NotSupported(
             f"networks.{label}.prefix is {spec['prefix']}",
             why="that delegates a range of addresses to the VM, and this driver gives a NIC single addresses only",
             remedy="leave `prefix` out of the subnet, and give the instance group one address per network",
         )
-
-
-def _subnet_prefix(netmask: Any) -> str | None:
-    try:
-        return str(int(ipaddress.ip_address(str(netmask))).bit_count())
-    except ValueError:
-        return None
 
 
 def _address(label: str, type_: str, ip: Any) -> str:

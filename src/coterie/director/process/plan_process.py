@@ -9,6 +9,7 @@ import signal
 import sys
 from typing import Any
 
+from coterie.conductor.startup import collect_garbage_seldom
 from coterie.director.access.caller import Caller, act_as
 from coterie.director.context import AppContext
 from coterie.director.http import problem
@@ -27,6 +28,7 @@ _NICE = 10  # requests of others go first
 
 def main() -> None:
     os.nice(_NICE)
+    collect_garbage_seldom()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     order = json.load(sys.stdin)
     try:

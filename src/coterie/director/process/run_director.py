@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from coterie import __version__
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor, params_of
-from coterie.conductor.startup import connect, key_file
+from coterie.conductor.startup import collect_garbage_seldom, connect, key_file
 from coterie.director.access.bootstrap import ensure_first_token, read_issuer
 from coterie.director.app import build
 from coterie.director.context import AppContext
@@ -56,6 +56,7 @@ class RunOptions:
 
 def run_director(options: RunOptions) -> None:
     """Returns when the Director has ended in good order."""
+    collect_garbage_seldom()
     ledger = connect(options.database)
     ledger.pin(options.settings["pin_release_version"])
     try:

@@ -88,6 +88,7 @@ def deploy(context: AppContext, name: str, body: DeployBody, before_storing: Cal
         nodes=tuple(body.nodes),
         reuse_disks=body.reuse_disks,
         auto_anti_affinity=context.settings["auto_anti_affinity"],
+        meltdown=_meltdown(context),
     )
 
     def permit(tx: Tx) -> None:
@@ -155,8 +156,7 @@ def look(context: AppContext, deployment: str | None, node: str | None) -> int:
         if deployment is not None:
             deployments.one(tx, deployment)  # refuses one that the caller cannot see
         uuid = nodes.one(tx, node)["uuid"] if node is not None else None
-    how = Look(context.settings["meltdown_percent"], context.settings["meltdown_nodes"])
-    task = looks.look(context.ledger, how, Scope(deployment, uuid), caller.current().identity)
+    task = looks.look(context.ledger, _meltdown(context), Scope(deployment, uuid), caller.current().identity)
     if task is None:
         raise UsageError("there is no cloud to look at", remedy="set a cloud config: coterie clouds set FILE")
     return task
@@ -196,7 +196,13 @@ def _request(context: AppContext, body: PlanBody) -> PlanRequest:
         nodes=tuple(body.nodes),
         reuse_disks=body.reuse_disks,
         auto_anti_affinity=context.settings["auto_anti_affinity"],
+        meltdown=_meltdown(context),
     )
+
+
+def _meltdown(context: AppContext) -> Look:
+    """What counts as one by the settings."""
+    return Look(context.settings["meltdown_percent"], context.settings["meltdown_nodes"])
 
 
 def _deployment_name(body: PlanBody) -> str | None:

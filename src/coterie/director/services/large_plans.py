@@ -1,13 +1,15 @@
-"""Documents: few of one caller are read at once. Plans and deploys of large ones are made by a process of their own,
-which is stopped when the client goes.
+"""Documents: few of one caller are read at once. Plans and deploys of large ones, and of many nodes, are made by a
+process of their own, which is stopped when the client goes.
 
-Reading a manifest of megabytes takes many seconds of computing, which no other request shall wait for.
+Reading a manifest of megabytes takes many seconds of computing, and so does a plan of many thousand nodes: no other
+request shall wait for them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import asdict
@@ -22,6 +24,8 @@ from coterie.director.http import problem
 from coterie.director.services.deployments import DeployBody, PlanBody
 
 LARGE = 32 * 1024
+MANY = 3000  # nodes: below, starting a process costs more than the plan
+_READ = ("auto_anti_affinity", "pin_release_version", "meltdown_percent", "meltdown_nodes")  # settings for the process
 _LOOK_S = 0.3
 
 
@@ -46,7 +50,16 @@ async def hold_slot(context: Context, request: Request) -> AsyncIterator[None]:
 
 def is_apart(context: AppContext, body: PlanBody | DeployBody) -> bool:
     """Whether this request gets a process of its own."""
-    return bool(context.database) and len(body.manifest or "") + len(body.cloud_config or "") > LARGE
+    size = len(body.manifest or "") + len(body.cloud_config or "")
+    return bool(context.database) and (size > LARGE or _count_nodes(body.manifest or "") > MANY)
+
+
+_INSTANCES = re.compile(r"\binstances[\"']?\s*:\s*[\"']?(\d{1,6})\b")
+
+
+def _count_nodes(manifest: str) -> int:
+    """As written; a manifest that hides the number from this is planned in the Director, and is bounded there, too."""
+    return sum(map(int, _INSTANCES.findall(manifest)))
 
 
 async def plan_apart(context: AppContext, request: Request, body: PlanBody, detail: bool) -> dict[str, Any]:
@@ -89,8 +102,7 @@ def _order(context: AppContext, request: Request, body: PlanBody | DeployBody) -
         "database": context.database,
         "settings": {
             "state": str(context.state_folder.path),
-            "auto_anti_affinity": context.settings["auto_anti_affinity"],
-            "pin_release_version": context.settings["pin_release_version"],
+            **{name: context.settings[name] for name in _READ},
         },
         "caller": {**who, "teams": None if who["teams"] is None else sorted(who["teams"])},
         "body": body.model_dump(),

@@ -131,7 +131,7 @@ def _thing(row: Any, busy: Mapping[str, int], refs: set[str], moving: bool) -> M
 def _user(row: Any, refs: set[str], moving: bool) -> str | None:
     if row.kind == "image":
         return f"nodes made of {row.ref}" if row.ref in refs else "nodes that are being made" if moving else None
-    if row.owner is None or row.state == "kept" or (row.state == "gone" and row.tombstone):
+    if row.owner is None or (row.state == "gone" and row.tombstone):
         return None  # a node whose object was given up has another one, or gets one
     if row.kind == "vm" and row.vm_intent != row.intent:
         return None

@@ -185,6 +185,11 @@ def keep(intent: str) -> Write:
     return _change(intent, state="kept", node=None)
 
 
+def begin_replace(intent: str) -> Write:
+    """Its node has another disk by the ledger, and this one is attached to its VM until it is kept."""
+    return _change(intent, state="kept")
+
+
 def keep_for_undo(intent: str, cid: str) -> Write:
     """The same for an object that a cleanup found; its row may have ended before."""
     return _change(intent, state="kept", node=None, cid=cid, tombstone=False, ended_at=None, late_at=None)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from coterie.errors import Conflict
 from coterie.ledger.rows.object_life import (
     OPEN,
     UNDELIVERED,
     ObjectRow,
     all_by_cid,
     begin_delete,
+    begin_replace,
     by_cid,
     end_delete,
     get,
@@ -41,6 +43,7 @@ __all__ = [  # beside what is defined here
     "ObjectRow",
     "all_by_cid",
     "begin_delete",
+    "begin_replace",
     "by_cid",
     "end_delete",
     "get",
@@ -68,6 +71,22 @@ def of_node(tx: Tx, node: str) -> list[ObjectRow]:
     """What may still be in the cloud for this node, oldest first."""
     query = sa.select(*_ROW).where(objects.c.node == node, objects.c.state.in_(OPEN)).order_by(objects.c.intent)
     return [ObjectRow(*row) for row in tx.execute(query)]
+
+
+def disks_of_node(tx: Tx, node: str) -> tuple[ObjectRow | None, list[ObjectRow]]:
+    """The one that it has, and those that may still be attached to its VM although another one takes their place."""
+    rows = [row for row in of_node(tx, node) if row.kind == "disk"]
+    return next((row for row in rows if row.state != "kept"), None), [row for row in rows if row.state == "kept"]
+
+
+def refuse_attached(disk: ObjectRow) -> None:
+    """One that is to be kept, but its exchange is under way or did not end."""
+    if disk.state == "kept" and disk.node is not None:
+        raise Conflict(
+            f"disk {disk.cid} is still attached",
+            why=f"{disk.ref} gets another one in its place, and has not let go of it",
+            remedy=f"wait for that task; if it failed, deploy {disk.deployment} again",
+        )
 
 
 _GIVEN_UP = sa.and_(objects.c.state == "gone", objects.c.tombstone.is_(sa.true()))

@@ -34,9 +34,11 @@ def read(
     clouds: Mapping[str, CloudNow],
     shared: frozenset[tuple[str, str]] = frozenset(),
     disk_sources: frozenset[str] = frozenset(),
+    doubtful: frozenset[str] = frozenset(),
 ) -> Snapshot:
     """`clouds`: what conductors answered for each. `shared`: (cloud, name) of security groups that every team may
-    adopt. `disk_sources`: other deployments whose kept disks may be taken, as far as the caller sees them."""
+    adopt. `disk_sources`: other deployments whose kept disks may be taken, as far as the caller sees them. `doubtful`:
+    clouds in which too many nodes are lost to believe it."""
     director, present = identity.director(tx), deployment_rows.get(tx, deployment)
     disks, beside = _disks(tx, deployment), parts.of_deployment(tx, deployment)
     return Snapshot(
@@ -67,6 +69,7 @@ def read(
         security_groups=_security_group_owners(tx, deployment, shared),
         seals=machine_secrets.are_sealed(tx),
         resurrection=present.resurrection if present else None,
+        doubtful=doubtful,
     )
 
 
@@ -114,7 +117,7 @@ def _disks(tx: Tx, deployment: str) -> dict[str, DiskNow]:
     query = (
         sa.select(disk.node, disk.intent, disk.size_mb, disk.properties)
         .join(nodes_table, sa.and_(nodes_table.c.uuid == disk.node, nodes_table.c.cloud == disk.cloud))
-        .where(disk.deployment == deployment, disk.kind == "disk", disk.state.in_(objects.OPEN))
+        .where(disk.deployment == deployment, disk.kind == "disk", disk.state.in_(objects.OPEN), disk.state != "kept")
     )
     return {row.node: DiskNow(row.intent, row.size_mb, row.properties or {}) for row in tx.execute(query)}
 

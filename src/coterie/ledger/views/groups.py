@@ -27,7 +27,7 @@ def page(tx: Tx, part: Slice, *, state: str | None = None, **wanted: str | None)
     """Filters: deployment, cloud, name, state. Those that are gone are shown only with state=gone."""
     query = matching(_all(), {server_groups.c[name]: value for name, value in wanted.items()})
     query = query.where(_seen_state == state if state else _seen_state != "gone")
-    found = fetch(tx, query, _KEYS, part)
+    found = fetch(tx, query, _KEYS, part, filters=wanted)
     return Page(_view(tx, found.items), found.next)
 
 

@@ -22,7 +22,7 @@ _SLOT = re.compile(r"(?:([^/]+)/)?([^/]+)/(\d{1,9})")
 def page(tx: Tx, part: Slice, *, conductor_group: str | None = None, **wanted: str | bool | None) -> Page:
     """Filters: deployment, instance_group, az, state, cloud, enrolled; conductor_group: where its work runs."""
     query = matching(_brief(), {nodes.c[name]: value for name, value in wanted.items()})
-    found = fetch(tx, matching(query, {OF_NODE: conductor_group}), _KEYS, part)
+    found = fetch(tx, matching(query, {OF_NODE: conductor_group}), _KEYS, part, filters=wanted)
     return Page([_view(row) for row in found.items], found.next)
 
 

@@ -7,6 +7,7 @@ import binascii
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -31,13 +32,26 @@ class Slice(NamedTuple):
     cursor: str | None = None
 
 
-def fetch(tx: Tx, query: sa.Select[Any], keys: Sequence[Key], part: Slice, *, newest_first: bool = False) -> Page:
-    """One page of `query` ordered by `keys`, which must be unique together and never null."""
+def fetch(
+    tx: Tx,
+    query: sa.Select[Any],
+    keys: Sequence[Key],
+    part: Slice,
+    *,
+    newest_first: bool = False,
+    filters: Mapping[str, Any] | None = None,
+) -> Page:
+    """One page of `query` ordered by `keys`, which must be unique together and never null. `filters`: equalities that
+    the query has by now, by column. Keys among them at the beginning are not compared with the cursor: SQLite would
+    use its index for the equality alone, and read every page from the first row on."""
     labelled = [key.label(f"_key{n}") for n, key in enumerate(keys)]
     query = query.add_columns(*labelled)
     if part.cursor is not None:
-        last = sa.tuple_(*[sa.literal(v, k.type) for v, k in zip(_opened(part.cursor, keys), keys, strict=True)])
-        query = query.where(sa.tuple_(*keys) < last if newest_first else sa.tuple_(*keys) > last)
+        given = zip(keys, _opened(part.cursor, keys), strict=True)
+        compared = list(dropwhile(lambda one: (filters or {}).get(one[0].key or "") is not None, given))
+        last = sa.tuple_(*[sa.literal(value, key.type) for key, value in compared])
+        after = sa.tuple_(*[key for key, _ in compared])
+        query = query.where(after < last if newest_first else after > last)
     query = query.order_by(*[key.desc() if newest_first else key.asc() for key in keys]).limit(part.limit + 1)
     rows = [dict(row._mapping) for row in tx.execute(query)]
     ends = [[row.pop(label.name) for label in labelled] for row in rows]

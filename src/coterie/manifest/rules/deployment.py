@@ -10,6 +10,8 @@ from coterie.manifest.rules.sharing import check_sharing
 from coterie.manifest.schema import Deployment, InstanceGroup
 from coterie.manifest.tree import Loc
 
+MAX_NODES = 100_000  # in one deployment: a plan of so many takes ten seconds of computing and a gigabyte of memory
+
 
 def check_deployment(report: Report[Deployment]) -> None:
     wanted = report.value
@@ -19,9 +21,21 @@ def check_deployment(report: Report[Deployment]) -> None:
     aliases = {stemcell.alias: None for stemcell in wanted.stemcells}
     for i, group in enumerate(wanted.instance_groups):
         _check_group(report, group, ("instance_groups", i), aliases)
+    _check_count(report)
     check_migration(report)
     check_security(report)
     check_sharing(report)
+
+
+def _check_count(report: Report[Deployment]) -> None:
+    """At the instance group with which there are too many."""
+    total = 0
+    for i, group in enumerate(report.value.instance_groups):
+        total += group.instances
+        if total > MAX_NODES:
+            what = f"the instance groups have {total} nodes up to this one; a deployment may have {MAX_NODES}"
+            report.add(("instance_groups", i, "instances"), what, "use fewer, or several deployments")
+            return
 
 
 def _check_stemcells(report: Report[Deployment]) -> None:
