@@ -39,5 +39,5 @@ def test_a_repeat_that_the_cloud_did_not_take_proves_nothing(is_first: bool, err
     if is_first:
         intent_life.note_uncalled(creating, INTENT)
     with pytest.raises(type(error)):
-        intent_life.create_once(creating, "disk", INTENT, fail)
+        intent_life.create_or_resume(creating, "disk", INTENT, fail)
     assert intent_life.is_uncalled_after_failure(creating, INTENT) is is_proven

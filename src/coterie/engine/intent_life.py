@@ -73,7 +73,7 @@ def is_uncalled_after_failure(work: Work[Any, Creating], intent: str) -> bool:
     return work.progress.uncalled == Uncalled(intent, work.claim.epoch + 1)
 
 
-def create_once(work: Work[Any, Creating], kind: Kind, intent: str, call: Call) -> Created | NotCreated | Move:
+def create_or_resume(work: Work[Any, Creating], kind: Kind, intent: str, call: Call) -> Created | NotCreated | Move:
     if is_uncalled(work, intent):
         return _call(work, kind, intent, call)
     return resume_create(work, kind, intent, call)

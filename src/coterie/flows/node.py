@@ -14,7 +14,7 @@ from coterie.engine.intent_life import (
     Created,
     NotCreated,
     close_failed_intent,
-    create_once,
+    create_or_resume,
     find_created,
     is_uncalled_after_failure,
     note_uncalled,
@@ -96,7 +96,7 @@ def _create_vm(work: NodeWork) -> Move:
     if isinstance(arguments, Wait):
         return arguments
     vm = work.progress.vm or ""
-    result = create_once(work, "vm", vm, lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
+    result = create_or_resume(work, "vm", vm, lambda mark: work.cpi.create_vm(*arguments, mark=mark).cid)
     match result:
         case Created(cid):
             work.progress.cid = cid

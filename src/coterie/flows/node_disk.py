@@ -10,7 +10,7 @@ from coterie.engine.intent_life import (
     Created,
     NotCreated,
     close_failed_intent,
-    create_once,
+    create_or_resume,
     find_created,
     note_uncalled,
 )
@@ -59,7 +59,7 @@ def _intend_disk(work: NodeWork, wanted: DiskSpec) -> Move:
 
 def create_disk(work: NodeWork) -> Move:
     wanted, vm_cid = _wanted(work), work.progress.cid
-    result = create_once(
+    result = create_or_resume(
         work,
         "disk",
         work.progress.disk or "",

@@ -11,7 +11,7 @@ from coterie.engine.intent_life import (
     NotCreated,
     Uncalled,
     close_failed_intent,
-    create_once,
+    create_or_resume,
     find_created,
     is_uncalled,
     note_uncalled,
@@ -71,7 +71,7 @@ def _begin_upload(work: Work[UploadStemcell, UploadProgress]) -> Move:
 
 def _upload(work: Work[UploadStemcell, UploadProgress]) -> Move:
     try:
-        result = create_once(work, "image", work.progress.intent, lambda mark: _create_image(work, mark))
+        result = create_or_resume(work, "image", work.progress.intent, lambda mark: _create_image(work, mark))
     except _ImageNotHere as missing:
         return _fetch_image(work, missing.stemcell)
     match result:

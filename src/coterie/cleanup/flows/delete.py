@@ -16,7 +16,7 @@ from coterie.cpi.contract import (
     VMNotFound,
 )
 from coterie.engine.flow import Done, Flow, Move, Next, Wait, Work
-from coterie.engine.intent_life import Created, NotCreated, Uncalled, create_once, note_uncalled
+from coterie.engine.intent_life import Created, NotCreated, Uncalled, create_or_resume, note_uncalled
 from coterie.engine.stored import OMIT_NONE, as_key, in_place
 from coterie.flows.parts import announce_parts
 from coterie.ledger.rows import cleanups, deletion_candidates, evidence, objects
@@ -80,7 +80,7 @@ def _create_snapshot(work: DeleteWork) -> Move:
     """The snapshot is kept for the undo window of the disk."""
     disk, about = work.params.target.cid, {"cleanup": str(work.claim.task)}
     copy = work.progress.copy or ""
-    result = create_once(work, "snapshot", copy, lambda mark: work.cpi.snapshot_disk(disk, about, mark=mark))
+    result = create_or_resume(work, "snapshot", copy, lambda mark: work.cpi.snapshot_disk(disk, about, mark=mark))
     match result:
         case Created(cid):
             work.say("cleanup.snapshot", f"disk {disk} is kept as snapshot {cid}", cid=cid)

@@ -105,9 +105,9 @@ class OpenstackCpi(Cpi):
         self.checks = Checks(client, lookups, groups.server)
         self.profile = Profile(_FORMATS, _capabilities(settings, self.objects))
         self.handlers: Mapping[str, Handler] = {
-            **dict.fromkeys(("disk", "snapshot", "network", "server_group"), rows.create_once),
+            **dict.fromkeys(("disk", "snapshot", "network", "server_group"), rows.apply_create),
             "port": ports.create_free_once,
-            "security_group": groups.neutron.create_once,
+            "security_group": groups.neutron.apply_create,
             "vm": boots.start_once,
         }
 

@@ -281,10 +281,10 @@ class Rows:
         return created
 
     def create_change(self, kind: Kind, mark: Mark, body: Json) -> Json:
-        """For the single writer; `create_once` applies it."""
+        """For the single writer; `apply_create` makes it."""
         return {"kind": kind, "mark": mark.wire(), "body": body}
 
-    def create_once(self, change: Json, hold: Hold) -> Created:
+    def apply_create(self, change: Json, hold: Hold) -> Created:
         kind, mark = change["kind"], Mark.of_wire(change["mark"])
         return create_if_absent(
             lambda: ids(self.list_live(kind, mark)),

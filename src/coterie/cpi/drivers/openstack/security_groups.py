@@ -59,7 +59,7 @@ class NeutronSecurityGroups:
             found = None  # its rules are read again before it is done
         return found or ExistingSecurityGroup(created.cid, mark, name=name), created.new
 
-    def create_once(self, change: Json, hold: Hold) -> Created:
+    def apply_create(self, change: Json, hold: Hold) -> Created:
         """Apply a change of `create` as the only writer of its name: security groups are identified by name, not by
         mark."""
         mark, body = Mark.of_wire(change["mark"]), change["body"]

@@ -69,7 +69,7 @@ def test_of_two_volumes_under_one_mark_the_younger_is_removed(monkeypatch: pytes
     looks = [[], rows]
     monkeypatch.setattr(Rows, "list_live", lambda self, kind, mark: looks.pop(0))
     monkeypatch.setattr(Rows, "create", lambda self, kind, mark, body: rows[1])
-    created = cpi_rows().create_once(CHANGE, lambda: None)
+    created = cpi_rows().apply_create(CHANGE, lambda: None)
     assert (created.cid, created.new) == ("a", False)
     assert [(one[0], one[3]) for one in sent] == [("DELETE", "/volumes/b")]
 
