@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from peers.aws_bed import AwsBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.openstack_bed import OpenstackBed
@@ -25,6 +26,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "exec-v2": ServedV2Bed,
     "exec-v3": ServedBed,
     "exec-tiny": TinyBed,
+    "aws": AwsBed,
     "cloudstack": CloudstackBed,
     "cloudstack-user": CloudstackUserBed,
     "vsphere": VsphereBed,

@@ -1,0 +1,1 @@
+"""The driver of AWS: EC2 and EBS."""

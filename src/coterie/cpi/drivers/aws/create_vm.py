@@ -1,0 +1,320 @@
+"""Creating a VM: one RunInstances carries the instance, its network interfaces, its disks and the mark, under the
+mark's intent as client token. There is nothing to orphan, and a repeat answers the first instance.
+
+A repeat must be the same request, so everything in it comes from the arguments, in a fixed order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.cpi.contract import (
+    GroupMissing,
+    InvalidCall,
+    Json,
+    NetworkNotFound,
+    OutcomeUnknown,
+    StemcellNotFound,
+    VmCreated,
+    VMCreationFailed,
+)
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws.machines import Machines, ended
+from coterie.cpi.drivers.aws.networks import Addresses
+from coterie.cpi.drivers.aws.properties import VmSpec, VolumeSpec
+from coterie.cpi.drivers.aws.server_groups import GONE, Groups, list_instances
+from coterie.cpi.drivers.aws.tags import marked, of_mark, tagged, user_tags, with_mark
+from coterie.cpi.kit.agent_settings import AgentSettings
+from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm
+from coterie.cpi.kit.marking import GROUP
+from coterie.cpi.kit.server_groups import Membership
+
+Args = CreateVmArgs[VmSpec]
+_EPHEMERAL = "/dev/sdb"
+_USERDATA_LIMIT = 16 * 1024
+OF_VM = "coterie-vm"  # on volumes and interfaces that come and go with a VM; it is no mark
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """One network interface: networks of one `nic_group` share it."""
+
+    labels: tuple[str, ...]
+    subnet: str
+    ips: tuple[str, ...]
+    security_groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    membership: Membership | None
+    request: Json
+    labels: Sequence[tuple[str, ...]]
+    disks: Json
+
+
+@dataclass(frozen=True, slots=True)
+class VmFactory:
+    """The parts that each creation needs."""
+
+    client: Client
+    groups: Groups
+    machines: Machines
+    addresses: Addresses
+
+    def create(self, args: Args) -> VmCreated:
+        row, resolved = create_vm(_Creation(self, args))
+        return VmCreated(str(row["InstanceId"]), _networks(args, row, resolved.labels), resolved.disks)
+
+
+class _Creation:
+    """One create_vm: the steps of the kit's `VmCreation`."""
+
+    def __init__(self, parts: VmFactory, args: Args) -> None:
+        self._parts = parts
+        self._args = args
+
+    def find_existing(self) -> tuple[Row, Resolved] | None:
+        """The token finds it: the same request is sent again."""
+        return None
+
+    def resolve(self) -> Resolved:
+        parts, args, spec = self._parts, self._args, self._args.spec
+        membership = parts.groups.server.membership(args.env)
+        image = self._image(args.stemcell_cid.split(" ")[0])
+        nics = _read_nics(args.nics, parts.client.settings.default_subnet)
+        zone = self._zone([self._subnet(nic.subnet) for nic in nics])
+        return Resolved(
+            membership,
+            self._request(membership, image, nics, zone),
+            [nic.labels for nic in nics],
+            {"system": image["RootDeviceName"], "ephemeral": _EPHEMERAL if spec.ephemeral_disk else None},
+        )
+
+    def prepare(self, resolved: Resolved, undo: Undo) -> None:
+        """RunInstances creates everything."""
+
+    def boot(self, resolved: Resolved, undo: Undo) -> tuple[Row, Resolved]:
+        parts, was_there = self._parts, self._find_live() is not None
+        try:
+            answer = parts.client.change("run an instance", "run_instances", **resolved.request)
+            row: Row = answer["Instances"][0]
+        except Refusal as error:
+            row = self._after_refusal(error, resolved.membership)
+        cid = str(row["InstanceId"])
+        if row["State"]["Name"] in GONE:
+            raise self._spent(cid)
+        parts.client.note_created(cid)
+        if not was_there:
+            undo.add(lambda: parts.machines.delete(cid))
+        return parts.machines.wait_until_running(cid), resolved
+
+    def finish(self, vm: tuple[Row, Resolved], undo: Undo) -> tuple[Row, Resolved]:
+        row, _resolved = vm
+        for vip in self._args.vips:
+            self._parts.addresses.associate(str(vip.ip), row)
+        return vm
+
+    def _after_refusal(self, error: Refusal, membership: Membership | None) -> Row:
+        """A token that was used with another request: then its instance counts, if it can be seen."""
+        if error.is_one("IdempotentParameterMismatch"):
+            found = self._find_live()
+            if found is not None:
+                return found
+            raise OutcomeUnknown(
+                "the mark was used with another request, and its instance is not visible",
+                why=error.why,
+                remedy="look for it by its mark",
+            ) from error
+        if error.is_one("InvalidPlacementGroup.Unknown") and membership:
+            raise GroupMissing(
+                f"server group {membership.cid} is missing",
+                why=error.why,
+                remedy="deploy again so that the group is made anew",
+            ) from error
+        raise error
+
+    def _find_live(self) -> Row | None:
+        rows = with_mark(list_instances(self._parts.client, of_mark(self._args.mark)), self._args.mark)
+        return rows[0] if rows else None
+
+    def _spent(self, cid: str) -> VMCreationFailed:
+        """The token answers its instance for as long as AWS remembers it, also after its end."""
+        row = self._parts.machines.read_any(cid)
+        why = ended(row).why if row else "it is gone"
+        return VMCreationFailed(
+            f"instance {cid} of this mark was terminated", why=why, remedy="repeat under a new mark", retryable=True
+        )
+
+    def _request(self, membership: Membership | None, image: Row, nics: Sequence[Nic], zone: str) -> Json:
+        args, spec, settings = self._args, self._args.spec, self._parts.client.settings
+        profile = spec.iam_instance_profile or settings.default_iam_instance_profile
+        key = spec.key_name or (None if spec.public_key else settings.default_key_name)
+        tags = {**user_tags(spec.tags), **({GROUP: membership.cid} if membership else {})}
+        belongs = {OF_VM: args.mark.name()}
+        return {
+            "MinCount": 1,
+            "MaxCount": 1,
+            "ClientToken": args.mark.intent,
+            "ImageId": image["ImageId"],
+            "InstanceType": spec.instance_type,
+            "UserData": _user_data(args, settings.agent),
+            "Placement": self._placement(membership, zone),
+            "NetworkInterfaces": [self._interface(n, nic, membership) for n, nic in enumerate(nics)],
+            "BlockDeviceMappings": self._devices(image),
+            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
+            "TagSpecifications": [
+                *marked("instance", args.mark, **tags),
+                *tagged("volume", belongs),
+                *tagged("network-interface", belongs),
+            ],
+            **({"KeyName": key} if key else {}),
+            **({"IamInstanceProfile": _profile(profile)} if profile else {}),
+        }
+
+    def _placement(self, membership: Membership | None, zone: str) -> Json:
+        found: Json = {"AvailabilityZone": zone}
+        if self._args.spec.tenancy:
+            found["Tenancy"] = self._args.spec.tenancy
+        if membership and membership.group:
+            found["GroupId"] = membership.group
+            number = (self._args.env.get("bosh") or {}).get("server_group_member")
+            if number is not None and membership.policy == "soft-anti-affinity":
+                found["PartitionNumber"] = int(number) % self._parts.client.settings.partition_count + 1
+        return found
+
+    def _interface(self, number: int, nic: Nic, membership: Membership | None) -> Json:
+        require = self._parts.groups.security.require_existing
+        own = self._args.spec.security_groups or self._parts.client.settings.default_security_groups
+        named = [*(membership.security_groups if membership else ()), *require((*own, *nic.security_groups))]
+        addresses = [{"PrivateIpAddress": ip, "Primary": n == 0} for n, ip in enumerate(nic.ips)]
+        return {
+            "DeviceIndex": number,
+            "SubnetId": nic.subnet,
+            "DeleteOnTermination": True,
+            **({"PrivateIpAddresses": addresses} if addresses else {}),
+            **({"Groups": list(dict.fromkeys(named))} if named else {}),
+        }
+
+    def _devices(self, image: Row) -> list[Json]:
+        spec = self._args.spec
+        own: Row = next((m["Ebs"] for m in image.get("BlockDeviceMappings") or () if m.get("Ebs")), {})
+        root = spec.root_disk or VolumeSpec(int(own.get("VolumeSize") or 8))
+        found = [{"DeviceName": image["RootDeviceName"], "Ebs": self._volume(root)}]
+        if spec.ephemeral_disk:
+            found.append({"DeviceName": _EPHEMERAL, "Ebs": self._volume(spec.ephemeral_disk)})
+        return found
+
+    def _volume(self, volume: VolumeSpec) -> Json:
+        settings = self._parts.client.settings
+        return {
+            "VolumeSize": volume.size,
+            "VolumeType": volume.type,
+            "DeleteOnTermination": True,
+            **({"Iops": volume.iops} if volume.iops else {}),
+            **({"Throughput": volume.throughput} if volume.throughput else {}),
+            **({"Encrypted": True} if settings.encrypted else {}),
+            **({"KmsKeyId": settings.kms_key_arn} if settings.encrypted and settings.kms_key_arn else {}),
+        }
+
+    def _image(self, wanted: str) -> Row:
+        rows = self._parts.client.ask("read the image", "describe_images", Filters=filters(image_id=wanted))["Images"]
+        found: Row | None = next((row for row in rows if row["ImageId"] == wanted), None)
+        if found is None:
+            raise StemcellNotFound(f"image {wanted} is not in this region", remedy="upload the stemcell again")
+        return found
+
+    def _subnet(self, wanted: str) -> Row:
+        rows = self._parts.client.ask("read the subnet", "describe_subnets", Filters=filters(subnet_id=wanted))
+        found: Row | None = next((row for row in rows["Subnets"] if row["SubnetId"] == wanted), None)
+        if found is None:
+            raise NetworkNotFound(f"there is no subnet {wanted}", remedy="name a subnet of this region")
+        return found
+
+    def _zone(self, subnets: Sequence[Row]) -> str:
+        """A subnet lies in one zone, and so does a disk."""
+        wanted = self._args.spec.availability_zone or self._parts.client.settings.default_availability_zone
+        zones = {str(row["AvailabilityZone"]): str(row["SubnetId"]) for row in subnets}
+        zone = wanted or next(iter(zones))
+        for other, subnet in zones.items():
+            if other != zone:
+                raise InvalidCall(
+                    f"subnet {subnet} is in {other}, the VM is wanted in {zone}",
+                    remedy="name a subnet of that zone under the az of the network",
+                )
+        for disk in self._args.disk_cids:
+            rows = self._parts.client.ask("read a disk", "describe_volumes", Filters=filters(volume_id=disk))["Volumes"]
+            if rows and rows[0]["AvailabilityZone"] != zone:
+                raise InvalidCall(
+                    f"disk {disk} is in {rows[0]['AvailabilityZone']}, the VM is wanted in {zone}",
+                    remedy="put the VM into the disk's zone",
+                )
+        return zone
+
+
+def _read_nics(requests: Sequence[NetworkRequest], default_subnet: str | None) -> list[Nic]:
+    """In the order of the requests, which begin with the default gateway's."""
+    found: dict[str, Nic] = {}
+    for request in requests:
+        subnet = request.properties.get("subnet") or default_subnet
+        if not subnet:
+            raise InvalidCall(
+                f"networks.{request.label}.cloud_properties.subnet is missing",
+                remedy="name a subnet, or set properties.default_subnet",
+            )
+        key, own = request.nic_group or f"\0{request.label}", tuple(request.properties.get("security_groups", ()))
+        nic = found.get(key, Nic((), subnet, (), ()))
+        if nic.subnet != subnet:
+            raise InvalidCall(
+                f"networks.{request.label}.nic_group is shared with another subnet", remedy="use one subnet"
+            )
+        ips = (request.ip,) if request.ip else ()
+        found[key] = Nic(
+            (*nic.labels, request.label),
+            subnet,
+            (*nic.ips, *ips),
+            tuple(dict.fromkeys((*nic.security_groups, *own))),
+        )
+    if not found:
+        raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
+    return list(found.values())
+
+
+def _user_data(args: Args, agent: Mapping[str, Any]) -> str:
+    """Settings that are too long are refused before anything boots. Sorted, so that a repeat is the same text."""
+    settings = AgentSettings(
+        agent_id=args.agent_id,
+        vm_name=args.mark.name(),
+        networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
+        requested_networks=args.networks,
+        disks={"system": "/dev/xvda", "ephemeral": _EPHEMERAL if args.spec.ephemeral_disk else None},
+        env=args.env,
+        keys=[args.spec.public_key] if args.spec.public_key else [],
+        cloud=agent,
+    )
+    text = json.dumps(settings.document(), separators=(",", ":"), sort_keys=True)
+    if len(text.encode()) > _USERDATA_LIMIT:
+        raise InvalidCall(
+            f"the agent's settings have {len(text.encode())} bytes, EC2 takes {_USERDATA_LIMIT}", remedy="shorten env"
+        )
+    return text
+
+
+def _profile(name: str) -> dict[str, str]:
+    return {"Arn": name} if name.startswith("arn:") else {"Name": name}
+
+
+def _networks(args: Args, row: Row, labels: Sequence[tuple[str, ...]]) -> Json:
+    """With what EC2 gave: networks that share an interface have its addresses in their order."""
+    given: dict[str, tuple[str | None, str | None]] = {}
+    nics = sorted(row.get("NetworkInterfaces") or (), key=lambda nic: nic["Attachment"]["DeviceIndex"])
+    for nic, names in zip(nics, labels, strict=False):
+        ips = [str(one["PrivateIpAddress"]) for one in nic.get("PrivateIpAddresses") or ()]
+        for number, label in enumerate(names):
+            wanted = args.networks[label].get("ip")
+            ip = wanted if wanted in ips else (ips[number] if number < len(ips) else nic.get("PrivateIpAddress"))
+            given[label] = ip, nic.get("MacAddress")
+    return answer_networks(args.networks, given)

@@ -1,0 +1,200 @@
+"""The object table of AWS: for each kind how EC2 lists it by tag, and how a row reads as an object. A snapshot of an
+image is part of it, and no object of its own; nor are volumes and interfaces that come and go with their instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coterie.cpi.contract import CloudObject, Kind, Mark
+from coterie.cpi.drivers.aws.client import Client, Row, filters
+from coterie.cpi.drivers.aws.disks import Disks, users
+from coterie.cpi.drivers.aws.machines import Machines
+from coterie.cpi.drivers.aws.server_groups import GONE, Groups, describe_group
+from coterie.cpi.drivers.aws.stemcells import Stemcells
+from coterie.cpi.drivers.aws.tags import describe, mark_of, moment, of_director, of_mark, tags_of
+from coterie.cpi.kit.marking import DIRECTOR
+from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
+
+Describe = Callable[[Row, str], CloudObject]
+_STATES = {"pending": "building", "running": "running", "stopping": "stopped", "stopped": "stopped"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """`operation` and the keys of its answer; `more`: what restricts it to this account."""
+
+    operation: str
+    key: str
+    id: str
+    id_filter: str
+    more: Mapping[str, Any]
+    paged: bool = True
+
+
+_LISTINGS: Mapping[Kind, _Listing] = {
+    "vm": _Listing("describe_instances", "Reservations", "InstanceId", "instance_id", {}),
+    "disk": _Listing("describe_volumes", "Volumes", "VolumeId", "volume_id", {}),
+    "snapshot": _Listing("describe_snapshots", "Snapshots", "SnapshotId", "snapshot_id", {"OwnerIds": ["self"]}),
+    "image": _Listing("describe_images", "Images", "ImageId", "image_id", {"Owners": ["self"]}),
+    "security_group": _Listing("describe_security_groups", "SecurityGroups", "GroupId", "group_id", {}),
+    "server_group": _Listing("describe_placement_groups", "PlacementGroups", "GroupName", "group_name", {}, False),
+    "network": _Listing("describe_subnets", "Subnets", "SubnetId", "subnet_id", {}),
+}
+
+
+class Objects:
+    def __init__(self, client: Client, groups: Groups, machines: Machines, disks: Disks, stemcells: Stemcells) -> None:
+        self._client = client
+        self._groups = groups
+        self._describe: Mapping[Kind, Describe] = {
+            "vm": _describe_vm,
+            "disk": _describe_disk,
+            "snapshot": self._describe_snapshot,
+            "image": self._describe_image,
+            "security_group": self._describe_security_group,
+            "server_group": lambda row, _: describe_group(groups.placement, row),
+            "network": self._describe_network,
+        }
+        self._delete: Mapping[Kind, Callable[[str], None]] = {
+            "vm": machines.delete,
+            "disk": disks.delete,
+            "snapshot": disks.delete_snapshot,
+            "image": stemcells.delete_image,
+            "security_group": groups.security.delete,
+            "server_group": groups.server.delete,
+        }
+
+    def table(self) -> ObjectTable:
+        kinds = {kind: self._kind(kind) for kind in _LISTINGS}
+        return ObjectTable(self._client.director_uuid, kinds, self._client.limit, self._client.settings.keep)
+
+    def _kind(self, kind: Kind) -> ObjectKind[Row]:
+        listing = _LISTINGS[kind]
+
+        def search(mark: Mark) -> Iterable[Row]:
+            return [row for row in self._rows(kind, of_mark(mark)) if mark_of(row) == mark]
+
+        def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
+            """A cloud that ignores the filter lists strangers' objects too: these show it, and are left out."""
+            rows, following = self._page(listing, of_director(director_uuid), cursor)
+            ours = [row for row in rows if tags_of(row).get(DIRECTOR) == director_uuid]
+            return RowPage(self._own_rows(kind, ours), following or None, complete=len(ours) == len(rows))
+
+        def read(cid: str, director_uuid: str) -> Row | None:
+            rows = self._rows(kind, filters(**{listing.id_filter: cid}))
+            found = next((row for row in rows if row[listing.id] == cid), None)
+            if found is None:
+                self._client.require_settled(cid)
+            return found
+
+        return ObjectKind(
+            search,
+            page,
+            read,
+            self._describe[kind],
+            (lambda cid, row: self._delete[kind](cid)) if kind in self._delete else None,
+            owner=lambda row: tags_of(row).get(DIRECTOR),
+            is_gone=_is_gone,
+        )
+
+    def _rows(self, kind: Kind, wanted: Sequence[Mapping[str, Any]]) -> list[Row]:
+        listing, cursor, found = _LISTINGS[kind], None, []
+        while True:
+            rows, cursor = self._page(listing, wanted, cursor)
+            found += self._own_rows(kind, rows)
+            if not cursor:
+                return found
+
+    def _page(
+        self, listing: _Listing, wanted: Sequence[Mapping[str, Any]], cursor: str | None
+    ) -> tuple[list[Row], str | None]:
+        what, given = f"list {listing.key}", {"Filters": list(wanted), **listing.more}
+        if not listing.paged:
+            return list(self._client.ask(what, listing.operation, **given)[listing.key]), None
+        rows, following = self._client.page(what, listing.operation, listing.key, cursor, **given)
+        if listing.key == "Reservations":
+            rows = [row for one in rows for row in one.get("Instances") or ()]
+        return rows, following
+
+    def _own_rows(self, kind: Kind, rows: Sequence[Row]) -> list[Row]:
+        """Without the snapshots of images."""
+        if kind != "snapshot" or not rows:
+            return list(rows)
+        return [row for row in rows if not self._is_of_image(mark_of(row))]
+
+    def _is_of_image(self, mark: Mark | None) -> bool:
+        """An image and its snapshot bear one mark."""
+        return mark is not None and any(mark_of(row) == mark for row in self._rows("image", of_mark(mark)))
+
+    def _describe_snapshot(self, row: Row, director_uuid: str) -> CloudObject:
+        cid = str(row["SnapshotId"])
+        return describe("snapshot", cid, row, in_use_by=(), created_at=moment(row.get("StartTime")))
+
+    def _describe_image(self, row: Row, director_uuid: str) -> CloudObject:
+        """Deregistering does not hurt instances; those that were made from it are shown as its users all the same."""
+        cid = str(row["ImageId"])
+        rows = [one for one in self._rows("vm", filters(image_id=cid)) if one.get("ImageId") == cid]
+        used = tuple(str(one["InstanceId"]) for one in rows if not _is_gone(one))
+        return describe("image", cid, row, in_use_by=used, state=row.get("State"))
+
+    def _describe_security_group(self, row: Row, director_uuid: str) -> CloudObject:
+        cid = str(row["GroupId"])
+        found = self._groups.security.read(cid)
+        mark = found.mark if found else None
+        holders = self._groups.security.holders(cid)
+        nics = self._client.list_all(
+            "list network interfaces", "describe_network_interfaces", "NetworkInterfaces", Filters=filters(group_id=cid)
+        )
+        used = tuple(str(one["NetworkInterfaceId"]) for one in nics if any(g["GroupId"] == cid for g in one["Groups"]))
+        tags = tags_of(row)
+        return CloudObject(
+            "security_group", cid, str(row["GroupName"]), mark=mark, in_use_by=(*holders, *used), tags=tags
+        )
+
+    def _describe_network(self, row: Row, director_uuid: str) -> CloudObject:
+        cid = str(row["SubnetId"])
+        nics = self._client.list_all(
+            "list network interfaces",
+            "describe_network_interfaces",
+            "NetworkInterfaces",
+            Filters=filters(subnet_id=cid),
+        )
+        used = tuple(str(one["NetworkInterfaceId"]) for one in nics if one.get("SubnetId") == cid)
+        return describe("network", cid, row, in_use_by=used, az=row.get("AvailabilityZone"))
+
+
+def _is_gone(row: Row) -> bool:
+    state = row.get("State")
+    if isinstance(state, Mapping):
+        return state["Name"] in GONE
+    return state in ("deleting", "deleted", "deregistered")
+
+
+def _describe_vm(row: Row, director_uuid: str) -> CloudObject:
+    """LaunchTime moves at every start: the root volume's time of attachment does not."""
+    mapped = [one["Ebs"] for one in row.get("BlockDeviceMappings") or () if one.get("Ebs")]
+    times = [one["AttachTime"] for one in mapped if one.get("AttachTime")]
+    placement = row.get("Placement") or {}
+    return describe(
+        "vm",
+        str(row["InstanceId"]),
+        row,
+        in_use_by=(),
+        created_at=moment(min(times)) if times else None,
+        az=placement.get("AvailabilityZone"),
+        state=_STATES.get(row["State"]["Name"]),
+    )
+
+
+def _describe_disk(row: Row, director_uuid: str) -> CloudObject:
+    return describe(
+        "disk",
+        str(row["VolumeId"]),
+        row,
+        in_use_by=users(row),
+        created_at=moment(row.get("CreateTime")),
+        az=row.get("AvailabilityZone"),
+        state="attached" if users(row) else "detached",
+    )

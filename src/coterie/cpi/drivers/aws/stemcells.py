@@ -1,0 +1,215 @@
+"""Stemcells: the blocks of a disk are written into a snapshot by the EBS direct APIs, and the snapshot is registered as
+an image; no bucket, no role for imports and no helper instance. A light one is an image that is there already."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws.tags import mark_of, marked, of_mark, tag_list, user_tags, with_mark
+from coterie.cpi.kit.create_once import wait_or_remove
+from coterie.cpi.kit.marking import mark_tags
+from coterie.cpi.kit.stemcell_files import open_disk
+from coterie.cpi.kit.waits import Waits
+
+LIGHT = " light"  # the end of the CID of an image that is not ours
+_BLOCK = 512 * 1024
+_GIB = 2**30
+_UPLOADS = 8
+_OWN = ("ami", "architecture", "boot_mode", "ena_support", "root_device_name", "virtualization_type", "encrypted")
+_IGNORED = (
+    *("name", "version", "infrastructure", "hypervisor", "disk", "disk_format", "container_format", "os_type"),
+    *("os_distro", "os", "kernel_id", "image_format", "stemcell_formats"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stemcells:
+    client: Client
+    waits: Waits
+
+    def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
+        properties = _read_properties(cloud_properties)
+        if "ami" in properties:
+            return self._light(properties["ami"]) + LIGHT
+        path = Path(image_path)
+        if not path.is_file():
+            raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
+        known = self.find(mark)
+        if known:
+            return self._wait_until_available(str(known["ImageId"]))
+        with open_disk(path) as disk:
+            snapshot = self._upload(disk, mark)
+        image = wait_or_remove(
+            lambda: self._register(snapshot, properties, env, mark), lambda: self._delete_snapshot(snapshot)
+        )
+        return self._wait_until_available(image)
+
+    def delete(self, stemcell_cid: str) -> None:
+        """A light one is only forgotten: the image was never ours."""
+        if not stemcell_cid.endswith(LIGHT):
+            self.delete_image(stemcell_cid)
+
+    def delete_image(self, cid: str) -> None:
+        """Its snapshots are read before it goes; only those with its mark are ours."""
+        row = self.read(cid)
+        if row is None:
+            self.client.require_settled(cid)
+            return
+        mark = mark_of(row)
+        mapped = [one["Ebs"] for one in row.get("BlockDeviceMappings") or () if one.get("Ebs")]
+        snapshots = [str(one["SnapshotId"]) for one in mapped if one.get("SnapshotId")]
+        try:
+            self.client.change(f"deregister image {cid}", "deregister_image", ImageId=cid)
+        except Refusal as error:
+            if not error.is_missing:
+                raise
+        self.client.forget_created(cid)
+        for snapshot in snapshots:
+            found = self._snapshot(snapshot)
+            if found and mark and mark_of(found) == mark:
+                self._delete_snapshot(snapshot)
+
+    def read(self, cid: str) -> Row | None:
+        rows = self.client.ask("read an image", "describe_images", Filters=filters(image_id=cid))["Images"]
+        return next((row for row in rows if row["ImageId"] == cid), None)
+
+    def find(self, mark: Mark) -> Row | None:
+        rows = self.client.ask("find an image", "describe_images", Filters=of_mark(mark), Owners=["self"])["Images"]
+        return next(iter(with_mark(rows, mark)), None)
+
+    def _light(self, given: object) -> str:
+        """`ami`: an id, or for each region its own."""
+        region = self.client.settings.region
+        wanted = given.get(region) if isinstance(given, dict) else given
+        if not isinstance(wanted, str) or not wanted:
+            raise InvalidCall(
+                f"cloud_properties.ami names no image of {region}", remedy=f"write ami: {{{region}: ami-…}}, or copy it"
+            )
+        if self.read(wanted) is None:
+            raise StemcellNotFound(f"there is no image {wanted} in {region}", remedy="name one that this account sees")
+        return wanted
+
+    def _upload(self, disk: IO[bytes], mark: Mark) -> str:
+        """Zero blocks are left out. A repeat under the mark goes on with the snapshot that was begun: the same blocks
+        are written again."""
+        size = disk.seek(0, 2)
+        answer = self.client.change(
+            "start a snapshot",
+            "start_snapshot",
+            "ebs",
+            VolumeSize=max(1, -(-size // _GIB)),
+            ClientToken=mark.intent,
+            Description=mark.name(),
+            Tags=tag_list({"Name": mark.name(), **mark_tags(mark)}),
+        )
+        cid = str(answer["SnapshotId"])
+        if answer.get("Status") != "completed":
+            wait_or_remove(lambda: self._fill(cid, disk), lambda: self._delete_snapshot(cid))
+        return cid
+
+    def _fill(self, cid: str, disk: IO[bytes]) -> None:
+        with ThreadPoolExecutor(_UPLOADS) as pool:
+            written = 0
+            for batch in _batches(disk):
+                list(pool.map(lambda one: self._put(cid, *one), batch))
+                written += len(batch)
+        self.client.change(
+            "complete a snapshot", "complete_snapshot", "ebs", SnapshotId=cid, ChangedBlocksCount=written
+        )
+
+        def look() -> bool | None:
+            row = self._snapshot(cid)
+            if row is not None and row["State"] == "error":
+                raise CpiError(f"snapshot {cid} failed", why=str(row.get("StateMessage")), remedy="upload it again")
+            return True if row is not None and row["State"] == "completed" else None
+
+        self.waits.until(f"snapshot {cid} being completed", look)
+
+    def _put(self, cid: str, index: int, block: bytes) -> None:
+        """Idempotent, so it is repeated like a question."""
+        self.client.ask(
+            "write a block",
+            "put_snapshot_block",
+            "ebs",
+            SnapshotId=cid,
+            BlockIndex=index,
+            BlockData=block,
+            DataLength=len(block),
+            Checksum=base64.b64encode(hashlib.sha256(block).digest()).decode(),
+            ChecksumAlgorithm="SHA256",
+        )
+
+    def _register(self, snapshot: str, properties: Json, env: Json, mark: Mark) -> str:
+        """The name makes it once: it is unique in an account and region."""
+        device = str(properties.get("root_device_name") or "/dev/xvda")
+        body: Json = {
+            "Name": mark.name(),
+            "Architecture": str(properties.get("architecture") or "x86_64"),
+            "RootDeviceName": device,
+            "VirtualizationType": str(properties.get("virtualization_type") or "hvm"),
+            "EnaSupport": bool(properties.get("ena_support", True)),
+            "BlockDeviceMappings": [{"DeviceName": device, "Ebs": {"SnapshotId": snapshot, "VolumeType": "gp3"}}],
+            "TagSpecifications": marked("image", mark, **user_tags(env.get("tags") or {})),
+            **({"BootMode": str(properties["boot_mode"])} if properties.get("boot_mode") else {}),
+        }
+        try:
+            cid = str(self.client.change("register an image", "register_image", **body)["ImageId"])
+        except Refusal as error:
+            if not error.is_one("InvalidAMIName.Duplicate"):
+                raise
+            found = self.waits.until("the image of this name", lambda: self.find(mark), self.client.settings.settle_s)
+            return str(found["ImageId"])
+        self.client.note_created(cid)
+        return cid
+
+    def _wait_until_available(self, cid: str) -> str:
+        def look() -> str | None:
+            row = self.read(cid)
+            if row is not None and row["State"] in ("failed", "error", "invalid"):
+                why = str((row.get("StateReason") or {}).get("Message") or row["State"])
+                raise CpiError(f"image {cid} failed", why=why, remedy="delete it, and upload it again")
+            return cid if row is not None and row["State"] == "available" else None
+
+        return self.waits.until(f"image {cid} being available", look)
+
+    def _snapshot(self, cid: str) -> Row | None:
+        rows = self.client.ask("read a snapshot", "describe_snapshots", Filters=filters(snapshot_id=cid))["Snapshots"]
+        return next((row for row in rows if row["SnapshotId"] == cid), None)
+
+    def _delete_snapshot(self, cid: str) -> None:
+        try:
+            self.client.change(f"delete snapshot {cid}", "delete_snapshot", SnapshotId=cid)
+        except Refusal as error:
+            if not error.is_missing:
+                raise
+
+
+def _batches(disk: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+    disk.seek(0)
+    batch: list[tuple[int, bytes]] = []
+    index, zero = 0, bytes(_BLOCK)
+    while block := disk.read(_BLOCK):
+        block = block.ljust(_BLOCK, b"\0")
+        if block != zero:
+            batch.append((index, block))
+        if len(batch) == _UPLOADS:
+            yield batch
+            batch = []
+        index += 1
+    if batch:
+        yield batch
+
+
+def _read_properties(properties: Json) -> Json:
+    for key in properties:
+        if key not in (*_OWN, *_IGNORED):
+            raise InvalidCall(f"cloud_properties.{key} is not known", remedy=f"use some of: {', '.join(_OWN)}")
+    return {key: value for key, value in properties.items() if key in _OWN and value is not None}

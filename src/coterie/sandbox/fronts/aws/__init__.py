@@ -1,0 +1,1 @@
+"""AWS in front of the sandbox: EC2, EBS direct and STS, as far as a CPI needs them."""

@@ -1,0 +1,80 @@
+"""A life of everything that moto has: a peer that nobody here wrote. It lacks placement groups and client tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from coterie.cpi.contract import Cpi, Json, Mark, Runtime, VMNotFound
+from coterie.cpi.drivers.aws.driver import AwsCpi
+from coterie.ids import Ids
+
+DIRECTOR = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
+ZONE = "us-east-1a"
+
+
+class Alone:
+    """The coordinator of a process that works alone."""
+
+    def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
+        return cpi.apply(domain, [change])[0]
+
+    def hold(self, domain: str) -> None: ...
+
+
+@pytest.fixture
+def cpi() -> Iterator[AwsCpi]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    properties: dict[str, Any] = {
+        "region": ZONE[:-1],
+        "access_key_id": "a",
+        "secret_access_key": "b",
+        "endpoint": f"http://{host}:{port}",
+        "poll_s": 0.05,
+        "settle_s": 2,
+        "default_availability_zone": ZONE,
+    }
+    yield AwsCpi("lab", properties, Runtime(DIRECTOR, Alone()))
+    server.stop()
+
+
+def new_mark() -> Mark:
+    return Mark(DIRECTOR, Ids().intent())
+
+
+def test_a_life_of_everything(cpi: AwsCpi, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(600_000) + b"end")
+    subnets = cpi.client.ask("list subnets", "describe_subnets")["Subnets"]
+    subnet = next(row["SubnetId"] for row in subnets if row["AvailabilityZone"] == ZONE)
+    stemcell, vm_mark, disk_mark = cpi.create_stemcell(str(image), {}, mark=new_mark()), new_mark(), new_mark()
+    properties, network = {"instance_type": "t3.small"}, {"type": "dynamic", "cloud_properties": {"subnet": subnet}}
+    vm = cpi.create_vm("agent", stemcell, properties, {"default": network}, [], {}, mark=vm_mark)
+    assert vm.networks["default"]["ip"]
+    found = cpi.find("vm", vm_mark)
+    assert found is not None and (found.cid, found.state, found.az) == (vm.cid, "running", ZONE)
+    cpi.set_vm_metadata(vm.cid, {"name": "broker/0"})
+    assert cpi.vm_owner(vm.cid) == DIRECTOR
+    disk = cpi.create_disk(1024, {}, vm.cid, mark=disk_mark)
+    hint = cpi.attach_disk(vm.cid, disk)
+    assert cpi.attach_disk(vm.cid, disk) == hint
+    assert cpi.get_disks(vm.cid) == [disk]
+    snapshot = cpi.snapshot_disk(disk, {"agent_id": "a"}, mark=new_mark())
+    assert snapshot in [one.cid for one in cpi.survey("snapshot", DIRECTOR).objects]
+    cpi.detach_disk(vm.cid, disk)
+    cpi.resize_disk(disk, 3000)
+    assert [one.cid for one in cpi.survey("disk", DIRECTOR).objects] == [disk]
+    cpi.delete_vm(vm.cid)
+    assert cpi.has_vm(vm.cid) is False
+    with pytest.raises(VMNotFound):
+        cpi.reboot_vm(vm.cid)
+    cpi.delete_snapshot(snapshot)
+    cpi.delete_disk(disk)
+    cpi.delete_stemcell(stemcell)
+    assert cpi.has_disk(disk) is False
