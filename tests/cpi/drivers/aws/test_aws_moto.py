@@ -1,4 +1,4 @@
-"""A life of everything that moto has: a peer that nobody here wrote. It lacks placement groups and client tokens."""
+"""A life of everything that moto has: a peer that is not ours. It lacks placement groups and client tokens."""
 
 from __future__ import annotations
 

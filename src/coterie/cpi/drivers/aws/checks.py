@@ -1,16 +1,16 @@
 """Whether this account can do what a manifest needs: credentials, zones, rights by dry runs, quotas, names that are
-taken. Changes nothing."""
+taken, hosts to adopt. Changes nothing."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, CpiError, Needs, PrivilegeMissing
-from coterie.cpi.drivers.aws.client import Client, Refusal
-from coterie.cpi.drivers.aws.objects import _LISTINGS
-from coterie.cpi.drivers.aws.server_groups import GROUPS_PER_REGION, SPREAD_PER_AZ, Groups
+from coterie.cpi.drivers.aws.client import Client, Refusal, filters
+from coterie.cpi.drivers.aws.objects import LISTINGS
+from coterie.cpi.drivers.aws.server_groups import GROUPS_PER_REGION, Groups
 from coterie.cpi.kit.check_items import (
     group_items,
     kind_items,
@@ -21,9 +21,11 @@ from coterie.cpi.kit.check_items import (
 )
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 
-_STRICT = "anti-affinity:"
 _REMEDY = "give the user or role the rights in docs/aws.md"
-_RESOURCES = {"server_group": "server_groups"}
+_RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "security_groups"}
+_STANDARD_VCPUS = ("ec2", "L-1216C47A")  # of running on-demand instances of these families, together:
+_STANDARD = re.compile(r"^(a|c|d|h|i|im|is|m|r|t|z)\d")
+_SECURITY_GROUPS = ("vpc", "L-E79EC296")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,8 @@ class Checks:
             run_check("quotas", lambda: self._quotas(needs)),
             run_check("privileges", self._privileges),
             *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, _LISTINGS),
-            *_strict_items(needs),
-            *group_items(needs, self.groups.server.inspect, self.groups.server.find_adopted),
+            *kind_items(needs, LISTINGS),
+            *group_items(needs, self.groups.inspect, self.groups.refuse),
             *security_group_items(needs, self.groups.server.require_security_groups),
         ]
 
@@ -60,24 +61,55 @@ class Checks:
         return az_item(needs, names, self.client.settings.default_availability_zone, "availability zone")
 
     def _quotas(self, needs: Needs) -> CheckItem:
+        """AWS counts vCPUs. An instance has at least one, so that so many instances more may fit, and never more."""
         facts: Quotas = {"server_groups": quota(GROUPS_PER_REGION, len(self.groups.placement.rows()))}
-        counted = Counter(needs.counts)
-        return (
-            quota_item(needs, facts, _RESOURCES)
-            if counted
-            else CheckItem("quotas", True, "enough is left", facts={"quotas": facts})
-        )
+        vcpus = self._limit(*_STANDARD_VCPUS)
+        if vcpus is not None:
+            used = [_vcpus(row) for row in self._running() if _STANDARD.match(str(row.get("InstanceType")))]
+            facts["vcpus"] = quota(vcpus, sum(used))
+            facts["instances"] = quota(len(used) + max(int(vcpus) - sum(used), 0), len(used))
+        groups = self._limit(*_SECURITY_GROUPS)
+        if groups is not None:
+            facts["security_groups"] = quota(groups, self._count("describe_security_groups", "SecurityGroups"))
+        return quota_item(needs, facts, _RESOURCES, "delete some, or have AWS raise the quota")
+
+    def _limit(self, service: str, code: str) -> float | None:
+        """None where the right to read quotas was not given; then a quota shows itself when it is reached."""
+        try:
+            answer = self.client.ask(
+                "read a quota", "get_service_quota", "service-quotas", ServiceCode=service, QuotaCode=code
+            )
+        except Refusal as error:
+            if error.retryable or error.kind is AuthenticationFailed:
+                raise
+            return None
+        return float(answer["Quota"]["Value"])
+
+    def _running(self) -> list[Any]:
+        wanted = filters(instance_state_name=["pending", "running"])
+        found = self.client.list_all("count instances", "describe_instances", "Reservations", Filters=wanted)
+        return [row for reservation in found for row in reservation.get("Instances") or ()]
+
+    def _count(self, operation: str, key: str) -> int:
+        return sum(1 for _ in self.client.list_all(f"count {key}", operation, key))
 
     def _privileges(self) -> CheckItem:
-        """By dry runs: what AWS would allow, it says so."""
+        """By dry runs: what AWS would refuse, it says so."""
         refused = [what for what, operation, body in self._dry_runs() if not self._may(what, operation, body)]
         detail = f"not allowed to {', '.join(refused)}" if refused else "dry runs are allowed"
         return CheckItem("privileges", not refused, detail, _REMEDY if refused else "")
 
     def _dry_runs(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """What needs nothing that is there already."""
+        zone = self.client.settings.default_availability_zone or f"{self.client.settings.region}a"
+        name = "coterie-check"
         return [
-            ("create placement groups", "create_placement_group", {"GroupName": "coterie-check", "Strategy": "spread"}),
+            ("create placement groups", "create_placement_group", {"GroupName": name, "Strategy": "spread"}),
+            ("create volumes", "create_volume", {"AvailabilityZone": zone, "Size": 1}),
+            ("create security groups", "create_security_group", {"GroupName": name, "Description": name}),
             ("list instances", "describe_instances", {}),
+            ("list volumes", "describe_volumes", {}),
+            ("list images", "describe_images", {"Owners": ["self"]}),
         ]
 
     def _may(self, what: str, operation: str, body: dict[str, Any]) -> bool:
@@ -85,19 +117,12 @@ class Checks:
         try:
             self.client.ask(what, operation, DryRun=True, **body)
         except Refusal as error:
-            return not error.is_one("UnauthorizedOperation", "AccessDenied")
+            return error.kind is not PrivilegeMissing
         except CpiError:
             return True
         return True
 
 
-def _strict_items(needs: Needs) -> list[CheckItem]:
-    """A spread group takes so many running instances in one availability zone."""
-    items = []
-    for key, count in needs.counts.items():
-        if key.startswith(_STRICT):
-            az, fits = key.removeprefix(_STRICT), count <= SPREAD_PER_AZ
-            detail = f"{count} members in {az}, a spread placement group takes {SPREAD_PER_AZ}"
-            remedy = "" if fits else "ask for fewer instances, use more azs, or soft-anti-affinity"
-            items.append(CheckItem(key, fits, detail, remedy))
-    return items
+def _vcpus(row: Any) -> int:
+    options = row.get("CpuOptions") or {}
+    return int(options.get("CoreCount") or 1) * int(options.get("ThreadsPerCore") or 1)

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -22,13 +23,19 @@ _REACH = "check properties.endpoint, the network, the proxy and the clock of thi
 _RIGHTS = "give the user or role the rights in docs/aws.md"
 _QUOTA = "delete some, or have AWS raise the quota"
 _ROOM = "use another availability zone or instance type, or try later"
+_SOURCE = "check what access_key_id, profile or credentials_source and role_arn name"
+# botocore's words for ways to get credentials
+_MACHINE = ("iam-role",)
+_ENVIRONMENT = ("env", "container-role", "assume-role-with-web-identity")
+_NOT_OF_A_PROFILE = ("env", "container-role", "iam-role")
 _BUSY = "repeat when the other change has ended"
 _THROTTLES = ("RequestLimitExceeded", "EC2ThrottledException", "ThrottlingException", "Throttling", "SlowDown")
-_QUOTAS = ("LimitExceeded", "LimitReached", "ServiceQuotaExceededException", "VolumeModificationRateExceeded")
+_QUOTAS = ("LimitExceeded", "LimitReached", "ServiceQuotaExceededException")
 _BROKEN = ("InternalError", "InternalFailure", "Unavailable", "ServiceUnavailable", "InternalServerException")
 _CODES: Mapping[str, tuple[type[CpiError], str]] = {
     "InsufficientInstanceCapacity": (contract.NoPlacement, _ROOM),
     "InsufficientHostCapacity": (contract.NoPlacement, _ROOM),
+    "InsufficientCapacityOnHost": (contract.NoPlacement, "use another dedicated host, or one with room for this type"),
     "InsufficientFreeAddressesInSubnet": (contract.NoPlacement, "use another subnet, or free addresses"),
     "Unsupported": (contract.NoPlacement, _ROOM),
     "InvalidInstanceID.NotFound": (contract.VMNotFound, "list what exists, and use one of those"),
@@ -40,12 +47,16 @@ _CODES: Mapping[str, tuple[type[CpiError], str]] = {
     "InvalidPlacementGroup.Unknown": (contract.GroupMissing, "deploy again so that the group is made anew"),
     "InvalidPlacementGroup.InUse": (contract.GroupInUse, "delete its members first"),
     "DependencyViolation": (contract.GroupInUse, "delete what uses it first"),
+    "VolumeModificationRateExceeded": (contract.QuotaExceeded, "wait for the time that AWS names, then repeat"),
     "UnauthorizedOperation": (contract.PrivilegeMissing, _RIGHTS),
     "AccessDenied": (contract.PrivilegeMissing, _RIGHTS),
     "AccessDeniedException": (contract.PrivilegeMissing, _RIGHTS),
     "AuthFailure": (AuthenticationFailed, "check the credentials and the clock of this machine"),
     "InvalidClientTokenId": (AuthenticationFailed, "check the credentials"),
+    "UnrecognizedClientException": (AuthenticationFailed, "check the credentials"),
+    "SignatureDoesNotMatch": (AuthenticationFailed, "check the secret and the clock of this machine"),
     "ExpiredToken": (AuthenticationFailed, "renew the credentials"),
+    "ExpiredTokenException": (AuthenticationFailed, "renew the credentials"),
     "RequestExpired": (AuthenticationFailed, "correct the clock of this machine"),
     "OperationNotPermitted": (CpiError, "an operator protects it: remove the termination protection first"),
 }
@@ -54,9 +65,9 @@ _CODES: Mapping[str, tuple[type[CpiError], str]] = {
 class Refusal(CpiError):
     """AWS's refusal by its code. Inside the driver only: `translate` gives it its class of the contract."""
 
-    def __init__(self, what: str, aws_code: str, text: str, *, changes: bool) -> None:
+    def __init__(self, what: str, aws_code: str, text: str, *, changes: bool, status: int = 400) -> None:
         self.aws_code = aws_code
-        self.kind, remedy = _meaning(aws_code, changes)
+        self.kind, remedy = _meaning(aws_code, status, changes)
         retryable = self.kind.retryable or aws_code.startswith("Incorrect")
         super().__init__(f"AWS refused to {what} ({aws_code})", why=text, remedy=remedy, retryable=retryable)
 
@@ -72,14 +83,16 @@ def translate(error: Refusal) -> CpiError:
     return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
 
 
-def _meaning(aws_code: str, changes: bool) -> tuple[type[CpiError], str]:
+def _meaning(aws_code: str, status: int, changes: bool) -> tuple[type[CpiError], str]:
+    """An unknown code with a status of 500 or more is a failure of AWS, or of something between: what was asked for may
+    have been done."""
     if aws_code in _CODES:
         return _CODES[aws_code]
     if aws_code in _THROTTLES:
         return Throttled, "repeat later"
     if aws_code.endswith(_QUOTAS):
         return contract.QuotaExceeded, _QUOTA
-    if aws_code in _BROKEN:
+    if aws_code in _BROKEN or status >= 500:
         return (OutcomeUnknown if changes else Unavailable), "look for what it may have made before repeating it"
     if aws_code.endswith(".Malformed") or aws_code.startswith(("Invalid", "Missing", "Unknown")):
         return contract.InvalidCall, "correct what the message names"
@@ -97,8 +110,10 @@ class Client:
         self.director_uuid = director_uuid
         self.limit = limit
         self._require_lease = require_lease
-        self._clients: dict[str, Any] = {}
         self._opening = threading.Lock()
+        self._opened: tuple[Any, Any] | None = None  # session and credentials
+        self._clients: dict[str, Any] = {}
+        self._certificates: Any = None  # the file that holds them, which goes with this object
         self._created: dict[str, float] = {}
 
     def ask(self, what: str, operation: str, service: str = "ec2", **parameters: Any) -> Row:
@@ -114,22 +129,30 @@ class Client:
         """One attempt."""
         return self._call(what, service, operation, parameters, changes=True)
 
-    def page(self, what: str, operation: str, key: str, token: str | None, **parameters: Any) -> tuple[list[Row], str]:
-        """One page and the token of the next one; a page may be short, or empty with a token."""
+    def page(
+        self, what: str, operation: str, key: str, token: str | None, most: int = 1000, **parameters: Any
+    ) -> tuple[list[Row], str]:
+        """One page and the token of the next one; a page may be short, or empty with a token. `most`: rows that EC2
+        gives in one page of this list."""
         given = {"NextToken": token} if token else {}
-        answer = self.ask(what, operation, MaxResults=self.settings.page_size, **given, **parameters)
+        size = min(self.settings.page_size, most)
+        answer = self.ask(what, operation, MaxResults=size, **given, **parameters)
         return list(answer.get(key) or ()), str(answer.get("NextToken") or "")
 
-    def list_all(self, what: str, operation: str, key: str, **parameters: Any) -> Iterator[Row]:
+    def list_all(self, what: str, operation: str, key: str, most: int = 1000, **parameters: Any) -> Iterator[Row]:
         token = None
         while True:
-            rows, token = self.page(what, operation, key, token, **parameters)
+            rows, token = self.page(what, operation, key, token, most, **parameters)
             yield from rows
             if not token:
                 return
 
     def note_created(self, cid: str) -> None:
-        self._created[cid] = time.monotonic()
+        now = time.monotonic()
+        settled = [one for one, made in list(self._created.items()) if now - made > self.settings.settle_s]
+        for one in settled:
+            self.forget_created(one)
+        self._created[cid] = now
 
     def require_settled(self, cid: str) -> None:
         """Raise while nothing can be concluded from not seeing this object, which this process made."""
@@ -141,10 +164,9 @@ class Client:
         self._created.pop(cid, None)
 
     def _call(self, what: str, service: str, operation: str, parameters: Row, *, changes: bool) -> Row:
-        exceptions = _botocore("exceptions")
+        exceptions, method = _botocore("exceptions"), getattr(self._signed_in(service), operation)
         try:
             with self.limit.pace(f"{service} {operation}") as call:
-                method = getattr(self._client(service), operation)
                 if changes:
                     self._require_lease()
                 try:
@@ -155,83 +177,119 @@ class Client:
                     raise
                 return answer
         except exceptions.ClientError as error:
-            found = error.response["Error"]
-            raise Refusal(what, str(found["Code"]), str(found.get("Message") or ""), changes=changes) from None
+            raise _refusal(what, error, changes=changes) from None
         except exceptions.ParamValidationError as error:
-            raise contract.InvalidCall(f"AWS takes no such request to {what}", why=str(error), remedy=_REACH) from None
-        except (exceptions.NoCredentialsError, exceptions.CredentialRetrievalError) as error:
-            raise AuthenticationFailed("there are no credentials", why=str(error), remedy=_REACH) from None
+            remedy = "correct what the message names"
+            raise contract.InvalidCall(f"AWS takes no such request to {what}", why=str(error), remedy=remedy) from None
         except (exceptions.BotoCoreError, _botocore("parsers").ResponseParserError) as error:
-            lost = NotTaken(str(error)) if isinstance(error, _not_taken()) else AnswerLost(str(error))
+            lost = NotTaken(str(error)) if _is_not_taken(error) else AnswerLost(str(error))
             raise call_error(lost, what=what, cloud="AWS", changes=changes, remedy=_REACH) from None
 
-    def _client(self, service: str) -> Any:
-        with self._opening:
-            if service not in self._clients:
-                self._clients[service] = self._session().create_client(service, **self._options())
+    def _signed_in(self, service: str) -> Any:
+        """A client of botocore whose credentials are valid now. What fails here was never sent: getting credentials may
+        need requests of its own."""
+        exceptions = _botocore("exceptions")
+        try:
+            with self._opening:
+                if self._opened is None:
+                    session = self._session()
+                    self._opened = session, session.get_credentials()
+                session, credentials = self._opened
+                if credentials is None:
+                    self._opened = None
+                    raise AuthenticationFailed("there are no credentials", remedy=_SOURCE)
+                if service not in self._clients:
+                    self._clients[service] = session.create_client(service, **self._options())
+            credentials.get_frozen_credentials()
             return self._clients[service]
+        except exceptions.ClientError as error:
+            raise _refusal("get credentials", error, changes=False) from None
+        except exceptions.BotoCoreError as error:
+            if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError)):
+                raise call_error(
+                    NotTaken(str(error)), what="get credentials", cloud="AWS", changes=False, remedy=_REACH
+                ) from None
+            raise AuthenticationFailed("there are no credentials", why=str(error), remedy=_SOURCE) from None
 
     def _session(self) -> Any:
-        """With the credentials that the properties name, and no others."""
+        """With the credentials that the properties name, and no others: a profile without any would otherwise be given
+        those of this machine."""
         settings = self.settings
         session = _botocore("session").Session(profile=settings.profile)
+        session.register_component("data_loader", _loader())
         if settings.access_key_id:
             session.set_credentials(settings.access_key_id, settings.secret_access_key, settings.session_token)
-        elif settings.credentials_source:
-            wanted = "env" if settings.credentials_source == "environment" else "iam-role"
-            resolver = session.get_component("credential_provider")
-            resolver.providers = [one for one in resolver.providers if wanted == one.METHOD]
+        else:
+            resolver, source = session.get_component("credential_provider"), settings.credentials_source
+            wanted = {"environment": _ENVIRONMENT, "instance": _MACHINE}.get(source or "")
+            resolver.providers = [
+                one
+                for one in resolver.providers
+                if (one.METHOD in wanted if wanted else one.METHOD not in _NOT_OF_A_PROFILE)
+            ]
         return _assume_role(session, settings) if settings.role_arn else session
 
     def _options(self) -> dict[str, Any]:
         settings = self.settings
-        proxies = {"http": settings.proxy_url, "https": settings.proxy_url} if settings.proxy_url else None
         return {
             "region_name": settings.region,
             "endpoint_url": settings.endpoint,
-            "verify": _certificates(settings.ca_cert),
+            "verify": self._ca_file(),
             "config": _botocore("config").Config(
                 retries={"total_max_attempts": 1},
                 connect_timeout=settings.connect_timeout,
                 read_timeout=settings.request_timeout,
                 max_pool_connections=settings.max_parallel_calls,
-                proxies=proxies,
+                proxies={"http": settings.proxy_url, "https": settings.proxy_url} if settings.proxy_url else None,
                 user_agent_extra="coterie",
-                parameter_validation=True,
+                ignore_configured_endpoint_urls=True,
             ),
         }
+
+    def _ca_file(self) -> str | None:
+        """botocore takes a path only."""
+        given = self.settings.ca_cert
+        if not given or "-----BEGIN" not in given:
+            return given
+        if self._certificates is None:
+            self._certificates = tempfile.NamedTemporaryFile("w", suffix=".pem", prefix="coterie-ca-")  # noqa: SIM115
+            self._certificates.write(given)
+            self._certificates.flush()
+        return str(self._certificates.name)
 
 
 def _assume_role(session: Any, settings: Settings) -> Any:
     credentials, extra = _botocore("credentials"), {"ExternalId": settings.external_id}
     fetcher = credentials.AssumeRoleCredentialFetcher(
-        client_creator=session.create_client,
+        client_creator=partial(session.create_client, region_name=settings.region, endpoint_url=settings.endpoint),
         source_credentials=session.get_credentials(),
         role_arn=settings.role_arn,
         extra_args={key: value for key, value in extra.items() if value},
     )
     assumed = _botocore("session").Session()
+    assumed.register_component("data_loader", _loader())
     assumed._credentials = credentials.DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
     return assumed
 
 
-def _certificates(ca_cert: str | None) -> str | None:
-    """botocore takes a path only."""
-    if ca_cert and "-----BEGIN" in ca_cert:
-        with tempfile.NamedTemporaryFile("w", suffix=".pem", prefix="coterie-ca-", delete=False) as file:
-            file.write(ca_cert)
-        return file.name
-    return ca_cert
+def _refusal(what: str, error: Any, *, changes: bool) -> Refusal:
+    found, status = error.response["Error"], int(error.response["ResponseMetadata"].get("HTTPStatusCode") or 400)
+    return Refusal(what, str(found["Code"]), str(found.get("Message") or ""), changes=changes, status=status)
 
 
-def _not_taken() -> tuple[type[Exception], ...]:
+def _is_not_taken(error: Exception) -> bool:
+    """No connection was opened. TLS may also fail later, in the middle of an answer."""
     exceptions = _botocore("exceptions")
-    return (
-        exceptions.EndpointConnectionError,
-        exceptions.ConnectTimeoutError,
-        exceptions.ProxyConnectionError,
-        exceptions.SSLError,
-    )
+    never = (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError, exceptions.ProxyConnectionError)
+    if isinstance(error, exceptions.SSLError):
+        return "CERTIFICATE_VERIFY_FAILED" in str(error)
+    return isinstance(error, never)
+
+
+@cache
+def _loader() -> Any:
+    """One for the process: it remembers what it has read, and EC2's definition is ten megabytes."""
+    return _botocore("session").Session().get_component("data_loader")
 
 
 def _rest_after(error: Exception, usual: float) -> float | None:

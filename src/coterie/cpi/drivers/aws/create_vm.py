@@ -22,18 +22,23 @@ from coterie.cpi.contract import (
     VMCreationFailed,
 )
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws.disks import volume_body
 from coterie.cpi.drivers.aws.machines import Machines, ended
 from coterie.cpi.drivers.aws.networks import Addresses
-from coterie.cpi.drivers.aws.properties import VmSpec, VolumeSpec
+from coterie.cpi.drivers.aws.properties import HOST_POLICY, VmSpec, VolumeSpec
 from coterie.cpi.drivers.aws.server_groups import GONE, Groups, list_instances
 from coterie.cpi.drivers.aws.tags import marked, of_mark, tagged, user_tags, with_mark
 from coterie.cpi.kit.agent_settings import AgentSettings
 from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm
+from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
+from coterie.cpi.kit.waits import Overdue
 
 Args = CreateVmArgs[VmSpec]
 _EPHEMERAL = "/dev/sdb"
+_ADDRESS_S = 60.0  # for how long to wait for an address of a VM that is being terminated
+_ROOT_GIB = 8  # of an image that does not tell
 _USERDATA_LIMIT = 16 * 1024
 OF_VM = "coterie-vm"  # on volumes and interfaces that come and go with a VM; it is no mark
 
@@ -100,10 +105,10 @@ class _Creation:
     def boot(self, resolved: Resolved, undo: Undo) -> tuple[Row, Resolved]:
         parts, was_there = self._parts, self._find_live() is not None
         try:
-            answer = parts.client.change("run an instance", "run_instances", **resolved.request)
-            row: Row = answer["Instances"][0]
-        except Refusal as error:
-            row = self._after_refusal(error, resolved.membership)
+            what = "the release of its address by an instance that is being terminated"
+            row = parts.machines.waits.until(what, lambda: self._run(resolved), _ADDRESS_S)
+        except Overdue as error:
+            raise VMCreationFailed(error.what, remedy="repeat in some minutes", retryable=True) from error
         cid = str(row["InstanceId"])
         if row["State"]["Name"] in GONE:
             raise self._spent(cid)
@@ -117,6 +122,20 @@ class _Creation:
         for vip in self._args.vips:
             self._parts.addresses.associate(str(vip.ip), row)
         return vm
+
+    def _run(self, resolved: Resolved) -> Row | None:
+        """None: an address is still held by an instance of the past, and nothing was made."""
+        try:
+            answer = self._parts.client.change("run an instance", "run_instances", **resolved.request)
+            row: Row = answer["Instances"][0]
+            return row
+        except Refusal as error:
+            if error.is_one("InvalidIPAddress.InUse"):
+                nics = resolved.request["NetworkInterfaces"]
+                ips = [one["PrivateIpAddress"] for nic in nics for one in nic.get("PrivateIpAddresses") or ()]
+                self._parts.addresses.require_leaving([nic["SubnetId"] for nic in nics], ips)
+                return None
+            return self._after_refusal(error, resolved.membership)
 
     def _after_refusal(self, error: Refusal, membership: Membership | None) -> Row:
         """A token that was used with another request: then its instance counts, if it can be seen."""
@@ -165,7 +184,7 @@ class _Creation:
             "Placement": self._placement(membership, zone),
             "NetworkInterfaces": [self._interface(n, nic, membership) for n, nic in enumerate(nics)],
             "BlockDeviceMappings": self._devices(image),
-            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
+            "MetadataOptions": _metadata_options({**settings.metadata_options, **spec.metadata_options}),
             "TagSpecifications": [
                 *marked("instance", args.mark, **tags),
                 *tagged("volume", belongs),
@@ -179,12 +198,28 @@ class _Creation:
         found: Json = {"AvailabilityZone": zone}
         if self._args.spec.tenancy:
             found["Tenancy"] = self._args.spec.tenancy
+        if membership and membership.group and membership.policy == HOST_POLICY:
+            return {**found, **self._on_host(membership.group, zone)}
         if membership and membership.group:
             found["GroupId"] = membership.group
             number = (self._args.env.get("bosh") or {}).get("server_group_member")
-            if number is not None and membership.policy == "soft-anti-affinity":
-                found["PartitionNumber"] = int(number) % self._parts.client.settings.partition_count + 1
+            partitions = self._parts.groups.placement.partitions.get(membership.group)
+            if number is not None and partitions:
+                found["PartitionNumber"] = int(number) % partitions + 1
         return found
+
+    def _on_host(self, host_id: str, zone: str) -> Json:
+        host = self._parts.groups.placement.read_host(host_id)
+        if host and host.get("AvailabilityZone") != zone:
+            raise InvalidCall(
+                f"dedicated host {host_id} is in {host.get('AvailabilityZone')}, the VM is wanted in {zone}",
+                remedy="use a host of that zone, or put the instance group into the az of the host",
+            )
+        if self._args.spec.tenancy:
+            raise InvalidCall(
+                "cloud_properties.tenancy stands beside host-affinity", remedy="leave it out: the host says the tenancy"
+            )
+        return {"Tenancy": "host", "HostId": host_id, "Affinity": "host"}
 
     def _interface(self, number: int, nic: Nic, membership: Membership | None) -> Json:
         require = self._parts.groups.security.require_existing
@@ -200,25 +235,19 @@ class _Creation:
         }
 
     def _devices(self, image: Row) -> list[Json]:
-        spec = self._args.spec
+        spec, settings = self._args.spec, self._parts.client.settings
         own: Row = next((m["Ebs"] for m in image.get("BlockDeviceMappings") or () if m.get("Ebs")), {})
-        root = spec.root_disk or VolumeSpec(int(own.get("VolumeSize") or 8))
-        found = [{"DeviceName": image["RootDeviceName"], "Ebs": self._volume(root)}]
+        root = spec.root_disk or VolumeSpec(int(own.get("VolumeSize") or _ROOT_GIB) * 1024)
+        volumes = [(str(image["RootDeviceName"]), root)]
         if spec.ephemeral_disk:
-            found.append({"DeviceName": _EPHEMERAL, "Ebs": self._volume(spec.ephemeral_disk)})
-        return found
-
-    def _volume(self, volume: VolumeSpec) -> Json:
-        settings = self._parts.client.settings
-        return {
-            "VolumeSize": volume.size,
-            "VolumeType": volume.type,
-            "DeleteOnTermination": True,
-            **({"Iops": volume.iops} if volume.iops else {}),
-            **({"Throughput": volume.throughput} if volume.throughput else {}),
-            **({"Encrypted": True} if settings.encrypted else {}),
-            **({"KmsKeyId": settings.kms_key_arn} if settings.encrypted and settings.kms_key_arn else {}),
-        }
+            volumes.append((_EPHEMERAL, spec.ephemeral_disk))
+        return [
+            {
+                "DeviceName": device,
+                "Ebs": {"VolumeSize": gib(volume.size), "DeleteOnTermination": True, **volume_body(volume, settings)},
+            }
+            for device, volume in volumes
+        ]
 
     def _image(self, wanted: str) -> Row:
         rows = self._parts.client.ask("read the image", "describe_images", Filters=filters(image_id=wanted))["Images"]
@@ -301,6 +330,12 @@ def _user_data(args: Args, agent: Mapping[str, Any]) -> str:
             f"the agent's settings have {len(text.encode())} bytes, EC2 takes {_USERDATA_LIMIT}", remedy="shorten env"
         )
     return text
+
+
+def _metadata_options(given: Mapping[str, Any]) -> Json:
+    """IMDSv2 only, where nothing else is said. `http_tokens` is written HttpTokens on the wire."""
+    wanted = {"http_tokens": "required", "http_put_response_hop_limit": 1, "http_endpoint": "enabled", **given}
+    return {"".join(word.capitalize() for word in key.split("_")): value for key, value in wanted.items()}
 
 
 def _profile(name: str) -> dict[str, str]:

@@ -9,13 +9,14 @@ from typing import Any
 from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
 from coterie.cpi.drivers.aws.machines import Machines
-from coterie.cpi.drivers.aws.properties import read_disk_spec
+from coterie.cpi.drivers.aws.properties import DiskSpec, Settings, VolumeSpec, read_disk_spec
 from coterie.cpi.drivers.aws.tags import marked, of_mark, tag_list, user_tags, with_mark
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent, wait_or_remove
 from coterie.cpi.kit.disks import disk_missing, gib, require_detached, require_growth, require_size
 from coterie.cpi.kit.waits import Waits
 
 _LETTERS = "fghijklmnop"  # /dev/sd[f-p], which AWS recommends for volumes
+_NVME = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_"  # and the id: machines with NVMe have no /dev/sdf
 _GONE = ("deleting", "deleted")
 _USABLE = ("optimizing", "completed")  # states of a modification in which the volume has its new size
 
@@ -38,13 +39,9 @@ class Disks:
         body: Json = {
             "AvailabilityZone": zone,
             "Size": gib(size_mb),
-            "VolumeType": spec.type,
             "ClientToken": mark.intent,
             "TagSpecifications": marked("volume", mark),
-            **({"Iops": spec.iops} if spec.iops else {}),
-            **({"Throughput": spec.throughput} if spec.throughput else {}),
-            **({"Encrypted": True} if settings.encrypted else {}),
-            **({"KmsKeyId": settings.kms_key_arn} if settings.encrypted and settings.kms_key_arn else {}),
+            **volume_body(spec, settings),
         }
         cid = str(self.client.change("create a volume", "create_volume", **body)["VolumeId"])
         self.client.note_created(cid)
@@ -94,7 +91,9 @@ class Disks:
             return found[0] if found and found[0]["State"] == "attached" else None
 
         device = str(self.waits.until(f"the attachment of disk {disk_cid}", look)["Device"])
-        return {"path": device, "id": disk_cid.replace("-", ""), "volume_id": disk_cid}
+        if self.machines.shows_nvme(str(machine["InstanceType"])):
+            device = f"{_NVME}{disk_cid.replace('-', '')}"
+        return {"path": device, "volume_id": disk_cid}
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
         if vm_cid not in users(self.require(disk_cid)):
@@ -203,7 +202,7 @@ class Disks:
             raise CpiError(
                 f"disk {disk_cid} was not changed", why=str(states[-1].get("StatusMessage")), remedy="repeat"
             )
-        return True if not states or states[-1]["ModificationState"] in _USABLE else None
+        return True if states and states[-1]["ModificationState"] in _USABLE else None
 
     def _wait_for(self, cid: str, *states: str) -> Row:
         def look() -> Row | None:
@@ -235,6 +234,19 @@ class Disks:
     def _zone_of(self, vm_cid: str | None) -> str | None:
         row = self.machines.read(vm_cid) if vm_cid else None
         return str(row["Placement"]["AvailabilityZone"]) if row else None
+
+
+def volume_body(spec: VolumeSpec | DiskSpec, settings: Settings) -> Json:
+    """What RunInstances and CreateVolume write alike."""
+    encrypted = spec.encrypted if spec.encrypted is not None else settings.encrypted or bool(spec.kms_key_arn)
+    key = (spec.kms_key_arn or settings.kms_key_arn) if encrypted else None
+    return {
+        "VolumeType": spec.type,
+        **({"Iops": spec.iops} if spec.iops else {}),
+        **({"Throughput": spec.throughput} if spec.throughput else {}),
+        **({"Encrypted": True} if encrypted else {}),
+        **({"KmsKeyId": key} if key else {}),
+    }
 
 
 def users(row: Row) -> tuple[str, ...]:

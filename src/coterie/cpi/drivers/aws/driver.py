@@ -67,12 +67,12 @@ class AwsCpi(Cpi):
         subnets = Subnets(client, Ec2SecurityGroups(client, parts, waits), writer, waits)
         self.client = client
         self.writer = writer
-        self.groups = groups.server
+        self.groups = groups
         self.machines = machines
         self.disks = disks = Disks(client, machines, writer, waits)
         self.stemcells = stemcells = Stemcells(client, waits)
         self.networks = subnets
-        self.vm_factory = VmFactory(client, groups, machines, Addresses(client))
+        self.vm_factory = VmFactory(client, groups, machines, Addresses(client, machines))
         self.objects = Objects(client, groups, machines, disks, stemcells).table()
         self.checks = Checks(client, groups)
         self.profile = Profile(_FORMATS, _capabilities(settings, self.objects))
@@ -183,13 +183,13 @@ class AwsCpi(Cpi):
         refuse_configure_networks()
 
     def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        return self.groups.create(metadata, mark)
+        return self.groups.refuse(metadata) or self.groups.server.create(metadata, mark)
 
     def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        self.groups.update(cid, metadata)
+        self.groups.server.update(cid, metadata)
 
     def delete_server_group(self, cid: str) -> None:
-        self.groups.delete(cid)
+        self.groups.server.delete(cid)
 
     def inspect_server_group(self, cid: str) -> GroupView:
         return self.groups.inspect(cid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, Json, NoPlacement, QuotaExceeded, VMCreationFailed, VMNotFound
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
@@ -16,12 +16,14 @@ from coterie.cpi.kit.waits import Waits
 
 METADATA = "http://169.254.169.254/latest"
 _TIMEOUT_S = 3.0
+_TYPES_IN_A_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
     client: Client
     waits: Waits
+    nvme: dict[str, bool] = field(default_factory=dict)  # instance type → whether its volumes are NVMe devices
 
     def read(self, cid: str) -> Row | None:
         """By a filter: an id that is not there is then no error. One that is on its way out is not there."""
@@ -96,12 +98,20 @@ class Machines:
         mapped = self.require(cid).get("BlockDeviceMappings") or ()
         return [str(one["Ebs"]["VolumeId"]) for one in mapped if not one["Ebs"].get("DeleteOnTermination")]
 
+    def shows_nvme(self, instance_type: str) -> bool:
+        if instance_type not in self.nvme:
+            rows = self.client.ask("read a type", "describe_instance_types", InstanceTypes=[instance_type])
+            info = (rows["InstanceTypes"] or [{}])[0].get("EbsInfo") or {}
+            self.nvme[instance_type] = info.get("NvmeSupport") == "required"
+        return self.nvme[instance_type]
+
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
         wanted = read_requirements(requirements)
         rows = self.client.list_all(
             "list instance types",
             "describe_instance_types",
             "InstanceTypes",
+            most=_TYPES_IN_A_PAGE,
             Filters=filters(current_generation="true"),
         )
         sizes = [
@@ -116,7 +126,7 @@ class Machines:
                 why=f"the region has {len(sizes)} types",
                 remedy="ask for less, or use another region",
             )
-        disk = {"ephemeral_disk": {"size": -(-wanted.disk_mb // 1024)}} if wanted.disk_mb else {}
+        disk = {"ephemeral_disk": {"size": wanted.disk_mb}} if wanted.disk_mb else {}
         return {"instance_type": found.name, **disk}
 
     def current_id(self, url: str = METADATA) -> str:

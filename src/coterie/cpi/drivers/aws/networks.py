@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws.machines import Machines
 from coterie.cpi.drivers.aws.properties import NETWORK
 from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
+from coterie.cpi.drivers.aws.server_groups import GONE
 from coterie.cpi.drivers.aws.tags import marked, of_mark, with_mark
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
 from coterie.cpi.kit.waits import Waits
@@ -20,6 +23,7 @@ _RESERVED = 4  # the first addresses of a subnet, and the last, are AWS's own
 @dataclass(frozen=True, slots=True)
 class Addresses:
     client: Client
+    machines: Machines
 
     def associate(self, ip: str, row: Row) -> None:
         """With the first interface. One that another instance has is not taken away from it."""
@@ -38,6 +42,24 @@ class Addresses:
             AllowReassociation=False,
         )
 
+    def require_leaving(self, subnets: Sequence[str], ips: Sequence[str]) -> None:
+        """Raise where one of these addresses is held by what will not go by itself."""
+        rows = self.client.list_all(
+            "find who holds an address",
+            "describe_network_interfaces",
+            "NetworkInterfaces",
+            Filters=filters(subnet_id=subnets, **{"addresses.private-ip-address": ips}),
+        )
+        for nic in rows:
+            instance = (nic.get("Attachment") or {}).get("InstanceId")
+            row = self.machines.read_any(str(instance)) if instance else None
+            if row is None or row["State"]["Name"] not in GONE:
+                held = sorted({str(one["PrivateIpAddress"]) for one in nic["PrivateIpAddresses"]} & set(ips))
+                raise InvalidCall(
+                    f"address {', '.join(held)} is held by {instance or nic['NetworkInterfaceId']}",
+                    remedy="use another address, or delete what holds it",
+                )
+
 
 @dataclass(frozen=True, slots=True)
 class Subnets:
@@ -49,8 +71,11 @@ class Subnets:
     def create(self, subnet: Json, mark: Mark) -> NetworkCreated:
         """AWS takes no token: one writer looks for the mark, and creates."""
         given = NETWORK.read(subnet.get("cloud_properties") or {}, "cloud_properties")
-        if not subnet.get("range"):
-            raise InvalidCall("range is missing", remedy="AWS chooses none: write it like 10.9.0.0/24")
+        try:
+            first = ipaddress.ip_network(str(subnet.get("range")), strict=False).network_address
+        except ValueError:
+            remedy = "AWS chooses none: write it like 10.9.0.0/24"
+            raise InvalidCall(f"range is {subnet.get('range')!r}", remedy=remedy) from None
         body = {
             "VpcId": given.get("vpc") or self.security_groups.vpc(),
             "CidrBlock": str(subnet["range"]),
@@ -58,13 +83,8 @@ class Subnets:
         }
         body = {key: value for key, value in body.items() if value}
         made = self.writer.submit("network", mark.intent, {"kind": "network", "mark": mark.wire(), "body": body})
-        base = str(subnet["range"]).partition("/")[0].rpartition(".")[0]
-        reserved = [f"{base}.{last}" for last in range(1, _RESERVED)]
-        addresses = {
-            "range": subnet["range"],
-            "gateway": subnet.get("gateway") or f"{base}.1",
-            "reserved": reserved,
-        }
+        reserved = [str(first + number) for number in range(1, _RESERVED)]
+        addresses = {"range": subnet["range"], "gateway": subnet.get("gateway") or reserved[0], "reserved": reserved}
         return NetworkCreated(made.cid, addresses, {"subnet": made.cid})
 
     def create_once(self, change: Json, hold: Hold) -> Created:

@@ -18,6 +18,7 @@ from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 
 Describe = Callable[[Row, str], CloudObject]
+_VALUES = 200  # that EC2 takes in one filter
 _STATES = {"pending": "building", "running": "running", "stopping": "stopped", "stopped": "stopped"}
 
 
@@ -33,7 +34,7 @@ class _Listing:
     paged: bool = True
 
 
-_LISTINGS: Mapping[Kind, _Listing] = {
+LISTINGS: Mapping[Kind, _Listing] = {
     "vm": _Listing("describe_instances", "Reservations", "InstanceId", "instance_id", {}),
     "disk": _Listing("describe_volumes", "Volumes", "VolumeId", "volume_id", {}),
     "snapshot": _Listing("describe_snapshots", "Snapshots", "SnapshotId", "snapshot_id", {"OwnerIds": ["self"]}),
@@ -67,11 +68,11 @@ class Objects:
         }
 
     def table(self) -> ObjectTable:
-        kinds = {kind: self._kind(kind) for kind in _LISTINGS}
+        kinds = {kind: self._kind(kind) for kind in LISTINGS}
         return ObjectTable(self._client.director_uuid, kinds, self._client.limit, self._client.settings.keep)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
-        listing = _LISTINGS[kind]
+        listing = LISTINGS[kind]
 
         def search(mark: Mark) -> Iterable[Row]:
             return [row for row in self._rows(kind, of_mark(mark)) if mark_of(row) == mark]
@@ -100,7 +101,7 @@ class Objects:
         )
 
     def _rows(self, kind: Kind, wanted: Sequence[Mapping[str, Any]]) -> list[Row]:
-        listing, cursor, found = _LISTINGS[kind], None, []
+        listing, cursor, found = LISTINGS[kind], None, []
         while True:
             rows, cursor = self._page(listing, wanted, cursor)
             found += self._own_rows(kind, rows)
@@ -119,14 +120,15 @@ class Objects:
         return rows, following
 
     def _own_rows(self, kind: Kind, rows: Sequence[Row]) -> list[Row]:
-        """Without the snapshots of images."""
-        if kind != "snapshot" or not rows:
+        """Without the snapshots of images: an image and its snapshot bear one mark."""
+        if kind != "snapshot":
             return list(rows)
-        return [row for row in rows if not self._is_of_image(mark_of(row))]
-
-    def _is_of_image(self, mark: Mark | None) -> bool:
-        """An image and its snapshot bear one mark."""
-        return mark is not None and any(mark_of(row) == mark for row in self._rows("image", of_mark(mark)))
+        marks = {mark.intent: mark for row in rows if (mark := mark_of(row))}
+        intents, images = sorted(marks), set[Mark | None]()
+        for start in range(0, len(intents), _VALUES):
+            wanted = filters(tag__coterie_intent=intents[start : start + _VALUES])
+            images |= {mark_of(row) for row in self._rows("image", wanted)}
+        return [row for row in rows if mark_of(row) is None or mark_of(row) not in images]
 
     def _describe_snapshot(self, row: Row, director_uuid: str) -> CloudObject:
         cid = str(row["SnapshotId"])

@@ -3,7 +3,7 @@ Read and checked at once; a mistake is named by its field. Touches no cloud."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,10 @@ from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import mapping, readers_of, size, text, whole
 
 GROUP_POLICIES = ("anti-affinity", "soft-anti-affinity")
+HOST_POLICY = "host-affinity"  # only where `policies` names it: dedicated hosts are paid for
 _VOLUME_TYPES = ("gp3", "gp2", "io1", "io2", "st1", "sc1", "standard")
-_SOURCES = ("environment", "instance")
+_SOURCES = ("static", "environment", "instance")
+_VOLUME_KEYS = ("size", "iops", "throughput")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Settings:
     default_iam_instance_profile: str | None = None
     encrypted: bool = False
     kms_key_arn: str | None = None
+    metadata_options: Mapping[str, Any] = field(default_factory=dict)
     partition_count: int = 7
     policies: frozenset[str] = frozenset(GROUP_POLICIES)
     connect_timeout: float = 10.0
@@ -54,12 +57,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class VolumeSpec:
-    """A volume that comes and goes with its VM; `size` in GiB."""
+    """A volume that comes and goes with its VM; `size` in MiB, as everywhere."""
 
     size: int
     type: str = "gp3"
     iops: int | None = None
     throughput: int | None = None
+    encrypted: bool | None = None
+    kms_key_arn: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ class VmSpec:
     root_disk: VolumeSpec | None = None
     ephemeral_disk: VolumeSpec | None = None
     tenancy: str | None = None
+    metadata_options: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -81,6 +87,8 @@ class DiskSpec:
     type: str = "gp3"
     iops: int | None = None
     throughput: int | None = None
+    encrypted: bool | None = None
+    kms_key_arn: str | None = None
     availability_zone: str | None = None
 
 
@@ -98,11 +106,19 @@ def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
 
 
 def _read_volume(value: Any) -> VolumeSpec:
-    given = mapping(value)
-    if set(given) - {"size", "type", "iops", "throughput"} or "size" not in given:
-        raise ValueError("write {size: GIB} or {size: GIB, type: gp3, iops: NUMBER, throughput: MIB_PER_S}")
-    numbers = {key: size(given[key]) for key in ("size", "iops", "throughput") if given.get(key) is not None}
-    return VolumeSpec(type=readers.one_of(*_VOLUME_TYPES)(given.get("type", "gp3")), **numbers)
+    given = {key: one for key, one in mapping(value).items() if one is not None}
+    if "size" not in given or set(given) - set(_VOLUME.readers):
+        raise ValueError(f"write {{size: MIB}}, and beside it some of: {', '.join(_VOLUME.readers)}")
+    if wrong := _VOLUME.key_mistakes(given):
+        raise ValueError("; ".join(f"{one.key}: {one.remedy}" for one in wrong))
+    return VolumeSpec(**_VOLUME.read(given, ""))
+
+
+def _read_metadata_options(value: Any) -> dict[str, Any]:
+    found = mapping(value)
+    if set(found) - set(_METADATA_OPTIONS):
+        raise ValueError(f"use some of: {', '.join(_METADATA_OPTIONS)}")
+    return {key: _METADATA_OPTIONS[key](one) for key, one in found.items()}
 
 
 def _read_tags(value: Any) -> dict[str, str]:
@@ -114,10 +130,10 @@ def _read_tags(value: Any) -> dict[str, str]:
 
 def _check_cloud(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
     """Where credentials come from is always said: on a machine of AWS the usual chain would take the machine's own."""
-    static = "access_key_id" in values or "secret_access_key" in values
-    ways = [name for name in ("profile", "credentials_source") if name in values] + (
-        ["access_key_id"] if static else []
-    )
+    source = values.get("credentials_source")
+    static = "access_key_id" in values or "secret_access_key" in values or source == "static"
+    named = {"profile": "profile" in values, "credentials_source": source not in (None, "static")}
+    ways = [name for name, is_named in {**named, "access_key_id": static}.items() if is_named]
     if not ways:
         remedy = "give access_key_id and secret_access_key, a profile, or credentials_source: environment or instance"
         yield PropertyMistake("access_key_id", "is missing", remedy)
@@ -125,10 +141,28 @@ def _check_cloud(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
         yield PropertyMistake(ways[0], f"stands beside {', '.join(ways[1:])}", "say one way to get credentials only")
     elif static and not ("access_key_id" in values and "secret_access_key" in values):
         yield PropertyMistake("secret_access_key", "or access_key_id is missing", "give both of them")
+    if "kms_key_arn" in values and not values.get("encrypted"):
+        yield PropertyMistake("kms_key_arn", "has no effect", "say encrypted: true beside it")
     if "external_id" in values and "role_arn" not in values:
         yield PropertyMistake("external_id", "has no role_arn", "name the role that it is for")
 
 
+def _with_encryption(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
+    if "kms_key_arn" in values and values.get("encrypted") is False:
+        yield PropertyMistake("kms_key_arn", "has no effect", "leave it out, or encrypted: false")
+
+
+_PARTS = {"type": readers.one_of(*_VOLUME_TYPES), "iops": size, "throughput": size, "encrypted": readers.flag}
+_VOLUME = Form({"size": size, **_PARTS, "kms_key_arn": text})
+_METADATA_OPTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "http_tokens": readers.one_of("required", "optional"),
+    "http_endpoint": readers.one_of("enabled", "disabled"),
+    "http_put_response_hop_limit": whole(1, 64),
+    "http_protocol_ipv6": readers.one_of("enabled", "disabled"),
+    "instance_metadata_tags": readers.one_of("enabled", "disabled"),
+}
+_NO_BALANCER = "load balancers are not registered"
+_NO_SPOT = "a spot instance is taken away at any time, and a repeated request for one may cost twice"
 CLOUD = Form(
     readers_of(
         Settings,
@@ -136,7 +170,8 @@ CLOUD = Form(
         endpoint=readers.url,
         proxy_url=readers.proxy_url,
         partition_count=whole(1, 7),
-        policies=readers.some_of(*GROUP_POLICIES),
+        metadata_options=_read_metadata_options,
+        policies=readers.some_of(*GROUP_POLICIES, HOST_POLICY),
         retries=whole(0, 100),
         page_size=whole(5, 1000),
         max_parallel_calls=whole(1, 1000),
@@ -152,6 +187,14 @@ CLOUD = Form(
         }
     ),
     example={"region": "eu-central-1", "access_key_id": "ID", "secret_access_key": "SECRET"},
+    unsupported={
+        "max_retries": ("what changes something is sent once", "use retries, which repeats questions"),
+        "ec2_endpoint": ("one address serves all services", "use endpoint, with its scheme"),
+        "elb_endpoint": (_NO_BALANCER, "leave it out"),
+        "connection_options": ("it only holds certificates", "use ca_cert"),
+        "fast_path_delete": ("a deleted VM is waited for", "leave it out"),
+        "stemcell": ("images are hardware virtual machines", "leave it out"),
+    },
 )
 VM = Form(
     readers_of(
@@ -159,12 +202,27 @@ VM = Form(
         root_disk=_read_volume,
         ephemeral_disk=_read_volume,
         tenancy=readers.one_of("default", "dedicated"),
+        metadata_options=_read_metadata_options,
         tags=_read_tags,
     ),
+    unsupported={
+        "placement_group": (
+            "server groups place VMs",
+            "write placement: {policy: POLICY, server_group: NAME, adopt: true} into the instance group",
+        ),
+        "spot_bid_price": (_NO_SPOT, "leave it out"),
+        "spot_ondemand_fallback": (_NO_SPOT, "leave it out"),
+        "elbs": (_NO_BALANCER, "have the VMs register themselves, or a target group by tag"),
+        "lb_target_groups": (_NO_BALANCER, "have the VMs register themselves, or a target group by tag"),
+        "auto_assign_public_ip": ("AWS takes such an address away when the VM stops", "use a vip network"),
+        "advertised_routes": ("route tables are not changed", "have an operator write the routes"),
+        "source_dest_check": ("it is changed after the creation only", "have an operator change it on the instance"),
+        "raw_instance_storage": ("instance storage is not mapped", "use ephemeral_disk"),
+    },
     needed={"instance_type": "name a type like t3.small"},
     example={"instance_type": "t3.small"},
 )
-DISK = Form(readers_of(DiskSpec, type=readers.one_of(*_VOLUME_TYPES), iops=size, throughput=size))
+DISK = Form({**_PARTS, "kms_key_arn": text, "availability_zone": text}, between=_with_encryption)
 NETWORK = Form(
     {"subnet": text, "security_groups": readers.texts, "vpc": text, "availability_zone": text},
     example={"subnet": "subnet-0123456789abcdef0"},

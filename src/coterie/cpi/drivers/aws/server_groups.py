@@ -1,4 +1,5 @@
-"""Server groups as placement groups: spread for anti-affinity, partition for soft-anti-affinity.
+"""Server groups as placement groups: spread for anti-affinity, partition for soft-anti-affinity. For host-affinity a
+dedicated host that an operator allocated is adopted; none is allocated here, since hosts are paid for.
 
 Placement groups are named by the CID, unique in a region, and keep policy and records in their tags. One without a
 policy is a placement group too, which no instance is in: it carries the record of its security groups.
@@ -7,21 +8,24 @@ policy is a placement group too, which no instance is in: it carries the record 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
     CpiError,
+    GroupInUse,
     GroupLimit,
     GroupMember,
     GroupMetadata,
+    GroupView,
+    InvalidCall,
     Mark,
     is_adopted,
     read_group_cid,
 )
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws.properties import HOST_POLICY
 from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
 from coterie.cpi.drivers.aws.tags import POLICY, RECORD, describe, mark_of, marked, of_group, tag_list, tags_of
 from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords
@@ -29,7 +33,7 @@ from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
-from coterie.cpi.kit.waits import Waits
+from coterie.cpi.kit.waits import Overdue, Waits
 
 GONE = ("shutting-down", "terminated")
 SPREAD_PER_AZ = 7  # running instances of one spread group in one availability zone
@@ -38,6 +42,7 @@ LIMITS: Mapping[str, GroupLimit] = {"anti-affinity": GroupLimit(members_per_az=S
 DOMAINS: Mapping[str, str] = {"soft-anti-affinity": "partition"}
 _STRATEGIES = {"anti-affinity": "spread", "soft-anti-affinity": "partition"}
 _POLICIES = {strategy: policy for policy, strategy in _STRATEGIES.items()}
+_HOST, _HOSTS_IN_A_PAGE = "h-", 500
 _IN_USE_S = 600.0  # for how long a group may be in use after its last instance was terminated
 
 
@@ -52,16 +57,34 @@ class Groups:
             self.placement, self.security, self.records, client.settings.policies, client.director_uuid
         )
 
+    def inspect(self, cid: str) -> GroupView:
+        """A dedicated host is the only host that its members may be on."""
+        view = self.server.inspect(cid)
+        return replace(view, hosts=(_wanted(cid),)) if view.policy == HOST_POLICY else view
+
+    def refuse(self, metadata: GroupMetadata) -> str | None:
+        """Refuse what `create` would refuse; the CID of what would be adopted."""
+        adopted = self.server.find_adopted(metadata)
+        if metadata.policy == HOST_POLICY and not adopted:
+            raise InvalidCall(
+                "host-affinity needs a dedicated host that is there",
+                why="hosts are paid for, so none is allocated",
+                remedy="allocate one, and say placement.adopt: true with its id or Name tag as placement.server_group",
+            )
+        return adopted
+
 
 @dataclass(frozen=True, slots=True)
 class PlacementGroups:
-    """Fills the kit's `ServerGroupCloud`. `DescribePlacementGroups` has no pages, and a region holds 500 groups."""
+    """Fills the kit's `ServerGroupCloud`. `DescribePlacementGroups` has no pages, and a region holds 500 groups.
+    `partitions`: id → how many the group has, for those that were seen; a group keeps their number for life."""
 
     noun = "placement group"
     leave_hint = "an instance leaves when it is terminated"
 
     client: Client
     waits: Waits
+    partitions: dict[str, int] = field(default_factory=dict)
 
     def rows(self, **wanted: Any) -> list[Row]:
         found = self.client.ask(
@@ -76,11 +99,12 @@ class PlacementGroups:
         return next((row for row in self.rows(group_name=name) if row["GroupName"] == name), None)
 
     def find(self, cid: str) -> ExistingGroup | None:
-        if is_adopted(cid):
-            wanted = cid.removeprefix(ADOPTED_PREFIX)
-            row = next((one for one in self.rows() if one["GroupId"] == wanted), None)
-        else:
-            row = self.read(cid)
+        wanted = _wanted(cid)
+        if wanted.startswith(_HOST):
+            host = self.read_host(wanted)
+            return _existing_host(host) if host else None
+        found = self.rows() if is_adopted(cid) else [self.read(cid)]
+        row = next((one for one in found if one and wanted in (one["GroupId"], one["GroupName"])), None)
         return self._existing(row) if row and not _is_record_only(row) else None
 
     def find_to_join(self, cid: str) -> ExistingGroup | None:
@@ -89,10 +113,23 @@ class PlacementGroups:
 
     def list_named(self, name: str) -> list[ExistingGroup]:
         row = self.read(name)
-        return [self._existing(row)] if row and not _is_record_only(row) else []
+        if row is None or _is_record_only(row):
+            return []
+        return [replace(self._existing(row), members=tuple(str(one["InstanceId"]) for one in self._instances(name)))]
 
     def list_adoptable(self, name: str) -> list[ExistingGroup]:
-        return [self._existing(row) for row in self.rows() if name in (row["GroupName"], row["GroupId"])]
+        found = [self._existing(row) for row in self.rows() if name in (row["GroupName"], row["GroupId"])]
+        if HOST_POLICY in self.client.settings.policies:
+            found += [_existing_host(row) for row in self._hosts() if name in (row["HostId"], tags_of(row).get("Name"))]
+        return found
+
+    def read_host(self, host_id: str) -> Row | None:
+        return next((row for row in self._hosts() if row["HostId"] == host_id), None)
+
+    def _hosts(self) -> list[Row]:
+        """Dedicated hosts of this account; EC2 has no filter for their tags."""
+        rows = self.client.list_all("list dedicated hosts", "describe_hosts", "Hosts", most=_HOSTS_IN_A_PAGE)
+        return [row for row in rows if row.get("State") in ("available", "under-assessment")]
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> tuple[ExistingGroup, bool]:
         row, is_new = self.create_row(mark.group_cid, metadata.policy, mark)
@@ -132,7 +169,13 @@ class PlacementGroups:
                 return None
             return True
 
-        self.waits.until(f"the deletion of placement group {name}", attempt, _IN_USE_S)
+        try:
+            self.waits.until(f"the deletion of placement group {name}", attempt, _IN_USE_S)
+        except Overdue as error:
+            remedy = "try again in some minutes; if it stays so, have AWS support look at it"
+            raise GroupInUse(
+                f"placement group {name} has no members and is still in use", why=error.why, remedy=remedy
+            ) from error
 
     def list_tagged(self, cid: str) -> list[str]:
         return [str(row["InstanceId"]) for row in self._tagged_rows(cid)]
@@ -146,7 +189,13 @@ class PlacementGroups:
     def inspect_members(
         self, cid: str, group: ExistingGroup | None, record: GroupRecord | None
     ) -> tuple[list[GroupMember], list[str]]:
-        rows = self._tagged_rows(cid) if group is None else self._instances(group.name)
+        if group is None:
+            rows = self._tagged_rows(cid)
+        elif group.policy == HOST_POLICY:
+            rows = list_instances(self.client, filters(host_id=group.id))
+            rows = [row for row in rows if (row.get("Placement") or {}).get("HostId") == group.id]
+        else:
+            rows = self._instances(group.name)
         joined = {str(row["InstanceId"]) for row in rows}
         lost = [] if group is None else [row for row in self._tagged_rows(cid) if row["InstanceId"] not in joined]
         notes = [f"VM {row['InstanceId']} is no member of placement group {cid}" for row in lost]
@@ -174,8 +223,8 @@ class PlacementGroups:
         name, mark = str(row["GroupName"]), mark_of(row)
         policy = tags_of(row).get(POLICY) if mark else _POLICIES.get(str(row.get("Strategy")))
         ours = mark is not None and mark.director == self.client.director_uuid and mark.group_cid == name
-        members = tuple(str(one["InstanceId"]) for one in self._instances(name))
-        return ExistingGroup(str(row.get("GroupId") or ""), name, policy, members, ours, row)
+        self.partitions[str(row.get("GroupId"))] = int(row.get("PartitionCount") or 0)
+        return ExistingGroup(str(row.get("GroupId") or ""), name, policy, (), ours, row)
 
     def _read_visible(self, cid: str) -> Row:
         return self.waits.until(
@@ -190,12 +239,12 @@ class PlacementGroups:
         return list_instances(self.client, of_group(cid))
 
     def _member(self, row: Row) -> GroupMember:
-        """A host is never shown; a partition is, and partitions of different zones are different ones."""
+        """Only a dedicated host is shown; a partition is, and partitions of different zones are different ones."""
         mark, placement = mark_of(row), row.get("Placement") or {}
         ours = mark is not None and mark.director == self.client.director_uuid
         number = placement.get("PartitionNumber")
         domain = f"{placement.get('AvailabilityZone')}/{number}" if number else None
-        return GroupMember(str(row["InstanceId"]), None, ours, domain)
+        return GroupMember(str(row["InstanceId"]), placement.get("HostId"), ours, domain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +289,11 @@ class TagRecords:
             self.groups.delete_named(cid)
             return
         keys = [{"Key": f"{RECORD}{record.number}"} for record in records]
-        with suppress(Refusal):
+        try:
             self.client.change("delete records", "delete_tags", Resources=[row["GroupId"]], Tags=keys)
+        except Refusal as error:
+            if not error.is_missing:
+                raise
 
 
 def list_instances(client: Client, wanted: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -267,6 +319,17 @@ def describe_group(groups: PlacementGroups, row: Row) -> Any:
         groups.list_tagged(cid) if _is_record_only(row) else [str(one["InstanceId"]) for one in groups._instances(cid)]
     )
     return describe("server_group", cid, row, in_use_by=tuple(members), state="live")
+
+
+def _existing_host(row: Row) -> ExistingGroup:
+    name = tags_of(row).get("Name") or str(row["HostId"])
+    members = tuple(str(one["InstanceId"]) for one in row.get("Instances") or ())
+    return ExistingGroup(str(row["HostId"]), name, HOST_POLICY, members, False, row)
+
+
+def _wanted(cid: str) -> str:
+    """The id of what was adopted; else the CID is the name."""
+    return cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else cid
 
 
 def _is_record_only(row: Row) -> bool:

@@ -1,11 +1,12 @@
 """Stemcells: the blocks of a disk are written into a snapshot by the EBS direct APIs, and the snapshot is registered as
-an image; no bucket, no role for imports and no helper instance. A light one is an image that is there already."""
+an image; no bucket, no role for imports and no helper instance. A light one is an image that is there already, or a
+copy of one."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,11 @@ LIGHT = " light"  # the end of the CID of an image that is not ours
 _BLOCK = 512 * 1024
 _GIB = 2**30
 _UPLOADS = 8
-_OWN = ("ami", "architecture", "boot_mode", "ena_support", "root_device_name", "virtualization_type", "encrypted")
+_SNAPSHOT_S = 60.0  # for how long a snapshot may be in use after its image was deregistered
+_OWN = (
+    *("ami", "architecture", "boot_mode", "ena_support", "root_device_name", "virtualization_type", "encrypted"),
+    "kms_key_arn",
+)
 _IGNORED = (
     *("name", "version", "infrastructure", "hypervisor", "disk", "disk_format", "container_format", "os_type"),
     *("os_distro", "os", "kernel_id", "image_format", "stemcell_formats"),
@@ -38,19 +43,22 @@ class Stemcells:
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         properties = _read_properties(cloud_properties)
         if "ami" in properties:
-            return self._light(properties["ami"]) + LIGHT
+            region, source = self._source(properties["ami"])
+            if region == self.client.settings.region and not properties.get("encrypted"):
+                return self._light(source) + LIGHT
+            return self._wait_or_delete(self._copy(region, source, properties, env, mark))
         path = Path(image_path)
         if not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
         known = self.find(mark)
         if known:
-            return self._wait_until_available(str(known["ImageId"]))
+            return self._wait_or_delete(str(known["ImageId"]))
         with open_disk(path) as disk:
             snapshot = self._upload(disk, mark)
         image = wait_or_remove(
             lambda: self._register(snapshot, properties, env, mark), lambda: self._delete_snapshot(snapshot)
         )
-        return self._wait_until_available(image)
+        return self._wait_or_delete(image)
 
     def delete(self, stemcell_cid: str) -> None:
         """A light one is only forgotten: the image was never ours."""
@@ -85,17 +93,40 @@ class Stemcells:
         rows = self.client.ask("find an image", "describe_images", Filters=of_mark(mark), Owners=["self"])["Images"]
         return next(iter(with_mark(rows, mark)), None)
 
-    def _light(self, given: object) -> str:
-        """`ami`: an id, or for each region its own."""
-        region = self.client.settings.region
-        wanted = given.get(region) if isinstance(given, dict) else given
-        if not isinstance(wanted, str) or not wanted:
-            raise InvalidCall(
-                f"cloud_properties.ami names no image of {region}", remedy=f"write ami: {{{region}: ami-…}}, or copy it"
-            )
-        if self.read(wanted) is None:
-            raise StemcellNotFound(f"there is no image {wanted} in {region}", remedy="name one that this account sees")
-        return wanted
+    def _source(self, given: object) -> tuple[str, str]:
+        """`ami`: the id of an image here, or ids by region; one of another region is copied into ours."""
+        own = self.client.settings.region
+        images = {own: given} if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else {}
+        known = {str(region): one for region, one in images.items() if isinstance(one, str) and one}
+        region = own if own in known else min(known, default=None)
+        if region is None:
+            raise InvalidCall("cloud_properties.ami names no image", remedy=f"write ami: {{{own}: ami-…}}")
+        return region, known[region]
+
+    def _light(self, image: str) -> str:
+        if self.read(image) is None:
+            where = self.client.settings.region
+            raise StemcellNotFound(f"there is no image {image} in {where}", remedy="name one that this account sees")
+        return image
+
+    def _copy(self, region: str, source: str, properties: Json, env: Json, mark: Mark) -> str:
+        """The token makes it once; the copy and its snapshots bear the mark."""
+        key = properties.get("kms_key_arn") or self.client.settings.kms_key_arn
+        body: Json = {
+            "Name": mark.name(),
+            "SourceRegion": region,
+            "SourceImageId": source,
+            "ClientToken": mark.intent,
+            "TagSpecifications": [
+                *marked("image", mark, **user_tags(env.get("tags") or {})),
+                *marked("snapshot", mark),
+            ],
+            **({"Encrypted": True} if properties.get("encrypted") else {}),
+            **({"KmsKeyId": key} if properties.get("encrypted") and key else {}),
+        }
+        answer = self.client.change(f"copy image {source}", "copy_image", **body)
+        self.client.note_created(str(answer["ImageId"]))
+        return str(answer["ImageId"])
 
     def _upload(self, disk: IO[bytes], mark: Mark) -> str:
         """Zero blocks are left out. A repeat under the mark goes on with the snapshot that was begun: the same blocks
@@ -170,6 +201,9 @@ class Stemcells:
         self.client.note_created(cid)
         return cid
 
+    def _wait_or_delete(self, cid: str) -> str:
+        return wait_or_remove(lambda: self._wait_until_available(cid), lambda: self.delete_image(cid))
+
     def _wait_until_available(self, cid: str) -> str:
         def look() -> str | None:
             row = self.read(cid)
@@ -185,11 +219,20 @@ class Stemcells:
         return next((row for row in rows if row["SnapshotId"] == cid), None)
 
     def _delete_snapshot(self, cid: str) -> None:
-        try:
-            self.client.change(f"delete snapshot {cid}", "delete_snapshot", SnapshotId=cid)
-        except Refusal as error:
-            if not error.is_missing:
-                raise
+        """For a while after its image was deregistered, AWS takes it for used."""
+
+        def attempt() -> bool | None:
+            try:
+                self.client.change(f"delete snapshot {cid}", "delete_snapshot", SnapshotId=cid)
+            except Refusal as error:
+                if not error.is_one("InvalidSnapshot.InUse"):
+                    if not error.is_missing:
+                        raise
+                    return True
+                return None
+            return True
+
+        self.waits.until(f"the deletion of snapshot {cid}", attempt, _SNAPSHOT_S)
 
 
 def _batches(disk: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:

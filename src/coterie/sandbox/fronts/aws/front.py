@@ -28,9 +28,11 @@ from coterie.sandbox.fronts.aws.rows import ACCOUNT, EVERYONE, VPC, Row, select
 from coterie.sandbox.hosts import list_hosts
 from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.pages import EVERYTHING, Filter
+from coterie.sandbox.quotas import get_quotas
 from coterie.sandbox.tags import set_tags
 
 TYPES = {
+    "t2.micro": (1, 512),
     "t3.nano": (1, 512),
     "t3.small": (2, 2048),
     "m5.xlarge": (4, 16_384),
@@ -39,6 +41,9 @@ TYPES = {
     "u-24tb1.metal": (448, 24_000_000),
 }
 SPREAD_PER_AZ = 7
+DEDICATED = "host-affinity"
+REGION = "eu-central-1"
+UNLIMITED = 1_000_000
 _DEFAULT_SUBNET = "subnet-"  # and the zone: the account's first network, once in each zone
 _DISK_MB = 10_240
 
@@ -62,6 +67,7 @@ class Front:
         self._lock = threading.Lock()
         self._tokens: dict[tuple[str, str], tuple[str, str]] = {}  # (action, token) → (request, id)
         self._types: dict[str, str] = {}  # VM → its type
+        self._partitions: dict[str, int] = {}  # placement group → how many it was made with
         self._serial = 0
         self.uploads: dict[str, Upload] = {}
         self.addresses: dict[str, str | None] = {}  # elastic address → VM
@@ -84,8 +90,9 @@ class Front:
             return {"Instances": found or [rows.terminated(known)]}
         if given["InstanceType"] not in TYPES:
             raise ApiError("InvalidParameterValue", f"Invalid value '{given['InstanceType']}' for InstanceType.")
-        group = self._group(placement)
-        zone = str(placement.get("AvailabilityZone") or "")
+        self._require_image(str(given["ImageId"]))
+        group, zone = self._group(placement), str(placement.get("AvailabilityZone") or "")
+        self._require_room(group, zone)
         nics = [
             NicRequest(f"{number}", self._network(nic["SubnetId"]), address.get("PrivateIpAddress"), f"eth{number}")
             for number, nic in enumerate(given.get("NetworkInterfaces") or ())
@@ -115,7 +122,7 @@ class Front:
         for cid in given.get("InstanceIds") or ():
             if not any(row["InstanceId"] == cid for row in found):
                 raise ApiError("InvalidInstanceID.NotFound", f"The instance ID '{cid}' does not exist")
-        page, token = _page(found, given)
+        page, token = page_of(found, given)
         return {"Reservations": [{"ReservationId": f"r-{r['InstanceId']}", "Instances": [r]} for r in page], **token}
 
     def do_TerminateInstances(self, given: Row) -> Row:
@@ -140,11 +147,13 @@ class Front:
                 "InstanceType": name,
                 "VCpuInfo": {"DefaultVCpus": cpu},
                 "MemoryInfo": {"SizeInMiB": ram},
+                "EbsInfo": {"NvmeSupport": "unsupported" if name.startswith("t2") else "required"},
                 "BareMetal": name.endswith(".metal"),
             }
             for name, (cpu, ram) in TYPES.items()
+            if name in (given.get("InstanceTypes") or TYPES)
         ]
-        page, token = _page(select("instance-type", found, given.get("Filters") or ()), given)
+        page, token = page_of(select("instance-type", found, given.get("Filters") or ()), given)
         return {"InstanceTypes": page, **token}
 
     # -- tags --
@@ -182,7 +191,7 @@ class Front:
 
     def do_DescribeVolumes(self, given: Row) -> Row:
         found = [rows.volume(one) for one in self._every(disks.list_disks)]
-        page, token = _page(select("volume", found, given.get("Filters") or ()), given)
+        page, token = page_of(select("volume", found, given.get("Filters") or ()), given)
         return {"Volumes": page, **token}
 
     def do_AttachVolume(self, given: Row) -> Row:
@@ -223,7 +232,7 @@ class Front:
     def do_DescribeSnapshots(self, given: Row) -> Row:
         found = [rows.snapshot_row(one.id, one.created_at, one.tags) for one in self._every(snapshots.list_snapshots)]
         found += [rows.snapshot_row(cid, one.started, one.tags, one.state) for cid, one in self.uploads.items()]
-        page, token = _page(select("snapshot", found, given.get("Filters") or ()), given)
+        page, token = page_of(select("snapshot", found, given.get("Filters") or ()), given)
         return {"Snapshots": page, **token}
 
     def do_DeleteSnapshot(self, given: Row) -> Row:
@@ -249,9 +258,30 @@ class Front:
         made = images.create_image(self._account, name=name, properties=properties, tags=_tags(given, "image"))
         return {"ImageId": made.id}
 
+    def do_CopyImage(self, given: Row) -> Row:
+        """What is in other regions is not known here: any id of theirs is good."""
+        known = self._replayed("CopyImage", given)
+        if known is not None:
+            return {"ImageId": known}
+        if given["SourceRegion"] == REGION:
+            self._require_image(str(given["SourceImageId"]))
+        with self._lock:
+            snapshot = self._new_snapshot(8, _tags(given, "snapshot"))
+        self.uploads[snapshot].state = "completed"
+        properties = {"snapshot": snapshot, "size": 8, "encrypted": bool(given.get("Encrypted"))}
+        made = images.create_image(
+            self._account,
+            name=str(given["Name"]),
+            properties=properties,
+            tags=_tags(given, "image"),
+            client_token=given.get("ClientToken"),
+        )
+        self._remember("CopyImage", given, made.id)
+        return {"ImageId": made.id}
+
     def do_DescribeImages(self, given: Row) -> Row:
         found = [rows.image(one) for one in self._every(images.list_images)]
-        page, token = _page(select("image", found, given.get("Filters") or ()), given)
+        page, token = page_of(select("image", found, given.get("Filters") or ()), given)
         return {"Images": page, **token}
 
     def do_DeregisterImage(self, given: Row) -> Row:
@@ -269,11 +299,27 @@ class Front:
             made = server_groups.create_server_group(
                 self._account, name=name, policy=policies[strategy], tags=_tags(given, "placement-group")
             )
-        return {"PlacementGroup": rows.placement_group(made)}
+        self._partitions[made.id] = int(given.get("PartitionCount") or 2)
+        return {"PlacementGroup": rows.placement_group(made, self._partitions[made.id])}
 
     def do_DescribePlacementGroups(self, given: Row) -> Row:
-        found = [rows.placement_group(one) for one in self._every(server_groups.list_server_groups)]
+        found = [
+            rows.placement_group(one, self._partitions.get(one.id, 2))
+            for one in self._every(server_groups.list_server_groups)
+            if one.policy != DEDICATED
+        ]
         return {"PlacementGroups": select("placement-group", found, given.get("Filters") or ())}
+
+    def do_DescribeHosts(self, given: Row) -> Row:
+        """A dedicated host is a group that an operator ties to one host of the datacenter."""
+        found = [
+            rows.dedicated_host(one, host.zone, server_groups.read_members(self._account, one.id))
+            for one in self._every(server_groups.list_server_groups)
+            for host in list_hosts(self._account)
+            if one.policy == DEDICATED and host.name in (one.allowed or ())
+        ]
+        page, token = page_of(select("host", found, given.get("Filter") or ()), given)
+        return {"Hosts": page, **token}
 
     def do_DeletePlacementGroup(self, given: Row) -> Row:
         """Refused while instances run."""
@@ -303,7 +349,7 @@ class Front:
 
     def do_DescribeSecurityGroups(self, given: Row) -> Row:
         found = [rows.security_group(one) for one in self._every(security_groups.list_security_groups)]
-        page, token = _page(select("security-group", found, given.get("Filters") or ()), given)
+        page, token = page_of(select("security-group", found, given.get("Filters") or ()), given)
         return {"SecurityGroups": page, **token}
 
     def do_DeleteSecurityGroup(self, given: Row) -> Row:
@@ -355,7 +401,7 @@ class Front:
             for vm in self._every(vm_shape.list_vms)
             for nic in rows.interfaces(vm)
         ]
-        page, token = _page(select("network-interface", found, given.get("Filters") or ()), given)
+        page, token = page_of(select("network-interface", found, given.get("Filters") or ()), given)
         return {"NetworkInterfaces": page, **token}
 
     def do_ModifyNetworkInterfaceAttribute(self, given: Row) -> Row:
@@ -371,7 +417,7 @@ class Front:
         zones = self._zones()
         found = [rows.subnet(one, zones[0]) for one in listed if one.range]
         found += [rows.subnet(listed[0], zone, f"{_DEFAULT_SUBNET}{zone}") for zone in zones]
-        page, token = _page(select("subnet", found, given.get("Filters") or ()), given)
+        page, token = page_of(select("subnet", found, given.get("Filters") or ()), given)
         wanted = given.get("SubnetIds")
         return {"Subnets": [row for row in page if not wanted or row["SubnetId"] in wanted], **token}
 
@@ -413,13 +459,17 @@ class Front:
     def start_snapshot(self, given: Mapping[str, Any]) -> Row:
         known = self._replayed("StartSnapshot", given)
         if known is None or known not in self.uploads:
-            with self._lock:
-                self._serial += 1
-                known = f"snap-{self._serial:017x}"
             tags = {tag["Key"]: tag.get("Value", "") for tag in given.get("Tags") or ()}
-            self.uploads[known] = Upload(self._account.datacenter.clock(), int(given["VolumeSize"]), tags)
+            with self._lock:
+                known = self._new_snapshot(int(given["VolumeSize"]), tags)
             self._remember("StartSnapshot", given, known)
         return {"SnapshotId": known, "Status": self.uploads[known].state, "BlockSize": 524_288, "OwnerId": ACCOUNT}
+
+    def _new_snapshot(self, gib: int, tags: Mapping[str, str]) -> str:
+        self._serial += 1
+        cid = f"snap-{self._serial:017x}"
+        self.uploads[cid] = Upload(self._account.datacenter.clock(), gib, tags)
+        return cid
 
     def upload(self, cid: str) -> Upload:
         if cid not in self.uploads:
@@ -430,6 +480,17 @@ class Front:
         """Those that no image was made from."""
         used = {one.properties.get("snapshot") for one in self._every(images.list_images)}
         return [cid for cid in self.uploads if cid not in used]
+
+    # -- service quotas --
+
+    def service_quota(self, given: Mapping[str, Any]) -> Row:
+        found = get_quotas(self._account)
+        known = {("ec2", "L-1216C47A"): found["cpu"], ("vpc", "L-E79EC296"): found["security_groups"]}
+        key = str(given.get("ServiceCode")), str(given.get("QuotaCode"))
+        if key not in known:
+            raise ApiError("NoSuchResourceException", f"there is no quota {key}")
+        ceiling = known[key].ceiling
+        return {"Quota": {"QuotaCode": key[1], "Value": float(UNLIMITED if ceiling is None else ceiling)}}
 
     # -- what the actions share --
 
@@ -469,14 +530,30 @@ class Front:
             return False
         return True
 
+    def _require_image(self, cid: str) -> None:
+        if not any(one.id == cid for one in self._every(images.list_images)):
+            raise ApiError("InvalidAMIID.NotFound", f"The image id '[{cid}]' does not exist")
+
+    def _require_room(self, group: server_groups.ServerGroup | None, zone: str) -> None:
+        if group is None or rows.STRATEGIES.get(group.policy or "") != "spread":
+            return
+        held = [one for one in self._every(vm_shape.list_vms) if group.id in one.groups and one.zone == zone]
+        if len(held) >= SPREAD_PER_AZ:
+            text = f"The maximum number of running instances ({SPREAD_PER_AZ}) of this spread group is reached."
+            raise ApiError("InsufficientInstanceCapacity", text, 500)
+
     def _group(self, placement: Mapping[str, Any]) -> server_groups.ServerGroup | None:
-        name, cid = placement.get("GroupName"), placement.get("GroupId")
-        if not name and not cid:
+        name, cid, host = placement.get("GroupName"), placement.get("GroupId"), placement.get("HostId")
+        if not name and not cid and not host:
             return None
+        if host and (name or cid):
+            raise ApiError("InvalidParameterCombination", "A dedicated host stands beside a placement group")
         listed: list[server_groups.ServerGroup] = self._every(server_groups.list_server_groups)
         for one in listed:
-            if one.id == cid or one.name == name:
+            if one.id == cid or one.name == name or rows.host_id(one) == host:
                 return one
+        if host:
+            raise ApiError("InvalidHostID.NotFound", f"The host '{host}' does not exist.")
         raise ApiError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name or cid}' is unknown.")
 
     def _rack(self, group: server_groups.ServerGroup | None, zone: str, partition: int | None) -> str | None:
@@ -528,10 +605,12 @@ def _tags(given: Row, kind: str) -> dict[str, str]:
     return {tag["Key"]: tag.get("Value", "") for one in specs for tag in one.get("Tags") or ()}
 
 
-def _page(found: list[Row], given: Row) -> tuple[list[Row], Row]:
+def page_of(found: list[Row], given: Row) -> tuple[list[Row], Row]:
     """By the position of the last row, as an opaque token."""
     if "MaxResults" not in given:
         return found, {}
+    if not 5 <= int(given["MaxResults"]) <= 1000:
+        raise ApiError("InvalidParameterValue", f"Value ({given['MaxResults']}) for parameter maxResults is invalid.")
     start = int(str(given.get("NextToken") or "0"))
     end = start + int(given["MaxResults"])
     return found[start:end], ({"NextToken": str(end)} if end < len(found) else {})

@@ -104,6 +104,8 @@ def _scalar(shape: Json, name: str, where: str, text: str) -> Any:
     if shape["type"] in ("integer", "long"):
         if not re.fullmatch(r"-?\d+", text):
             raise ApiError("InvalidParameterValue", f"Value ({text}) for parameter {where} is invalid.")
+        if not shape.get("min", -(2**63)) <= int(text) <= shape.get("max", 2**63):
+            raise ApiError("InvalidParameterValue", f"Value ({text}) for parameter {where} is out of range.")
         return int(text)
     if shape["type"] == "boolean":
         if text not in ("true", "false"):

@@ -37,7 +37,9 @@ def instance(
     code, state = _STATES[vm.state]
     group = next((groups[one] for one in vm.groups if one in groups), None)
     placement: Row = {"AvailabilityZone": vm.zone, "Tenancy": "default"}
-    if group:
+    if group and group.policy == "host-affinity":
+        placement |= {"HostId": host_id(group), "Tenancy": "host", "Affinity": "host"}
+    elif group:
         placement |= {"GroupName": group.name, "GroupId": group.id}
         if STRATEGIES.get(group.policy or "") == "partition" and vm.host and vm.host in racks:
             placement["PartitionNumber"] = racks[vm.host]
@@ -57,6 +59,7 @@ def instance(
         "RootDeviceType": "ebs",
         "BlockDeviceMappings": mappings,
         "NetworkInterfaces": interfaces(vm),
+        "CpuOptions": {"CoreCount": vm.cpu, "ThreadsPerCore": 1},
         "Tags": tag_rows(vm.tags),
     }
     if vm.state == "error":
@@ -130,7 +133,21 @@ def snapshot_row(cid: str, started: float, tags: Mapping[str, str], state: str =
     return {"SnapshotId": cid, "State": state, "StartTime": started, "OwnerId": ACCOUNT, "Tags": tag_rows(tags)}
 
 
-def placement_group(group: ServerGroup) -> Row:
+def host_id(group: ServerGroup) -> str:
+    return f"h-{group.id}"
+
+
+def dedicated_host(group: ServerGroup, zone: str, members: Sequence[str]) -> Row:
+    return {
+        "HostId": host_id(group),
+        "AvailabilityZone": zone,
+        "State": "available",
+        "Instances": [{"InstanceId": vm} for vm in members],
+        "Tags": tag_rows({"Name": group.name, **group.tags}),
+    }
+
+
+def placement_group(group: ServerGroup, partitions: int) -> Row:
     strategy = STRATEGIES.get(group.policy or "", "spread")
     row: Row = {
         "GroupName": group.name,
@@ -139,7 +156,7 @@ def placement_group(group: ServerGroup) -> Row:
         "Strategy": strategy,
         "Tags": tag_rows(group.tags),
     }
-    return {**row, "PartitionCount": 7} if strategy == "partition" else row
+    return {**row, "PartitionCount": partitions} if strategy == "partition" else row
 
 
 def security_group(found: SecurityGroup) -> Row:
@@ -175,13 +192,15 @@ FILTERS: Mapping[str, Mapping[str, Values]] = {
     "instance": {
         "instance-id": lambda row: [row["InstanceId"]],
         "image-id": lambda row: [row.get("ImageId")],
+        "host-id": lambda row: [(row.get("Placement") or {}).get("HostId")],
         "placement-group-name": lambda row: [(row.get("Placement") or {}).get("GroupName")],
         "instance-state-name": lambda row: [row["State"]["Name"]],
     },
     "volume": {"volume-id": lambda row: [row["VolumeId"]]},
     "snapshot": {"snapshot-id": lambda row: [row["SnapshotId"]]},
     "image": {"image-id": lambda row: [row["ImageId"]], "name": lambda row: [row["Name"]]},
-    "placement-group": {"group-name": lambda row: [row["GroupName"]], "group-id": lambda row: [row["GroupId"]]},
+    "placement-group": {"group-name": lambda row: [row["GroupName"]]},
+    "host": {"availability-zone": lambda row: [row["AvailabilityZone"]]},
     "security-group": {
         "group-id": lambda row: [row["GroupId"]],
         "group-name": lambda row: [row["GroupName"]],
@@ -192,6 +211,7 @@ FILTERS: Mapping[str, Mapping[str, Values]] = {
     "network-interface": {
         "group-id": lambda row: [one["GroupId"] for one in row.get("Groups") or ()],
         "subnet-id": lambda row: [row["SubnetId"]],
+        "addresses.private-ip-address": lambda row: [one["PrivateIpAddress"] for one in row["PrivateIpAddresses"]],
     },
     "address": {"public-ip": lambda row: [row["PublicIp"]]},
     "modification": {"volume-id": lambda row: [row["VolumeId"]]},

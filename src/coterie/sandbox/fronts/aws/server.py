@@ -62,7 +62,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._xml(401, _error("AuthFailure", "AWS was not able to validate the provided access credentials"))
             return
         path = urlsplit(self.path).path
-        if path.startswith("/snapshots"):
+        if self.headers.get("X-Amz-Target", "").endswith(".GetServiceQuota"):
+            self._quota(body)
+        elif path.startswith("/snapshots"):
             self._ebs(path, body)
         else:
             self._query(dict(parse_qsl(body.decode(), keep_blank_values=True)))
@@ -94,6 +96,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         head = f'<{action}Response xmlns="{_NAMESPACE}"><requestId>{uuid.uuid4()}</requestId>'
         self._xml(200, f"{head}{inside}</{action}Response>")
+
+    def _quota(self, body: bytes) -> None:
+        try:
+            self._json(200, self.server.front.service_quota(json.loads(body)))
+        except ApiError as error:
+            self._json(error.status, {"__type": error.code, "message": error.message})
 
     def _ebs(self, path: str, body: bytes) -> None:
         front = self.server.front
