@@ -30,13 +30,14 @@ class AwsBed(SmallBed):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        datacenter = open_datacenter(folder / "sandbox.db")
-        self._server = Server(open_account(datacenter, "kit"))
+        self.datacenter = open_datacenter(folder / "sandbox.db")
+        self._server = Server(open_account(self.datacenter, "kit"))
         self._server.start()
-        self._account = open_account(datacenter, "kit", operator=True)
+        self.front = self._server.front
+        self.account = open_account(self.datacenter, "kit", operator=True)
         self._coordinator = LedgerCoordinator(_ledger(), "kit")
-        self.operator = SandboxOperator(self._account, single_writer=False)
-        self.faults = SandboxFaults(datacenter.store, "create_server_group")
+        self.operator = SandboxOperator(self.account, single_writer=False)
+        self.faults = SandboxFaults(self.datacenter.store, "create_server_group")
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         properties: dict[str, Any] = {
@@ -72,7 +73,7 @@ class AwsBed(SmallBed):
 
     def inventory(self) -> Inventory:
         """The snapshot of an image is part of it."""
-        return list_account(self._account) | {("snapshot", cid) for cid in self._server.front.loose_uploads()}
+        return list_account(self.account) | {("snapshot", cid) for cid in self.front.loose_uploads()}
 
     def close(self) -> None:
         self._server.close()

@@ -92,6 +92,8 @@ class _Creation:
         image = self._image(args.stemcell_cid.split(" ")[0])
         nics = _read_nics(args.nics, parts.client.settings.default_subnet)
         zone = self._zone([self._subnet(nic.subnet) for nic in nics])
+        for vip in args.vips:
+            parts.addresses.require(str(vip.ip))
         return Resolved(
             membership,
             self._request(membership, image, nics, zone),
@@ -105,8 +107,9 @@ class _Creation:
     def boot(self, resolved: Resolved, undo: Undo) -> tuple[Row, Resolved]:
         parts, was_there = self._parts, self._find_live() is not None
         try:
+            limit = min(_ADDRESS_S, parts.client.settings.state_timeout)
             what = "the release of its address by an instance that is being terminated"
-            row = parts.machines.waits.until(what, lambda: self._run(resolved), _ADDRESS_S)
+            row = parts.machines.waits.until(what, lambda: self._run(resolved), limit)
         except Overdue as error:
             raise VMCreationFailed(error.what, remedy="repeat in some minutes", retryable=True) from error
         cid = str(row["InstanceId"])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated, OutcomeUnknown
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
 from coterie.cpi.drivers.aws.machines import Machines
 from coterie.cpi.drivers.aws.properties import NETWORK
@@ -25,22 +25,30 @@ class Addresses:
     client: Client
     machines: Machines
 
-    def associate(self, ip: str, row: Row) -> None:
-        """With the first interface. One that another instance has is not taken away from it."""
+    def require(self, ip: str) -> Row:
         rows = self.client.ask("find the address", "describe_addresses", Filters=filters(public_ip=ip))["Addresses"]
-        found = next((one for one in rows if one.get("PublicIp") == ip), None)
+        found: Row | None = next((one for one in rows if one.get("PublicIp") == ip), None)
         if found is None:
             raise CpiError(f"there is no elastic address {ip}", remedy="allocate it in this account and region first")
+        return found
+
+    def associate(self, ip: str, row: Row) -> None:
+        """With the first interface. One that another instance has is not taken away from it."""
+        found = self.require(ip)
         if found.get("InstanceId") == row["InstanceId"]:
             return
         nic = min(row["NetworkInterfaces"], key=lambda one: one["Attachment"]["DeviceIndex"])
-        self.client.change(
-            f"associate {ip}",
-            "associate_address",
-            AllocationId=found["AllocationId"],
-            NetworkInterfaceId=nic["NetworkInterfaceId"],
-            AllowReassociation=False,
-        )
+        try:
+            self.client.change(
+                f"associate {ip}",
+                "associate_address",
+                AllocationId=found["AllocationId"],
+                NetworkInterfaceId=nic["NetworkInterfaceId"],
+                AllowReassociation=False,
+            )
+        except OutcomeUnknown:
+            if self.require(ip).get("InstanceId") != row["InstanceId"]:
+                raise
 
     def require_leaving(self, subnets: Sequence[str], ips: Sequence[str]) -> None:
         """Raise where one of these addresses is held by what will not go by itself."""

@@ -24,7 +24,7 @@ from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.fronts.aws import rows
 from coterie.sandbox.fronts.aws.refusals import ApiError
-from coterie.sandbox.fronts.aws.rows import ACCOUNT, EVERYONE, VPC, Row, select
+from coterie.sandbox.fronts.aws.rows import ACCOUNT, DEFAULT_SUBNET, EVERYONE, VPC, Row, select
 from coterie.sandbox.hosts import list_hosts
 from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.pages import EVERYTHING, Filter
@@ -44,7 +44,6 @@ SPREAD_PER_AZ = 7
 DEDICATED = "host-affinity"
 REGION = "eu-central-1"
 UNLIMITED = 1_000_000
-_DEFAULT_SUBNET = "subnet-"  # and the zone: the account's first network, once in each zone
 _DISK_MB = 10_240
 
 
@@ -67,6 +66,7 @@ class Front:
         self._lock = threading.Lock()
         self._tokens: dict[tuple[str, str], tuple[str, str]] = {}  # (action, token) → (request, id)
         self._types: dict[str, str] = {}  # VM → its type
+        self._failed: dict[str, tuple[str, str]] = {}  # VM that ended while it was starting → why
         self._partitions: dict[str, int] = {}  # placement group → how many it was made with
         self._serial = 0
         self.uploads: dict[str, Upload] = {}
@@ -113,6 +113,10 @@ class Front:
         )
         self._types[made.id] = given["InstanceType"]
         self._remember("RunInstances", given, made.id)
+        if made.state == "error":
+            self._failed[made.id] = "Server.InternalError", "the host failed"
+            vms.delete_vm(self._account, made.id)
+            return {"Instances": [{**rows.terminated(made.id), "State": {"Code": 0, "Name": "pending"}}]}
         found = [row for row in self._instances([made]) if row["InstanceId"] == made.id]
         found[0]["State"] = {"Code": 0, "Name": "pending"}
         return {"Instances": found}
@@ -322,10 +326,11 @@ class Front:
         return {"Hosts": page, **token}
 
     def do_DeletePlacementGroup(self, given: Row) -> Row:
-        """Refused while instances run."""
+        """Refused while instances run; stopped members do not keep it, and they never start again."""
         group = self._group({"GroupName": given["GroupName"]})
         assert group is not None
-        if group.members:
+        members = [vm for vm in self._every(vm_shape.list_vms) if group.id in vm.groups]
+        if any(vm.state != "stopped" for vm in members):
             text = f"The placement group {group.name} is in use and may not be deleted."
             raise ApiError("InvalidPlacementGroup.InUse", text)
         server_groups.delete_server_group(self._account, group.id)
@@ -399,7 +404,7 @@ class Front:
         found = [
             {**nic, "Attachment": {**nic["Attachment"], "InstanceId": vm.id}, "Status": "in-use"}
             for vm in self._every(vm_shape.list_vms)
-            for nic in rows.interfaces(vm)
+            for nic in rows.interfaces(vm, self._default_network())
         ]
         page, token = page_of(select("network-interface", found, given.get("Filters") or ()), given)
         return {"NetworkInterfaces": page, **token}
@@ -416,7 +421,7 @@ class Front:
         listed = list(self._every(networks.list_networks))
         zones = self._zones()
         found = [rows.subnet(one, zones[0]) for one in listed if one.range]
-        found += [rows.subnet(listed[0], zone, f"{_DEFAULT_SUBNET}{zone}") for zone in zones]
+        found += [rows.subnet(listed[0], zone, f"{DEFAULT_SUBNET}{zone}") for zone in zones]
         page, token = page_of(select("subnet", found, given.get("Filters") or ()), given)
         wanted = given.get("SubnetIds")
         return {"Subnets": [row for row in page if not wanted or row["SubnetId"] in wanted], **token}
@@ -510,18 +515,20 @@ class Front:
     def _instances(self, more: list[vm_shape.Vm] | None = None) -> list[Row]:
         found = {vm.id: vm for vm in (*self._every(vm_shape.list_vms), *(more or ()))}
         groups = {one.id: one for one in self._every(server_groups.list_server_groups)}
-        racks = self._rack_numbers()
+        racks, default = self._rack_numbers(), self._default_network()
         held: dict[str, list[disks.Disk]] = {}
         for disk in self._every(disks.list_disks):
             held.setdefault(disk.vm or "", []).append(disk)
         return [
-            rows.instance(vm, groups, racks, held.get(vm.id, []), self._types.get(vm.id, "t3.nano"))
+            rows.instance(vm, groups, racks, held.get(vm.id, []), self._types.get(vm.id, "t3.nano"), default)
             for vm in found.values()
         ]
 
     def _ended(self) -> list[Row]:
         """EC2 lists instances for a while after their end."""
-        return [rows.terminated(cid) for cid in list(self._types) if not self._is_there(cid)]
+        return [
+            rows.terminated(cid, *self._failed.get(cid, ())) for cid in list(self._types) if not self._is_there(cid)
+        ]
 
     def _is_there(self, cid: str) -> bool:
         try:
@@ -578,9 +585,12 @@ class Front:
         return sorted({host.zone for host in list_hosts(self._account)})
 
     def _network(self, subnet: str) -> str:
-        if subnet.removeprefix(_DEFAULT_SUBNET) in self._zones():
-            return str(self._every(networks.list_networks)[0].id)
+        if subnet.removeprefix(DEFAULT_SUBNET) in self._zones():
+            return self._default_network()
         return subnet
+
+    def _default_network(self) -> str:
+        return str(self._every(networks.list_networks)[0].id)
 
     def _kind(self, cid: str) -> str:
         kinds = {"vm": "vm", "disk": "disk", "snap": "snapshot", "img": "image", "sec": "security_group"}

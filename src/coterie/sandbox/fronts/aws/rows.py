@@ -17,12 +17,13 @@ from coterie.sandbox.vm_shape import Vm
 Row = dict[str, Any]
 ACCOUNT = "123456789012"
 VPC = "vpc-0123456789abcdef0"
+DEFAULT_SUBNET = "subnet-"  # and the zone: the account's first network, once in each zone
 STRATEGIES = {"anti-affinity": "spread", "soft-anti-affinity": "partition", "affinity": "cluster"}
 _STATES = {
     "building": (0, "pending"),
     "running": (16, "running"),
     "stopped": (80, "stopped"),
-    "error": (48, "terminated"),
+    "error": (80, "stopped"),
 }
 EVERYONE = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
 
@@ -32,7 +33,12 @@ def tag_rows(tags: Mapping[str, str]) -> list[Row]:
 
 
 def instance(
-    vm: Vm, groups: Mapping[str, ServerGroup], racks: Mapping[str, int], disks: Sequence[Disk], kind: str
+    vm: Vm,
+    groups: Mapping[str, ServerGroup],
+    racks: Mapping[str, int],
+    disks: Sequence[Disk],
+    kind: str,
+    default_network: str,
 ) -> Row:
     code, state = _STATES[vm.state]
     group = next((groups[one] for one in vm.groups if one in groups), None)
@@ -47,7 +53,7 @@ def instance(
         {"DeviceName": "/dev/xvda", "Ebs": _attached(f"vol-of-{vm.id}", vm.created_at, gone_with=True)}
     ]
     mappings += [{"DeviceName": d.device, "Ebs": _attached(d.id, vm.created_at, gone_with=False)} for d in disks]
-    row: Row = {
+    return {
         "InstanceId": vm.id,
         "ImageId": vm.image,
         "InstanceType": kind,
@@ -58,25 +64,19 @@ def instance(
         "RootDeviceName": "/dev/xvda",
         "RootDeviceType": "ebs",
         "BlockDeviceMappings": mappings,
-        "NetworkInterfaces": interfaces(vm),
+        "NetworkInterfaces": interfaces(vm, default_network),
         "CpuOptions": {"CoreCount": vm.cpu, "ThreadsPerCore": 1},
         "Tags": tag_rows(vm.tags),
     }
-    if vm.state == "error":
-        row["StateReason"] = {"Code": "Server.InternalError", "Message": "Server.InternalError: the host failed"}
-    return row
 
 
-def terminated(cid: str) -> Row:
-    return {
-        "InstanceId": cid,
-        "State": {"Code": 48, "Name": "terminated"},
-        "StateReason": {"Code": "Client.UserInitiatedShutdown", "Message": "Client.UserInitiatedShutdown"},
-    }
+def terminated(cid: str, code: str = "Client.UserInitiatedShutdown", text: str = "User initiated shutdown") -> Row:
+    reason = {"Code": code, "Message": f"{code}: {text}"}
+    return {"InstanceId": cid, "State": {"Code": 48, "Name": "terminated"}, "StateReason": reason}
 
 
-def interfaces(vm: Vm) -> list[Row]:
-    """Addresses of one MAC are those of one interface."""
+def interfaces(vm: Vm, default_network: str) -> list[Row]:
+    """Addresses of one MAC are those of one interface. The default network is a subnet in each zone."""
     found: dict[str, Row] = {}
     for nic in vm.nics:
         key = nic.mac or ""
@@ -85,7 +85,7 @@ def interfaces(vm: Vm) -> list[Row]:
             key,
             {
                 "NetworkInterfaceId": f"eni-{vm.id}-{number}",
-                "SubnetId": nic.network,
+                "SubnetId": f"{DEFAULT_SUBNET}{vm.zone}" if nic.network == default_network else nic.network,
                 "VpcId": VPC,
                 "MacAddress": nic.mac,
                 "PrivateIpAddress": nic.ip,
