@@ -28,9 +28,9 @@ class AwsBed(SmallBed):
         "expire": Reason("every call is signed by itself", "AWS Signature Version 4, IAM User Guide")
     }
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, layout: Json | None = None) -> None:
         super().__init__(folder)
-        self.datacenter = open_datacenter(folder / "sandbox.db")
+        self.datacenter = open_datacenter(folder / "sandbox.db", layout)
         self._server = Server(open_account(self.datacenter, "kit"))
         self._server.start()
         self.front = self._server.front

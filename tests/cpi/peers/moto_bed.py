@@ -1,11 +1,11 @@
-"""A bed on moto, a simulated EC2 that is not ours: unpatched, over HTTP. What it lacks is listed in `LACKING`."""
+"""A bed on moto, a simulated EC2 that is not ours: unpatched, over HTTP. It lacks placement groups, client tokens and
+much else."""
 
 from __future__ import annotations
 
 import itertools
-import urllib.request
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from moto.server import ThreadedMotoServer
@@ -15,7 +15,17 @@ from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.aws.driver import AwsCpi
 
 ZONES = ("us-east-1a", "us-east-1b")
-_NOT_MADE = Reason("nobody made one for this peer", "moto 5.2, which is used as it is")
+_NOT_MADE = Reason("there is none for this peer", "moto 5.2, which is used as it is")
+
+
+@contextmanager
+def served() -> Iterator[ThreadedMotoServer]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 class Alone:
@@ -34,12 +44,9 @@ class MotoBed(TestBed):
     parallel = 4
     limits: Mapping[str, Reason] = dict.fromkeys(("operator", "faults", "expire", "hosts", "page_size"), _NOT_MADE)
 
-    def __init__(self, folder: Path, server: ThreadedMotoServer) -> None:
+    def __init__(self, server: ThreadedMotoServer) -> None:
         host, port = server.get_host_and_port()
         self.endpoint = f"http://{host}:{port}"
-        urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")).close()
-        self._image = folder / "image"
-        self._image.write_bytes(bytes(600_000) + b"end")
         rows = self.open().client.ask("list subnets", "describe_subnets")["Subnets"]
         self._subnets = {str(row["AvailabilityZone"]): row for row in rows}
         self._addresses = itertools.count(20)
@@ -59,7 +66,8 @@ class MotoBed(TestBed):
         return AwsCpi("lab", properties, Runtime(director_uuid or self.director_uuid, Alone()))
 
     def image(self) -> tuple[str, Json]:
-        return str(self._image), {}
+        """One of its own: of an image that is registered it makes a volume and a snapshot that never go."""
+        return "", {"ami": "ami-12c6146b"}
 
     def vm_properties(self, az: str) -> Json:
         return {"instance_type": "t3.nano", "availability_zone": az}

@@ -1,54 +1,31 @@
-"""A life of everything that moto has: a peer that is not ours. It lacks placement groups and client tokens."""
+"""A life of everything that moto has: a peer that is not ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from moto.server import ThreadedMotoServer
+from peers.moto_bed import ZONES, MotoBed, served
 
-from coterie.cpi.contract import Cpi, Json, Mark, Runtime, VMNotFound
-from coterie.cpi.drivers.aws.driver import AwsCpi
+from coterie.cpi.contract import Mark, VMNotFound
 from coterie.ids import Ids
 
-DIRECTOR = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
-ZONE = "us-east-1a"
-
-
-class Alone:
-    """The coordinator of a process that works alone."""
-
-    def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
-        return cpi.apply(domain, [change])[0]
-
-    def hold(self, domain: str) -> None: ...
+DIRECTOR, ZONE = MotoBed.director_uuid, ZONES[0]
 
 
 @pytest.fixture
-def cpi() -> Iterator[AwsCpi]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    properties: dict[str, Any] = {
-        "region": ZONE[:-1],
-        "access_key_id": "a",
-        "secret_access_key": "b",
-        "endpoint": f"http://{host}:{port}",
-        "poll_s": 0.05,
-        "settle_s": 2,
-        "default_availability_zone": ZONE,
-    }
-    yield AwsCpi("lab", properties, Runtime(DIRECTOR, Alone()))
-    server.stop()
+def bed() -> Iterator[MotoBed]:
+    with served() as server:
+        yield MotoBed(server)
 
 
 def new_mark() -> Mark:
     return Mark(DIRECTOR, Ids().intent())
 
 
-def test_a_life_of_everything(cpi: AwsCpi, tmp_path: Path) -> None:
+def test_a_life_of_everything(bed: MotoBed, tmp_path: Path) -> None:
+    cpi = bed.open()
     image = tmp_path / "image"
     image.write_bytes(bytes(600_000) + b"end")
     subnets = cpi.client.ask("list subnets", "describe_subnets")["Subnets"]

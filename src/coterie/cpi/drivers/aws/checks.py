@@ -4,13 +4,15 @@ taken, hosts to adopt. Changes nothing."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, CpiError, Needs, PrivilegeMissing
 from coterie.cpi.drivers.aws.client import Client, Refusal, filters
 from coterie.cpi.drivers.aws.objects import LISTINGS
-from coterie.cpi.drivers.aws.server_groups import GROUPS_PER_REGION, Groups
+from coterie.cpi.drivers.aws.properties import HOST_POLICY
+from coterie.cpi.drivers.aws.server_groups import GROUPS_PER_REGION, Groups, no_host_error
 from coterie.cpi.kit.check_items import (
     group_items,
     kind_items,
@@ -48,6 +50,7 @@ class Checks:
             *policy_items(needs, self.client.settings.policies),
             *kind_items(needs, LISTINGS),
             *group_items(needs, self.groups.inspect, self.groups.refuse),
+            *_host_items(needs),
             *security_group_items(needs, self.groups.server.require_security_groups),
         ]
 
@@ -121,6 +124,14 @@ class Checks:
         except CpiError:
             return True
         return True
+
+
+def _host_items(needs: Needs) -> Iterator[CheckItem]:
+    """A dedicated host is adopted by its name, always."""
+    for group in needs.groups:
+        if group.get("policy") == HOST_POLICY and not (group.get("options") or {}).get("adopt"):
+            error = no_host_error()
+            yield CheckItem(f"server group {group.get('name')}", False, f"placement.adopt: {error}", error.remedy)
 
 
 def _vcpus(row: Any) -> int:

@@ -66,11 +66,7 @@ class Groups:
         """Refuse what `create` would refuse; the CID of what would be adopted."""
         adopted = self.server.find_adopted(metadata)
         if metadata.policy == HOST_POLICY and not adopted:
-            raise InvalidCall(
-                "host-affinity needs a dedicated host that is there",
-                why="hosts are paid for, so none is allocated",
-                remedy="allocate one, and say placement.adopt: true with its id or Name tag as placement.server_group",
-            )
+            raise no_host_error()
         return adopted
 
 
@@ -319,6 +315,14 @@ def describe_group(groups: PlacementGroups, row: Row) -> Any:
         groups.list_tagged(cid) if _is_record_only(row) else [str(one["InstanceId"]) for one in groups._instances(cid)]
     )
     return describe("server_group", cid, row, in_use_by=tuple(members), state="live")
+
+
+def no_host_error() -> InvalidCall:
+    return InvalidCall(
+        "host-affinity needs a dedicated host that is there",
+        why="hosts are paid for, so none is allocated",
+        remedy="allocate one, and say placement.adopt: true with its id or Name tag as placement.server_group",
+    )
 
 
 def _existing_host(row: Row) -> ExistingGroup:

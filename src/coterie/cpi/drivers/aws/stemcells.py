@@ -66,24 +66,19 @@ class Stemcells:
             self.delete_image(stemcell_cid)
 
     def delete_image(self, cid: str) -> None:
-        """Its snapshots are read before it goes; only those with its mark are ours."""
+        """And its snapshots: those that bear its mark are ours."""
         row = self.read(cid)
         if row is None:
             self.client.require_settled(cid)
             return
-        mark = mark_of(row)
-        mapped = [one["Ebs"] for one in row.get("BlockDeviceMappings") or () if one.get("Ebs")]
-        snapshots = [str(one["SnapshotId"]) for one in mapped if one.get("SnapshotId")]
         try:
             self.client.change(f"deregister image {cid}", "deregister_image", ImageId=cid)
         except Refusal as error:
             if not error.is_missing:
                 raise
         self.client.forget_created(cid)
-        for snapshot in snapshots:
-            found = self._snapshot(snapshot)
-            if found and mark and mark_of(found) == mark:
-                self._delete_snapshot(snapshot)
+        for snapshot in self._snapshots_of(mark_of(row)):
+            self._delete_snapshot(snapshot)
 
     def read(self, cid: str) -> Row | None:
         rows = self.client.ask("read an image", "describe_images", Filters=filters(image_id=cid))["Images"]
@@ -217,6 +212,14 @@ class Stemcells:
     def _snapshot(self, cid: str) -> Row | None:
         rows = self.client.ask("read a snapshot", "describe_snapshots", Filters=filters(snapshot_id=cid))["Snapshots"]
         return next((row for row in rows if row["SnapshotId"] == cid), None)
+
+    def _snapshots_of(self, mark: Mark | None) -> list[str]:
+        if mark is None:
+            return []
+        rows = self.client.list_all(
+            "find snapshots", "describe_snapshots", "Snapshots", Filters=of_mark(mark), OwnerIds=["self"]
+        )
+        return [str(row["SnapshotId"]) for row in with_mark(rows, mark)]
 
     def _delete_snapshot(self, cid: str) -> None:
         """For a while after its image was deregistered, AWS takes it for used."""
