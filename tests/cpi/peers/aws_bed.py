@@ -39,8 +39,8 @@ class AwsBed(SmallBed):
         self.operator = SandboxOperator(self.account, single_writer=False)
         self.faults = SandboxFaults(self.datacenter.store, "create_server_group")
 
-    def open(self, director_uuid: str | None = None) -> Cpi:
-        properties: dict[str, Any] = {
+    def properties(self) -> dict[str, Any]:
+        return {
             "region": "eu-central-1",
             "access_key_id": "AKIATEST",
             "secret_access_key": "secret",
@@ -53,8 +53,12 @@ class AwsBed(SmallBed):
             "state_timeout": 20,
             **self.more,
         }
+
+    def open(self, director_uuid: str | None = None) -> Cpi:
         parts = LedgerPartRecords(_ledger, "lab")
-        return AwsCpi("lab", properties, Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts))
+        return AwsCpi(
+            "lab", self.properties(), Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+        )
 
     def az_properties(self, az: str) -> Json:
         return {"availability_zone": az}

@@ -186,6 +186,7 @@ def _describe_vm(row: Row, director_uuid: str) -> CloudObject:
         in_use_by=(),
         created_at=moment(min(times)) if times else None,
         az=placement.get("AvailabilityZone"),
+        host=placement.get("HostId"),
         state=_STATES.get(row["State"]["Name"]),
     )
 
