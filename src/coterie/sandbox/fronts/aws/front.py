@@ -23,7 +23,7 @@ from coterie.sandbox.datacenter import Account
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.fit import Demand
 from coterie.sandbox.fronts.aws import rows
-from coterie.sandbox.fronts.aws.refusals import ApiError
+from coterie.sandbox.fronts.aws.refusals import NOT_FOUND, ApiError
 from coterie.sandbox.fronts.aws.rows import ACCOUNT, DEFAULT_SUBNET, EVERYONE, VPC, Row, select
 from coterie.sandbox.hosts import list_hosts
 from coterie.sandbox.nics import NicRequest
@@ -122,10 +122,7 @@ class Front:
         return {"Instances": found}
 
     def do_DescribeInstances(self, given: Row) -> Row:
-        found = select("instance", [*self._instances(), *self._ended()], given.get("Filters") or ())
-        for cid in given.get("InstanceIds") or ():
-            if not any(row["InstanceId"] == cid for row in found):
-                raise ApiError("InvalidInstanceID.NotFound", f"The instance ID '{cid}' does not exist")
+        found = self._chosen("instance", "InstanceId", [*self._instances(), *self._ended()], given)
         page, token = page_of(found, given)
         return {"Reservations": [{"ReservationId": f"r-{r['InstanceId']}", "Instances": [r]} for r in page], **token}
 
@@ -195,7 +192,7 @@ class Front:
 
     def do_DescribeVolumes(self, given: Row) -> Row:
         found = [rows.volume(one) for one in self._every(disks.list_disks)]
-        page, token = page_of(select("volume", found, given.get("Filters") or ()), given)
+        page, token = page_of(self._chosen("volume", "VolumeId", found, given), given)
         return {"Volumes": page, **token}
 
     def do_AttachVolume(self, given: Row) -> Row:
@@ -236,7 +233,7 @@ class Front:
     def do_DescribeSnapshots(self, given: Row) -> Row:
         found = [rows.snapshot_row(one.id, one.created_at, one.tags) for one in self._every(snapshots.list_snapshots)]
         found += [rows.snapshot_row(cid, one.started, one.tags, one.state) for cid, one in self.uploads.items()]
-        page, token = page_of(select("snapshot", found, given.get("Filters") or ()), given)
+        page, token = page_of(self._chosen("snapshot", "SnapshotId", found, given), given)
         return {"Snapshots": page, **token}
 
     def do_DeleteSnapshot(self, given: Row) -> Row:
@@ -285,7 +282,7 @@ class Front:
 
     def do_DescribeImages(self, given: Row) -> Row:
         found = [rows.image(one) for one in self._every(images.list_images)]
-        page, token = page_of(select("image", found, given.get("Filters") or ()), given)
+        page, token = page_of(self._chosen("image", "ImageId", found, given), given)
         return {"Images": page, **token}
 
     def do_DeregisterImage(self, given: Row) -> Row:
@@ -312,7 +309,10 @@ class Front:
             for one in self._every(server_groups.list_server_groups)
             if one.policy != DEDICATED
         ]
-        return {"PlacementGroups": select("placement-group", found, given.get("Filters") or ())}
+        named = self._chosen("placement-group", "GroupName", found, given)
+        return {
+            "PlacementGroups": self._chosen("placement-group", "GroupId", named, {"GroupIds": given.get("GroupIds")})
+        }
 
     def do_DescribeHosts(self, given: Row) -> Row:
         """A dedicated host is a group that an operator ties to one host of the datacenter."""
@@ -322,7 +322,7 @@ class Front:
             for host in list_hosts(self._account)
             if one.policy == DEDICATED and host.name in (one.allowed or ())
         ]
-        page, token = page_of(select("host", found, given.get("Filter") or ()), given)
+        page, token = page_of(self._chosen("host", "HostId", found, given), given)
         return {"Hosts": page, **token}
 
     def do_DeletePlacementGroup(self, given: Row) -> Row:
@@ -354,7 +354,7 @@ class Front:
 
     def do_DescribeSecurityGroups(self, given: Row) -> Row:
         found = [rows.security_group(one) for one in self._every(security_groups.list_security_groups)]
-        page, token = page_of(select("security-group", found, given.get("Filters") or ()), given)
+        page, token = page_of(self._chosen("security-group", "GroupId", found, given), given)
         return {"SecurityGroups": page, **token}
 
     def do_DeleteSecurityGroup(self, given: Row) -> Row:
@@ -406,7 +406,7 @@ class Front:
             for vm in self._every(vm_shape.list_vms)
             for nic in rows.interfaces(vm, self._default_network())
         ]
-        page, token = page_of(select("network-interface", found, given.get("Filters") or ()), given)
+        page, token = page_of(self._chosen("network-interface", "NetworkInterfaceId", found, given), given)
         return {"NetworkInterfaces": page, **token}
 
     def do_ModifyNetworkInterfaceAttribute(self, given: Row) -> Row:
@@ -422,9 +422,8 @@ class Front:
         zones = self._zones()
         found = [rows.subnet(one, zones[0]) for one in listed if one.range]
         found += [rows.subnet(listed[0], zone, f"{DEFAULT_SUBNET}{zone}") for zone in zones]
-        page, token = page_of(select("subnet", found, given.get("Filters") or ()), given)
-        wanted = given.get("SubnetIds")
-        return {"Subnets": [row for row in page if not wanted or row["SubnetId"] in wanted], **token}
+        page, token = page_of(self._chosen("subnet", "SubnetId", found, given), given)
+        return {"Subnets": page, **token}
 
     def do_CreateSubnet(self, given: Row) -> Row:
         """AWS takes no token: the range makes it once."""
@@ -536,6 +535,15 @@ class Front:
         except NoSuch:
             return False
         return True
+
+    def _chosen(self, kind: str, key: str, found: list[Row], given: Row) -> list[Row]:
+        """Those with the ids that are given, each of which must be there, and which pass the filters."""
+        ids = given.get(f"{key}s")
+        for cid in ids or ():
+            if not any(row[key] == cid for row in found):
+                raise ApiError(NOT_FOUND.get(kind, "InvalidParameterValue"), f"The {kind} '{cid}' does not exist")
+        chosen = [row for row in found if not ids or row[key] in ids]
+        return select(kind, chosen, given.get("Filters") or given.get("Filter") or ())
 
     def _require_image(self, cid: str) -> None:
         if not any(one.id == cid for one in self._every(images.list_images)):

@@ -24,6 +24,17 @@ _MISSING = {
     "security_group": "InvalidGroup.NotFound",
     "server_group": "InvalidPlacementGroup.Unknown",
 }
+NOT_FOUND = {  # by EC2's words for kinds, where ids are asked for
+    "instance": _MISSING["vm"],
+    "volume": _MISSING["disk"],
+    "snapshot": _MISSING["snapshot"],
+    "image": _MISSING["image"],
+    "subnet": _MISSING["network"],
+    "security-group": _MISSING["security_group"],
+    "placement-group": _MISSING["server_group"],
+    "network-interface": "InvalidNetworkInterfaceID.NotFound",
+    "host": "InvalidHostID.NotFound",
+}
 _IN_USE = {"DeleteVolume": "VolumeInUse", "AttachVolume": "VolumeInUse", "ModifyVolume": "IncorrectState"}
 
 
