@@ -1,7 +1,8 @@
 """What one CPI call costs: `info`, `has_vm`, `create_vm`, `delete_vm`, by the program alone and with the core process,
 beside `python3 -I -S -c pass` in the same run: medians of CPU and wall time, and their ratios to those of the bare
 interpreter. With the core process its own CPU is told apart. The first call of all, which makes the ledger, is printed
-once. Asserts nothing; the cloud's calls are counted in `cpi_calls`.
+once. Then the same with the driver of AWS, whose cloud runs in this process, and what loading botocore costs. Asserts
+nothing; the cloud's calls are counted in `cpi_calls`.
 """
 
 from __future__ import annotations
@@ -20,41 +21,60 @@ from pathlib import Path
 from typing import Any
 
 from coterie.bosh.launcher import program
+from coterie.sandbox.accounts import open_account
+from coterie.sandbox.datacenter import open_datacenter
+from coterie.sandbox.fronts.aws.server import Server
 
 ROUNDS = 15
+IMPORTS = {
+    "import coterie.cpi.drivers.aws": "import coterie.cpi.drivers.aws.driver",
+    "and a client of botocore": "import coterie.cpi.drivers.aws.driver, botocore.session; "
+    "botocore.session.Session().create_client('ec2', region_name='eu-central-1')",
+}
+SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "sandbox": ({"cpu": 1, "ram_mb": 64, "disk_mb": 64, "zone": "z1"}, {}),
+    "aws": ({"instance_type": "t3.nano", "availability_zone": "z1"}, {"subnet": "subnet-z1"}),
+}
 SCRUBBED = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 Ask = Callable[[str, list[Any]], Any]
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        cpi = _installed(folder)
-        bare = _measure(lambda n: _run([sys.executable, "-I", "-S", "-c", "pass"], b""))
-        print(f"{'python3 -I -S -c pass':<28} {_told(bare, bare)}")
-        made: list[str] = []
-        image = _request("create_stemcell", [str(folder / "image"), {}])
-        first = _once(lambda n: made.append(_result(_run([cpi], image))), 0)
-        print(f"{'first call, makes the ledger':<28} {_told(first, bare)}")
-        for mode in ("alone", "core"):
-            with _core(folder) if mode == "core" else _nothing() as core:
-                _table(cpi, mode, made[0], bare, core)
+    bare = _measure(lambda n: _run([sys.executable, "-I", "-S", "-c", "pass"], b""))
+    print(f"{'python3 -I -S -c pass':<34} {_told(bare, bare)}")
+    for what, words in IMPORTS.items():
+        cost = _measure(lambda n, words=words: _run([sys.executable, "-c", words], b""))
+        print(f"{what:<34} {_told(cost, bare)}")
+    for driver in ("sandbox", "aws"):
+        with tempfile.TemporaryDirectory() as name, _cloud(driver, Path(name)) as properties:
+            _bench(driver, Path(name), properties, bare)
 
 
-def _table(cpi: str, mode: str, stemcell: str, bare: tuple[float, float], core: int | None) -> None:
-    vm = _ask(cpi, "create_vm", _vm(f"{mode}-first", stemcell))[0]
-    doomed = [_ask(cpi, "create_vm", _vm(f"{mode}-doomed-{n}", stemcell))[0] for n in range(ROUNDS)]
+def _bench(driver: str, folder: Path, properties: dict[str, Any], bare: tuple[float, float]) -> None:
+    cpi = _installed(folder, driver, properties)
+    made: list[str] = []
+    image = _request("create_stemcell", [str(folder / "image"), {}])
+    first = _once(lambda n: made.append(_result(_run([cpi], image))), 0)
+    print(f"{driver + ': first call, makes the ledger':<34} {_told(first, bare)}")
+    for mode in ("alone", "core"):
+        with _core(folder) if mode == "core" else _nothing() as core:
+            _table(driver, cpi, mode, made[0], bare, core)
+
+
+def _table(driver: str, cpi: str, mode: str, stemcell: str, bare: tuple[float, float], core: int | None) -> None:
+    vm = _ask(cpi, "create_vm", _vm(driver, f"{mode}-first", stemcell))[0]
+    doomed = [_ask(cpi, "create_vm", _vm(driver, f"{mode}-doomed-{n}", stemcell))[0] for n in range(ROUNDS)]
     calls: dict[str, Callable[[int], list[Any]]] = {
         "info": lambda n: [],
         "has_vm": lambda n: [vm],
-        "create_vm": lambda n: _vm(f"{mode}-{n}", stemcell),
+        "create_vm": lambda n: _vm(driver, f"{mode}-{n}", stemcell),
         "delete_vm": lambda n: [doomed[n]],
     }
     for method, arguments in calls.items():
         before = _cpu_ms(core) if core else 0.0
         cost = _measure(lambda n, method=method, arguments=arguments: _run([cpi], _request(method, arguments(n))))
         own = f"   and {(_cpu_ms(core) - before) / ROUNDS:.1f} ms CPU in the core" if core else ""
-        print(f"{method + ', ' + mode:<28} {_told(cost, bare)}{own}")
+        print(f"{driver + ': ' + method + ', ' + mode:<34} {_told(cost, bare)}{own}")
 
 
 def _cpu_ms(process: int) -> float:
@@ -63,12 +83,25 @@ def _cpu_ms(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-def _installed(folder: Path) -> str:
+@contextmanager
+def _cloud(driver: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """The properties of the cloud, while it runs."""
+    if driver == "sandbox":
+        yield {"state": str(folder / "sandbox.db")}
+        return
+    server = Server(open_account(open_datacenter(folder / "aws.db"), "bench"))
+    server.start()
+    keys = {"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b"}
+    yield {**keys, "endpoint": server.endpoint, "default_availability_zone": "z1", "poll_s": 0.01, "settle_s": 1}
+    server.close()
+
+
+def _installed(folder: Path, driver: str, properties: dict[str, Any]) -> str:
     config = {
-        "driver": "sandbox",
+        "driver": driver,
         "ledger": str(folder / "ledger.db"),
         "socket": str(folder / "cpi.sock"),
-        "state": str(folder / "sandbox.db"),
+        "properties": properties,
     }
     (folder / "cpi.json").write_text(json.dumps(config))
     (folder / "image").write_bytes(b"image")
@@ -96,10 +129,10 @@ def _nothing() -> Iterator[None]:
     yield
 
 
-def _vm(agent: str, stemcell: str) -> list[Any]:
-    size = {"cpu": 1, "ram_mb": 64, "disk_mb": 64, "zone": "z1"}
+def _vm(driver: str, agent: str, stemcell: str) -> list[Any]:
+    size, network = SIZES[driver]
     env = {"bosh": {"group": "bosh-dep-web"}}
-    return [agent, stemcell, size, {"default": {"type": "dynamic", "cloud_properties": {}}}, [], env]
+    return [agent, stemcell, size, {"default": {"type": "dynamic", "cloud_properties": network}}, [], env]
 
 
 def _request(method: str, arguments: list[Any]) -> bytes:

@@ -98,6 +98,7 @@ FORMATS = sorted(Path(cpi.__file__).parent.glob(f"drivers/*/{fast_info.FORMATS_F
 def test_the_formats_in_the_file_are_those_of_the_driver(file: Path, shop: Shop) -> None:
     least: dict[str, dict[str, str]] = {
         "sandbox": {"state": str(shop.folder / "x.db")},
+        "aws": {"region": "eu-central-1", "access_key_id": "k", "secret_access_key": "s"},
         "cloudstack": {"endpoint": "http://127.0.0.1:1", "api_key": "k", "secret_access_key": "s"},
     }
     driver = file.parent.name

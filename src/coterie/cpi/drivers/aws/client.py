@@ -164,7 +164,7 @@ class Client:
         self._created.pop(cid, None)
 
     def _call(self, what: str, service: str, operation: str, parameters: Row, *, changes: bool) -> Row:
-        exceptions, method = _botocore("exceptions"), getattr(self._signed_in(service), operation)
+        exceptions, method = _botocore("exceptions"), getattr(self._sign_in(service), operation)
         try:
             with self.limit.pace(f"{service} {operation}") as call:
                 if changes:
@@ -185,7 +185,7 @@ class Client:
             lost = NotTaken(str(error)) if _is_not_taken(error) else AnswerLost(str(error))
             raise call_error(lost, what=what, cloud="AWS", changes=changes, remedy=_REACH) from None
 
-    def _signed_in(self, service: str) -> Any:
+    def _sign_in(self, service: str) -> Any:
         """A client of botocore whose credentials are valid now. What fails here was never sent: getting credentials may
         need requests of its own."""
         exceptions = _botocore("exceptions")

@@ -139,6 +139,7 @@ class Objects:
         cid = str(row["ImageId"])
         rows = [one for one in self._rows("vm", filters(image_id=cid)) if one.get("ImageId") == cid]
         used = tuple(str(one["InstanceId"]) for one in rows if not _is_gone(one))
+        used += ("everyone",) if row.get("Public") else ()
         return describe("image", cid, row, in_use_by=used, state=row.get("State"))
 
     def _describe_security_group(self, row: Row, director_uuid: str) -> CloudObject:
