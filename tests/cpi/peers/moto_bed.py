@@ -51,7 +51,7 @@ class MotoBed(TestBed):
         self._subnets = {str(row["AvailabilityZone"]): row for row in rows}
         self._addresses = itertools.count(20)
 
-    def open(self, director_uuid: str | None = None) -> AwsCpi:
+    def open(self, director_uuid: str | None = None, **more: Any) -> AwsCpi:
         properties: dict[str, Any] = {
             "region": ZONES[0][:-1],
             "access_key_id": "a",
@@ -62,6 +62,7 @@ class MotoBed(TestBed):
             "state_timeout": 3,
             "retries": 1,
             "default_availability_zone": ZONES[0],
+            **more,
         }
         return AwsCpi("lab", properties, Runtime(director_uuid or self.director_uuid, Alone()))
 

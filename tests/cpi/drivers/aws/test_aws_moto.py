@@ -26,6 +26,10 @@ def new_mark() -> Mark:
 
 def test_a_life_of_everything(bed: MotoBed, tmp_path: Path) -> None:
     cpi = bed.open()
+    assumed = bed.open(role_arn="arn:aws:iam::210987654321:role/coterie", external_id="coterie")
+    assert (cpi.identity(), assumed.identity()) == tuple(
+        f"account {account} in region us-east-1" for account in ("123456789012", "210987654321")
+    )
     image = tmp_path / "image"
     image.write_bytes(bytes(600_000) + b"end")
     subnets = cpi.client.ask("list subnets", "describe_subnets")["Subnets"]
