@@ -59,7 +59,7 @@ class MotoBed(TestBed):
             "endpoint": self.endpoint,
             "poll_s": 0.02,
             "settle_s": 0.1,
-            "state_timeout": 3,
+            "state_timeout": 20,
             "retries": 1,
             "default_availability_zone": ZONES[0],
             **more,
