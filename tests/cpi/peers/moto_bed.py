@@ -42,6 +42,7 @@ class MotoBed(TestBed):
     azs = ZONES
     director_uuid = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
     parallel = 4
+    _addresses = itertools.count(20)  # of all beds: it gives none a second time
     limits: Mapping[str, Reason] = dict.fromkeys(("operator", "faults", "expire", "hosts", "page_size"), _NOT_MADE)
 
     def __init__(self, server: ThreadedMotoServer) -> None:
@@ -49,7 +50,6 @@ class MotoBed(TestBed):
         self.endpoint = f"http://{host}:{port}"
         rows = self.open().client.ask("list subnets", "describe_subnets")["Subnets"]
         self._subnets = {str(row["AvailabilityZone"]): row for row in rows}
-        self._addresses = itertools.count(20)
 
     def open(self, director_uuid: str | None = None, **more: Any) -> AwsCpi:
         properties: dict[str, Any] = {

@@ -13,7 +13,11 @@ from coterie.cpi.conformance.parts import addresses, attachments, disks, machine
 
 __all__ = ["lab"]
 pytestmark = pytest.mark.full
-LACKING: dict[str, str] = {}  # tests of these parts of the kit that moto fails, and why
+LACKING = {  # tests of these parts of the kit that moto fails, and why
+    "test_the_same_mark_makes_one_disk": "it takes no client tokens",
+    "test_a_failed_vm_gives_its_address_back": "it has room for everything",
+    "test_a_vm_that_fits_nowhere_says_why": "it has room for everything",
+}
 globals().update(
     {
         name: test
