@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CheckItem, CpiError, Needs, PrivilegeMissing
@@ -22,6 +21,7 @@ from coterie.cpi.kit.check_items import (
     security_group_items,
 )
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
+from coterie.slotted import dataclass
 
 _REMEDY = "give the user or role the rights in docs/aws.md"
 _RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "security_groups"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import (
@@ -34,6 +33,7 @@ from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
 from coterie.cpi.kit.waits import Overdue
+from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
 _EPHEMERAL = "/dev/sdb"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark
@@ -14,6 +13,7 @@ from coterie.cpi.drivers.aws.tags import marked, of_mark, tag_list, user_tags, w
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent, wait_or_remove
 from coterie.cpi.kit.disks import disk_missing, gib, require_detached, require_growth, require_size
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
 
 _LETTERS = "fghijklmnop"  # /dev/sd[f-p], which AWS recommends for volumes
 _NVME = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_"  # and the id: machines with NVMe have no /dev/sdf

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from coterie.cpi.contract import CpiError, Json, NoPlacement, QuotaExceeded, VMCreationFailed, VMNotFound
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
@@ -13,6 +12,7 @@ from coterie.cpi.drivers.aws.tags import tag_list, user_tags
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass, field
 
 METADATA = "http://169.254.169.254/latest"
 _TIMEOUT_S = 3.0

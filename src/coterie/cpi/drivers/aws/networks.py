@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated, OutcomeUnknown
@@ -16,6 +15,7 @@ from coterie.cpi.drivers.aws.server_groups import GONE
 from coterie.cpi.drivers.aws.tags import marked, of_mark, with_mark
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
 
 _RESERVED = 4  # the first addresses of a subnet, and the last, are AWS's own
 

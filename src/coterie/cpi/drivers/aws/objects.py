@@ -4,7 +4,6 @@ image is part of it, and no object of its own; nor are volumes and interfaces th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import CloudObject, Kind, Mark
@@ -16,6 +15,7 @@ from coterie.cpi.drivers.aws.stemcells import Stemcells
 from coterie.cpi.drivers.aws.tags import describe, mark_of, moment, of_director, of_mark, tags_of
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
+from coterie.slotted import dataclass
 
 Describe = Callable[[Row, str], CloudObject]
 _VALUES = 200  # that EC2 takes in one filter

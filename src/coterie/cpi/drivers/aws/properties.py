@@ -4,12 +4,12 @@ Read and checked at once; a mistake is named by its field. Touches no cloud."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import mapping, readers_of, size, text, whole
+from coterie.slotted import dataclass, field
 
 GROUP_POLICIES = ("anti-affinity", "soft-anti-affinity")
 HOST_POLICY = "host-affinity"  # only where `policies` names it: dedicated hosts are paid for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityRule
@@ -14,6 +13,7 @@ from coterie.cpi.drivers.aws.tags import mark_of, marked, of_mark, with_mark
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.cpi.kit.waits import Overdue, Waits
+from coterie.slotted import dataclass
 
 _RULES = 60  # of one group, in one direction, where the quota was not raised
 _NIC_S = 60.0  # for how long a terminated instance's network interface may still hold a group

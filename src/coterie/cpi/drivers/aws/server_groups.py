@@ -8,7 +8,6 @@ policy is a placement group too, which no instance is in: it carries the record 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coterie.cpi.contract import (
@@ -34,6 +33,7 @@ from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
 from coterie.cpi.kit.waits import Overdue, Waits
+from coterie.slotted import dataclass, field, replace
 
 GONE = ("shutting-down", "terminated")
 SPREAD_PER_AZ = 7  # running instances of one spread group in one availability zone

@@ -8,7 +8,6 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +18,7 @@ from coterie.cpi.kit.create_once import wait_or_remove
 from coterie.cpi.kit.marking import mark_tags
 from coterie.cpi.kit.stemcell_files import open_disk
 from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
 
 LIGHT = " light"  # the end of the CID of an image that is not ours
 _BLOCK = 512 * 1024
