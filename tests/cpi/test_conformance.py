@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from peers.aws_bed import AwsBed
+from peers.azure_bed import AzureBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.openstack_bed import OpenstackBed
@@ -31,6 +32,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "cloudstack-user": CloudstackUserBed,
     "vsphere": VsphereBed,
     "openstack": OpenstackBed,
+    "azure": AzureBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
     "coterie-cpi-vsphere": ProgramVsphereBed,

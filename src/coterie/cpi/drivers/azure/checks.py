@@ -1,0 +1,117 @@
+"""Whether this subscription can do what a manifest needs: credentials, resource group, zones, fault domains, quotas,
+names that are taken. Changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coterie.cpi.contract import (
+    CheckItem,
+    CpiError,
+    GroupMetadata,
+    InvalidCall,
+    Needs,
+    NotSupported,
+)
+from coterie.cpi.drivers.azure.client import Client
+from coterie.cpi.drivers.azure.machines import Machines
+from coterie.cpi.drivers.azure.server_groups import Groups
+from coterie.cpi.kit.check_items import (
+    group_items,
+    kind_items,
+    policy_items,
+    quota_item,
+    run_check,
+    security_group_items,
+)
+from coterie.cpi.kit.quotas import Quotas, quota
+
+_KINDS = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "port")
+# the planner's words → Azure's
+_QUOTAS = {"instances": "virtualMachines", "server_groups": "availabilitySets", "cpu": "cores"}
+_RESOURCES = {"vm": "instances", "server_group": "server_groups"}
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    client: Client
+    groups: Groups
+    machines: Machines
+
+    def run(self, needs: Needs) -> list[CheckItem]:
+        try:
+            group = self.client.ask("read the resource group", self.client.group_id())
+        except CpiError as error:
+            if error.retryable:
+                raise
+            return [CheckItem("credentials", False, str(error), error.remedy)]
+        named = self.groups.of()
+        return [
+            CheckItem("credentials", True, f"resource group {group['name']} in {self.client.settings.location}"),
+            run_check("azs", lambda: self._azs(needs)),
+            run_check("quotas", lambda: self._quotas(needs)),
+            *policy_items(needs, self.client.settings.policies),
+            *kind_items(needs, _KINDS),
+            *group_items(needs, named.inspect, named.find_adopted),
+            *security_group_items(needs, named.require_security_groups),
+            *self._single_items(needs),
+        ]
+
+    def identity(self) -> str:
+        """Ids of subscriptions are never given again."""
+        row = self.client.ask("read the resource group", self.client.group_id())
+        return f"{row['id'].lower()} in {self.client.settings.location}"
+
+    def _azs(self, needs: Needs) -> CheckItem:
+        """Zones by their numbers; what is no number are VMs of the region."""
+        rows = self.machines.list_skus()
+        zones = sorted(
+            {zone for row in rows for one in row.get("locationInfo") or () for zone in one.get("zones") or ()}
+        )
+        unknown = [az for az in needs.azs if az.isdecimal() and az not in zones]
+        most = [
+            int(one["value"])
+            for row in rows
+            if row.get("resourceType") == "availabilitySets" and row.get("name") == "Aligned"
+            for one in row.get("capabilities") or ()
+            if one["name"] == "MaximumPlatformFaultDomainCount"
+        ]
+        if unknown:
+            remedy = f"use one of: {', '.join(zones) or 'none, leave availability_zone out'}"
+            return CheckItem("azs", False, f"there is no availability zone {', '.join(unknown)}", remedy)
+        if most and self.client.settings.fault_domains > most[0]:
+            return CheckItem(
+                "azs",
+                False,
+                f"an availability set here has at most {most[0]} fault domains",
+                f"set properties.fault_domains to {most[0]} or fewer",
+            )
+        return CheckItem("azs", True, f"availability zones {', '.join(zones) or 'none'}", facts={"azs": zones})
+
+    def _quotas(self, needs: Needs) -> CheckItem:
+        path = f"{self.client.in_region('Microsoft.Compute')}/usages"
+        rows = {row["name"]["value"]: row for row in self.client.list_all("read quotas", path)}
+        facts: Quotas = {
+            ours: quota(rows[name]["limit"], rows[name]["currentValue"])
+            for ours, name in _QUOTAS.items()
+            if name in rows
+        }
+        return quota_item(needs, facts, _RESOURCES)
+
+    def _single_items(self, needs: Needs) -> list[CheckItem]:
+        items = []
+        for group in needs.groups:
+            metadata = GroupMetadata.of_wire(
+                {"director": {}, "deployment": "", "instance_group": group["name"], **group}
+            )
+            try:
+                if len(metadata.security_groups) > 1:
+                    self.groups.require_one(metadata, group.get("cid"))
+            except (NotSupported, InvalidCall) as error:
+                items.append(
+                    CheckItem(f"server group {group['name']}", False, f"security_groups: {error}", error.remedy)
+                )
+            except CpiError as error:
+                if error.retryable:
+                    raise  # a question without an answer; names that are taken were told before
+        return items

@@ -1,0 +1,104 @@
+"""Tokens of Microsoft Entra ID. azure-identity is imported for the first one only; one that is valid is kept for all
+drivers of the process."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from coterie.cpi.contract import AuthenticationFailed, CpiError, Unavailable
+from coterie.cpi.drivers.azure.properties import Settings
+
+_RENEW_S = 300.0
+_REMEDY = "check tenant_id, client_id and its secret, the network and the clock of this machine"
+# environment → authority, ARM, scope
+CLOUDS: Mapping[str, tuple[str, str, str]] = {
+    "public": (
+        "https://login.microsoftonline.com",
+        "https://management.azure.com",
+        "https://management.azure.com/.default",
+    ),
+    "usgov": (
+        "https://login.microsoftonline.us",
+        "https://management.usgovcloudapi.net",
+        "https://management.core.usgovcloudapi.net/.default",
+    ),
+    "china": (
+        "https://login.chinacloudapi.cn",
+        "https://management.chinacloudapi.cn",
+        "https://management.chinacloudapi.cn/.default",
+    ),
+}
+_known: dict[tuple[object, ...], tuple[str, float]] = {}
+_asking = threading.Lock()
+
+
+class Login:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        authority, _, scope = CLOUDS[settings.environment]
+        self._authority, self._scope = settings.authority or authority, settings.scope or scope
+        who = (settings.tenant_id, settings.client_id, settings.client_secret, settings.certificate)
+        self._key = (self._authority, self._scope, *who, settings.federated_token_file, settings.managed_identity)
+
+    def token(self, refused: str | None = None) -> str:
+        """A valid token, and never the one that was refused."""
+        with _asking:
+            token, ends = _known.get(self._key, ("", 0.0))
+            if token == (refused or "") or ends - _RENEW_S < time.time():
+                token, ends = _known[self._key] = self._ask()
+            return token
+
+    def _ask(self) -> tuple[str, float]:
+        try:
+            identity, exceptions = import_module("azure.identity"), import_module("azure.core.exceptions")
+        except ImportError as error:
+            raise CpiError(
+                "azure-identity is not installed", why=str(error), remedy="install it: pip install 'coterie[azure]'"
+            ) from None
+        try:
+            found = self._credential(identity).get_token(self._scope)
+        except exceptions.ClientAuthenticationError as error:
+            raise AuthenticationFailed("Entra ID gives no token", why=_words(error), remedy=_REMEDY) from None
+        except (exceptions.ServiceRequestError, exceptions.ServiceResponseError) as error:
+            raise Unavailable("Entra ID cannot be reached", why=_words(error), remedy=_REMEDY) from None
+        except (exceptions.AzureError, ValueError, OSError) as error:
+            raise AuthenticationFailed("Entra ID gives no token", why=_words(error), remedy=_REMEDY) from None
+        return str(found.token), float(found.expires_on)
+
+    def _credential(self, identity: Any) -> Any:
+        settings = self._settings
+        options: dict[str, Any] = {"connection_timeout": settings.connect_timeout, "retry_total": 2}
+        if settings.ca_cert:
+            options["connection_verify"] = _path_of(settings.ca_cert)
+        if settings.proxy_url:
+            options["proxies"] = {"http": settings.proxy_url, "https": settings.proxy_url}
+        if settings.managed_identity:
+            return identity.ManagedIdentityCredential(client_id=settings.client_id, **options)
+        options |= {"authority": self._authority, "disable_instance_discovery": settings.authority is not None}
+        who = {"tenant_id": settings.tenant_id, "client_id": settings.client_id}
+        if settings.federated_token_file:
+            return identity.WorkloadIdentityCredential(**who, token_file_path=settings.federated_token_file, **options)
+        if settings.certificate:
+            given = settings.certificate
+            raw = given.encode() if "-----BEGIN" in given else Path(given).read_bytes()
+            return identity.CertificateCredential(**who, certificate_data=raw, **options)
+        return identity.ClientSecretCredential(**who, client_secret=settings.client_secret, **options)
+
+
+def _path_of(given: str) -> str:
+    """azure-identity takes CAs by path only."""
+    if "-----BEGIN" not in given:
+        return given
+    with tempfile.NamedTemporaryFile("w", suffix=".pem", prefix="coterie-ca-", delete=False) as file:
+        file.write(given)
+    return file.name
+
+
+def _words(error: Exception) -> str:
+    return str(error).partition("\n")[0][:500] or type(error).__name__

@@ -1,0 +1,166 @@
+"""VMs that are there: read, deleted with all that came with them, rebooted, described; their sizes; and the one that
+this process runs in."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from coterie.cpi.contract import Changed, Json, NoPlacement, OutcomeUnknown, VMNotFound, read_name
+from coterie.cpi.drivers.azure.client import DISK, NIC, VM, Client, Refusal, Row, is_name, is_same, name_of
+from coterie.cpi.drivers.azure.tags import merge_tags, user_tags
+from coterie.cpi.kit.metadata_service import not_inside
+from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
+
+METADATA = "http://169.254.169.254/metadata/instance/compute?api-version=2021-02-01"
+OS, EPHEMERAL = "os", "eph"  # what follows the mark in the names of a VM's own disks
+_RESERVED_S = 200.0  # a failed VM keeps its NICs for 180 seconds
+_TRIES = 5
+_STATES = {"running": "running", "starting": "building", "stopped": "stopped", "deallocated": "stopped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    client: Client
+
+    def read(self, cid: str) -> Row | None:
+        return self.client.get(VM, cid, expand="instanceView")
+
+    def exists(self, cid: str) -> bool:
+        return self.client.get(VM, cid) is not None
+
+    def require(self, cid: str) -> Row:
+        row = self.read(cid)
+        if row is None:
+            raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+        return row
+
+    def list_all(self) -> list[Row]:
+        return list(self.client.list_type(VM, expand="instanceView"))
+
+    def delete(self, cid: str) -> None:
+        """The VM, and then by their names all that came with it: an answer that it is gone is no proof for them. Names
+        that do not follow from a mark of ours have no such parts."""
+        if is_name(cid):
+            self.client.delete(f"delete VM {cid}", self.client.id(VM, cid))
+            if read_name(cid):
+                self.delete_parts(cid)
+
+    def delete_parts(self, cid: str) -> None:
+        number = 0
+        while (nic := self.client.get(NIC, f"{cid}-{number}")) is not None:
+            self.delete_nic(str(nic["name"]))
+            number += 1
+        for part in (OS, EPHEMERAL):
+            if self.client.get(DISK, f"{cid}-{part}") is not None:
+                self.client.delete(f"delete disk {cid}-{part}", self.client.id(DISK, f"{cid}-{part}"))
+
+    def delete_nic(self, name: str) -> None:
+        """Waits while a VM that failed keeps it reserved."""
+        deadline = time.monotonic() + min(_RESERVED_S, self.client.settings.state_timeout)
+        while True:
+            try:
+                self.client.delete(f"delete NIC {name}", self.client.id(NIC, name))
+                return
+            except Refusal as error:
+                if not error.is_one("NicReservedForAnotherVm"):
+                    raise
+                if time.monotonic() >= deadline:
+                    raise OutcomeUnknown(
+                        f"NIC {name} is still reserved for a VM that failed", why=error.why, remedy="repeat later"
+                    ) from error
+            time.sleep(self.client.settings.poll_s)
+
+    def reboot(self, cid: str) -> None:
+        row = self.require(cid)
+        action = "start" if power_of(row) in ("stopped", "deallocated") else "restart"
+        self.client.post(f"{action} VM {cid}", self.client.id(VM, cid), action)
+
+    def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
+        """Tags are replaced as a whole: another writer's are read again, and kept."""
+        wanted = user_tags(metadata)
+        for attempt in range(_TRIES):
+            row = self.require(cid)
+            try:
+                self.client.patch(
+                    f"describe VM {cid}", self.client.id(VM, cid), {"tags": merge_tags(row, wanted)}, row.get("etag")
+                )
+                return
+            except Refusal as error:
+                if error.kind is not Changed or attempt == _TRIES - 1:
+                    raise
+
+    def list_disks(self, cid: str) -> list[str]:
+        """Persistent ones: those that were attached, not those that came with the VM."""
+        return [name_of(disk["managedDisk"]["id"]).lower() for disk in attached(self.require(cid))]
+
+    def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
+        wanted = read_requirements(requirements)
+        found = smallest_fit([Size(str(row["name"]), cpu, ram) for row, cpu, ram in self._sizes()], wanted)
+        if found is None:
+            raise NoPlacement(
+                f"no size has {wanted.cpu} cpu and {wanted.ram_mb} MiB",
+                why=f"none of those in {self.client.settings.location}",
+                remedy="ask for less, or use another region",
+            )
+        disk = {"ephemeral_disk": {"size": wanted.disk_mb}} if wanted.disk_mb else {}
+        return {"instance_type": found.name, **disk}
+
+    def list_skus(self) -> list[Row]:
+        where = f"location eq '{self.client.settings.location}'"
+        path = f"{self.client.subscription}/providers/Microsoft.Compute/skus"
+        return list(self.client.list_all("list sizes", path, filter=where))
+
+    def current_id(self, url: str = METADATA) -> str:
+        request = urllib.request.Request(url, headers={"Metadata": "true"})  # noqa: S310 # the address is fixed
+        try:
+            with urllib.request.urlopen(request, timeout=3.0) as answer:  # noqa: S310
+                return str(json.loads(answer.read(2**20))["name"]).lower()
+        except (OSError, ValueError, KeyError) as error:
+            raise not_inside(url, error) from error
+
+    def _sizes(self) -> list[tuple[Row, int, int]]:
+        found = []
+        for row in self.list_skus():
+            own = {one["name"]: one["value"] for one in row.get("capabilities") or ()}
+            if row.get("resourceType") == "virtualMachines" and "vCPUs" in own and not row.get("restrictions"):
+                found.append((row, int(own["vCPUs"]), int(float(own["MemoryGB"]) * 1024)))
+        return found
+
+
+def power_of(row: Row) -> str:
+    statuses = (row["properties"].get("instanceView") or {}).get("statuses") or ()
+    return next((code.partition("/")[2] for code in _codes(statuses) if code.startswith("powerstate/")), "")
+
+
+def _codes(statuses: tuple[Row, ...]) -> list[str]:
+    return [str(one.get("code")).lower() for one in statuses]
+
+
+def state_of(row: Row) -> str | None:
+    """In the contract's words."""
+    provisioning = str(row["properties"].get("provisioningState")).lower()
+    if provisioning == "failed":
+        return "error"
+    return "building" if provisioning == "creating" else _STATES.get(power_of(row))
+
+
+def attached(row: Row) -> list[Row]:
+    """The persistent disks of a VM."""
+    listed = row["properties"]["storageProfile"].get("dataDisks") or ()
+    return [one for one in listed if is_same(one.get("createOption"), "Attach") and not one.get("toBeDetached")]
+
+
+def is_nvme(row: Row) -> bool:
+    """Sizes from the sixth version on have no SCSI controller."""
+    found = re.search(r"_v(\d+)$", str(row["properties"]["hardwareProfile"]["vmSize"]))
+    return found is not None and int(found[1]) >= 6
+
+
+def fault_domain(row: Row) -> str | None:
+    found = (row["properties"].get("instanceView") or {}).get("platformFaultDomain")
+    return None if found is None else str(found)

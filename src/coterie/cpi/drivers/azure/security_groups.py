@@ -1,0 +1,243 @@
+"""A security group of the manifest is a network security group, which NICs have one of, and beside it an application
+security group of the same name, by which rules of others name its members. Names follow from the manifest's words, so
+that they are found without a list, and PUT never changes a stranger's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule
+from coterie.cpi.contract.rules import make_rule
+from coterie.cpi.drivers.azure.client import ASG, NSG, Client, Refusal, Row, is_same, name_of
+from coterie.cpi.drivers.azure.tags import NAME, mark_of, marked, tags_of
+from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
+from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
+from coterie.cpi.kit.waits import Waits
+from coterie.ids import director_prefix
+
+_PROTOCOLS = {"any": "*", "tcp": "Tcp", "udp": "Udp", "icmp": "Icmp", "esp": "Esp", "ah": "Ah"}
+_RULES, _FIRST, _LAST, _DENY = 990, 100, 4000, 4096
+_DENY_IN, _DENY_OUT = "cot-deny-in", "cot-deny-out"
+_EVERYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
+_IN_USE = ("InUseNetworkSecurityGroupCannotBeDeleted", "InUseApplicationSecurityGroupCannotBeDeleted")
+
+
+@dataclass(frozen=True, slots=True)
+class AzureSecurityGroups:
+    """Fills the kit's `SecurityGroupCloud`."""
+
+    client: Client
+    parts: Parts
+    writer: SingleWriter[Refusal]
+    waits: Waits
+    egress_needs_rules: ClassVar[bool] = False
+
+    def find_named(self, name: str) -> ExistingSecurityGroup | None:
+        return self.read(self._name(name)) or self.read(name)
+
+    def read(self, cid: str) -> ExistingSecurityGroup | None:
+        row = self.client.get(NSG, cid)
+        return self.existing(row) if row else None
+
+    def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
+        found = [self.existing(row) for row in self.client.list_type(NSG) if mark_of(row) == mark]
+        return [one for one in found if one.mark]
+
+    def require_rules(self, rules: Sequence[SecurityRule]) -> None:
+        if len(rules) > _RULES:
+            raise NotSupported(f"a security group has {len(rules)} rules", remedy=f"use at most {_RULES}")
+        for rule in rules:
+            if rule.protocol not in _PROTOCOLS or (
+                rule.protocol == "icmp" and (rule.ports or (rule.cidr and ":" in rule.cidr))
+            ):
+                raise NotSupported(
+                    f"a security group of Azure has no rule {rule}",
+                    remedy=f"use the protocols {', '.join(_PROTOCOLS)}; icmp over IPv4, without type and code",
+                )
+
+    def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
+        change = {"kind": "security_group", "name": name, "mark": mark.wire()}
+        made = self.writer.submit("security_group", self._name(name), change)
+        found = self.read(made.cid)
+        if found is None:
+            raise InvalidCall(f"security group {name} was deleted at once", remedy="repeat")
+        return found, made.new
+
+    def create_once(self, change: Row, hold: Hold) -> Created:
+        name, mark = str(change["name"]), Mark.of_wire(change["mark"])
+        cid = self._name(name)
+
+        def put() -> str:
+            rules = [{"name": _DENY_IN, "properties": _deny("Inbound", "VirtualNetwork")}]
+            body = {"location": self.client.settings.location, "tags": marked(mark, **{NAME: name})}
+            what = f"create security group {name}"
+            self.client.put(what, self.client.id(NSG, cid), {**body, "properties": {"securityRules": rules}})
+            return cid
+
+        def create() -> str:
+            return self.parts.create(mark, "security_group", name, put, id_of=str)
+
+        return create_if_absent(lambda: [cid] if self.client.get(NSG, cid) else [], create, self.delete, hold)
+
+    def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
+        listed = found.row["properties"].get("securityRules") or ()
+        return [
+            ListedRule(str(row["name"]), rule)
+            for row in listed
+            if is_same(row["properties"]["access"], "Allow")
+            for rule in _read_rule(row["properties"])
+        ]
+
+    def add_rule(self, cid: str, rule: SecurityRule) -> None:
+        """Its name follows from what it says, its priority from the name: a repeat is the same request, and of two that
+        meet at one priority the later takes the next."""
+        groups = [{"id": self.ensure_label(rule.group)}] if rule.group else None
+        digest = hashlib.sha256(str(rule).encode()).hexdigest()
+        priority = _FIRST + int(digest[:8], 16) % (_LAST - _FIRST)
+
+        def attempt() -> bool | None:
+            nonlocal priority
+            try:
+                self._put_rule(cid, f"cot-{digest[:24]}", _write_rule(rule, groups, priority))
+            except Refusal as error:
+                if error.is_one("SecurityRuleConflict"):
+                    priority = priority + 1 if priority < _LAST else _FIRST
+                else:
+                    _require_busy(error)
+                return None
+            return True
+
+        self.waits.until(f"the rule {rule} of security group {cid}", attempt)
+        if rule.direction == "egress":
+            self._change(cid, partial(self._put_rule, cid, _DENY_OUT, _deny("Outbound", "*")))
+
+    def remove_rule(self, cid: str, listed: ListedRule) -> None:
+        left = self.rules_of(self.read(cid) or ExistingSecurityGroup(cid, None, {"properties": {}}))
+        if not any(one.rule.direction == "egress" and one.id != listed.id for one in left):
+            self._change(cid, partial(self._delete_rule, cid, _DENY_OUT))
+        self._change(cid, partial(self._delete_rule, cid, listed.id))
+
+    def delete(self, cid: str) -> None:
+        """The label first: the group itself is what is found again. Rules that name the group itself would hold it."""
+        row, what = self.client.get(NSG, cid), f"delete security group {cid}"
+        used = ((row or {}).get("properties") or {}).get("networkInterfaces")
+        if row is None or used:
+            if used:
+                raise Refusal(what, _IN_USE[0], f"{name_of(used[0]['id'])} has it", 400)
+            return
+        if self.client.get(ASG, cid):
+            for listed in self.rules_of(self.existing(row)):
+                if is_same(listed.rule.group, cid):
+                    self._change(cid, partial(self._delete_rule, cid, listed.id))
+            self.client.delete(what, self.client.id(ASG, cid))
+        self.client.delete(what, self.client.id(NSG, cid))
+
+    def delete_if_unused(self, cid: str) -> None:
+        try:
+            self.delete(cid)
+        except Refusal as error:
+            if not error.is_one(*_IN_USE):
+                raise
+
+    def ensure_label(self, cid: str) -> str:
+        """The id of the application security group beside this one."""
+        label, row = self.client.id(ASG, cid), self.client.get(NSG, cid)
+        if self.client.get(ASG, cid):
+            return label
+        if row is None or self.existing(row).mark is None:
+            raise InvalidCall(
+                f"a security rule names {cid}, which has no application security group",
+                remedy="have the operator create one of the same name beside it",
+            )
+        body = {"location": self.client.settings.location, "tags": tags_of(row)}
+        self.client.put(f"create application security group {cid}", label, body)
+        return label
+
+    def _change(self, cid: str, act: Callable[[], None]) -> None:
+        def attempt() -> bool | None:
+            try:
+                act()
+            except Refusal as error:
+                _require_busy(error)
+                return None
+            return True
+
+        self.waits.until(f"the change of security group {cid}", attempt)
+
+    def _put_rule(self, cid: str, name: str, properties: Row) -> None:
+        self.client.put(
+            f"write a rule of {cid}", f"{self.client.id(NSG, cid)}/securityRules/{name}", {"properties": properties}
+        )
+
+    def _delete_rule(self, cid: str, name: str) -> None:
+        self.client.delete(f"delete a rule of {cid}", f"{self.client.id(NSG, cid)}/securityRules/{name}")
+
+    def _name(self, name: str) -> str:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:26]
+        return f"cot-sg-{director_prefix(self.client.director_uuid)}-{digest}"
+
+    def existing(self, row: Row) -> ExistingSecurityGroup:
+        mark, cid = mark_of(row), str(row["name"])
+        name = tags_of(row).get(NAME, cid)
+        ours = mark is not None and mark.director == self.client.director_uuid
+        is_part = mark is not None and self.parts.is_ours(mark, "security_group", cid, name)
+        return ExistingSecurityGroup(cid, mark if ours and is_part else None, row, name)
+
+
+def _require_busy(error: Refusal) -> None:
+    """A group takes one writer; any other refusal is final."""
+    if not error.is_one("AnotherOperationInProgress", "RetryableError", "Conflict"):
+        raise error
+
+
+def _write_rule(rule: SecurityRule, groups: list[Row] | None, priority: int) -> Row:
+    inside = rule.direction == "ingress"
+    far, near = ("source", "destination") if inside else ("destination", "source")
+    ports = "*" if rule.ports is None else "-".join(dict.fromkeys(map(str, rule.ports)))
+    end = {f"{far}ApplicationSecurityGroups": groups} if groups else {f"{far}AddressPrefix": rule.cidr}
+    return {
+        "protocol": _PROTOCOLS[rule.protocol],
+        "access": "Allow",
+        "direction": "Inbound" if inside else "Outbound",
+        "priority": priority,
+        "sourcePortRange": "*",
+        "destinationPortRange": ports,
+        f"{near}AddressPrefix": "*",
+        **end,
+    }
+
+
+def _deny(direction: str, source: str) -> Row:
+    """What the platform's own rules let through; its load balancers still come in."""
+    ends = {"sourceAddressPrefix": source, "destinationAddressPrefix": "*"}
+    ports = {"sourcePortRange": "*", "destinationPortRange": "*"}
+    return {"protocol": "*", "access": "Deny", "direction": direction, "priority": _DENY, **ends, **ports}
+
+
+def _read_rule(row: Row) -> list[SecurityRule]:
+    """In both families where the rule has no own; with a service tag it is none of ours."""
+    inside = is_same(row["direction"], "Inbound")
+    far, direction = ("source", "ingress") if inside else ("destination", "egress")
+    protocol = {"*": "any"}.get(row["protocol"], str(row["protocol"]).lower())
+    ranges = [*filter(None, [row.get("destinationPortRange")]), *(row.get("destinationPortRanges") or ())]
+    found = []
+    for text in ranges:
+        low, _, high = text.partition("-")
+        ports = (None, None) if text == "*" else (low, high or low)
+        for group in row.get(f"{far}ApplicationSecurityGroups") or ():
+            found += [make_rule(direction, protocol, ports, None, name_of(group["id"]), one) for one in _EVERYWHERE]
+        for prefix in [*filter(None, [row.get(f"{far}AddressPrefix")]), *(row.get(f"{far}AddressPrefixes") or ())]:
+            cidrs = (
+                list(_EVERYWHERE.values())
+                if prefix == "*"
+                else [prefix]
+                if prefix[0].isdigit() or ":" in prefix
+                else []
+            )
+            found += [make_rule(direction, protocol, ports, cidr) for cidr in cidrs]
+    return found
