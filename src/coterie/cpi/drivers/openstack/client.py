@@ -107,12 +107,12 @@ class Client:
         self._http: Http
 
     def get(self, what: str, service: str, path: str, **params: Any) -> Row:
-        return ask_patiently(
-            lambda: self._call("GET", what, service, path, params=params),
-            retries=self.settings.retries,
-            first_rest_s=self.settings.poll_s,
-            rest_after=_rest_after,
-        )
+        return self._repeat(lambda: self._call("GET", what, service, path, params=params))
+
+    def put(self, what: str, service: str, path: str, body: Any = None) -> Row:
+        """A change that changes nothing when it is repeated, such as to set a tag: Neutron answers 500 to some of
+        several that come at once."""
+        return self._repeat(lambda: self._call("PUT", what, service, path, body=body))
 
     def look(self, what: str, service: str, path: str, **params: Any) -> Row | None:
         """The same; None where there is no such thing."""
@@ -152,6 +152,10 @@ class Client:
             found += rows
             if marker is None:
                 return found
+
+    def _repeat(self, ask: Callable[[], Row]) -> Row:
+        settings = self.settings
+        return ask_patiently(ask, retries=settings.retries, first_rest_s=settings.poll_s, rest_after=_rest_after)
 
     @property
     def project(self) -> str:

@@ -163,7 +163,7 @@ class Ports:
 
     def _put(self, port: Row, below: str, body: Json | None) -> None:
         try:
-            self.client.send("PUT", f"change port {port['id']}", "network", f"/ports/{port['id']}{below}", body)
+            self.client.put(f"change port {port['id']}", "network", f"/ports/{port['id']}{below}", body)
         except Refusal as error:
             if error.status != MISSING:
                 raise

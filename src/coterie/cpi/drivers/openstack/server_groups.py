@@ -157,7 +157,7 @@ class TagRecords:
 
     def add_record(self, record: GroupRecord) -> None:
         path = _tag_path(self.default_group(), record)
-        self.client.send("PUT", "record security groups", "network", path)
+        self.client.put("record security groups", "network", path)
 
     def delete_records(self, records: Sequence[GroupRecord]) -> None:
         carrier = self.default_group()

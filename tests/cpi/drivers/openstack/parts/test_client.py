@@ -90,6 +90,32 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     return made
 
 
+class Answers:
+    """Sends nothing; answers with these, one after the other."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses, self.methods = list(statuses), list[str]()
+
+    def request(self, method: str, url: str, headers: Any, body: Any) -> Answer:
+        self.methods.append(method)
+        return Answer(self.statuses.pop(0), {}, b"{}")
+
+
+def test_a_tag_is_set_again_where_neutron_failed(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
+    patient = read_settings({"auth_url": "http://127.0.0.1:9", "retries": 2, "poll_s": 0.01})
+    monkeypatch.setattr(client, "settings", patient)
+    answers = Answers(500, 503, 201)
+    monkeypatch.setattr(client, "_http", answers)
+    client.put("record security groups", "network", "/security-groups/x/tags/y")
+    assert answers.methods == ["PUT"] * 3
+    answers.statuses = [500, 500, 500]
+    with pytest.raises(CpiError, match="500"):
+        client.put("record security groups", "network", "/security-groups/x/tags/y")
+    answers.statuses = [500, 200]
+    with pytest.raises(CpiError, match="500"):
+        client.send("POST", "create a port", "network", "/ports", {})
+
+
 def test_parallel_calls_are_limited_across_threads(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     running, most = [0], [0]
     counting = threading.Lock()
