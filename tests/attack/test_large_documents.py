@@ -189,7 +189,7 @@ def test_one_caller_with_very_many_requests_keeps_no_other_waiting(
     def whole(_: AppContext, deployment: str | None) -> dict[str, Any]:
         working.release()
         assert go_on.wait(60)
-        return {"deployments": []}
+        return {"nodes": [], "groups": []}
 
     monkeypatch.setattr(deployments, "plan", plan)
     monkeypatch.setattr(deployments, "audit", whole)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from coterie.bosh.recording.local_ledger import LocalLedger
+from coterie.ledger import statements
 from tests.bosh.program import CpiFailure, Shop
 
 
@@ -22,7 +23,7 @@ def test_no_file_of_the_ledger_is_readable_to_other_users(tmp_path: Path) -> Non
         tmp_path.chmod(0o755)
         ledger = LocalLedger(str(tmp_path / "l.db"), 2.0)
         with ledger.ledger.write() as tx:
-            tx.exec_driver_sql("CREATE TABLE seen (x text)")
+            statements.run(tx, "CREATE TABLE seen (x text)")
             assert {"l.db", "l.db-wal", "l.db-shm"} == {one.name for one in tmp_path.iterdir()}
             assert readable_to_others(tmp_path) == []
         ledger.close()
