@@ -36,6 +36,16 @@ def test_a_deep_check_that_was_interrupted_is_removed_by_the_next_one(machine: M
     assert machine.run("deployments", "-o", "json").json["items"] == []
 
 
+def test_a_deployment_of_its_name_that_a_user_made_is_not_touched(machine: Machine) -> None:
+    machine.furnish()
+    manifest = (machine.folder / "web.yml").read_text().replace("name: web\n", "name: deep-check-lab\n", 1)
+    (machine.folder / "mine.yml").write_text(manifest)
+    assert machine.run("deploy", "mine.yml").code == 0
+    refused = machine.run("clouds", "check", "lab", "--deep", "--yes")
+    assert (refused.code, "no deep check made" in refused.err) == (6, True), refused.err
+    assert [one["name"] for one in machine.run("deployments", "-o", "json").json["items"]] == ["deep-check-lab"]
+
+
 def test_options_of_a_deep_check_need_it(machine: Machine) -> None:
     machine.furnish()
     assert machine.run("clouds", "check", "lab", "--az", "z1").code == 2

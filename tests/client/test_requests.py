@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -97,6 +98,32 @@ def test_a_change_is_repeated_after_a_cut_under_one_key(director: Callable[[Answ
     assert len(keys) == 3 and len(set(keys)) == 1
     assert client.deployments.act("web", action="restart", nodes=["web/0"], idempotency_key="mine") == 4
     assert SEEN[-1][1]["Idempotency-Key"] == "mine"
+
+
+def test_a_change_that_was_cut_off_waits_for_a_director_that_restarts(
+    director: Callable[[Answers], Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = director([(CUT, None), (202, {"task_id": 3})])
+    connect, refusals = api.route.open, [False, True, True, True, True, True, False]
+
+    def open_route(timeout: float) -> Any:
+        if refusals.pop(0):
+            raise Unreachable("refused")
+        return connect(timeout)
+
+    monkeypatch.setattr(api.route, "open", open_route)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    assert Client(api=api).deployments.act("web", action="restart", nodes=["web/0"]) == 3
+    assert refusals == []
+    refusals[:] = [True]
+    with pytest.raises(Unreachable, match="refused"):
+        Client(api=api).deployments.act("web", action="restart", nodes=["web/0"])
+    director([(CUT, None)])
+    refusals[:] = [False, *[True] * 9]
+    monkeypatch.setattr("coterie.client.api._RESTART_S", 0.0)
+    with pytest.raises(Unreachable) as cut:
+        Client(api=api).deployments.act("web", action="restart", nodes=["web/0"])
+    assert "the work may have begun" in cut.value.remedy
 
 
 def test_a_whole_file_is_sent_again_after_a_cut(director: Callable[[Answers], Api]) -> None:

@@ -8,13 +8,16 @@ from typing import Any
 from coterie.cli.frame.session import Session
 from coterie.cli.show.table import as_json, table
 from coterie.cli.watch.task import INTERRUPTED, TIMED_OUT, watch_quietly
-from coterie.errors import NotFound, UsageError
+from coterie.errors import Conflict, CoterieError, NotFound, UsageError
 from coterie.manifest import load_cloud_config
 from coterie.manifest.schema.network import Network
 
 Chosen = Mapping[str, str | None]
 _APART = ("anti-affinity", "soft-anti-affinity", "host-affinity", "soft-affinity", "affinity")
-_MANIFEST = """\
+_OURS = "# A deep check of this cloud made this deployment, and deletes it.\n"
+_MANIFEST = (
+    _OURS
+    + """\
 name: {name}
 stemcells: [{{alias: one, name: {stemcell}, version: "{version}"}}]
 instance_groups:
@@ -26,6 +29,7 @@ instance_groups:
   networks: [{{name: {network}}}]
   persistent_disk: 1024
 {placement}"""
+)
 
 
 def deep_check(session: Session, cloud: str | None, chosen: Chosen) -> int:
@@ -34,28 +38,59 @@ def deep_check(session: Session, cloud: str | None, chosen: Chosen) -> int:
         raise UsageError("a deep check is of which cloud?", remedy="coterie clouds check CLOUD --deep")
     name = f"deep-check-{cloud}"
     manifest = _manifest(session, cloud, name, chosen)
-    session.confirm(f"Deploy {name}, two VMs with a disk, in cloud {cloud}, and delete it afterwards?")
-    if name in {one["name"] for one in session.client.deployments.list()}:
+    interrupted = _is_left(session, name)
+    first = (
+        f"Delete {name}, which a check that was interrupted left, with its disks; then deploy"
+        if interrupted
+        else "Deploy"
+    )
+    session.confirm(f"{first} {name}, two VMs with a disk, in cloud {cloud}, and delete it afterwards?")
+    if interrupted:
         session.say(f"{name} is there from a check that was interrupted: it is deleted first")
         left = _delete(session, name)
         if left:
             return left
-    code = watch_quietly(session, session.client.deployments.deploy(name, manifest=manifest))
-    proofs: list[dict[str, Any]] = []
-    if code == 0:
-        task = session.client.clouds.prove(cloud)
-        code = watch_quietly(session, task)
-        proofs = [one["data"] for one in session.client.events.of_task(task) if _is_proof(one)]
-    if code in (INTERRUPTED, TIMED_OUT):
-        session.say(f"when its task has ended, remove it: coterie delete {name} --delete-disks")
-        return code
-    left = _delete(session, name)
+    try:
+        code, proofs = _try_out(session, cloud, name, manifest)
+        if code in (INTERRUPTED, TIMED_OUT):
+            _say_what_is_left(session, name)
+            return code
+        left = _delete(session, name)
+    except (CoterieError, KeyboardInterrupt):
+        _say_what_is_left(session, name)
+        raise
     if session.json:
         session.data(as_json({"items": proofs, "next": None}))
     elif proofs:
         rows = [(one["what"], one["outcome"], one["detail"], one["remedy"]) for one in proofs]
         session.data(table(("WHAT", "OUTCOME", "DETAIL", "REMEDY"), rows, session.paint))
     return code or left
+
+
+def _is_left(session: Session, name: str) -> bool:
+    """Whether a deep check left its deployment. One of that name that a user made is not touched."""
+    if name not in {one["name"] for one in session.client.deployments.list()}:
+        return False
+    if not session.client.deployments.manifest(name).startswith(_OURS):
+        raise Conflict(
+            f"there is a deployment {name}, which no deep check made",
+            why="a deep check would deploy, and then delete, one of this name",
+            remedy="name that deployment, or the cloud, otherwise",
+        )
+    return True
+
+
+def _try_out(session: Session, cloud: str, name: str, manifest: str) -> tuple[int, list[dict[str, Any]]]:
+    code = watch_quietly(session, session.client.deployments.deploy(name, manifest=manifest))
+    if code:
+        return code, []
+    task = session.client.clouds.prove(cloud)
+    code = watch_quietly(session, task)
+    return code, [one["data"] for one in session.client.events.of_task(task) if _is_proof(one)]
+
+
+def _say_what_is_left(session: Session, name: str) -> None:
+    session.say(f"when its task has ended, remove it: coterie delete {name} --delete-disks")
 
 
 def _is_proof(event: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ _TIMEOUT_S = 180.0
 _TRIES = 4
 # The first request of a Director that was killed is given up after 10 s; then the repetition runs.
 _OWN_REQUEST_S = 60.0
+_RESTART_S = 15.0
 
 
 class Answer(NamedTuple):
@@ -87,17 +88,27 @@ class Api:
         """One request. It is repeated after a cut only where that does no harm."""
         headers = dict(headers or {})
         safe = harmless or method == "GET" or "Idempotency-Key" in headers
-        patience = time.monotonic() + _OWN_REQUEST_S
+        cut: Exception | None = None  # the work may have begun
+        patience = restarted = 0.0  # until when to wait for our own first request, and for a Director that restarts
         for attempt in itertools.count(1):
             try:
                 return self._send(method, address(path, query), body, headers)
             except (http.client.HTTPException, OSError) as error:
                 if not safe or attempt >= self._tries:
                     raise _cut_off(error) from error
+                cut, restarted = error, restarted or time.monotonic() + _RESTART_S
+            except Unreachable:
+                if cut is None:
+                    raise
+                if time.monotonic() >= restarted:
+                    raise _cut_off(cut) from cut
             except ApiProblem as problem:
                 # Our first request is still being worked on: its reply will be there in a moment. Or the database
                 # restarts, which a read may wait for.
-                own = bool(problem.details.get("same_request")) and time.monotonic() < patience
+                own = bool(problem.details.get("same_request"))
+                if own:
+                    patience = patience or time.monotonic() + _OWN_REQUEST_S
+                    own = time.monotonic() < patience
                 busy = problem.retryable and problem.code == "conflict"
                 if not own and (attempt >= self._tries or not (busy or (method == "GET" and problem.is_passing))):
                     raise

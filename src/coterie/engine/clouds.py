@@ -16,6 +16,7 @@ from coterie.engine.fence import FencedCpi, Lease, Observer
 from coterie.engine.part_records import LedgerPartRecords
 from coterie.engine.pin import Pin
 from coterie.errors import CoterieError, KeyMissing, NotFound, Refused, UsageError
+from coterie.ledger.errors import DatabaseError
 from coterie.ledger.rows import clouds, events
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.events import Event
@@ -134,9 +135,13 @@ class Clouds:
 
 
 def _report(ledger: Ledger, cloud: str, kind: str, body: str) -> None:
-    with ledger.write() as tx:
-        events.append(tx, [Event(None, kind, cloud, body)], time(tx))
+    """What a driver reports has happened already: without a database it stays in the log, and the call goes on."""
     log.warning("cloud %s: %s", cloud, body)
+    try:
+        with ledger.write() as tx:
+            events.append(tx, [Event(None, kind, cloud, body)], time(tx))
+    except DatabaseError:
+        log.exception("the event %s of cloud %s could not be written", kind, cloud)
 
 
 def _hidden_part(driver: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -36,17 +36,22 @@ def delete_parts_without_vm(work: Work[Any, Any], intent: str) -> None:
         recorded = {part.kind for part in parts.list_of(tx, [intent]).get(intent, ())}
     mark = Mark(work.director_uuid, intent)
     for kind in [one for one in _OF_ONE_VM if one in recorded]:
-        seen: set[str] = set()
-        while (found := work.cpi.find(kind, mark)) is not None and found.cid not in seen:
-            seen.add(found.cid)
-            try:
-                work.cpi.delete_object(kind, found.cid, Expected(mark, found.created_at, found.etag))
-            except CpiError as error:
-                if error.retryable:
-                    raise
-                work.say("object.part_left", f"{kind} {found.cid} is left to cleanup: {error}", cid=found.cid)
-                break
-            work.say("object.part_deleted", f"{kind} {found.cid}, for which no VM was created", cid=found.cid)
+        try:
+            _delete_parts(work, kind, mark)
+        except CpiError as error:
+            if error.retryable:
+                raise
+            work.say("object.part_left", f"what VM {intent} has of kind {kind} is left to cleanup: {error}")
+
+
+def _delete_parts(work: Work[Any, Any], kind: Kind, mark: Mark) -> None:
+    seen: set[str] = set()
+    while (found := work.cpi.find(kind, mark)) is not None and found.cid not in seen:
+        seen.add(found.cid)
+        if found.in_use_by:
+            raise CpiError(f"{kind} {found.cid} is used by {', '.join(found.in_use_by)}")
+        work.cpi.delete_object(kind, found.cid, Expected(mark, found.created_at, found.etag))
+        work.say("object.part_deleted", f"{kind} {found.cid}, for which no VM was created", cid=found.cid)
 
 
 def _delete_if_there(work: Work[Any, Any], row: ObjectRow) -> bool:

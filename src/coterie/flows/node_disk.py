@@ -169,7 +169,10 @@ def _keep(work: Work[Any, Any], row: ObjectRow) -> None:
 
 
 def release_disk(work: Work[DeleteNode, NodeProgress]) -> Move | None:
-    """Keep or delete one disk of a node whose VM is gone, and come back; None when none is left."""
+    """Keep or delete one disk of a node whose VM is gone, and come back; None when none is left.
+
+    One that was replaced is kept in any case: no plan names it as deleted, and its user was told that it is kept.
+    """
     with work.ledger.read() as tx:
         own, replaced = objects.disks_of_node(tx, work.node)
     row = own or next(iter(replaced), None)
@@ -177,7 +180,7 @@ def release_disk(work: Work[DeleteNode, NodeProgress]) -> Move | None:
         return None
     if row.cid is None:
         return _find_out(work, row, "release_disks")
-    if not work.params.delete_disks:
+    if row is not own or not work.params.delete_disks:
         _keep(work, row)
         return Next("release_disks")
     if row.state != "deleting":

@@ -175,6 +175,13 @@ class Disks:
         self._delete_file(part)  # what a process that died has copied of it
         self.client.run(self._manager.CopyVirtualDisk_Task, disk.path, datacenter, part.path, datacenter, None, False)
         self._move(part.path, whole)
+        if self._find("snapshot", mark.name()) is None:
+            raise CpiError(
+                f"the copy of disk {cid} was taken away before it was whole",
+                why="another call made it under the same mark, or a cleanup deleted it",
+                remedy="try again",
+                retryable=True,
+            )
         return whole.cid
 
     def list_objects(self, kind: FileKind, director_uuid: str) -> list[CloudObject]:
