@@ -19,7 +19,7 @@ import pytest
 from peers.cloudstack_bed import CloudstackBed
 from ruamel.yaml import YAML
 
-from coterie.sandbox import disks, images
+from coterie.sandbox import disks, faults, images
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import Account, open_datacenter
 from coterie.sandbox.pages import EVERYTHING
@@ -253,6 +253,9 @@ def test_a_whole_life(environment: Environment) -> None:
 @pytest.mark.parametrize("whom", ["the CPI", "both"])
 def test_killed_inside_create_vm_the_next_run_goes_on(environment: Environment, whom: str) -> None:
     before = environment.inventory()
+    faults.add(
+        environment.cloud.account.datacenter.store, "create_vm", "slow-build", times=1, ms=5000
+    )  # no answer before
     process = environment.start("create-env")
     _kill_in_create_vm(environment, process, whom)
     process.communicate(timeout=PATIENCE_S)
