@@ -179,13 +179,16 @@ def properties(**given: Any) -> dict[str, Any]:
 def test_a_profile_that_is_not_there_sends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bed: AwsBed
 ) -> None:
-    """It is an error of credentials, not a lost answer."""
+    """It is no lost answer; and no word on an earlier call of the mark, which had credentials perhaps."""
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     cpi = AwsCpi("lab", properties(profile="nowhere"), bed.open().runtime)
-    with pytest.raises(AuthenticationFailed) as caught:
+    with pytest.raises(Unavailable) as caught:
         cpi.create_disk(1024, {"availability_zone": "z1"}, mark=Mark(bed.director_uuid, Ids().intent()))
     assert "nowhere" in str(caught.value.why) and "profile" in caught.value.remedy
+    assert not caught.value.retryable
+    with pytest.raises(AuthenticationFailed):
+        cpi.identity()
 
 
 @pytest.mark.parametrize("source", ["environment", "instance"])

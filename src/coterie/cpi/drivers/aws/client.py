@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -81,6 +82,37 @@ class Refusal(CpiError):
 
 def translate(error: Refusal) -> CpiError:
     return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
+
+
+@contextmanager
+def look_before_failing(look: Callable[[], object]) -> Iterator[None]:
+    """For a creation, which may be the repeat of a call whose answer was lost: its error says that nothing was made
+    only where `look` finds nothing of the mark. Where `look` fails too, it speaks of this call alone."""
+    try:
+        yield
+    except CpiError as error:
+        kind = error.kind if isinstance(error, Refusal) else type(error)
+        if issubclass(kind, OutcomeUnknown):
+            raise
+        try:
+            found = look()
+        except CpiError as trouble:
+            if issubclass(kind, (Throttled, Unavailable)):
+                raise error from trouble
+            raise Unavailable(
+                error.what,
+                why=f"{error.why}; whether an earlier call under its mark made it cannot be seen: {trouble}",
+                remedy=error.remedy,
+                retryable=error.retryable,
+            ) from error
+        if not found:
+            raise
+        raise OutcomeUnknown(
+            "an earlier call under this mark made something, and it could not be finished",
+            why=str(error),
+            remedy=error.remedy or "look for it by its mark",
+            retryable=error.retryable,
+        ) from error
 
 
 def _meaning(aws_code: str, status: int, changes: bool) -> tuple[type[CpiError], str]:

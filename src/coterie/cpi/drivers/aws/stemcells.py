@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters, look_before_failing
 from coterie.cpi.drivers.aws.tags import mark_of, marked, of_mark, tag_list, user_tags, with_mark
 from coterie.cpi.kit.create_once import wait_or_remove
 from coterie.cpi.kit.marking import mark_tags
@@ -41,6 +41,10 @@ class Stemcells:
     waits: Waits
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
+        with look_before_failing(lambda: self.find(mark) or self._snapshots_of(mark)):
+            return self._create(image_path, cloud_properties, env, mark)
+
+    def _create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         properties = _read_properties(cloud_properties)
         if "ami" in properties:
             region, source = self._source(properties["ami"])
