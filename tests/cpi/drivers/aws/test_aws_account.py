@@ -191,6 +191,31 @@ def test_a_profile_that_is_not_there_sends_nothing(
         cpi.identity()
 
 
+def test_a_profile_without_keys_is_given_none_of_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bed: AwsBed
+) -> None:
+    (tmp_path / "config").write_text("[profile empty]\nregion = eu-central-1\n")
+    (tmp_path / "boto").write_text("[Credentials]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    for name, file in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none"), ("BOTO_CONFIG", "boto")):
+        monkeypatch.setenv(name, str(tmp_path / file))
+    bed.more = {"access_key_id": None, "secret_access_key": None, "profile": "empty"}
+    with pytest.raises(AuthenticationFailed):
+        bed.open().identity()
+
+
+@pytest.mark.parametrize("code", ["TooManyRequestsException", "InvalidParameterException"])
+def test_a_quota_that_cannot_be_read_is_not_called_missing(
+    bed: AwsBed, lab: Lab, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    def refuse(front: Front, given: dict[str, Any]) -> Any:
+        raise ApiError(code, "not now")
+
+    monkeypatch.setattr(Front, "service_quota", refuse)
+    bed.more = {"retries": 0}
+    item = next(one for one in bed.open().check() if one.what == "quotas")
+    assert not item.ok and code in item.detail
+
+
 @pytest.mark.parametrize("source", ["environment", "instance"])
 def test_only_the_named_source_gives_credentials(source: str, bed: AwsBed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAENVIRONMENT")

@@ -28,9 +28,16 @@ _SOURCE = "check what access_key_id, profile or credentials_source and role_arn 
 # botocore's words for ways to get credentials
 _MACHINE = ("iam-role",)
 _ENVIRONMENT = ("env", "container-role", "assume-role-with-web-identity")
-_NOT_OF_A_PROFILE = ("env", "container-role", "iam-role")
+_PROFILE = (
+    *("assume-role", "assume-role-with-web-identity", "sso", "login", "shared-credentials-file", "custom-process"),
+    "config-file",
+)
 _BUSY = "repeat when the other change has ended"
-_THROTTLES = ("RequestLimitExceeded", "EC2ThrottledException", "ThrottlingException", "Throttling", "SlowDown")
+_THROTTLES = (
+    *("RequestLimitExceeded", "EC2ThrottledException", "ThrottlingException", "Throttling", "SlowDown"),
+    *("RequestThrottledException", "TooManyRequestsException", "RequestThrottled", "ThrottledException"),
+    *("PriorRequestNotComplete", "ConcurrentLimitExceededException"),
+)
 _QUOTAS = ("LimitExceeded", "LimitReached", "ServiceQuotaExceededException")
 _BROKEN = ("InternalError", "InternalFailure", "Unavailable", "ServiceUnavailable", "InternalServerException")
 _CODES: Mapping[str, tuple[type[CpiError], str]] = {
@@ -253,13 +260,9 @@ class Client:
             session.set_credentials(settings.access_key_id, settings.secret_access_key, settings.session_token)
         else:
             resolver, source = session.get_component("credential_provider"), settings.credentials_source
-            wanted = {"environment": _ENVIRONMENT, "instance": _MACHINE}.get(source or "")
-            resolver.providers = [
-                one
-                for one in resolver.providers
-                if (one.METHOD in wanted if wanted else one.METHOD not in _NOT_OF_A_PROFILE)
-            ]
-        return _assume_role(session, settings) if settings.role_arn else session
+            wanted = {"environment": _ENVIRONMENT, "instance": _MACHINE}.get(source or "", _PROFILE)
+            resolver.providers = [one for one in resolver.providers if one.METHOD in wanted]
+        return _assume_role(session, settings, self._options()) if settings.role_arn else session
 
     def _options(self) -> dict[str, Any]:
         settings = self.settings
@@ -290,10 +293,10 @@ class Client:
         return str(self._certificates.name)
 
 
-def _assume_role(session: Any, settings: Settings) -> Any:
+def _assume_role(session: Any, settings: Settings, options: Mapping[str, Any]) -> Any:
     credentials, extra = _botocore("credentials"), {"ExternalId": settings.external_id}
     fetcher = credentials.AssumeRoleCredentialFetcher(
-        client_creator=partial(session.create_client, region_name=settings.region, endpoint_url=settings.endpoint),
+        client_creator=partial(session.create_client, **options),
         source_credentials=session.get_credentials(),
         role_arn=settings.role_arn,
         extra_args={key: value for key, value in extra.items() if value},

@@ -241,9 +241,10 @@ class _Creation:
 
     def _devices(self, image: Row) -> list[Json]:
         spec, settings = self._args.spec, self._parts.client.settings
-        own: Row = next((m["Ebs"] for m in image.get("BlockDeviceMappings") or () if m.get("Ebs")), {})
-        root = spec.root_disk or VolumeSpec(int(own.get("VolumeSize") or _ROOT_GIB) * 1024)
-        volumes = [(str(image["RootDeviceName"]), root)]
+        name = str(image["RootDeviceName"])
+        own = {str(m["DeviceName"]): m["Ebs"] for m in image.get("BlockDeviceMappings") or () if m.get("Ebs")}
+        root = spec.root_disk or VolumeSpec(int(own.get(name, {}).get("VolumeSize") or _ROOT_GIB) * 1024)
+        volumes = [(name, root)]
         if spec.ephemeral_disk:
             volumes.append((_EPHEMERAL, spec.ephemeral_disk))
         return [
@@ -252,6 +253,9 @@ class _Creation:
                 "Ebs": {"VolumeSize": gib(volume.size), "DeleteOnTermination": True, **volume_body(volume, settings)},
             }
             for device, volume in volumes
+        ] + [
+            {"DeviceName": device, "Ebs": {"DeleteOnTermination": True}}
+            for device in sorted(own.keys() - dict(volumes).keys())
         ]
 
     def _image(self, wanted: str) -> Row:

@@ -70,7 +70,8 @@ class Stemcells:
             self.delete_image(stemcell_cid)
 
     def delete_image(self, cid: str) -> None:
-        """And its snapshots: those that bear its mark are ours."""
+        """And its snapshots that bear its mark: a copied mark alone, as on a backup of one, makes none of them ours.
+        Those of an image that is gone already are found by their mark, one by one."""
         row = self.read(cid)
         if row is None:
             self.client.require_settled(cid)
@@ -81,8 +82,10 @@ class Stemcells:
             if not error.is_missing:
                 raise
         self.client.forget_created(cid)
+        mapped = {(one.get("Ebs") or {}).get("SnapshotId") for one in row.get("BlockDeviceMappings") or ()}
         for snapshot in self._snapshots_of(mark_of(row)):
-            self._delete_snapshot(snapshot)
+            if snapshot in mapped:
+                self._delete_snapshot(snapshot)
 
     def read(self, cid: str) -> Row | None:
         rows = self.client.ask("read an image", "describe_images", Filters=filters(image_id=cid))["Images"]
