@@ -31,7 +31,7 @@ from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.machines import ended
 from coterie.cpi.drivers.aws.properties import CLOUD, read_settings
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.sandbox import faults
+from coterie.sandbox import faults, server_groups
 from coterie.sandbox.fronts.aws import rows
 from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.refusals import ApiError
@@ -212,7 +212,7 @@ def test_not_found_right_after_the_creation_is_not_gone(bed: AwsBed, lab: Lab) -
     arguments = lab.vm_arguments()
     vm = lab.cpi.create_vm(**arguments).cid
     with answering("DescribeInstances", lambda front, given: {"Reservations": []}):
-        for ask in (lab.cpi.has_vm, lab.cpi.delete_vm, lab.cpi.reboot_vm):
+        for ask in (lab.cpi.has_vm, lab.cpi.reboot_vm):
             with pytest.raises(Unavailable):
                 ask(vm)
         with pytest.raises(VMNotFound):
@@ -317,3 +317,38 @@ def test_a_role_is_assumed_by_one_request() -> None:
         with pytest.raises(CpiError):
             client.ask("read the account", "get_caller_identity", "sts")
     assert len(seen) == 1 and "AssumeRole" in seen[0]
+
+
+def test_a_vm_that_no_list_shows_yet_is_deleted_by_another_process(bed: AwsBed, lab: Lab) -> None:
+    arguments = lab.vm_arguments()
+    before = bed.inventory()
+    vm = lab.cpi.create_vm(**arguments).cid
+    with answering("DescribeInstances", lambda front, given: {"Reservations": []}):
+        bed.open().delete_vm(vm)
+    assert bed.inventory() == before
+    bed.open().delete_vm("not-an-instance")
+
+
+def test_a_group_is_waited_for_until_others_see_it(bed: AwsBed, lab: Lab) -> None:
+    left = iter(range(3))
+
+    def hide(front: Front, given: Row) -> Row | None:
+        return {"PlacementGroups": []} if next(left, None) is not None else None
+
+    metadata, mark = lab.metadata("anti-affinity"), lab.mark()
+    with answering("DescribePlacementGroups", hide):
+        group = lab.cpi.create_server_group(metadata, mark=mark)
+        assert next(left, None) is None
+    assert bed.open().inspect_server_group(group).policy == "anti-affinity"
+    lab.cpi.delete_server_group(group)
+
+
+def test_a_group_that_cannot_be_read_after_its_creation_is_in_doubt(bed: AwsBed, lab: Lab) -> None:
+    def refuse(front: Front, given: Row) -> None:
+        if list(front._every(server_groups.list_server_groups)):
+            raise ApiError("UnauthorizedOperation", "no", 403)
+
+    with answering("DescribePlacementGroups", refuse), pytest.raises(OutcomeUnknown, match="was created"):
+        lab.cpi.create_server_group(lab.metadata("anti-affinity"), mark=lab.mark())
+    (left,) = bed.open().survey("server_group", bed.director_uuid).objects
+    lab.cpi.delete_server_group(left.cid)
