@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from peers.aws_bed import AwsBed
-from tests.cpi.drivers.aws.test_aws_complaints import answering
+from tests.cpi.drivers.aws.test_aws_complaints import answering, refusing
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import OutcomeUnknown, StemcellNotFound
+from coterie.cpi.contract import CpiError, OutcomeUnknown, StemcellNotFound
 from coterie.sandbox.fronts.aws import rows
 from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.refusals import ApiError
@@ -72,3 +72,29 @@ def test_a_snapshot_whose_request_changed_meanwhile_is_not_called_absent(
         lab.cpi.create_stemcell(path, properties, mark=mark)
     monkeypatch.undo()
     lab.cpi.delete_stemcell(lab.cpi.create_stemcell(path, properties, mark=mark))
+
+
+def test_a_new_volume_that_aws_is_too_busy_to_show_stays(bed: AwsBed, lab: Lab) -> None:
+    bed.more, mark = {"retries": 0}, lab.mark()
+    cpi = bed.open()
+    refuse = refusing(1, "RequestLimitExceeded", "too much")
+    with answering("DescribeVolumes", refuse) as asked, pytest.raises(OutcomeUnknown):
+        cpi.create_disk(1024, {}, mark=mark)
+    assert asked["CreateVolume"] == 1 and "DeleteVolume" not in asked
+    cpi.delete_disk(cpi.create_disk(1024, {}, mark=mark))
+
+
+@pytest.mark.parametrize("state", ["deleting", None])
+def test_a_mark_whose_volume_was_deleted_is_spent(bed: AwsBed, lab: Lab, state: str | None) -> None:
+    bed.more, mark = {"settle_s": 0.2, "state_timeout": 3}, lab.mark()
+    cpi = bed.open()
+    disk = cpi.create_disk(1024, {}, mark=mark)
+    going = [{"VolumeId": disk, "State": state}] if state else []
+    with (
+        answering("CreateVolume", lambda front, given: {"VolumeId": disk}),
+        answering("DescribeVolumes", lambda front, given: {"Volumes": going}),
+        pytest.raises(CpiError, match="was deleted") as caught,
+    ):
+        bed.open().create_disk(1024, {}, mark=mark)
+    assert caught.value.retryable and not isinstance(caught.value, OutcomeUnknown)
+    cpi.delete_disk(disk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,7 +50,9 @@ class Disks:
         }
         cid = self._start(body, mark)
         self.client.note_created(cid)
-        wait_or_remove(lambda: self._wait_for(cid, "available", "in-use"), lambda: self.delete(cid))
+        if not wait_or_remove(lambda: self._becomes_usable(cid), lambda: self.delete(cid)):
+            self.client.forget_created(cid)
+            raise CpiError(f"volume {cid} of this mark was deleted", remedy="repeat under a new mark", retryable=True)
         return cid
 
     def _start(self, body: Json, mark: Mark) -> str:
@@ -229,19 +232,32 @@ class Disks:
             )
         return True if states and states[-1]["ModificationState"] in _USABLE else None
 
-    def _wait_for(self, cid: str, *states: str) -> Row:
-        def look() -> Row | None:
-            row = self.read(cid)
-            if row is not None and row["State"] == "error":
+    def _becomes_usable(self, cid: str) -> bool:
+        """That AWS is too busy to show a volume is no reason to remove it. The token answers its volume for as long as
+        AWS remembers it, also after its deletion: one that is going, or does not turn up, is never coming."""
+        client = self.client
+        last = time.monotonic() + client.settings.settle_s
+
+        def look() -> bool | None:
+            try:
+                rows = client.ask("read a volume", "describe_volumes", Filters=filters(volume_id=cid))["Volumes"]
+            except CpiError as error:
+                raise OutcomeUnknown(
+                    f"volume {cid} was made, and cannot be read", why=str(error), remedy="look for it by its mark"
+                ) from error
+            state = next((str(row["State"]) for row in rows if row["VolumeId"] == cid), None)
+            if state in _GONE or (state is None and time.monotonic() > last):
+                return False
+            if state == "error":
                 raise CpiError(
                     f"volume {cid} came to state error",
                     why="AWS gives no reason; often it is a KMS key without rights",
                     remedy="check the rights to the KMS key, then repeat",
                     retryable=True,
                 )
-            return row if row is not None and row["State"] in states else None
+            return True if state in ("available", "in-use") else None
 
-        return self.waits.until(f"volume {cid} being {states[0]}", look)
+        return self.waits.until(f"volume {cid} being available", look)
 
     def _wait_for_snapshot(self, cid: str) -> Row:
         """It is usable as soon as it is pending: AWS keeps the moment, and copies later."""
