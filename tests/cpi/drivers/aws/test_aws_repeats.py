@@ -98,3 +98,22 @@ def test_a_mark_whose_volume_was_deleted_is_spent(bed: AwsBed, lab: Lab, state: 
         bed.open().create_disk(1024, {}, mark=mark)
     assert caught.value.retryable and not isinstance(caught.value, OutcomeUnknown)
     cpi.delete_disk(disk)
+
+
+def test_a_new_image_that_aws_is_too_busy_to_show_stays(bed: AwsBed, lab: Lab) -> None:
+    bed.more, mark = {"retries": 0}, lab.mark()
+    cpi, copied = bed.open(), {"ami": {"us-east-1": "ami-0a"}}
+    refuse = refusing(1, "RequestLimitExceeded", "too much")
+    with answering("DescribeImages", refuse) as asked, pytest.raises(OutcomeUnknown):
+        cpi.create_stemcell("", copied, mark=mark)
+    assert asked["CopyImage"] == 1 and "DeregisterImage" not in asked
+    cpi.delete_stemcell(cpi.create_stemcell("", copied, mark=mark))
+
+
+def test_a_mark_whose_image_was_deleted_is_spent(bed: AwsBed, lab: Lab) -> None:
+    bed.more, mark = {"settle_s": 0.2, "state_timeout": 3}, lab.mark()
+    cpi, copied = bed.open(), {"ami": {"us-east-1": "ami-0a"}}
+    cpi.delete_stemcell(cpi.create_stemcell("", copied, mark=mark))
+    with pytest.raises(CpiError, match="was deleted") as caught:
+        bed.open().create_stemcell("", copied, mark=mark)
+    assert caught.value.retryable and not isinstance(caught.value, OutcomeUnknown)
