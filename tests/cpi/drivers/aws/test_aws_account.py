@@ -179,13 +179,41 @@ def properties(**given: Any) -> dict[str, Any]:
 def test_a_profile_that_is_not_there_sends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bed: AwsBed
 ) -> None:
-    """It is an error of credentials, not a lost answer."""
+    """It is no lost answer; and no word on an earlier call of the mark, which had credentials perhaps."""
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     cpi = AwsCpi("lab", properties(profile="nowhere"), bed.open().runtime)
-    with pytest.raises(AuthenticationFailed) as caught:
+    with pytest.raises(Unavailable) as caught:
         cpi.create_disk(1024, {"availability_zone": "z1"}, mark=Mark(bed.director_uuid, Ids().intent()))
     assert "nowhere" in str(caught.value.why) and "profile" in caught.value.remedy
+    assert not caught.value.retryable
+    with pytest.raises(AuthenticationFailed):
+        cpi.identity()
+
+
+def test_a_profile_without_keys_is_given_none_of_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bed: AwsBed
+) -> None:
+    (tmp_path / "config").write_text("[profile empty]\nregion = eu-central-1\n")
+    (tmp_path / "boto").write_text("[Credentials]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    for name, file in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none"), ("BOTO_CONFIG", "boto")):
+        monkeypatch.setenv(name, str(tmp_path / file))
+    bed.more = {"access_key_id": None, "secret_access_key": None, "profile": "empty"}
+    with pytest.raises(AuthenticationFailed):
+        bed.open().identity()
+
+
+@pytest.mark.parametrize("code", ["TooManyRequestsException", "InvalidParameterException"])
+def test_a_quota_that_cannot_be_read_is_not_called_missing(
+    bed: AwsBed, lab: Lab, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    def refuse(front: Front, given: dict[str, Any]) -> Any:
+        raise ApiError(code, "not now")
+
+    monkeypatch.setattr(Front, "service_quota", refuse)
+    bed.more = {"retries": 0}
+    item = next(one for one in bed.open().check() if one.what == "quotas")
+    assert not item.ok and code in item.detail
 
 
 @pytest.mark.parametrize("source", ["environment", "instance"])

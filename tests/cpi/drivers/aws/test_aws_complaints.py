@@ -22,14 +22,16 @@ from coterie.cpi.contract import (
     OutcomeUnknown,
     QuotaExceeded,
     SecurityGroup,
+    Throttled,
     Unavailable,
     VMCreationFailed,
     VMNotFound,
 )
-from coterie.cpi.drivers.aws.client import Refusal
+from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.machines import ended
-from coterie.cpi.drivers.aws.properties import CLOUD
-from coterie.sandbox import faults
+from coterie.cpi.drivers.aws.properties import CLOUD, read_settings
+from coterie.cpi.kit.call_limit import call_limit
+from coterie.sandbox import faults, server_groups
 from coterie.sandbox.fronts.aws import rows
 from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.refusals import ApiError
@@ -210,7 +212,7 @@ def test_not_found_right_after_the_creation_is_not_gone(bed: AwsBed, lab: Lab) -
     arguments = lab.vm_arguments()
     vm = lab.cpi.create_vm(**arguments).cid
     with answering("DescribeInstances", lambda front, given: {"Reservations": []}):
-        for ask in (lab.cpi.has_vm, lab.cpi.delete_vm, lab.cpi.reboot_vm):
+        for ask in (lab.cpi.has_vm, lab.cpi.reboot_vm):
             with pytest.raises(Unavailable):
                 ask(vm)
         with pytest.raises(VMNotFound):
@@ -265,8 +267,88 @@ def test_the_machines_own_role_is_never_taken_silently() -> None:
         ("VcpuLimitExceeded", 400, True, QuotaExceeded),
         ("VolumeModificationRateExceeded", 400, True, QuotaExceeded),
         ("InvalidParameterValue", 400, True, InvalidCall),
+        ("RequestThrottledException", 400, True, Throttled),
+        ("TooManyRequestsException", 400, False, Throttled),
+        ("ConcurrentLimitExceededException", 400, True, Throttled),
     ],
 )
 def test_a_failure_of_aws_is_no_refusal(code: str, status: int, changes: bool, kind: type[Exception]) -> None:
     """Whatever the code: what was asked for may have been done."""
     assert Refusal("make it", code, "why", changes=changes, status=status).kind is kind
+
+
+def test_a_snapshot_that_only_bears_a_copied_mark_stays(bed: AwsBed, lab: Lab) -> None:
+    """As a backup of an image's snapshot does, where tags are copied."""
+    path, properties = bed.image()
+    stemcell = lab.cpi.create_stemcell(path, properties, mark=lab.mark())
+    (own,) = bed.front.uploads
+    bed.front.uploads["snap-backup"] = bed.front.uploads[own]
+    lab.cpi.delete_stemcell(stemcell)
+    assert [*bed.front.uploads] == ["snap-backup"]
+    del bed.front.uploads["snap-backup"]
+
+
+def test_every_volume_of_an_image_goes_with_its_vm(bed: AwsBed, lab: Lab) -> None:
+    """An image may map further volumes, also before its root."""
+    asked: list[Row] = []
+    arguments = lab.vm_arguments()
+    mapped = [("/dev/sdh", 3), ("/dev/xvda", 9)]
+    image = {
+        "ImageId": arguments["stemcell_cid"],
+        "RootDeviceName": "/dev/xvda",
+        "BlockDeviceMappings": [{"DeviceName": device, "Ebs": {"VolumeSize": size}} for device, size in mapped],
+    }
+    with (
+        answering("DescribeImages", lambda front, given: {"Images": [image]}),
+        answering("RunInstances", lambda front, given: asked.append(given)),
+    ):
+        lab.undo(lab.cpi.delete_vm, lab.cpi.create_vm(**arguments).cid)
+    found = {one["DeviceName"]: one["Ebs"] for one in asked[0]["BlockDeviceMappings"]}
+    assert found["/dev/xvda"]["VolumeSize"] == 9 and found.keys() == {"/dev/xvda", "/dev/sdh"}
+    assert all(one["DeleteOnTermination"] for one in found.values())
+
+
+def test_a_role_is_assumed_by_one_request() -> None:
+    """With the settings of every other client."""
+    with deaf_cloud() as (endpoint, seen):
+        given = {"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b", "retries": 0}
+        settings = read_settings({**given, "endpoint": endpoint, "role_arn": "arn:aws:iam::123456789012:role/coterie"})
+        client = Client(settings, "d", call_limit("role", 1, "d"), lambda: None)
+        with pytest.raises(CpiError):
+            client.ask("read the account", "get_caller_identity", "sts")
+    assert len(seen) == 1 and "AssumeRole" in seen[0]
+
+
+def test_a_vm_that_no_list_shows_yet_is_deleted_by_another_process(bed: AwsBed, lab: Lab) -> None:
+    arguments = lab.vm_arguments()
+    before = bed.inventory()
+    vm = lab.cpi.create_vm(**arguments).cid
+    with answering("DescribeInstances", lambda front, given: {"Reservations": []}):
+        bed.open().delete_vm(vm)
+    assert bed.inventory() == before
+    bed.open().delete_vm("not-an-instance")
+
+
+def test_a_group_is_waited_for_until_others_see_it(bed: AwsBed, lab: Lab) -> None:
+    left = iter(range(3))
+
+    def hide(front: Front, given: Row) -> Row | None:
+        return {"PlacementGroups": []} if next(left, None) is not None else None
+
+    metadata, mark = lab.metadata("anti-affinity"), lab.mark()
+    with answering("DescribePlacementGroups", hide):
+        group = lab.cpi.create_server_group(metadata, mark=mark)
+        assert next(left, None) is None
+    assert bed.open().inspect_server_group(group).policy == "anti-affinity"
+    lab.cpi.delete_server_group(group)
+
+
+def test_a_group_that_cannot_be_read_after_its_creation_is_in_doubt(bed: AwsBed, lab: Lab) -> None:
+    def refuse(front: Front, given: Row) -> None:
+        if list(front._every(server_groups.list_server_groups)):
+            raise ApiError("UnauthorizedOperation", "no", 403)
+
+    with answering("DescribePlacementGroups", refuse), pytest.raises(OutcomeUnknown, match="was created"):
+        lab.cpi.create_server_group(lab.metadata("anti-affinity"), mark=lab.mark())
+    (left,) = bed.open().survey("server_group", bed.director_uuid).objects
+    lab.cpi.delete_server_group(left.cid)

@@ -83,7 +83,7 @@ class Checks:
                 "read a quota", "get_service_quota", "service-quotas", ServiceCode=service, QuotaCode=code
             )
         except Refusal as error:
-            if error.retryable or error.kind is AuthenticationFailed:
+            if error.kind is not PrivilegeMissing and not error.is_one("NoSuchResourceException"):
                 raise
             return None
         return float(answer["Quota"]["Value"])

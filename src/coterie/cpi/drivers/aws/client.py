@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -27,9 +28,16 @@ _SOURCE = "check what access_key_id, profile or credentials_source and role_arn 
 # botocore's words for ways to get credentials
 _MACHINE = ("iam-role",)
 _ENVIRONMENT = ("env", "container-role", "assume-role-with-web-identity")
-_NOT_OF_A_PROFILE = ("env", "container-role", "iam-role")
+_PROFILE = (
+    *("assume-role", "assume-role-with-web-identity", "sso", "login", "shared-credentials-file", "custom-process"),
+    "config-file",
+)
 _BUSY = "repeat when the other change has ended"
-_THROTTLES = ("RequestLimitExceeded", "EC2ThrottledException", "ThrottlingException", "Throttling", "SlowDown")
+_THROTTLES = (
+    *("RequestLimitExceeded", "EC2ThrottledException", "ThrottlingException", "Throttling", "SlowDown"),
+    *("RequestThrottledException", "TooManyRequestsException", "RequestThrottled", "ThrottledException"),
+    *("PriorRequestNotComplete", "ConcurrentLimitExceededException"),
+)
 _QUOTAS = ("LimitExceeded", "LimitReached", "ServiceQuotaExceededException")
 _BROKEN = ("InternalError", "InternalFailure", "Unavailable", "ServiceUnavailable", "InternalServerException")
 _CODES: Mapping[str, tuple[type[CpiError], str]] = {
@@ -81,6 +89,37 @@ class Refusal(CpiError):
 
 def translate(error: Refusal) -> CpiError:
     return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
+
+
+@contextmanager
+def look_before_failing(look: Callable[[], object]) -> Iterator[None]:
+    """For a creation, which may be the repeat of a call whose answer was lost: its error says that nothing was made
+    only where `look` finds nothing of the mark. Where `look` fails too, it speaks of this call alone."""
+    try:
+        yield
+    except CpiError as error:
+        kind = error.kind if isinstance(error, Refusal) else type(error)
+        if issubclass(kind, OutcomeUnknown):
+            raise
+        try:
+            found = look()
+        except CpiError as trouble:
+            if issubclass(kind, (Throttled, Unavailable)):
+                raise error from trouble
+            raise Unavailable(
+                error.what,
+                why=f"{error.why}; whether an earlier call under its mark made it cannot be seen: {trouble}",
+                remedy=error.remedy,
+                retryable=error.retryable,
+            ) from error
+        if not found:
+            raise
+        raise OutcomeUnknown(
+            "an earlier call under this mark made something, and it could not be finished",
+            why=str(error),
+            remedy=error.remedy or "look for it by its mark",
+            retryable=error.retryable,
+        ) from error
 
 
 def _meaning(aws_code: str, status: int, changes: bool) -> tuple[type[CpiError], str]:
@@ -221,13 +260,9 @@ class Client:
             session.set_credentials(settings.access_key_id, settings.secret_access_key, settings.session_token)
         else:
             resolver, source = session.get_component("credential_provider"), settings.credentials_source
-            wanted = {"environment": _ENVIRONMENT, "instance": _MACHINE}.get(source or "")
-            resolver.providers = [
-                one
-                for one in resolver.providers
-                if (one.METHOD in wanted if wanted else one.METHOD not in _NOT_OF_A_PROFILE)
-            ]
-        return _assume_role(session, settings) if settings.role_arn else session
+            wanted = {"environment": _ENVIRONMENT, "instance": _MACHINE}.get(source or "", _PROFILE)
+            resolver.providers = [one for one in resolver.providers if one.METHOD in wanted]
+        return _assume_role(session, settings, self._options()) if settings.role_arn else session
 
     def _options(self) -> dict[str, Any]:
         settings = self.settings
@@ -258,10 +293,10 @@ class Client:
         return str(self._certificates.name)
 
 
-def _assume_role(session: Any, settings: Settings) -> Any:
+def _assume_role(session: Any, settings: Settings, options: Mapping[str, Any]) -> Any:
     credentials, extra = _botocore("credentials"), {"ExternalId": settings.external_id}
     fetcher = credentials.AssumeRoleCredentialFetcher(
-        client_creator=partial(session.create_client, region_name=settings.region, endpoint_url=settings.endpoint),
+        client_creator=partial(session.create_client, **options),
         source_credentials=session.get_credentials(),
         role_arn=settings.role_arn,
         extra_args={key: value for key, value in extra.items() if value},

@@ -20,7 +20,7 @@ from coterie.cpi.contract import (
     VmCreated,
     VMCreationFailed,
 )
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters, look_before_failing
 from coterie.cpi.drivers.aws.disks import volume_body
 from coterie.cpi.drivers.aws.machines import Machines, ended
 from coterie.cpi.drivers.aws.networks import Addresses
@@ -71,7 +71,9 @@ class VmFactory:
     addresses: Addresses
 
     def create(self, args: Args) -> VmCreated:
-        row, resolved = create_vm(_Creation(self, args))
+        creation = _Creation(self, args)
+        with look_before_failing(creation.find_live):
+            row, resolved = create_vm(creation)
         return VmCreated(str(row["InstanceId"]), _networks(args, row, resolved.labels), resolved.disks)
 
 
@@ -105,7 +107,7 @@ class _Creation:
         """RunInstances creates everything."""
 
     def boot(self, resolved: Resolved, undo: Undo) -> tuple[Row, Resolved]:
-        parts, was_there = self._parts, self._find_live() is not None
+        parts, was_there = self._parts, self.find_live() is not None
         try:
             limit = min(_ADDRESS_S, parts.client.settings.state_timeout)
             what = "the release of its address by an instance that is being terminated"
@@ -143,7 +145,7 @@ class _Creation:
     def _after_refusal(self, error: Refusal, membership: Membership | None) -> Row:
         """A token that was used with another request: then its instance counts, if it can be seen."""
         if error.is_one("IdempotentParameterMismatch"):
-            found = self._find_live()
+            found = self.find_live()
             if found is not None:
                 return found
             raise OutcomeUnknown(
@@ -159,7 +161,7 @@ class _Creation:
             ) from error
         raise error
 
-    def _find_live(self) -> Row | None:
+    def find_live(self) -> Row | None:
         rows = with_mark(list_instances(self._parts.client, of_mark(self._args.mark)), self._args.mark)
         return rows[0] if rows else None
 
@@ -239,9 +241,10 @@ class _Creation:
 
     def _devices(self, image: Row) -> list[Json]:
         spec, settings = self._args.spec, self._parts.client.settings
-        own: Row = next((m["Ebs"] for m in image.get("BlockDeviceMappings") or () if m.get("Ebs")), {})
-        root = spec.root_disk or VolumeSpec(int(own.get("VolumeSize") or _ROOT_GIB) * 1024)
-        volumes = [(str(image["RootDeviceName"]), root)]
+        name = str(image["RootDeviceName"])
+        own = {str(m["DeviceName"]): m["Ebs"] for m in image.get("BlockDeviceMappings") or () if m.get("Ebs")}
+        root = spec.root_disk or VolumeSpec(int(own.get(name, {}).get("VolumeSize") or _ROOT_GIB) * 1024)
+        volumes = [(name, root)]
         if spec.ephemeral_disk:
             volumes.append((_EPHEMERAL, spec.ephemeral_disk))
         return [
@@ -250,6 +253,9 @@ class _Creation:
                 "Ebs": {"VolumeSize": gib(volume.size), "DeleteOnTermination": True, **volume_body(volume, settings)},
             }
             for device, volume in volumes
+        ] + [
+            {"DeviceName": device, "Ebs": {"DeleteOnTermination": True}}
+            for device in sorted(own.keys() - dict(volumes).keys())
         ]
 
     def _image(self, wanted: str) -> Row:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, OutcomeUnknown
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters, look_before_failing
 from coterie.cpi.drivers.aws.machines import Machines
 from coterie.cpi.drivers.aws.properties import DiskSpec, Settings, VolumeSpec, read_disk_spec
 from coterie.cpi.drivers.aws.tags import marked, of_mark, tag_list, user_tags, with_mark
@@ -29,6 +30,10 @@ class Disks:
     waits: Waits
 
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
+        with look_before_failing(lambda: self._find(mark)):
+            return self._create(size_mb, cloud_properties, vm_cid, mark)
+
+    def _create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec, settings = read_disk_spec(cloud_properties), self.client.settings
         require_size(size_mb)
         zone = spec.availability_zone or self._zone_of(vm_cid) or settings.default_availability_zone
@@ -43,10 +48,32 @@ class Disks:
             "TagSpecifications": marked("volume", mark),
             **volume_body(spec, settings),
         }
-        cid = str(self.client.change("create a volume", "create_volume", **body)["VolumeId"])
+        cid = self._start(body, mark)
         self.client.note_created(cid)
-        wait_or_remove(lambda: self._wait_for(cid, "available", "in-use"), lambda: self.delete(cid))
+        if not wait_or_remove(lambda: self._becomes_usable(cid), lambda: self.delete(cid)):
+            self.client.forget_created(cid)
+            raise CpiError(f"volume {cid} of this mark was deleted", remedy="repeat under a new mark", retryable=True)
         return cid
+
+    def _start(self, body: Json, mark: Mark) -> str:
+        """A token that was used with another request: then its volume counts, if it can be seen."""
+        try:
+            return str(self.client.change("create a volume", "create_volume", **body)["VolumeId"])
+        except Refusal as error:
+            if not error.is_one("IdempotentParameterMismatch"):
+                raise
+            found = self._find(mark)
+            if found is not None:
+                return found
+            raise OutcomeUnknown(
+                "the mark was used with another request, and its volume is not visible",
+                why=error.why,
+                remedy="look for it by its mark",
+            ) from error
+
+    def _find(self, mark: Mark) -> str | None:
+        rows = self.client.list_all("find a volume", "describe_volumes", "Volumes", Filters=of_mark(mark))
+        return next((str(row["VolumeId"]) for row in with_mark(rows, mark) if row["State"] not in _GONE), None)
 
     def read(self, cid: str) -> Row | None:
         rows = self.client.ask("read a volume", "describe_volumes", Filters=filters(volume_id=cid))["Volumes"]
@@ -135,11 +162,12 @@ class Disks:
             self.waits.until(f"the change of disk {disk_cid}", lambda: self._is_changed(disk_cid, body))
 
     def snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
-        self.require(disk_cid)
-        change = {"kind": "snapshot", "mark": mark.wire(), "disk": disk_cid, "tags": user_tags(metadata)}
-        made = self.writer.submit("snapshot", mark.intent, change).cid
-        wait_or_remove(lambda: self._wait_for_snapshot(made), lambda: self.delete_snapshot(made))
-        return made
+        with look_before_failing(lambda: self.list_snapshots(mark)):
+            self.require(disk_cid)
+            change = {"kind": "snapshot", "mark": mark.wire(), "disk": disk_cid, "tags": user_tags(metadata)}
+            made = self.writer.submit("snapshot", mark.intent, change).cid
+            wait_or_remove(lambda: self._wait_for_snapshot(made), lambda: self.delete_snapshot(made))
+            return made
 
     def create_snapshot_once(self, change: Json, hold: Hold) -> Created:
         mark = Mark.of_wire(change["mark"])
@@ -204,19 +232,32 @@ class Disks:
             )
         return True if states and states[-1]["ModificationState"] in _USABLE else None
 
-    def _wait_for(self, cid: str, *states: str) -> Row:
-        def look() -> Row | None:
-            row = self.read(cid)
-            if row is not None and row["State"] == "error":
+    def _becomes_usable(self, cid: str) -> bool:
+        """That AWS is too busy to show a volume is no reason to remove it. The token answers its volume for as long as
+        AWS remembers it, also after its deletion: one that is going, or does not turn up, is never coming."""
+        client = self.client
+        last = time.monotonic() + client.settings.settle_s
+
+        def look() -> bool | None:
+            try:
+                rows = client.ask("read a volume", "describe_volumes", Filters=filters(volume_id=cid))["Volumes"]
+            except CpiError as error:
+                raise OutcomeUnknown(
+                    f"volume {cid} was made, and cannot be read", why=str(error), remedy="look for it by its mark"
+                ) from error
+            state = next((str(row["State"]) for row in rows if row["VolumeId"] == cid), None)
+            if state in _GONE or (state is None and time.monotonic() > last):
+                return False
+            if state == "error":
                 raise CpiError(
                     f"volume {cid} came to state error",
                     why="AWS gives no reason; often it is a KMS key without rights",
                     remedy="check the rights to the KMS key, then repeat",
                     retryable=True,
                 )
-            return row if row is not None and row["State"] in states else None
+            return True if state in ("available", "in-use") else None
 
-        return self.waits.until(f"volume {cid} being {states[0]}", look)
+        return self.waits.until(f"volume {cid} being available", look)
 
     def _wait_for_snapshot(self, cid: str) -> Row:
         """It is usable as soon as it is pending: AWS keeps the moment, and copies later."""

@@ -50,17 +50,17 @@ class Machines:
 
     def delete(self, cid: str) -> None:
         """Persistent volumes are detached by the termination; the instance's own volumes and interfaces go with it.
-        NotFound does not mean that it is terminated: within the settle time it may run."""
+        One that no list shows yet, which another process may have created just now, can be terminated all the same."""
         found = self.read_any(cid)
-        if found is None:
-            self.client.require_settled(cid)
-            return
-        if found["State"]["Name"] not in GONE:
+        if found is None or found["State"]["Name"] not in GONE:
             try:
                 self.client.change(f"terminate {cid}", "terminate_instances", InstanceIds=[cid])
             except Refusal as error:
-                if not error.is_missing:
+                if not error.is_missing and not error.is_one("InvalidInstanceID.Malformed"):
                     raise
+                if found is None:
+                    self.client.require_settled(cid)
+                    return
         self.wait_until_terminated(cid)
         self.client.forget_created(cid)
 

@@ -20,6 +20,7 @@ from coterie.cpi.contract import (
     GroupView,
     InvalidCall,
     Mark,
+    OutcomeUnknown,
     is_adopted,
     read_group_cid,
 )
@@ -132,7 +133,8 @@ class PlacementGroups:
         return self._existing(row), is_new
 
     def create_row(self, cid: str, policy: str | None, mark: Mark, **more: str) -> tuple[Row, bool]:
-        """The name makes it once: a second call under it is refused, and finds the first one's."""
+        """The name makes it once: a second call under it is refused, and finds the first one's. Other processes take a
+        group that is not visible yet for gone, so it is waited for, but not longer than it may take to turn up."""
         strategy = _STRATEGIES.get(policy or "", "spread")
         body: dict[str, Any] = {"GroupName": cid, "Strategy": strategy}
         if strategy == "partition":
@@ -144,9 +146,15 @@ class PlacementGroups:
             if not error.is_one("InvalidPlacementGroup.Duplicate"):
                 raise
             return self._read_visible(cid), False
-        made = dict(answer.get("PlacementGroup") or {})
-        tags = body["TagSpecifications"][0]["Tags"]
-        return {"GroupId": "", "State": "available", **body, "Tags": tags, **made}, True
+        try:
+            return self._read_visible(cid), True
+        except Overdue:
+            made = dict(answer.get("PlacementGroup") or {})
+            tags = body["TagSpecifications"][0]["Tags"]
+            return {"GroupId": "", "State": "available", **body, "Tags": tags, **made}, True
+        except CpiError as error:
+            what = f"placement group {cid} was created, and cannot be read"
+            raise OutcomeUnknown(what, why=str(error), remedy="look for it by its mark") from error
 
     def delete(self, group: ExistingGroup) -> None:
         self.delete_named(group.name)

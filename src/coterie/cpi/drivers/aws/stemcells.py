@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters, look_before_failing
 from coterie.cpi.drivers.aws.tags import mark_of, marked, of_mark, tag_list, user_tags, with_mark
 from coterie.cpi.kit.create_once import wait_or_remove
 from coterie.cpi.kit.marking import mark_tags
@@ -41,6 +42,10 @@ class Stemcells:
     waits: Waits
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
+        with look_before_failing(lambda: self.find(mark) or self._snapshots_of(mark)):
+            return self._create(image_path, cloud_properties, env, mark)
+
+    def _create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         properties = _read_properties(cloud_properties)
         if "ami" in properties:
             region, source = self._source(properties["ami"])
@@ -66,7 +71,8 @@ class Stemcells:
             self.delete_image(stemcell_cid)
 
     def delete_image(self, cid: str) -> None:
-        """And its snapshots: those that bear its mark are ours."""
+        """And its snapshots that bear its mark: a copied mark alone, as on a backup of one, makes none of them ours.
+        Those of an image that is gone already are found by their mark, one by one."""
         row = self.read(cid)
         if row is None:
             self.client.require_settled(cid)
@@ -77,8 +83,10 @@ class Stemcells:
             if not error.is_missing:
                 raise
         self.client.forget_created(cid)
+        mapped = {(one.get("Ebs") or {}).get("SnapshotId") for one in row.get("BlockDeviceMappings") or ()}
         for snapshot in self._snapshots_of(mark_of(row)):
-            self._delete_snapshot(snapshot)
+            if snapshot in mapped:
+                self._delete_snapshot(snapshot)
 
     def read(self, cid: str) -> Row | None:
         rows = self.client.ask("read an image", "describe_images", Filters=filters(image_id=cid))["Images"]
@@ -197,15 +205,29 @@ class Stemcells:
         return cid
 
     def _wait_or_delete(self, cid: str) -> str:
-        return wait_or_remove(lambda: self._wait_until_available(cid), lambda: self.delete_image(cid))
+        if not wait_or_remove(lambda: self._becomes_available(cid), lambda: self.delete_image(cid)):
+            self.client.forget_created(cid)
+            raise CpiError(f"image {cid} of this mark was deleted", remedy="repeat under a new mark", retryable=True)
+        return cid
 
-    def _wait_until_available(self, cid: str) -> str:
-        def look() -> str | None:
-            row = self.read(cid)
+    def _becomes_available(self, cid: str) -> bool:
+        """As with volumes: that AWS is too busy to show it is no reason to delete it, and a token also answers an image
+        that was deleted, which then does not turn up."""
+        last = time.monotonic() + self.client.settings.settle_s
+
+        def look() -> bool | None:
+            try:
+                row = self.read(cid)
+            except CpiError as error:
+                raise OutcomeUnknown(
+                    f"image {cid} was made, and cannot be read", why=str(error), remedy="look for it by its mark"
+                ) from error
+            if (row is None and time.monotonic() > last) or (row is not None and row["State"] == "deregistered"):
+                return False
             if row is not None and row["State"] in ("failed", "error", "invalid"):
                 why = str((row.get("StateReason") or {}).get("Message") or row["State"])
                 raise CpiError(f"image {cid} failed", why=why, remedy="delete it, and upload it again")
-            return cid if row is not None and row["State"] == "available" else None
+            return True if row is not None and row["State"] == "available" else None
 
         return self.waits.until(f"image {cid} being available", look)
 
