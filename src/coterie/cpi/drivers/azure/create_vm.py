@@ -145,18 +145,21 @@ class _Creation:
         """A NIC is created under its name: one that a call with this mark left is taken over."""
         mark = self._args.mark
         for name, body in resolved.nics:
-            row = self._client.get(NIC, name)
+            row, remove = self._client.get(NIC, name), partial(self._parts.machines.delete_nic, name)
             if row is not None:
                 require_marked(row, mark)
+                undo.add(remove)
             try:
                 self._parts.parts.create(mark, "port", name, partial(self._put_nic, name, body), id_of=str)
             except OutcomeUnknown:
                 undo.clear()
                 raise
-            undo.add(partial(self._parts.machines.delete_nic, name))
+            if row is None:
+                undo.add(remove)
 
     def _put_nic(self, name: str, body: Row) -> str:
-        return str(self._client.put(f"create NIC {name}", self._client.id(NIC, name), body)["name"])
+        what, remove = f"create NIC {name}", partial(self._parts.machines.delete_nic, name)
+        return str(self._client.put_or_remove(what, self._client.id(NIC, name), body, remove)["name"])
 
     def boot(self, resolved: Resolved, undo: Undo) -> Row:
         what = f"create VM {self._name}"
