@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from peers.azure_bed import AzureBed
+from peers.azure_bed import AzureBed, Witness, path_of
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, OutcomeUnknown
+from coterie.cpi.contract import CpiError, OutcomeUnknown, SecurityGroup, VMCreationFailed
 from coterie.cpi.drivers.azure.client import Client, Refusal
+from coterie.cpi.drivers.azure.machines import Machines
 from coterie.sandbox.fronts.azure.call import Call, Reply
 from coterie.sandbox.fronts.azure.front import Trick
 
@@ -89,3 +91,52 @@ def test_what_failed_in_the_end_is_removed(bed: AzureBed, lab: Lab, type_: str) 
     error = expect_error(CpiError, calls[type_])
     assert not isinstance(error, OutcomeUnknown)
     assert bed.inventory() == before
+
+
+def test_a_vm_that_fails_while_a_repeat_waits_for_it_is_removed(bed: AzureBed, lab: Lab) -> None:
+    mark = lab.mark()
+    arguments = lab.vm_arguments(mark=mark)
+    before = bed.inventory()
+    vm = bed.open().create_vm(**arguments).cid
+    made = bed.peer.front.shelf.get(path_of("vm", vm))
+    assert made
+    read, looks = Machines.read, itertools.count()
+
+    def failing(self: Machines, cid: str) -> Any:
+        row = read(self, cid)
+        if row:
+            row["properties"]["provisioningState"] = "Creating" if next(looks) == 0 else "Failed"
+        return row
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Machines, "read", failing)
+        expect_error(VMCreationFailed, lambda: bed.open().create_vm(**arguments))
+    assert bed.inventory() == before
+
+
+def test_a_throttled_look_at_a_new_vm_does_not_delete_it(bed: AzureBed, lab: Lab) -> None:
+    lab.image()
+    bed.more["retries"] = 0
+    throttle = Trick("throttle", "GET", "virtualMachines")
+    at(bed, "PUT", "/virtualMachines/", lambda: bed.peer.front.tricks.append(throttle))
+    lab.undo(lab.cpi.delete_vm, bed.open().create_vm(**lab.vm_arguments()).cid)
+
+
+def test_an_operators_vm_in_our_set_keeps_its_security_group_and_ours_their_dns(bed: AzureBed, lab: Lab) -> None:
+    group = lab.group(security_groups=[SecurityGroup("a")])
+    ours, theirs = lab.vm(group=group), lab.vm(group=group)
+    shelf = bed.peer.front.shelf
+    other, nic = shelf.get(path_of("vm", theirs)), shelf.get(path_of("port", f"{ours}-0"))
+    assert other and nic
+    tags, other.body["tags"] = other.body["tags"], {}
+    shelf.put(other)
+    nic.properties["dnsSettings"] = {"dnsServers": ["10.0.0.53"]}
+    shelf.put(nic)
+    before = Witness(bed.peer).ask("GET", path_of("port", f"{theirs}-0"))["properties"]["networkSecurityGroup"]
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[SecurityGroup("b")]))
+    changed = Witness(bed.peer).ask("GET", path_of("port", f"{ours}-0"))["properties"]
+    after = Witness(bed.peer).ask("GET", path_of("port", f"{theirs}-0"))["properties"]["networkSecurityGroup"]
+    other.body["tags"] = tags
+    shelf.put(other)
+    assert after == before != changed["networkSecurityGroup"]
+    assert changed["dnsSettings"]["dnsServers"] == ["10.0.0.53"]

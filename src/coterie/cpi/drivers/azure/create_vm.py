@@ -18,7 +18,20 @@ from coterie.cpi.contract import (
     VmCreated,
     VMCreationFailed,
 )
-from coterie.cpi.drivers.azure.client import ASG, IP, NETWORK, NIC, NSG, VM, Client, Refusal, Row, name_of
+from coterie.cpi.drivers.azure.client import (
+    ASG,
+    IP,
+    NETWORK,
+    NIC,
+    NSG,
+    VM,
+    Client,
+    Refusal,
+    Row,
+    is_passing,
+    name_of,
+    undone,
+)
 from coterie.cpi.drivers.azure.disks import SCSI, require_marked
 from coterie.cpi.drivers.azure.machines import EPHEMERAL, OS, Machines, fault_domain, power_of
 from coterie.cpi.drivers.azure.properties import VmSpec, VolumeSpec
@@ -104,7 +117,7 @@ class _Creation:
         if str(row["properties"].get("provisioningState")).lower() == "failed":
             self._parts.machines.delete(self._name)
             return None
-        return self._wait_until_placed()
+        return self._wait_for_other()
 
     def resolve(self) -> Resolved:
         parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
@@ -171,10 +184,7 @@ class _Creation:
         except Refusal as error:
             if error.http_status == 412:  # another call under this mark was faster, and its parts are its own
                 undo.clear()
-                row = self._parts.machines.read(self._name)
-                if row is not None:
-                    require_marked(row, self._args.mark)
-                return self._wait_until_placed()
+                return self._wait_for_other()
             raise self._say_group(error, resolved.membership) from error
         undo.add(lambda: self._parts.machines.delete(self._name))
         try:
@@ -199,7 +209,14 @@ class _Creation:
 
         def look() -> Row | None:
             has_ended()
-            row = self._parts.machines.read(self._name)
+            try:
+                row = self._parts.machines.read(self._name)
+            except CpiError as error:
+                if is_passing(error):
+                    return None
+                raise
+            if row is not None:
+                require_marked(row, self._args.mark)
             state = str(row["properties"].get("provisioningState")).lower() if row else "gone"
             if row is None or state in ("failed", "deleting"):
                 raise VMCreationFailed(
@@ -208,6 +225,19 @@ class _Creation:
             return row if state == "succeeded" or power_of(row) == "running" else None
 
         return self._parts.waits.until(f"VM {self._name} running", look)
+
+    def _wait_for_other(self) -> Row:
+        """For the VM that another call under this mark began: if it fails, it goes with its parts."""
+        try:
+            return self._wait_until_placed()
+        except VMCreationFailed as error:
+            raise undone(error, self._remove) from error
+
+    def _remove(self) -> None:
+        row = self._parts.machines.read(self._name)
+        if row is not None:
+            require_marked(row, self._args.mark)
+        self._parts.machines.delete(self._name)
 
     def _say_group(self, error: Refusal, membership: Membership | None) -> CpiError:
         gone = error.is_one("InvalidResourceReference", "NotFound", "ResourceNotFound", "ParentResourceNotFound")
