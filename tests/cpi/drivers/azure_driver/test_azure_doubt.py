@@ -7,15 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from peers.azure_bed import AzureBed, Witness, path_of
+from peers.azure_bed import GROUP, SUBSCRIPTION, AzureBed, Witness, path_of
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, OutcomeUnknown, SecurityGroup, VMCreationFailed
+from coterie.cpi.contract import CpiError, OutcomeUnknown, SecurityGroup, Throttled, VMCreationFailed
 from coterie.cpi.drivers.azure.client import Client, Refusal
 from coterie.cpi.drivers.azure.machines import Machines
-from coterie.sandbox.fronts.azure.call import Call, Reply
+from coterie.cpi.drivers.azure.stemcells import Stemcells
+from coterie.cpi.kit.marking import mark_tags
+from coterie.sandbox.fronts.azure.call import LOCATION, Call, Reply
 from coterie.sandbox.fronts.azure.front import Trick
+
+NETWORKS = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Network/virtualNetworks"
+SUBNET = f"{NETWORKS}/default/subnets/default"
 
 
 def at(bed: AzureBed, method: str, ending: str, act: Callable[[], object]) -> None:
@@ -55,7 +60,7 @@ def test_a_throttled_question_after_a_change_is_no_refusal(bed: AzureBed, lab: L
 
     def create() -> str:
         cpi = bed.open()
-        return cpi.create_disk(1024, {}, mark=mark) if type_ == "disks" else cpi.create_vm(**arguments).cid
+        return cpi.create_disk(1024, {}, mark=mark) if type_ == "disks" else str(cpi.create_vm(**arguments).cid)
 
     expect_error(OutcomeUnknown, create)
     found = create()
@@ -140,3 +145,27 @@ def test_an_operators_vm_in_our_set_keeps_its_security_group_and_ours_their_dns(
     shelf.put(other)
     assert after == before != changed["networkSecurityGroup"]
     assert changed["dnsSettings"]["dnsServers"] == ["10.0.0.53"]
+
+
+def test_a_second_nic_whose_first_is_gone_is_found_and_deleted(bed: AzureBed, lab: Lab) -> None:
+    mark = lab.mark()
+    nic = {
+        "location": LOCATION,
+        "tags": mark_tags(mark),
+        "properties": {"ipConfigurations": [{"name": "a", "properties": {"subnet": {"id": SUBNET}}}]},
+    }
+    Witness(bed.peer).ask("PUT", path_of("port", f"{mark.name()}-1"), nic)
+    assert lab.cpi.find("port", mark)
+    lab.cpi.delete_vm(mark.name())
+    assert lab.cpi.find("port", mark) is None
+    assert ("port", f"{mark.name()}-1") not in bed.inventory()
+
+
+def test_an_upload_that_breaks_off_leaves_no_disk(bed: AzureBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def throttle(*_: Any) -> None:
+        raise Throttled("slow down", remedy="repeat later")
+
+    before = bed.inventory()
+    monkeypatch.setattr(Stemcells, "_make_image", throttle)
+    expect_error(Throttled, lambda: bed.open().create_stemcell(*bed.image(), mark=lab.mark()))
+    assert bed.inventory() == before

@@ -33,7 +33,7 @@ from coterie.cpi.drivers.azure.client import (
     undone,
 )
 from coterie.cpi.drivers.azure.disks import SCSI, require_marked
-from coterie.cpi.drivers.azure.machines import EPHEMERAL, OS, Machines, fault_domain, power_of
+from coterie.cpi.drivers.azure.machines import EPHEMERAL, MOST_NICS, OS, Machines, fault_domain, power_of
 from coterie.cpi.drivers.azure.properties import VmSpec, VolumeSpec
 from coterie.cpi.drivers.azure.server_groups import Groups, placement
 from coterie.cpi.drivers.azure.stemcells import Stemcells
@@ -340,6 +340,8 @@ class _Creation:
         nics = list(found.values())
         if not nics:
             raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
+        if len(nics) > MOST_NICS:
+            raise InvalidCall(f"networks asks for {len(nics)} NICs", remedy=f"give the VM at most {MOST_NICS}")
         if len(self._args.vips) > len(nics[0].ips):
             raise InvalidCall(
                 f"networks names {len(self._args.vips)} addresses of type vip, the first NIC takes {len(nics[0].ips)}",
