@@ -37,6 +37,7 @@ _VERSIONS: Mapping[str, str] = {
     "Microsoft.Compute": "2024-03-01",
     "Microsoft.Compute/disks": "2023-04-02",
     "Microsoft.Compute/snapshots": "2023-04-02",
+    "Microsoft.Compute/galleries": "2022-03-03",
     "Microsoft.Compute/skus": "2021-07-01",
     "Microsoft.Network": "2024-05-01",
     "": "2021-04-01",
