@@ -12,7 +12,9 @@ from peers.azure_bed import GROUP, SUBSCRIPTION, AzureBed, Witness, path_of
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, OutcomeUnknown, SecurityGroup, Throttled, VMCreationFailed
-from coterie.cpi.drivers.azure.client import Client, Refusal
+from coterie.cpi.drivers.azure import client as client_module
+from coterie.cpi.drivers.azure.client import NSG, Client, Refusal
+from coterie.cpi.drivers.azure.driver import AzureCpi
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.kit.marking import mark_tags
@@ -169,3 +171,30 @@ def test_an_upload_that_breaks_off_leaves_no_disk(bed: AzureBed, lab: Lab, monke
     monkeypatch.setattr(Stemcells, "_make_image", throttle)
     expect_error(Throttled, lambda: bed.open().create_stemcell(*bed.image(), mark=lab.mark()))
     assert bed.inventory() == before
+
+
+def test_a_security_group_on_a_subnet_keeps_its_rules(bed: AzureBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = lab.group(security_groups=[SecurityGroup("a")])
+    cpi = bed.open()
+    assert isinstance(cpi, AzureCpi)
+    (cid,) = [one.cid for one in cpi.inspect_server_group(group).resources if one.kind == "security_group"]
+    get = Client.get
+
+    def shared(self: Client, type_: str, name: str, **query: str) -> Any:
+        row = get(self, type_, name, **query)
+        if row and type_ == NSG:
+            row["properties"]["subnets"] = [{"id": SUBNET}]
+        return row
+
+    sent: list[str] = []
+    bed.peer.front.watch = lambda method, path: sent.append(method)
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "get", shared)
+        error = expect_error(CpiError, lambda: cpi.groups.azure.delete(cid))
+    assert "default has it" in error.why
+    assert "DELETE" not in sent
+
+
+def test_versions_in_galleries_are_read_with_a_version_of_galleries() -> None:
+    image = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/a/images/b/versions/1.0.0"
+    assert client_module._version(image) == "2022-03-03"
