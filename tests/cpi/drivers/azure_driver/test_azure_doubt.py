@@ -198,3 +198,13 @@ def test_a_security_group_on_a_subnet_keeps_its_rules(bed: AzureBed, lab: Lab, m
 def test_versions_in_galleries_are_read_with_a_version_of_galleries() -> None:
     image = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/a/images/b/versions/1.0.0"
     assert client_module._version(image) == "2022-03-03"
+
+
+def test_members_are_listed_without_the_view_that_azure_gives_of_one_vm(bed: AzureBed, lab: Lab) -> None:
+    group = lab.group()
+    lab.vm(group=group)
+    cpi = bed.open()
+    assert isinstance(cpi, AzureCpi)
+    assert "instanceView" not in cpi.machines.list_all()[0]["properties"]
+    (member,) = cpi.inspect_server_group(group).members
+    assert member.domain is not None

@@ -145,8 +145,9 @@ class AvailabilitySets:
     def inspect_members(
         self, cid: str, group: ExistingGroup | None, record: GroupRecord | None
     ) -> tuple[list[GroupMember], list[str]]:
-        rows = list(self._members(group.members if group else self.list_tagged(cid)))
-        return [self._member(row) for row in rows], []
+        names = group.members if group else self.list_tagged(cid)
+        rows = [self.machines.read(name) for name in names]  # no list has the fault domain
+        return [self._member(row) for row in rows if row], []
 
     def require_exchange(self, cid: str, group: ExistingGroup | None) -> None:
         """Azure changes the security groups of living NICs."""
