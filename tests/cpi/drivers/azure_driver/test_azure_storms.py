@@ -93,7 +93,7 @@ def test_what_a_vm_costs(bed: AzureBed, lab: Lab) -> None:
     assert (len(seen), seen.count("PUT")) == (12, 2)
     seen.clear()
     lab.bed.open().delete_vm(vm)
-    assert (len(seen), seen.count("DELETE")) == (5, 1)
+    assert (len(seen), seen.count("DELETE")) == (6, 1)
 
 
 def insist(call: Callable[[], Any], refused: Counter[str]) -> Any:

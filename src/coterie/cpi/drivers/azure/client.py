@@ -37,6 +37,7 @@ _VERSIONS: Mapping[str, str] = {
     "Microsoft.Compute": "2024-03-01",
     "Microsoft.Compute/disks": "2023-04-02",
     "Microsoft.Compute/snapshots": "2023-04-02",
+    "Microsoft.Compute/galleries": "2022-03-03",
     "Microsoft.Compute/skus": "2021-07-01",
     "Microsoft.Network": "2024-05-01",
     "": "2021-04-01",
@@ -91,6 +92,21 @@ class Refusal(CpiError):
     @property
     def is_missing(self) -> bool:
         return self.http_status == HTTPStatus.NOT_FOUND
+
+
+class Failed(Refusal):
+    """A change that Azure took, and that is known to have failed. What it was to make may be there."""
+
+
+def undone(error: CpiError, remove: Callable[[], object]) -> CpiError:
+    """The error to raise after what was made by halves is removed."""
+    try:
+        remove()
+    except CpiError as trouble:
+        return OutcomeUnknown(
+            f"{error.what}, and what it made could not be removed", why=f"{error}; then {trouble}", remedy=_LOOK
+        )
+    return error
 
 
 def translate(error: Refusal) -> CpiError:
@@ -195,6 +211,13 @@ class Client:
         answer = self._change(what, "PUT", self._url(id_), body, headers)
         return self.finish(what, answer, id_)
 
+    def put_or_remove(self, what: str, id_: str, body: Row, remove: Callable[[], object]) -> Row:
+        """The same; after a failure nothing is left."""
+        try:
+            return self.put(what, id_, body)
+        except Failed as error:
+            raise undone(error, remove) from error
+
     def patch(self, what: str, id_: str, body: Row, etag: str | None = None) -> None:
         headers = {"If-Match": etag} if etag else {}
         self.finish(what, self._change(what, "PATCH", self._url(id_), body, headers), id_)
@@ -221,7 +244,10 @@ class Client:
 
     def finish(self, what: str, answer: Answer, id_: str) -> Row:
         self._wait(what, answer, id_)
-        found = self.get_id(id_)
+        try:
+            found = self.get_id(id_)
+        except CpiError as error:
+            raise _in_doubt(what, error) from error
         if found is None:
             raise OutcomeUnknown(f"what was made to {what} is not there", why="Azure called it done", remedy=_LOOK)
         return found
@@ -238,7 +264,7 @@ class Client:
         state = _state(_body(answer))
         if not operation and not (location and answer.status == HTTPStatus.ACCEPTED) and state not in _PASSING:
             if state == "failed":
-                raise Refusal(what, "ProvisioningFailed", f"{id_} is in state Failed", 409)
+                raise Failed(what, "ProvisioningFailed", f"{id_} is in state Failed", 409)
             return None
         url = operation or location
         deadline, rest = time.monotonic() + self.settings.state_timeout, answer.retry_after
@@ -256,33 +282,39 @@ class Client:
                 )
 
     def _poll(self, what: str, url: str | None, id_: str) -> tuple[bool, Row | None, float | None]:
-        """Trouble with asking is no end: only the deadline is."""
+        """Azure has taken the change: what is said about the question is never said about the change."""
         try:
-            if url is None or _origin(url) != _origin(self.endpoint):
-                return self._poll_resource(what, id_)
-            answer = self._send(f"follow how to {what}", "GET", url, None, {}, changes=False)
-        except (Unavailable, Throttled) as error:
-            return False, None, error.details.get("retry_after")
-        except Refusal as error:
-            if error.kind in (Throttled, Unavailable):
+            return self._poll_once(what, url, id_)
+        except Failed:
+            raise
+        except CpiError as error:
+            if is_passing(error):
                 return False, None, error.details.get("retry_after")
+            raise _in_doubt(what, error) from error
+
+    def _poll_once(self, what: str, url: str | None, id_: str) -> tuple[bool, Row | None, float | None]:
+        if url is None or _origin(url) != _origin(self.endpoint):
+            return self._poll_resource(what, id_)
+        try:
+            answer = self._send(f"follow how to {what}", "GET", url, None, {}, changes=False)
+        except Refusal as error:
             if error.is_missing:  # operations are forgotten after a while
                 return self._poll_resource(what, id_)
-            raise Refusal(what, error.azure_code, error.why, error.http_status) from error
+            raise
         found = _body(answer)
         if "status" not in found:
             return answer.status != HTTPStatus.ACCEPTED, found or None, answer.retry_after
         word = str(found["status"]).lower()
         if word in ("failed", "canceled"):
             code, text = _read_error(found, word.capitalize())
-            raise Refusal(what, code, text, HTTPStatus.CONFLICT)
+            raise Failed(what, code, text, HTTPStatus.CONFLICT)
         output = (found.get("properties") or {}).get("output")
         return word == "succeeded", output, answer.retry_after
 
     def _poll_resource(self, what: str, id_: str) -> tuple[bool, Row | None, float | None]:
         found = self.get_id(id_)
         if found is not None and _state(found) == "failed":
-            raise Refusal(what, "ProvisioningFailed", f"{id_} is in state Failed", HTTPStatus.CONFLICT)
+            raise Failed(what, "ProvisioningFailed", f"{id_} is in state Failed", HTTPStatus.CONFLICT)
         return found is None or _state(found) not in _PASSING, None, None
 
     # -- one request --
@@ -334,6 +366,17 @@ class Client:
     def _url(self, path: str, query: Mapping[str, str] | None = None) -> str:
         given = {("$" + key if key in ("filter", "expand") else key): value for key, value in (query or {}).items()}
         return f"{self.endpoint}{quote(path, safe='/')}?{urlencode({'api-version': _version(path), **given})}"
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether it is trouble of the moment, and says nothing of what was asked for."""
+    return (error.kind if isinstance(error, Refusal) else type(error)) in (Throttled, Unavailable)
+
+
+def _in_doubt(what: str, error: CpiError) -> OutcomeUnknown:
+    if isinstance(error, OutcomeUnknown):
+        return error
+    return OutcomeUnknown(f"Azure was to {what}, and does not say how it ended", why=str(error), remedy=_LOOK)
 
 
 def is_name(name: str) -> bool:
@@ -389,7 +432,6 @@ def _read_error(body: Row, otherwise: str) -> tuple[str, str]:
 
 
 def _rest_after(error: Exception, usual: float) -> float | None:
-    kind = error.kind if isinstance(error, Refusal) else type(error)
-    if kind not in (Throttled, Unavailable) or not isinstance(error, CpiError):
+    if not is_passing(error) or not isinstance(error, CpiError):
         return None
     return max(usual, float(error.details.get("retry_after") or 0.0))

@@ -18,9 +18,22 @@ from coterie.cpi.contract import (
     VmCreated,
     VMCreationFailed,
 )
-from coterie.cpi.drivers.azure.client import ASG, IP, NETWORK, NIC, NSG, VM, Client, Refusal, Row, name_of
+from coterie.cpi.drivers.azure.client import (
+    ASG,
+    IP,
+    NETWORK,
+    NIC,
+    NSG,
+    VM,
+    Client,
+    Refusal,
+    Row,
+    is_passing,
+    name_of,
+    undone,
+)
 from coterie.cpi.drivers.azure.disks import SCSI, require_marked
-from coterie.cpi.drivers.azure.machines import EPHEMERAL, OS, Machines, fault_domain, power_of
+from coterie.cpi.drivers.azure.machines import EPHEMERAL, MOST_NICS, OS, Machines, fault_domain, power_of
 from coterie.cpi.drivers.azure.properties import VmSpec, VolumeSpec
 from coterie.cpi.drivers.azure.server_groups import Groups, placement
 from coterie.cpi.drivers.azure.stemcells import Stemcells
@@ -104,7 +117,7 @@ class _Creation:
         if str(row["properties"].get("provisioningState")).lower() == "failed":
             self._parts.machines.delete(self._name)
             return None
-        return self._wait_until_placed()
+        return self._wait_for_other()
 
     def resolve(self) -> Resolved:
         parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
@@ -145,18 +158,21 @@ class _Creation:
         """A NIC is created under its name: one that a call with this mark left is taken over."""
         mark = self._args.mark
         for name, body in resolved.nics:
-            row = self._client.get(NIC, name)
+            row, remove = self._client.get(NIC, name), partial(self._parts.machines.delete_nic, name)
             if row is not None:
                 require_marked(row, mark)
+                undo.add(remove)
             try:
                 self._parts.parts.create(mark, "port", name, partial(self._put_nic, name, body), id_of=str)
             except OutcomeUnknown:
                 undo.clear()
                 raise
-            undo.add(partial(self._parts.machines.delete_nic, name))
+            if row is None:
+                undo.add(remove)
 
     def _put_nic(self, name: str, body: Row) -> str:
-        return str(self._client.put(f"create NIC {name}", self._client.id(NIC, name), body)["name"])
+        what, remove = f"create NIC {name}", partial(self._parts.machines.delete_nic, name)
+        return str(self._client.put_or_remove(what, self._client.id(NIC, name), body, remove)["name"])
 
     def boot(self, resolved: Resolved, undo: Undo) -> Row:
         what = f"create VM {self._name}"
@@ -168,10 +184,7 @@ class _Creation:
         except Refusal as error:
             if error.http_status == 412:  # another call under this mark was faster, and its parts are its own
                 undo.clear()
-                row = self._parts.machines.read(self._name)
-                if row is not None:
-                    require_marked(row, self._args.mark)
-                return self._wait_until_placed()
+                return self._wait_for_other()
             raise self._say_group(error, resolved.membership) from error
         undo.add(lambda: self._parts.machines.delete(self._name))
         try:
@@ -196,7 +209,14 @@ class _Creation:
 
         def look() -> Row | None:
             has_ended()
-            row = self._parts.machines.read(self._name)
+            try:
+                row = self._parts.machines.read(self._name)
+            except CpiError as error:
+                if is_passing(error):
+                    return None
+                raise
+            if row is not None:
+                require_marked(row, self._args.mark)
             state = str(row["properties"].get("provisioningState")).lower() if row else "gone"
             if row is None or state in ("failed", "deleting"):
                 raise VMCreationFailed(
@@ -205,6 +225,19 @@ class _Creation:
             return row if state == "succeeded" or power_of(row) == "running" else None
 
         return self._parts.waits.until(f"VM {self._name} running", look)
+
+    def _wait_for_other(self) -> Row:
+        """For the VM that another call under this mark began: if it fails, it goes with its parts."""
+        try:
+            return self._wait_until_placed()
+        except VMCreationFailed as error:
+            raise undone(error, self._remove) from error
+
+    def _remove(self) -> None:
+        row = self._parts.machines.read(self._name)
+        if row is not None:
+            require_marked(row, self._args.mark)
+        self._parts.machines.delete(self._name)
 
     def _say_group(self, error: Refusal, membership: Membership | None) -> CpiError:
         gone = error.is_one("InvalidResourceReference", "NotFound", "ResourceNotFound", "ParentResourceNotFound")
@@ -307,6 +340,8 @@ class _Creation:
         nics = list(found.values())
         if not nics:
             raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
+        if len(nics) > MOST_NICS:
+            raise InvalidCall(f"networks asks for {len(nics)} NICs", remedy=f"give the VM at most {MOST_NICS}")
         if len(self._args.vips) > len(nics[0].ips):
             raise InvalidCall(
                 f"networks names {len(self._args.vips)} addresses of type vip, the first NIC takes {len(nics[0].ips)}",

@@ -62,7 +62,8 @@ class Disks:
         if found is not None:
             require_marked(found, mark)
         if found is None or found["properties"].get("provisioningState") != "Succeeded":
-            self.client.put(what, self.client.id(type_, name), body)
+            id_ = self.client.id(type_, name)
+            self.client.put_or_remove(what, id_, body, lambda: self.client.delete(f"delete {name}", id_))
         return name
 
     def require(self, cid: str) -> Row:

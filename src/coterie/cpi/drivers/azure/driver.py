@@ -62,7 +62,7 @@ class AzureCpi(Cpi):
         limit = call_limit(cloud, settings.max_parallel_calls, director)
         client = Client(settings, director, limit, runtime.require_lease)
         parts = Parts(runtime.parts)
-        waits = Waits(settings.state_timeout, settings.poll_s)
+        waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=max(settings.poll_s, 5.0))
         writer = SingleWriter(self, "azure", runtime.coordinator, settings.settle_s, Refusal, translate)
         machines = Machines(client)
         azure = AzureSecurityGroups(client, parts, writer, waits)

@@ -18,6 +18,7 @@ from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
 
 METADATA = "http://169.254.169.254/metadata/instance/compute?api-version=2021-02-01"
 OS, EPHEMERAL = "os", "eph"  # what follows the mark in the names of a VM's own disks
+MOST_NICS = 8  # of one VM
 _RESERVED_S = 200.0  # a failed VM keeps its NICs for 180 seconds
 _TRIES = 5
 _STATES = {"running": "running", "starting": "building", "stopped": "stopped", "deallocated": "stopped"}
@@ -40,21 +41,24 @@ class Machines:
         return row
 
     def list_all(self) -> list[Row]:
-        return list(self.client.list_type(VM, expand="instanceView"))
+        """Without their power state and fault domain: Azure tells those of single VMs only."""
+        return list(self.client.list_type(VM))
 
     def delete(self, cid: str) -> None:
         """The VM, and then by their names all that came with it: an answer that it is gone is no proof for them. Names
         that do not follow from a mark of ours have no such parts."""
         if is_name(cid):
+            row = self.client.get(VM, cid)
+            nics = (row or {"properties": {}})["properties"].get("networkProfile") or {}
             self.client.delete(f"delete VM {cid}", self.client.id(VM, cid))
             if read_name(cid):
-                self.delete_parts(cid)
+                self.delete_parts(cid, len(nics.get("networkInterfaces") or ()) or MOST_NICS)
 
-    def delete_parts(self, cid: str) -> None:
-        number = 0
-        while (nic := self.client.get(NIC, f"{cid}-{number}")) is not None:
-            self.delete_nic(str(nic["name"]))
-            number += 1
+    def delete_parts(self, cid: str, nics: int) -> None:
+        """`nics`: how many names are looked for, since any of them may be gone already."""
+        for number in range(nics):
+            if self.client.get(NIC, f"{cid}-{number}") is not None:
+                self.delete_nic(f"{cid}-{number}")
         for part in (OS, EPHEMERAL):
             if self.client.get(DISK, f"{cid}-{part}") is not None:
                 self.client.delete(f"delete disk {cid}-{part}", self.client.id(DISK, f"{cid}-{part}"))

@@ -22,7 +22,7 @@ from coterie.cpi.drivers.azure.client import (
     name_of,
 )
 from coterie.cpi.drivers.azure.disks import Disks, users
-from coterie.cpi.drivers.azure.machines import OS, Machines, state_of
+from coterie.cpi.drivers.azure.machines import MOST_NICS, OS, Machines, state_of
 from coterie.cpi.drivers.azure.server_groups import Groups, LabelRecords
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.drivers.azure.tags import describe, mark_of, tags_of
@@ -105,7 +105,10 @@ class Objects:
     def _search(self, kind: Kind, mark: Mark, read: Callable[[str, str], Row | None]) -> Iterable[Row]:
         if kind == "security_group":  # its name follows from the manifest
             return [row for row in self._client.list_type(NSG) if mark_of(row) == mark]
-        names = {"server_group": mark.group_cid, "port": f"{mark.name()}-0"}
+        if kind == "port":  # the first may be gone where others are left
+            found = (read(f"{mark.name()}-{number}", mark.director) for number in range(MOST_NICS))
+            return (row for row in found if row)
+        names = {"server_group": mark.group_cid}
         row = read(names.get(kind, mark.name()), mark.director)
         return [row] if row else []
 

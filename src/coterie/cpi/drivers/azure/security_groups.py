@@ -125,7 +125,8 @@ class AzureSecurityGroups:
     def delete(self, cid: str) -> None:
         """The label first: the group itself is what is found again. Rules that name the group itself would hold it."""
         row, what = self.client.get(NSG, cid), f"delete security group {cid}"
-        used = ((row or {}).get("properties") or {}).get("networkInterfaces")
+        properties = (row or {}).get("properties") or {}
+        used = [*(properties.get("networkInterfaces") or ()), *(properties.get("subnets") or ())]
         if row is None or used:
             if used:
                 raise Refusal(what, _IN_USE[0], f"{name_of(used[0]['id'])} has it", 400)

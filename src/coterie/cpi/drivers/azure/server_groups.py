@@ -145,8 +145,9 @@ class AvailabilitySets:
     def inspect_members(
         self, cid: str, group: ExistingGroup | None, record: GroupRecord | None
     ) -> tuple[list[GroupMember], list[str]]:
-        rows = list(self._members(group.members if group else self.list_tagged(cid)))
-        return [self._member(row) for row in rows], []
+        names = group.members if group else self.list_tagged(cid)
+        rows = [self.machines.read(name) for name in names]  # no list has the fault domain
+        return [self._member(row) for row in rows if row], []
 
     def require_exchange(self, cid: str, group: ExistingGroup | None) -> None:
         """Azure changes the security groups of living NICs."""
@@ -154,26 +155,34 @@ class AvailabilitySets:
     def exchange_security_groups(
         self, cid: str, group: ExistingGroup | None, old: Collection[str], new: Collection[str]
     ) -> None:
+        """Of our members only: an operator's VM in the same set keeps its own."""
         for row in self._members(group.members if group else self.list_tagged(cid)):
+            mark = mark_of(row)
+            if mark is None or mark.director != self.client.director_uuid or not is_same(tags_of(row).get(GROUP), cid):
+                continue
             for reference in row["properties"]["networkProfile"].get("networkInterfaces") or ():
                 nic = self.client.get(NIC, name_of(reference["id"]).lower())
                 if nic is not None:
                     self._exchange(nic, old, new)
 
     def _exchange(self, nic: Row, old: Collection[str], new: Collection[str]) -> None:
-        """A NIC is written as a whole: with what can be written of it."""
+        """A NIC is written as a whole: with all that it has and that can be written."""
         labels = [one for one in new if self.client.get(ASG, one)]
-        properties = {key: nic["properties"][key] for key in _NIC_KEYS if key in nic["properties"]}
+        properties = {key: value for key, value in nic["properties"].items() if key not in _NIC_READ_ONLY}
+        if "dnsSettings" in properties:
+            dns = properties["dnsSettings"] or {}
+            properties["dnsSettings"] = {key: value for key, value in dns.items() if key not in _DNS_READ_ONLY}
         has = name_of((properties.pop("networkSecurityGroup", None) or {"id": ""})["id"])
         kept = [*new] or [one for one in [has] if one and one.lower() not in {each.lower() for each in old}]
         if kept:
             properties["networkSecurityGroup"] = {"id": self.client.id(NSG, kept[0])}
         properties["ipConfigurations"] = [self._config(one, old, labels) for one in properties["ipConfigurations"]]
-        body = {"location": nic["location"], "tags": tags_of(nic), "properties": properties}
+        beside = {"extendedLocation": nic["extendedLocation"]} if nic.get("extendedLocation") else {}
+        body = {"location": nic["location"], "tags": tags_of(nic), "properties": properties, **beside}
         self.client.put(f"change the security group of {nic['name']}", self.client.id(NIC, nic["name"]), body)
 
     def _config(self, config: Row, old: Collection[str], labels: Sequence[str]) -> Row:
-        given = {key: config["properties"][key] for key in _CONFIG_KEYS if key in config["properties"]}
+        given = {key: value for key, value in config["properties"].items() if key not in _CONFIG_READ_ONLY}
         gone = {one.lower() for one in (*old, *labels)}
         kept = [one for one in given.get("applicationSecurityGroups") or () if name_of(one["id"]).lower() not in gone]
         given["applicationSecurityGroups"] = [*kept, *({"id": self.client.id(ASG, one)} for one in labels)]
@@ -203,11 +212,15 @@ class AvailabilitySets:
         return GroupMember(str(row["name"]), None, ours, fault_domain(row))
 
 
-_NIC_KEYS = ("ipConfigurations", "networkSecurityGroup", "enableAcceleratedNetworking", "enableIPForwarding")
-_CONFIG_KEYS = (
-    *("privateIPAddress", "privateIPAllocationMethod", "privateIPAddressVersion", "subnet", "publicIPAddress"),
-    *("applicationSecurityGroups", "loadBalancerBackendAddressPools"),
+_NIC_READ_ONLY = frozenset(
+    (
+        *("provisioningState", "resourceGuid", "macAddress", "virtualMachine", "privateEndpoint", "primary"),
+        *("hostedWorkloads", "tapConfigurations", "dscpConfiguration"),
+        *("vnetEncryptionSupported", "defaultOutboundConnectivityEnabled", "allowPort25Out"),
+    )
 )
+_CONFIG_READ_ONLY = frozenset(("provisioningState", "privateLinkConnectionProperties"))
+_DNS_READ_ONLY = frozenset(("appliedDnsServers", "internalFqdn", "internalDomainNameSuffix"))
 
 
 @dataclass(frozen=True, slots=True)

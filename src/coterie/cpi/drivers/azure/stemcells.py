@@ -61,13 +61,30 @@ class Stemcells:
             try:
                 disk = self._upload(file, name, generation, tags)
                 self._make_image(name, disk, generation, tags)
-            except Refusal as error:
-                if (attempt >= _TRIES or error.kind.retryable) and not self._is_ready(name, mark):
-                    self._delete_disk(name)
+            except OutcomeUnknown:
+                raise
+            except CpiError as error:
+                last = attempt >= _TRIES or not isinstance(error, Refusal) or error.kind.retryable
+                if last and not self._is_ready_or_removed(name, mark, error):
                     raise
                 time.sleep(self.client.settings.poll_s)
-        self._delete_disk(name)
+        try:
+            self._delete_disk(name)
+        except CpiError as error:
+            raise OutcomeUnknown(f"image {name} is there, and the disk beside it", why=str(error)) from error
         return name
+
+    def _is_ready_or_removed(self, name: str, mark: Mark, error: CpiError) -> bool:
+        """Whether another call made the image; otherwise the disk is gone after this, or the outcome unknown."""
+        try:
+            if self._is_ready(name, mark):
+                return True
+            self._delete_disk(name)
+        except CpiError as trouble:
+            raise OutcomeUnknown(
+                f"disk {name} may be left of an upload", why=f"{error}; then {trouble}", remedy="repeat"
+            ) from error
+        return False
 
     def _is_ready(self, name: str, mark: Mark) -> bool:
         row = self.client.get(IMAGE, name)

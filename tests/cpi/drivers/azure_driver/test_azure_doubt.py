@@ -1,0 +1,210 @@
+"""What Azure took is never called refused, and what it made by halves is removed or told of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from peers.azure_bed import GROUP, SUBSCRIPTION, AzureBed, Witness, path_of
+
+from coterie.cpi.conformance.expect import expect_error
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import CpiError, OutcomeUnknown, SecurityGroup, Throttled, VMCreationFailed
+from coterie.cpi.drivers.azure import client as client_module
+from coterie.cpi.drivers.azure.client import NSG, Client, Refusal
+from coterie.cpi.drivers.azure.driver import AzureCpi
+from coterie.cpi.drivers.azure.machines import Machines
+from coterie.cpi.drivers.azure.stemcells import Stemcells
+from coterie.cpi.kit.marking import mark_tags
+from coterie.sandbox.fronts.azure.call import LOCATION, Call, Reply
+from coterie.sandbox.fronts.azure.front import Trick
+
+NETWORKS = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Network/virtualNetworks"
+SUBNET = f"{NETWORKS}/default/subnets/default"
+
+
+def at(bed: AzureBed, method: str, ending: str, act: Callable[[], object]) -> None:
+    """Do something right before the first such request is taken."""
+
+    def watch(given: str, path: str) -> None:
+        if given == method and ending in path:
+            bed.peer.front.watch = lambda method, path: None
+            act()
+
+    bed.peer.front.watch = watch
+
+
+def fail_in_the_end(bed: AzureBed, type_: str) -> None:
+    """Azure takes each PUT of this type; what it makes is in state Failed, and stays."""
+    front, key = bed.peer.front, f"PUT {type_}"
+    put = front.handlers[key]
+
+    def failing(call: Call) -> Reply:
+        reply = put(call)
+        made = front.shelf.get(call.path)
+        assert made
+        made.state = "Failed"
+        front.shelf.put(made)
+        return Reply(reply.status, {**reply.body, "properties": {"provisioningState": "Failed"}})
+
+    front.handlers[key] = failing
+
+
+@pytest.mark.parametrize("type_", ["disks", "networkInterfaces"])
+def test_a_throttled_question_after_a_change_is_no_refusal(bed: AzureBed, lab: Lab, type_: str) -> None:
+    lab.image()
+    bed.more["retries"] = 0
+    mark = lab.mark()
+    at(bed, "PUT", f"/{type_}/", lambda: bed.peer.front.tricks.append(Trick("throttle", "GET", type_)))
+    arguments = lab.vm_arguments(mark=mark)
+
+    def create() -> str:
+        cpi = bed.open()
+        return cpi.create_disk(1024, {}, mark=mark) if type_ == "disks" else str(cpi.create_vm(**arguments).cid)
+
+    expect_error(OutcomeUnknown, create)
+    found = create()
+    lab.undo(lab.cpi.delete_disk if type_ == "disks" else lab.cpi.delete_vm, found)
+
+
+def test_a_refused_look_at_the_operation_is_no_refusal_of_the_change(
+    bed: AzureBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, mark = Client._send, lab.mark()
+
+    def refuse(self: Client, what: str, method: str, url: str, *rest: Any, **keywords: Any) -> Any:
+        if "DiskOperations" in url:
+            raise Refusal(what, "AuthorizationFailed", "a role was taken away", 403)
+        return send(self, what, method, url, *rest, **keywords)
+
+    monkeypatch.setattr(Client, "_send", refuse)
+    expect_error(OutcomeUnknown, lambda: bed.open().create_disk(1024, {}, mark=mark))
+    monkeypatch.undo()
+    lab.undo(lab.cpi.delete_disk, bed.open().create_disk(1024, {}, mark=mark))
+
+
+@pytest.mark.parametrize("type_", ["disks", "networkInterfaces"])
+def test_what_failed_in_the_end_is_removed(bed: AzureBed, lab: Lab, type_: str) -> None:
+    lab.image()
+    before = bed.inventory()
+    fail_in_the_end(bed, type_)
+    arguments = lab.vm_arguments()
+    calls = {
+        "disks": lambda: bed.open().create_disk(1024, {}, mark=lab.mark()),
+        "networkInterfaces": lambda: bed.open().create_vm(**arguments).cid,
+    }
+    error = expect_error(CpiError, calls[type_])
+    assert not isinstance(error, OutcomeUnknown)
+    assert bed.inventory() == before
+
+
+def test_a_vm_that_fails_while_a_repeat_waits_for_it_is_removed(bed: AzureBed, lab: Lab) -> None:
+    mark = lab.mark()
+    arguments = lab.vm_arguments(mark=mark)
+    before = bed.inventory()
+    vm = bed.open().create_vm(**arguments).cid
+    made = bed.peer.front.shelf.get(path_of("vm", vm))
+    assert made
+    read, looks = Machines.read, itertools.count()
+
+    def failing(self: Machines, cid: str) -> Any:
+        row = read(self, cid)
+        if row:
+            row["properties"]["provisioningState"] = "Creating" if next(looks) == 0 else "Failed"
+        return row
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Machines, "read", failing)
+        expect_error(VMCreationFailed, lambda: bed.open().create_vm(**arguments))
+    assert bed.inventory() == before
+
+
+def test_a_throttled_look_at_a_new_vm_does_not_delete_it(bed: AzureBed, lab: Lab) -> None:
+    lab.image()
+    bed.more["retries"] = 0
+    throttle = Trick("throttle", "GET", "virtualMachines")
+    at(bed, "PUT", "/virtualMachines/", lambda: bed.peer.front.tricks.append(throttle))
+    lab.undo(lab.cpi.delete_vm, bed.open().create_vm(**lab.vm_arguments()).cid)
+
+
+def test_an_operators_vm_in_our_set_keeps_its_security_group_and_ours_their_dns(bed: AzureBed, lab: Lab) -> None:
+    group = lab.group(security_groups=[SecurityGroup("a")])
+    ours, theirs = lab.vm(group=group), lab.vm(group=group)
+    shelf = bed.peer.front.shelf
+    other, nic = shelf.get(path_of("vm", theirs)), shelf.get(path_of("port", f"{ours}-0"))
+    assert other and nic
+    tags, other.body["tags"] = other.body["tags"], {}
+    shelf.put(other)
+    nic.properties["dnsSettings"] = {"dnsServers": ["10.0.0.53"]}
+    shelf.put(nic)
+    before = Witness(bed.peer).ask("GET", path_of("port", f"{theirs}-0"))["properties"]["networkSecurityGroup"]
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[SecurityGroup("b")]))
+    changed = Witness(bed.peer).ask("GET", path_of("port", f"{ours}-0"))["properties"]
+    after = Witness(bed.peer).ask("GET", path_of("port", f"{theirs}-0"))["properties"]["networkSecurityGroup"]
+    other.body["tags"] = tags
+    shelf.put(other)
+    assert after == before != changed["networkSecurityGroup"]
+    assert changed["dnsSettings"]["dnsServers"] == ["10.0.0.53"]
+
+
+def test_a_second_nic_whose_first_is_gone_is_found_and_deleted(bed: AzureBed, lab: Lab) -> None:
+    mark = lab.mark()
+    nic = {
+        "location": LOCATION,
+        "tags": mark_tags(mark),
+        "properties": {"ipConfigurations": [{"name": "a", "properties": {"subnet": {"id": SUBNET}}}]},
+    }
+    Witness(bed.peer).ask("PUT", path_of("port", f"{mark.name()}-1"), nic)
+    assert lab.cpi.find("port", mark)
+    lab.cpi.delete_vm(mark.name())
+    assert lab.cpi.find("port", mark) is None
+    assert ("port", f"{mark.name()}-1") not in bed.inventory()
+
+
+def test_an_upload_that_breaks_off_leaves_no_disk(bed: AzureBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def throttle(*_: Any) -> None:
+        raise Throttled("slow down", remedy="repeat later")
+
+    before = bed.inventory()
+    monkeypatch.setattr(Stemcells, "_make_image", throttle)
+    expect_error(Throttled, lambda: bed.open().create_stemcell(*bed.image(), mark=lab.mark()))
+    assert bed.inventory() == before
+
+
+def test_a_security_group_on_a_subnet_keeps_its_rules(bed: AzureBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = lab.group(security_groups=[SecurityGroup("a")])
+    cpi = bed.open()
+    assert isinstance(cpi, AzureCpi)
+    (cid,) = [one.cid for one in cpi.inspect_server_group(group).resources if one.kind == "security_group"]
+    get = Client.get
+
+    def shared(self: Client, type_: str, name: str, **query: str) -> Any:
+        row = get(self, type_, name, **query)
+        if row and type_ == NSG:
+            row["properties"]["subnets"] = [{"id": SUBNET}]
+        return row
+
+    sent: list[str] = []
+    bed.peer.front.watch = lambda method, path: sent.append(method)
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "get", shared)
+        error = expect_error(CpiError, lambda: cpi.groups.azure.delete(cid))
+    assert "default has it" in error.why
+    assert "DELETE" not in sent
+
+
+def test_versions_in_galleries_are_read_with_a_version_of_galleries() -> None:
+    image = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/a/images/b/versions/1.0.0"
+    assert client_module._version(image) == "2022-03-03"
+
+
+def test_members_are_listed_without_the_view_that_azure_gives_of_one_vm(bed: AzureBed, lab: Lab) -> None:
+    group = lab.group()
+    lab.vm(group=group)
+    cpi = bed.open()
+    assert isinstance(cpi, AzureCpi)
+    assert "instanceView" not in cpi.machines.list_all()[0]["properties"]
+    (member,) = cpi.inspect_server_group(group).members
+    assert member.domain is not None
