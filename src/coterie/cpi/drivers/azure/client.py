@@ -98,8 +98,8 @@ class Failed(Refusal):
     """A change that Azure took, and that is known to have failed. What it was to make may be there."""
 
 
-def undone(error: CpiError, remove: Callable[[], object]) -> CpiError:
-    """The error to raise after what was made by halves is removed."""
+def remove_half_made(error: CpiError, remove: Callable[[], object]) -> CpiError:
+    """Answers the error to raise after it."""
     try:
         remove()
     except CpiError as trouble:
@@ -216,7 +216,7 @@ class Client:
         try:
             return self.put(what, id_, body)
         except Failed as error:
-            raise undone(error, remove) from error
+            raise remove_half_made(error, remove) from error
 
     def patch(self, what: str, id_: str, body: Row, etag: str | None = None) -> None:
         headers = {"If-Match": etag} if etag else {}

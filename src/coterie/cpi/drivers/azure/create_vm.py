@@ -30,7 +30,7 @@ from coterie.cpi.drivers.azure.client import (
     Row,
     is_passing,
     name_of,
-    undone,
+    remove_half_made,
 )
 from coterie.cpi.drivers.azure.disks import SCSI, require_marked
 from coterie.cpi.drivers.azure.machines import EPHEMERAL, MOST_NICS, OS, Machines, fault_domain, power_of
@@ -231,7 +231,7 @@ class _Creation:
         try:
             return self._wait_until_placed()
         except VMCreationFailed as error:
-            raise undone(error, self._remove) from error
+            raise remove_half_made(error, self._remove) from error
 
     def _remove(self) -> None:
         row = self._parts.machines.read(self._name)
