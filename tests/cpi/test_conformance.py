@@ -10,6 +10,7 @@ from peers.aws_bed import AwsBed
 from peers.azure_bed import AzureBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
+from peers.incus_bed import IncusBed
 from peers.openstack_bed import OpenstackBed
 from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
 from peers.sandbox_bed import DomainsBed, SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
@@ -33,6 +34,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "vsphere": VsphereBed,
     "openstack": OpenstackBed,
     "azure": AzureBed,
+    "incus": IncusBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
     "coterie-cpi-vsphere": ProgramVsphereBed,
@@ -41,7 +43,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
 
 # every call of theirs is a process of its own
 LONG = ("coterie-cpi", "coterie-cpi-cloudstack", "coterie-cpi-vsphere")
-MARKS = {**dict.fromkeys(LONG, pytest.mark.full), "openstack": pytest.mark.openstack}
+MARKS = {**dict.fromkeys(LONG, pytest.mark.full), "openstack": pytest.mark.openstack, "incus": pytest.mark.incus}
 
 
 @pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, ())) for name in BEDS])
