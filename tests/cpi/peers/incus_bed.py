@@ -39,7 +39,9 @@ REQUESTS = {
 }
 MEMORY_LIMITS = not Path("/sys/fs/cgroup/memory").exists()  # liblxc fails to set them in cgroups of version 1
 _numbers = itertools.count(10)
-_LISTS = {"no pages": Reason("Incus answers whole lists", "Incus REST API, /1.0/instances: it has no paging parameters")}
+_LISTS = {
+    "no pages": Reason("Incus answers whole lists", "Incus REST API, /1.0/instances: it has no paging parameters")
+}
 
 
 @cache
@@ -57,7 +59,9 @@ class IncusBed(SmallBed):
     parallel = 8
     operator: IncusOperator
     limits: Mapping[str, Reason] = {
-        "expire": Reason("a socket and a certificate have no session", "Incus documentation, Remote API authentication"),
+        "expire": Reason(
+            "a socket and a certificate have no session", "Incus documentation, Remote API authentication"
+        ),
         "page_size": _LISTS["no pages"],
     }
 

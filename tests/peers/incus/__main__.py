@@ -16,14 +16,25 @@ from tests.peers.incus.packages import install, missing
 def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.peers.incus", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb, text in (("up", "install what is missing, and start"), ("down", "stop, and leave nothing"), ("needs", "print what is missing")):
+    for verb, text in (
+        ("up", "install what is missing, and start"),
+        ("down", "stop, and leave nothing"),
+        ("needs", "print what is missing"),
+        ("demo", "a deployment, from nothing to nothing"),
+    ):
         verbs.add_parser(verb, help=text)
     for verb in ("crash", "boot", "cut", "heal"):
         verbs.add_parser(verb).add_argument("member", choices=MEMBERS)
-    verbs.add_parser("run", help="up, the command, and down unless it was up").add_argument("command", nargs=argparse.REMAINDER)
+    verbs.add_parser("run", help="up, the command, and down unless it was up").add_argument(
+        "command", nargs=argparse.REMAINDER
+    )
     words = parser.parse_args()
     cluster = Cluster(folder())
-    if words.verb == "needs":
+    if words.verb == "demo":
+        from tests.peers.incus.demo import play
+
+        play(cluster)
+    elif words.verb == "needs":
         print(missing() or "nothing is missing")
     elif words.verb == "up":
         bring_up(cluster)

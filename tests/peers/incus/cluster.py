@@ -222,11 +222,14 @@ class Cluster:
         return ran.stdout
 
     def _free_loops(self) -> None:
-        """Those of this cluster's pools: the kernel keeps them for a while after a crash."""
-        listed = subprocess.run(["losetup", "-l", "-n", "-O", "NAME,BACK-FILE"], capture_output=True, text=True, check=False)
-        for line in listed.stdout.splitlines():
-            if str(self.folder) in line or "/var/lib/incus/disks/" in line:
-                _try("losetup", "-d", line.split()[0])
+        """Those of this cluster's pools: the kernel keeps them for a while after a crash. By the file itself: its path
+        is that of every Incus."""
+        own = {str(path.stat().st_ino) for path in self.folder.glob("*/lib/disks/*.img")}
+        listing = ["losetup", "-l", "-n", "-O", "NAME,BACK-INO"]
+        listed = subprocess.run(listing, capture_output=True, text=True, check=False).stdout
+        for name, inode in (line.split() for line in listed.splitlines()):
+            if inode in own:
+                _try("losetup", "-d", name)
 
 
 def until(look: Callable[[], Any], within_s: float, otherwise: str) -> Any:
@@ -242,7 +245,9 @@ def until(look: Callable[[], Any], within_s: float, otherwise: str) -> Any:
 
 def _tracks_bridges() -> bool:
     """Whether this kernel loads the rules that Incus writes for ACLs."""
-    rule = "add table bridge coterie_try\nadd chain bridge coterie_try c\nadd rule bridge coterie_try c ct state new accept\n"
+    lines = ["add table bridge coterie_try", "add chain bridge coterie_try c"]
+    lines.append("add rule bridge coterie_try c ct state new accept")
+    rule = "".join(f"{line}\n" for line in lines)
     loaded = subprocess.run(["nft", "-f", "-"], input=rule, capture_output=True, text=True, check=False).returncode == 0
     _try("nft", "delete", "table", "bridge", "coterie_try")
     return loaded

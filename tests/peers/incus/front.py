@@ -126,4 +126,3 @@ def _serve(path: Path, answer: Any) -> _Server:
     server = _Server(str(path), type("Handler", (_Handler,), methods))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     return server
-

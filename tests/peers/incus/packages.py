@@ -1,4 +1,4 @@
-"""What the cluster needs: packages of Debian and, for Debian 12, of its backports. The backports' source is the machine's
+"""What the cluster needs: packages of Debian and, for Debian 12, of its backports. Their source is the machine's
 own with the suite's name changed, in a folder of its own: the machine's list of sources stays as it is."""
 
 from __future__ import annotations

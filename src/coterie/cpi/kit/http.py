@@ -78,8 +78,8 @@ class Answer:
 
 
 class Http:
-    """Usable from any number of threads; opens nothing before the first request. `new_connection`: gives one that is not
-    open yet, for a server behind a Unix socket or with a TLS of its own; it then knows no proxy."""
+    """Usable from any number of threads; opens nothing before the first request. `new_connection`: gives one that is
+    not open yet, for a server behind a Unix socket or with a TLS of its own; then there is no proxy."""
 
     def __init__(
         self, options: HttpOptions, new_connection: Callable[[], http.client.HTTPConnection] | None = None

@@ -1,6 +1,6 @@
 """The tiny stemcell: a system container of one megabyte that shows from the inside what its cloud gave it.
 
-    python -m coterie.stemcell.tiny tiny.tgz
+    python -m coterie.stemcell.tiny tiny.tgz && coterie stemcells upload tiny.tgz
 
 It reads its settings, sets and announces its addresses, and answers `GET /health` and `GET /facts` on port 80. For
 tests, demonstrations and first steps; it is no base for anything that shall be safe: everyone may read its facts and

@@ -6,6 +6,7 @@ import gzip
 import io
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,13 @@ templates:
     when: [create, copy, start]
     template: settings.tpl
 """
+_DESCRIPTION = """name: tiny
+version: "1"
+operating_system: busybox
+api_version: 3
+stemcell_formats: [incus-tar]
+cloud_properties: {}
+"""
 _TEMPLATE = '{{ config_get("user.user-data", "{}")|safe }}'
 
 
@@ -47,9 +55,23 @@ def build(out: Path, busybox: Path, architecture: str) -> None:
         raise CoterieError(
             f"there is no {busybox}", remedy="install the package busybox-static, or name one with --busybox"
         )
-    with out.open("wb") as file, gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-            for one in _files(busybox, architecture):
+    with (
+        out.open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for one in _files(busybox, architecture):
+            archive.addfile(_entry(one), io.BytesIO(one.content))
+
+
+def build_stemcell(out: Path, busybox: Path, architecture: str) -> None:
+    """As `coterie stemcells upload` takes it: the image and its description."""
+    with tempfile.TemporaryDirectory(prefix="coterie-tiny-") as folder:
+        image = Path(folder) / "image"
+        build(image, busybox, architecture)
+        files = (_File("stemcell.MF", _DESCRIPTION.encode()), _File("image", image.read_bytes()))
+        with tarfile.open(out, mode="w:gz", format=tarfile.USTAR_FORMAT) as archive:
+            for one in files:
                 archive.addfile(_entry(one), io.BytesIO(one.content))
 
 
