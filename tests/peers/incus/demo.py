@@ -1,4 +1,4 @@
-"""`make demo-real`: a deployment on real machines of this machine, by the commands that it shows. From nothing to nothing."""
+"""`make demo-real`: a deployment on real machines, by the commands that it shows, from nothing to nothing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import time
 import urllib.request
 from pathlib import Path
 
+from coterie.stemcell.tiny.build import build_stemcell
 from tests.peers.incus import packages
 from tests.peers.incus.cluster import Cluster
-
-from coterie.stemcell.tiny.build import build_stemcell
 
 _EXAMPLES = Path(__file__).parents[3] / "examples" / "incus"
 _PROGRAM = (sys.executable, "-P", "-c", "from coterie.cli.main import main; main()")
@@ -72,10 +71,8 @@ class _Story:
         for ip in _CONTROLLERS:
             print(f"$ curl http://{ip}/facts\n{_get(ip, '/facts')}", end="")
         _say("A controller writes onto its disk")
-        print(
-            f"$ curl http://{_CONTROLLERS[1]}/cgi-bin/write?{_WORD}\n{_get(_CONTROLLERS[1], f'/cgi-bin/write?{_WORD}')}",
-            end="",
-        )
+        said = _get(_CONTROLLERS[1], f"/cgi-bin/write?{_WORD}")
+        print(f"$ curl http://{_CONTROLLERS[1]}/cgi-bin/write?{_WORD}\n{said}", end="")
 
     def _lose_a_member(self) -> None:
         member = self._member_of(_CONTROLLERS[1])
@@ -101,7 +98,7 @@ class _Story:
     def _delete(self) -> None:
         _say("Delete everything, disks too")
         self._coterie("delete kafka --delete-disks --yes")
-        self._coterie("stemcells delete tiny 1 --yes", check=False)
+        self._coterie("stemcells delete tiny/1 --yes", check=False)
         left = self._cluster.call("GET", "/1.0/instances") + self._cluster.call("GET", _VOLUMES)
         if left:
             raise SystemExit(f"the cluster still has {left}: this is a defect, report it, please")

@@ -22,7 +22,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
-from coterie.cpi.drivers.incus.marks import SETTINGS, mark_config, mark_of, user_config
+from coterie.cpi.drivers.incus.marks import SETTINGS, is_unread, mark_config, mark_of, user_config
 from coterie.cpi.drivers.incus.placement import Members, choose
 from coterie.cpi.drivers.incus.properties import VmSpec
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
@@ -167,6 +167,13 @@ class _Creation:
             raise self._ended(error) from error
         if row is None:
             raise VMCreationFailed(f"instance {self._name} came to nothing", remedy="repeat", retryable=True)
+        if is_unread(row):
+            undo.clear()
+            raise OutcomeUnknown(
+                f"instance {self._name} is there, and its member is silent",
+                why=f"member {row.get('location')} does not answer",
+                remedy="bring it back, or have the instance deleted",
+            )
         if mark_of(row) != self._args.mark:
             undo.clear()
             raise InvalidCall(f"instance {self._name} exists and is not ours", remedy="have its owner delete it")

@@ -92,7 +92,7 @@ class Disks:
             self._delete_volume(row)
 
     def attach(self, vm_cid: str, disk_cid: str) -> DiskHint:
-        vm, copies = self.machines.require(vm_cid), self._copies(disk_cid)
+        vm, copies = self.machines.require_read(vm_cid), self._copies(disk_cid)
         if not copies:
             raise disk_missing(disk_cid[:80])
         row = copies[0]
@@ -114,7 +114,7 @@ class Disks:
         return {"path": path, "id": str(row["name"]), "volume_id": str(row["name"])}
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
-        self.machines.require(vm_cid)
+        self.machines.require_read(vm_cid)
         row = self.require(disk_cid)
 
         def detach(machine: Row) -> bool:

@@ -67,8 +67,8 @@ class IncusCpi(Cpi):
         waits = Waits(settings.state_timeout, settings.poll_s)
         self.writer = writer = SingleWriter(self, "incus", runtime.coordinator, settings.settle_s, Refusal, translate)
         members = Members(client)
-        self.groups = groups = Groups(client, members, Parts(runtime.parts))
         self.machines = machines = Machines(client, members, waits)
+        self.groups = groups = Groups(client, members, machines, Parts(runtime.parts))
         self.disks = disks = Disks(client, members, machines, writer)
         self.stemcells = stemcells = Stemcells(client)
         self.vm_factory = VmFactory(client, members, machines, groups, disks, stemcells, writer)
@@ -168,7 +168,7 @@ class IncusCpi(Cpi):
         self.disks.detach(vm_cid, disk_cid)
 
     def get_disks(self, vm_cid: str) -> list[str]:
-        return self.disks.list_of(self.machines.require(vm_cid))
+        return self.disks.list_of(self.machines.require_read(vm_cid))
 
     def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
         self.disks.set_metadata(disk_cid, metadata)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coterie.cpi.contract import CpiError, Json, NoPlacement, VMNotFound
+from coterie.cpi.contract import CpiError, Json, NoPlacement, Unavailable, VMNotFound
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
-from coterie.cpi.drivers.incus.marks import user_config
+from coterie.cpi.drivers.incus.marks import UNREAD, is_unread, user_config
 from coterie.cpi.drivers.incus.placement import Members
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import read_requirements
@@ -24,15 +24,29 @@ class Machines:
     waits: Waits
 
     def read(self, cid: str) -> Row | None:
+        """Where its member is silent only the list has it, with the status Error."""
         if not cid or not all(one.isalnum() or one == "-" for one in cid):
             return None
-        found: Row | None = self.client.ask(f"read instance {cid}", f"/instances/{cid}")
+        try:
+            found: Row | None = self.client.ask(f"read instance {cid}", f"/instances/{cid}")
+        except Refusal as error:
+            listed = self.client.rows("list instances", "/instances", {"name": cid})
+            if not listed:
+                raise error
+            return {**listed[0], **UNREAD}
         return found
 
     def require(self, cid: str) -> Row:
         row = self.read(cid)
         if row is None:
             raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+        return row
+
+    def require_read(self, cid: str) -> Row:
+        """With all that it has: nothing is concluded from what a silent member does not tell."""
+        row = self.require(cid)
+        if is_unread(row):
+            raise Unavailable(f"member {row.get('location')}, which has VM {cid}, is silent", remedy="bring it back")
         return row
 
     def await_creation(self, cid: str, operation: str) -> Row | None:
@@ -94,7 +108,7 @@ class Machines:
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
         config = user_config(metadata)
-        self.require(cid)
+        self.require_read(cid)
         self.configure(cid, config)
 
     def configure(self, cid: str, config: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words
+from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words, read_name
 from coterie.cpi.kit.marking import DIRECTOR, INTENT, mark_tags, metadata_tags, read_mark_name, read_mark_tags
 
 USER = "user."
@@ -15,7 +15,22 @@ HOSTS = f"{USER}coterie-hosts"  # of a host-affinity group: members' names, or @
 RECORD = f"{USER}coterie-record-"
 ATTACHED = f"{USER}coterie-attached"  # on a volume that some VM had, so that it may hold data
 SETTINGS = f"{USER}user-data"  # what the agent reads
+UNREAD: Mapping[str, Any] = {"config": {}, "devices": {}, "profiles": []}  # of an instance whose member is silent
 _LONGEST = 1024
+
+
+def is_unread(row: Mapping[str, Any]) -> bool:
+    """Whether Incus knows no more of this instance than its name and its member, which is silent."""
+    return not row.get("config") and row.get("status") == "Error"
+
+
+def vm_mark(row: Mapping[str, Any], director_uuid: str) -> Mark | None:
+    """In its config, where the name says the same: a copy has another name. Of an unread one, by the name alone."""
+    name = str(row["name"])
+    if is_unread(row):
+        return read_mark_name(name, director_uuid) if read_name(name) else None
+    mark = mark_of(row)
+    return mark if mark and mark.name() == name else None
 
 
 def mark_config(mark: Mark) -> dict[str, str]:

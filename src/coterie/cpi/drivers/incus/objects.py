@@ -6,18 +6,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words
+from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words, read_name
 from coterie.cpi.drivers.incus import stemcells
 from coterie.cpi.drivers.incus.client import Client, Row
 from coterie.cpi.drivers.incus.disks import Disks, cid_of, users
 from coterie.cpi.drivers.incus.machines import Machines
-from coterie.cpi.drivers.incus.marks import describe, mark_of, moment, of_director, of_mark, snapshot_mark, tags_of
+from coterie.cpi.drivers.incus.marks import (
+    UNREAD,
+    describe,
+    mark_of,
+    moment,
+    of_director,
+    of_mark,
+    snapshot_mark,
+    tags_of,
+    vm_mark,
+)
 from coterie.cpi.drivers.incus.server_groups import Groups, describe_group
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 from coterie.ids import director_prefix
-from coterie.slotted import dataclass
+from coterie.slotted import dataclass, replace
 
 # Error: its member is silent, so that nothing is known of it
 _STATES: Mapping[str, str | None] = {"Running": "running", "Stopped": "stopped", "Frozen": "stopped", "Error": None}
@@ -35,12 +45,7 @@ class Objects:
     def table(self) -> ObjectTable:
         client, groups, security = self.client, self.groups, self.groups.security
         kinds: dict[Kind, ObjectKind[Row]] = {
-            "vm": self._kind(
-                partial(client.rows, "list instances", "/instances"),
-                self.machines.read,
-                _describe_vm,
-                lambda cid, _: self.machines.delete(cid),
-            ),
+            "vm": self._vms(),
             "disk": self._kind(self._volumes, self.disks.read, _describe_disk, lambda cid, _: self.disks.delete(cid)),
             "snapshot": self._snapshots(),
             "image": self._images(),
@@ -88,6 +93,35 @@ class Objects:
             describe=describe_row,
             delete=delete,
             owner=lambda row: tags_of(row).get(DIRECTOR),
+        )
+
+    def _vms(self) -> ObjectKind[Row]:
+        """Incus's filter knows nothing of VMs on silent members, of which it tells names only: these are listed by
+        name, and the page then proves no absence."""
+
+        def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
+            rows = self.client.rows("list instances", "/instances", of_director(director_uuid))
+            ours = [row for row in rows if tags_of(row).get(DIRECTOR) == director_uuid]
+            silent = self.client.rows("list silent instances", "/instances", {"status": "Error"})
+            unread = [{**row, **UNREAD} for row in silent if not row.get("config")]
+            ours += [row for row in unread if vm_mark(row, director_uuid)]
+            return RowPage(ours, None, complete=len(ours) == len(rows) + len(unread) and not unread)
+
+        def find(mark: Mark) -> list[Row]:
+            row = self.machines.read(mark.name())
+            return [row] if row and vm_mark(row, mark.director) == mark else []
+
+        def owner(row: Row) -> str | None:
+            named = read_name(str(row["name"]))
+            return tags_of(row).get(DIRECTOR) or (named.owner(self.client.director_uuid) if named else None)
+
+        return ObjectKind(
+            search=find,
+            page=page,
+            read=lambda cid, _: self.machines.read(cid),
+            describe=_describe_vm,
+            delete=lambda cid, _: self.machines.delete(cid),
+            owner=owner,
         )
 
     def _volumes(self, wanted: Mapping[str, str]) -> list[Row]:
@@ -176,7 +210,8 @@ class Objects:
 
 def _describe_vm(row: Row, director_uuid: str) -> CloudObject:
     state = _STATES.get(str(row.get("status")), "building")
-    return describe("vm", str(row["name"]), row, in_use_by=(), host=row.get("location"), state=state)
+    found = describe("vm", str(row["name"]), row, in_use_by=(), host=row.get("location"), state=state)
+    return replace(found, mark=vm_mark(row, director_uuid))
 
 
 def _describe_disk(row: Row, director_uuid: str) -> CloudObject:

@@ -22,7 +22,19 @@ from coterie.cpi.contract import (
     read_group_cid,
 )
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
-from coterie.cpi.drivers.incus.marks import HOSTS, POLICY, RECORD, USER, describe, mark_config, mark_of, of_group
+from coterie.cpi.drivers.incus.machines import Machines
+from coterie.cpi.drivers.incus.marks import (
+    HOSTS,
+    POLICY,
+    RECORD,
+    USER,
+    describe,
+    is_unread,
+    mark_config,
+    mark_of,
+    of_group,
+    vm_mark,
+)
 from coterie.cpi.drivers.incus.placement import Members
 from coterie.cpi.drivers.incus.security_groups import NetworkAcls
 from coterie.cpi.kit import server_groups
@@ -41,8 +53,8 @@ _OPTIONS = (*server_groups.OPTIONS, "hosts")
 class Groups:
     """The kit's parts for server groups and their security groups, over Incus."""
 
-    def __init__(self, client: Client, members: Members, parts: Parts) -> None:
-        self.profiles = Profiles(client, members)
+    def __init__(self, client: Client, members: Members, machines: Machines, parts: Parts) -> None:
+        self.profiles = Profiles(client, members, machines)
         self.records = GroupRecords(ConfigRecords(client, self.profiles))
         self.security = SecurityGroups(NetworkAcls(client, parts), self.records, parts)
         policies, director = client.settings.policies, client.director_uuid
@@ -90,6 +102,7 @@ class Profiles:
 
     client: Client
     members: Members
+    machines: Machines
     hosts: dict[str, list[str]] = field(default_factory=dict)
 
     def read(self, name: str) -> Row | None:
@@ -158,9 +171,9 @@ class Profiles:
     ) -> tuple[list[GroupMember], list[str]]:
         rows = self.instances(profile_of(cid))
         wanted = set(record.security_groups if record else ())
-        notes = [
-            f"VM {row['name']} lacks security group {one}" for row in rows for one in sorted(wanted - set(acls_of(row)))
-        ]
+        notes = [f"VM {row['name']} is on {row['location']}, which is silent" for row in rows if is_unread(row)]
+        for row in (one for one in rows if not is_unread(one)):
+            notes += [f"VM {row['name']} lacks security group {one}" for one in sorted(wanted - set(acls_of(row)))]
         return [self._member(row) for row in rows], notes
 
     def require_exchange(self, cid: str, group: ExistingGroup | None) -> None:
@@ -175,15 +188,17 @@ class Profiles:
             )
 
     def instances(self, profile: str) -> list[Row]:
-        """VMs that have this profile, on silent members too."""
+        """VMs that have this profile: by its own list, since no filter finds those on silent members."""
+        used = (self.read(profile) or {}).get("used_by") or ()
+        names = {str(one).partition("?")[0].rpartition("/")[2] for one in used if "/instances/" in one}
+        if not names:
+            return []
         rows = self.client.rows("list members of a profile", "/instances", of_group(profile))
-        found = {str(row["name"]): row for row in rows}
-        if not profile.startswith("cg-"):  # an operator's profile need not name itself
-            used = (self.read(profile) or {}).get("used_by") or ()
-            for name in {one.partition("?")[0].rpartition("/")[2] for one in used if "/instances/" in one} - set(found):
-                row = self.client.ask(f"read {name}", f"/instances/{name}")
-                found |= {name: row} if row else {}
-        return [row for row in found.values() if profile in row["profiles"]]
+        found = {str(row["name"]): row for row in rows if row["name"] in names}
+        for name in sorted(names - set(found)):
+            row = self.machines.read(name)
+            found |= {name: row} if row else {}
+        return list(found.values())
 
     def hosts_of(self, cid: str) -> list[str] | None:
         row = self.read(profile_of(cid))
@@ -204,10 +219,9 @@ class Profiles:
         return ExistingGroup(name, name, row["config"].get(POLICY), (), ours, row)
 
     def _member(self, row: Row) -> GroupMember:
-        mark = mark_of(row)
-        return GroupMember(
-            str(row["name"]), row.get("location"), mark is not None and mark.director == self.client.director_uuid
-        )
+        mark = vm_mark(row, self.client.director_uuid)
+        ours = mark is not None and mark.director == self.client.director_uuid
+        return GroupMember(str(row["name"]), row.get("location"), ours)
 
 
 @dataclass(frozen=True, slots=True)
