@@ -1,4 +1,4 @@
-"""Deployments on the real cluster through planner, ledger and conductor: over three clouds, through the crash of a member,
+"""Deployments on the real cluster through planner, ledger and conductor: over three clouds, through a crash,
 and from a lost ledger."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from coterie.requests import looks, start
 
 HEALTH = "health: {kind: http, port: 80, path: /health}"
 TOY = {"range": "127.21.0.0/16", "gateway": "127.21.0.1", "azs": ["z2"]}
-STACK = {"range": "127.22.0.0/16", "gateway": "127.22.0.1", "azs": ["z3"]}
+STACK = {"range": "127.40.0.0/16", "gateway": "127.40.0.1", "azs": ["z3"]}
 STRICT = f"persistent_disk: 64, placement: {{policy: anti-affinity}}, {HEALTH}"
 
 

@@ -6,6 +6,7 @@ second one. The settings hold secrets and a change waits in the ledger: so they 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -31,12 +32,15 @@ from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, compac
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
 from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, chosen_mac, create_vm
 from coterie.cpi.kit.server_groups import Membership, group_missing
+from coterie.cpi.kit.waits import Overdue
 from coterie.slotted import dataclass, replace
 
 Args = CreateVmArgs[VmSpec]
 _STRICT = ("anti-affinity", "affinity", "host-affinity")
 _IN_SIGHT_S = 10.0  # a creation shows its instance at once, long before it is through
 _ROOT_MIB = 1024
+_OTHER_CALL_S = 5.0
+_RESTS_S = (0.1, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,20 +185,40 @@ class _Creation:
 
     def finish(self, vm: Row, undo: Undo) -> Row:
         """Repeatable: also for one that an interrupted call left."""
-        if vm["status"] == "Running":
-            return vm
-        machines = self._parts.machines
-        machines.configure(self._name, {SETTINGS: self._settings()})
-        try:
-            machines.start(self._name)
-        except Refusal as error:
-            if machines.read(self._name) is None:
+        row = vm if self._is_ours else self._await_other_call()
+        for rest in _RESTS_S:
+            if row["status"] == "Running":
+                return row
+            try:
+                self._parts.machines.configure(self._name, {SETTINGS: self._settings()})
+                self._parts.machines.start(self._name)
+                return vm
+            except Refusal as error:
+                refusal = error
+            time.sleep(rest)  # another call may be at it, which Incus refuses in many words
+            found = self._parts.machines.await_idle(self._name)
+            if found is None:
                 undo.clear()
-                raise VMCreationFailed(
-                    f"instance {self._name} was removed by another call", remedy="repeat", retryable=True
-                ) from error
-            raise self._not_started(error) from error
-        return vm
+                raise self._removed() from refusal
+            row = found
+        raise self._not_started(refusal) from refusal
+
+    def _await_other_call(self) -> Row:
+        """What the call that created it makes of it; soon it is taken for dead."""
+
+        def look() -> Row | None:
+            row = self._parts.machines.read(self._name)
+            if row is None:
+                raise self._removed()
+            return row if row["status"] == "Running" else None
+
+        limit = min(_OTHER_CALL_S, self._parts.client.settings.settle_s)
+        with suppress(Overdue):
+            return self._parts.machines.waits.until("the start by another call", look, limit)
+        return self._parts.machines.require_read(self._name)
+
+    def _removed(self) -> CpiError:
+        return VMCreationFailed(f"{self._name} was removed by another call", remedy="repeat", retryable=True)
 
     def macs(self) -> dict[str, str]:
         """Of a static address the MAC follows, so that no neighbour has a wrong one in mind."""

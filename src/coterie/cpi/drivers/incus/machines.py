@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from coterie.cpi.contract import CpiError, Json, NoPlacement, Unavailable, VMNotFound
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
@@ -66,6 +67,13 @@ class Machines:
             if str(url).partition("?")[0].rpartition("/")[2] == cid
         ]
 
+    def await_idle(self, cid: str) -> Row | None:
+        """The instance once no other call is at it."""
+        for operation in self.operations_of(cid):
+            with suppress(CpiError):
+                self.client.wait(f"change {cid}", operation)
+        return self.read(cid)
+
     def start(self, cid: str) -> None:
         """Another call may start it at the same time: only its state tells."""
         self._change_state(cid, "start", "Running")
@@ -90,6 +98,7 @@ class Machines:
             try:
                 if row["status"] not in ("Stopped", "Error"):
                     self._change_state(cid, "stop", "Stopped")
+                    row = {**row, "status": "Stopped"}
                 self.client.run(f"delete {cid}", "DELETE", f"/instances/{cid}")
             except Refusal as error:
                 if error.is_missing:
@@ -128,18 +137,18 @@ class Machines:
             )
         return {"cpu": wanted.cpu, "memory": wanted.ram_mb, "ephemeral_disk": wanted.disk_mb}
 
-    def current_id(self, path: str = GUEST_SOCKET) -> str:
+    def current_id(self) -> str:
         """Incus tells a guest its own name over a socket inside it."""
         import http.client
 
         from coterie.cpi.drivers.incus.client import SocketConnection
 
-        connection = SocketConnection(path, _TIMEOUT_S)
+        connection = SocketConnection(GUEST_SOCKET, _TIMEOUT_S)
         try:
             connection.request("GET", "/1.0/meta-data")
             text = connection.getresponse().read().decode()
         except (OSError, http.client.HTTPException) as error:
-            raise not_inside(path, error) from error
+            raise not_inside(GUEST_SOCKET, error) from error
         finally:
             connection.close()
         words = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
@@ -154,8 +163,6 @@ class Machines:
         try:
             self.client.run(f"{action} {cid}", "PUT", f"/instances/{cid}/state", body)
         except Refusal as error:
-            for operation in self.operations_of(cid):
-                self.client.wait(f"{action} {cid}", operation)
-            row = self.read(cid)
+            row = self.await_idle(cid)
             if row is None or row["status"] != wanted:
                 raise error
