@@ -1,6 +1,6 @@
-"""Deploys and deletes 30 nodes in 3 soft groups on the real Incus cluster, beside a bare parallel loop of the same REST calls:
-create, configure, start; stop, delete. Nothing of the bare loop is marked, looked up, remembered or spread with care. Prints
-figures and a ratio; asserts nothing.
+"""Deploys and deletes 30 nodes in 3 soft groups on the real Incus cluster, beside a bare parallel loop of the same REST
+calls: create, configure, start; stop, delete. Nothing of the bare loop is marked, looked up, remembered or spread with
+care. Prints figures and a ratio; asserts nothing.
 
 Usage: make bench-incus, or in a running cluster: PYTHONPATH=.:tests/cpi bench/incus.py [PARALLEL [NODES]]
 """
@@ -27,9 +27,8 @@ GROUPS = ("a", "b", "c")
 def main() -> None:
     words = [int(word) for word in sys.argv[1:]]
     parallel, nodes = (words + [12, 30][len(words) :])[:2]
-    print(
-        f"{nodes} nodes in {len(GROUPS)} groups, {parallel} at a time\n\n{'':<10}{'deploy s':>10}{'delete s':>10}{'both s':>10}"
-    )
+    print(f"{nodes} nodes in {len(GROUPS)} groups, {parallel} at a time\n")
+    print(f"{'':<10}{'deploy s':>10}{'delete s':>10}{'both s':>10}")
     with tempfile.TemporaryDirectory() as folder:
         bed = IncusBed(Path(folder))
         try:
