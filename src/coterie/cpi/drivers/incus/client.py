@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from coterie.cpi import contract
@@ -20,6 +20,7 @@ from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, No
 from coterie.cpi.kit.waits import Overdue
 
 Row = dict[str, Any]
+T = TypeVar("T")
 _REACH = "check properties.socket or url, and that the Incus daemon runs there"
 _MISSING, _STALE, _BUSY, _THROTTLED, _BROKEN = 404, 412, 503, 429, 500
 _WAIT_S = 10
@@ -53,6 +54,15 @@ class Refusal(CpiError):
 
 def translate(error: Refusal) -> CpiError:
     return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
+
+
+def look_after(error: Refusal, look: Callable[[], T]) -> T:
+    """What `look` finds after a refusal, which an earlier call may have caused; where it cannot look, all is open."""
+    try:
+        return look()
+    except CpiError as trouble:
+        why = f"{error.why}; whether it is there cannot be seen: {trouble}"
+        raise OutcomeUnknown(error.what, why=why, remedy="look for it by its mark") from error
 
 
 class Client:
@@ -137,13 +147,20 @@ class Client:
             try:
                 found = self.ask(what, f"/operations/{operation}/wait", timeout=str(_WAIT_S))
             except CpiError:  # what the operation failed with, or the question itself
-                found = self.ask(what, f"/operations/{operation}")
+                found = self._read_begun(what, operation)
             if found is None or found.get("status") == "Success":
                 return (found or {}).get("metadata") or {}
             if found.get("status") in ("Failure", "Cancelled"):
                 status = int(found.get("status_code") or 400)
                 raise Refusal(what, status, str(found.get("err")), changes=True, is_over=True)
         raise Overdue(f"Incus did not {what} within {self.settings.state_timeout:.0f} s", remedy="look at it in Incus")
+
+    def _read_begun(self, what: str, operation: str) -> Any:
+        try:
+            return self.ask(what, f"/operations/{operation}")
+        except CpiError as error:
+            remedy = "look at it in Incus"
+            raise OutcomeUnknown(f"whether Incus could {what} is not known", why=str(error), remedy=remedy) from error
 
     def _call(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from coterie.cpi.contract import (
     CpiError,
@@ -17,10 +18,11 @@ from coterie.cpi.contract import (
     NetworkNotFound,
     NoPlacement,
     OutcomeUnknown,
+    Unavailable,
     VmCreated,
     VMCreationFailed,
 )
-from coterie.cpi.drivers.incus.client import Client, Refusal, Row
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import SETTINGS, is_unread, mark_config, mark_of, user_config
@@ -66,7 +68,10 @@ class VmFactory:
 
     def create(self, args: Args) -> VmCreated:
         creation = _Creation(self, args)
-        row = create_vm(creation)
+        try:
+            row = create_vm(creation)
+        except CpiError as error:
+            raise creation.explain_left(error) from error
         macs = {label: (args.networks[label].get("ip"), mac) for label, mac in creation.macs().items()}
         return VmCreated(str(row["name"]), answer_networks(args.networks, macs), {"system": "/", "ephemeral": None})
 
@@ -91,7 +96,7 @@ class VmFactory:
             try:
                 return Created(self._reserve(name, member, change["body"]), True)
             except Refusal as error:
-                if self.machines.read(name):
+                if look_after(error, partial(self.machines.read, name)):
                     return Created("", False)
                 if error.http_status < 500:
                     raise
@@ -113,7 +118,13 @@ class VmFactory:
                 raise Refusal(f"create instance {name}", status, str(found.get("err")), changes=True, is_over=True)
             return None
 
-        self.machines.waits.until(f"instance {name} being visible", look, _IN_SIGHT_S)
+        try:
+            self.machines.waits.until(f"instance {name} being visible", look, _IN_SIGHT_S)
+        except (OutcomeUnknown, Refusal):
+            raise
+        except CpiError as error:
+            remedy = "look for it by its mark"
+            raise OutcomeUnknown(f"{name} was begun, and cannot be seen", why=str(error), remedy=remedy) from error
         self.members.count_in(member)
         return operation
 
@@ -219,6 +230,24 @@ class _Creation:
 
     def _removed(self) -> CpiError:
         return VMCreationFailed(f"{self._name} was removed by another call", remedy="repeat", retryable=True)
+
+    def explain_left(self, error: CpiError) -> CpiError:
+        """No error may say that nothing was made while something of an earlier call is there."""
+        kind = error.kind if isinstance(error, Refusal) else type(error)
+        if issubclass(kind, OutcomeUnknown):
+            return error
+        try:
+            row = self._parts.machines.read(self._name)
+        except CpiError:
+            row = None if issubclass(kind, Unavailable) else {}
+        if row is None:
+            return error
+        return OutcomeUnknown(
+            f"instance {self._name} is there, or cannot be looked for, and was not finished",
+            why=str(error),
+            remedy=error.remedy or "look for it by its mark",
+            retryable=error.retryable,
+        )
 
     def macs(self) -> dict[str, str]:
         """Of a static address the MAC follows, so that no neighbour has a wrong one in mind."""

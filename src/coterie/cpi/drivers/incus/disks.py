@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported
-from coterie.cpi.drivers.incus.client import Client, Refusal, Row
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import ATTACHED, mark_config, mark_of, of_mark, user_config
 from coterie.cpi.drivers.incus.placement import Members, choose
@@ -149,8 +149,8 @@ class Disks:
             body = {"name": name, "description": words.replace("user.", "")}
             try:
                 self.client.run(f"snapshot {disk_cid}", "POST", f"{_volume_path(row)}/snapshots", body)
-            except Refusal:
-                if name not in self.list_snapshots(row):
+            except Refusal as error:
+                if name not in look_after(error, lambda: self.list_snapshots(row)):
                     raise
         return f"{cid_of(row)}/{name}"
 
@@ -212,8 +212,8 @@ class Disks:
         query = {"target": member} if self.members.is_clustered() and not self._is_shared(pool) else {}
         try:
             self.client.run(f"create volume {name}", "POST", _path(pool), body, **query)
-        except Refusal:
-            if not self.rows(pool, {"name": name}):
+        except Refusal as error:
+            if not look_after(error, lambda: self.rows(pool, {"name": name})):
                 raise
 
     def _delete_volume(self, row: Row) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityRule
 from coterie.cpi.contract.rules import EVERYTHING_OUT, make_rule
-from coterie.cpi.drivers.incus.client import Client, Refusal, Row
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.marks import mark_config, mark_of, of_mark
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
@@ -63,8 +63,8 @@ class NetworkAcls:
 
         try:
             self.parts.create(mark, "security_group", name, create, id_of=str)
-        except Refusal:
-            found = self.read(name)
+        except Refusal as error:
+            found = look_after(error, lambda: self.read(name))
             if found is None:
                 raise
             return found, False

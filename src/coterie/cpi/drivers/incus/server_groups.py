@@ -21,7 +21,7 @@ from coterie.cpi.contract import (
     is_adopted,
     read_group_cid,
 )
-from coterie.cpi.drivers.incus.client import Client, Refusal, Row
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import (
     HOSTS,
@@ -139,8 +139,8 @@ class Profiles:
         body = {"name": cid, "description": "a server group of Coterie", "config": config, "devices": {}}
         try:
             self.client.change(f"create profile {cid}", "POST", _PATH, body)
-        except Refusal:
-            found = self.read(cid)
+        except Refusal as error:
+            found = look_after(error, lambda: self.read(cid))
             if found is None:
                 raise
             return found, False

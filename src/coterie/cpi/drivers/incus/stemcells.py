@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
-from coterie.cpi.drivers.incus.client import Client, Refusal, Row
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.kit.marking import DIRECTOR, INTENT, mark_tags, metadata_tags, read_mark_tags
 from coterie.cpi.kit.publishing import file_pieces
 from coterie.slotted import dataclass
@@ -81,8 +81,8 @@ class Stemcells:
         try:
             self.client.upload("upload an image", _PATH, body(), headers)
         except Refusal as error:
-            if not self.find(mark):
-                raise error
+            if not look_after(error, lambda: self.find(mark)):
+                raise
 
 
 def mark_of_image(row: Row) -> Mark | None:
