@@ -25,7 +25,15 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
-from coterie.cpi.drivers.incus.marks import SETTINGS, is_unread, mark_config, mark_of, user_config
+from coterie.cpi.drivers.incus.marks import (
+    SETTINGS,
+    address_key,
+    is_unread,
+    mark_config,
+    mark_of,
+    of_address,
+    user_config,
+)
 from coterie.cpi.drivers.incus.placement import Members, choose
 from coterie.cpi.drivers.incus.properties import VmSpec
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
@@ -81,6 +89,7 @@ class VmFactory:
         name, profile, policy = str(change["body"]["name"]), change["profile"], change["policy"]
         if self.machines.read(name):
             return Created("", False)
+        self._require_free(change["addresses"])
         taken = [str(row["location"]) for row in self.groups.profiles.instances(profile)] if policy else []
         allowed = self.groups.profiles.hosts_of(profile) if policy == "host-affinity" else None
         places = self.members.places(change["cpu"], change["memory"], change["group"], change["pins"])
@@ -103,6 +112,17 @@ class VmFactory:
                 # the member fell silent; under the name of the next try nothing can come of this one
                 doubt = error
                 places = [replace(one, why_not=error.why) if one.name == member else one for one in places]
+
+    def _require_free(self, addresses: Mapping[str, str]) -> None:
+        """Incus compares addresses on one member only. Those on silent members are not known."""
+        for ip, network in addresses.items():
+            rows = self.client.rows("look for an address", "/instances", of_address(ip, network))
+            if rows:
+                raise InvalidCall(
+                    f"address {ip} of network {network} is taken",
+                    why=f"instance {rows[0]['name']} has it",
+                    remedy="delete that instance, or use another address",
+                )
 
     def _reserve(self, name: str, member: str, body: Json) -> str:
         """Until the instance can be seen: the next choice must count it."""
@@ -159,6 +179,7 @@ class _Creation:
             "pins": parts.disks.locations(args.disk_cids),
             "cpu": spec.cpu,
             "memory": spec.memory,
+            "addresses": self._addresses(),
         }
         return Resolved(membership, change, self.macs())
 
@@ -262,6 +283,7 @@ class _Creation:
             **spec.config,
             **user_config({"name": self._name}),
             **mark_config(args.mark),
+            **{address_key(ip): network for ip, network in self._addresses().items()},
             "limits.cpu": str(spec.cpu),
             **({"limits.memory": f"{spec.memory}MiB"} if settings.memory_limits else {}),
             "boot.autostart": "false",  # else a VM that was replaced comes back with its member
@@ -279,6 +301,12 @@ class _Creation:
             "config": config,
             "devices": {"root": root, **self._nics(membership)},
         }
+
+    def _addresses(self) -> dict[str, str]:
+        """Static ones, each with its network."""
+        default = self._parts.client.settings.default_network
+        found = {one.ip: one.properties for one in self._args.nics if one.ip}
+        return {ip: str(one.get("parent") or one.get("network") or default) for ip, one in found.items()}
 
     def _nics(self, membership: Membership | None) -> Json:
         args, macs = self._args, self.macs()

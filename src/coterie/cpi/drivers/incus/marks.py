@@ -15,6 +15,7 @@ HOSTS = f"{USER}coterie-hosts"  # of a host-affinity group: members' names, or @
 RECORD = f"{USER}coterie-record-"
 ATTACHED = f"{USER}coterie-attached"  # on a volume that some VM had, so that it may hold data
 SETTINGS = f"{USER}user-data"  # what the agent reads
+ADDRESS = f"{USER}coterie-address-"  # and a static address of the VM: the network that it is in
 UNREAD: Mapping[str, Any] = {"config": {}, "devices": {}, "profiles": []}  # of an instance whose member is silent
 _LONGEST = 1024
 
@@ -59,6 +60,14 @@ def of_director(director_uuid: str) -> dict[str, str]:
 
 def of_mark(mark: Mark) -> dict[str, str]:
     return {f"config.{USER}{INTENT}": mark.intent}
+
+
+def address_key(ip: str) -> str:
+    return ADDRESS + ip.replace(":", "-")
+
+
+def of_address(ip: str, network: str) -> dict[str, str]:
+    return {f"config.{address_key(ip)}": network}
 
 
 def of_group(profile: str) -> dict[str, str]:

@@ -114,14 +114,15 @@ class Members:
         return found
 
     def size(self, name: str) -> tuple[int, int]:
-        """CPUs and MiB of a member."""
+        """CPUs, as often as they are shared, and MiB of a member."""
         query = {"target": name} if self.is_clustered() else {}
 
         def look() -> list[tuple[int, int]]:
             row = self.client.ask(f"read the resources of {name}", "/resources", **query)
             if row is None:
                 raise Unavailable(f"member {name} does not answer", remedy="bring it back")
-            return [(int(row["cpu"]["total"]), int(row["memory"]["total"]) // _MIB)]
+            cpus = int(row["cpu"]["total"]) * self.client.settings.cpu_ratio
+            return [(cpus, int(row["memory"]["total"]) // _MIB)]
 
         return self.cache.get(f"size {name}", look)[0]
 
@@ -138,7 +139,7 @@ class Members:
         except Unavailable as error:
             return str(error)
         if cpu > has_cpu:
-            return f"it has {has_cpu} CPUs"
+            return f"it has {has_cpu} CPUs to share"
         return f"it has {has_memory} MiB" if memory > has_memory else ""
 
     def count_in(self, name: str) -> None:

@@ -31,6 +31,7 @@ class Settings:
     default_network: str | None = None
     default_security_groups: tuple[str, ...] = ()
     memory_limits: bool = True
+    cpu_ratio: int = 16
     policies: frozenset[str] = frozenset(POLICIES)
     connect_timeout: float = 10.0
     request_timeout: float = 60.0
@@ -106,6 +107,7 @@ CLOUD = Form(
         Settings,
         url=_read_url,
         policies=readers.some_of(*POLICIES),
+        cpu_ratio=whole(1, 100),
         retries=whole(0, 100),
         max_parallel_calls=whole(1, 1000),
     ),

@@ -271,7 +271,7 @@ class ConfigRecords:
             left = {key: value for key, value in row["config"].items() if key not in going}
             changed = left != row["config"]
             row["config"] = left
-            return changed
+            return bool(changed)
 
         self.client.edit(f"delete records of {cid}", f"{_PATH}/{cid}", remove)
 
