@@ -95,7 +95,17 @@ class Cluster:
             words += ["--mount-proc", "--propagation", "private", str(member / "init")]
             started = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         (member / "pid").write_text(str(started.pid))
-        until(lambda: self._answers(name), _START_S, f"{name} does not answer: {_tail(member / 'log' / 'stdout')}")
+        until(
+            lambda: self._answers(name, "/internal/ready"),
+            _START_S,
+            f"{name} does not answer: {_tail(member / 'log' / 'stdout')}",
+        )
+
+    def rejoin(self, name: str, member: str = MEMBERS[0]) -> None:
+        """Until the others reach it too, which takes some seconds where they had not noticed its crash."""
+        self.boot(name)
+        until(lambda: self.call("GET", f"/1.0/resources?target={name}", None, member), 90.0, f"{name} is not reached")
+        self.await_status(name, "Online", member)
 
     def crash(self, name: str) -> None:
         """As a host that loses its power."""
@@ -163,9 +173,10 @@ class Cluster:
             raise Refused(answer["error_code"], answer["error"])
         return answer
 
-    def _answers(self, name: str) -> bool:
+    def _answers(self, name: str, path: str = "/1.0") -> bool:
+        """A member that begins answers the first path; the other only once it is ready."""
         try:
-            return bool(self._call("GET", "/1.0", None, name, {}))
+            return bool(self._call("GET", path, None, name, {}))
         except (OSError, http.client.HTTPException, ValueError, Refused):
             return False
 

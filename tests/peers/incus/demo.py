@@ -84,8 +84,7 @@ class _Story:
         self._coterie("look", check=False)
         self._coterie("nodes")
         _say("It comes back; its machines do not start by themselves. The next deploy makes them anew, with their data")
-        self._cluster.boot(member)
-        self._cluster.await_status(member, "Online", entry)
+        self._cluster.rejoin(member, entry)
         for _ in range(3):  # a machine that is down is made anew after three looks
             self._coterie("-q look", check=False)
         self._coterie("deploy kafka.yml --yes")

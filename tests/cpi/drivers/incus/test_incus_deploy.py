@@ -111,8 +111,7 @@ def test_a_member_crashes_during_a_deployment_and_the_next_one_ends_it(bed: Incu
         place.wait(task, "failed")
         disks = {cid for kind, cid in bed.inventory() if kind == "disk"}
     finally:
-        CLUSTER.boot("inc3")
-        CLUSTER.await_status("inc3", "Online")
+        CLUSTER.rejoin("inc3")
     look = looks.look(place.ledger)
     assert look is not None
     place.wait(look)

@@ -20,8 +20,7 @@ def crashed(bed: IncusBed, lab: Lab) -> Iterator[str]:
     CLUSTER.crash("inc3")
     CLUSTER.await_status("inc3", "Offline")
     yield vm
-    CLUSTER.boot("inc3")
-    CLUSTER.await_status("inc3", "Online")
+    CLUSTER.rejoin("inc3")
 
 
 def test_what_is_on_a_crashed_member_is_listed_and_nothing_is_put_there(bed: IncusBed, lab: Lab, crashed: str) -> None:
@@ -35,8 +34,7 @@ def test_what_is_on_a_crashed_member_is_listed_and_nothing_is_put_there(bed: Inc
     with pytest.raises(NoPlacement) as caught:
         lab.bed.open().create_vm(**lab.vm_arguments(group=group, cloud_properties=ANYWHERE))
     assert "inc3: it is offline" in caught.value.why
-    CLUSTER.boot("inc3")
-    CLUSTER.await_status("inc3", "Online")
+    CLUSTER.rejoin("inc3")
     assert bed.operator.call("GET", f"/1.0/instances/{crashed}")["status"] == "Stopped", "it must not start by itself"
     CLUSTER.crash("inc3")
 
@@ -51,8 +49,7 @@ def test_an_affinity_group_does_not_leave_its_silent_member(bed: IncusBed, lab: 
         with pytest.raises(NoPlacement, match=r"inc3|no member"):
             lab.bed.open().create_vm(**lab.vm_arguments(group=group, cloud_properties=ANYWHERE))
     finally:
-        CLUSTER.boot("inc3")
-        CLUSTER.await_status("inc3", "Online")
+        CLUSTER.rejoin("inc3")
 
 
 def test_a_member_that_crashes_unnoticed_is_passed_over(bed: IncusBed, lab: Lab) -> None:
@@ -64,8 +61,7 @@ def test_a_member_that_crashes_unnoticed_is_passed_over(bed: IncusBed, lab: Lab)
         cids = [lab.vm(group=group, stemcell_cid=image, cloud_properties=ANYWHERE) for _ in range(2)]
         assert sorted(bed.operator.locations(*cids)) == ["inc1", "inc3"]
     finally:
-        CLUSTER.boot("inc2")
-        CLUSTER.await_status("inc2", "Online")
+        CLUSTER.rejoin("inc2")
 
 
 def test_a_member_that_was_cut_off_comes_back_with_its_machines(bed: IncusBed, lab: Lab) -> None:

@@ -4,8 +4,9 @@ are taken, disks that hold their machines. Changes nothing."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 
-from coterie.cpi.contract import CheckItem, CpiError, Needs
+from coterie.cpi.contract import CheckItem, CpiError, Needs, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Row
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.placement import Members
@@ -93,10 +94,11 @@ class Checks:
         try:
             found = []
             for row in self.members.rows():
-                if row["status"] == "Online":
-                    name = str(row["server_name"])
-                    cpu, memory = self.members.size(name)
-                    found += [host(name, group, None, cpu, memory) for group in row.get("groups") or [None]]
+                name = str(row["server_name"])
+                with suppress(Unavailable):  # one that was back just now may not answer yet
+                    cpu, memory = self.members.size(name) if row["status"] == "Online" else (0, 0)
+                    groups = (row.get("groups") or [None]) if cpu else []
+                    found += [host(name, group, None, cpu, memory) for group in groups]
             return host_items(needs, found, strict=True)
         except CpiError as error:
             return [CheckItem("hosts", False, str(error), error.remedy)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from coterie.cpi.contract import InvalidCall, NoPlacement, Unavailable
-from coterie.cpi.drivers.incus.client import Client, Row
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.kit.lookups import LookupCache
 from coterie.slotted import dataclass, field
 
@@ -118,9 +118,10 @@ class Members:
         query = {"target": name} if self.is_clustered() else {}
 
         def look() -> list[tuple[int, int]]:
-            row = self.client.ask(f"read the resources of {name}", "/resources", **query)
-            if row is None:
-                raise Unavailable(f"member {name} does not answer", remedy="bring it back")
+            try:
+                row = self.client.ask(f"read the resources of {name}", "/resources", **query)
+            except Refusal as error:
+                raise Unavailable(f"member {name} does not answer", why=error.why, remedy="bring it back") from error
             cpus = int(row["cpu"]["total"]) * self.client.settings.cpu_ratio
             return [(cpus, int(row["memory"]["total"]) // _MIB)]
 
