@@ -137,7 +137,7 @@ def test_an_empty_disk_that_moves_to_its_vm(bed: IncusBed, lab: Lab) -> None:
 def test_delete_vm_with_a_disk(bed: IncusBed, lab: Lab) -> None:
     disk = lab.disk()
     for changes in (1, 2):
-        vm = lab.vm()
+        vm = lab.vm(disk_cids=[disk])
         lab.cpi.attach_disk(vm, disk)
         killed_after(bed, lambda cpi, _, vm=vm: cpi.delete_vm(vm), changes, lab.mark())
         lab.cpi.delete_vm(vm)
