@@ -98,14 +98,17 @@ $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, zsh, fish, openssl, a simulated vCenter
+packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, zsh, fish, openssl, a browser, axe-core, a simulated vCenter
 	@wanted=""; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
 	command -v ruby >/dev/null || wanted="$$wanted ruby"; \
 	for shell in zsh fish; do command -v $$shell >/dev/null || wanted="$$wanted $$shell"; done; \
 	command -v openssl >/dev/null || wanted="$$wanted openssl"; \
+	command -v chromium >/dev/null || wanted="$$wanted chromium fonts-dejavu-core"; \
+	command -v npm >/dev/null || wanted="$$wanted npm"; \
 	[ -z "$$wanted" ] || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; }
 	@tests/peers/vcsim/build >/dev/null
+	@tests/peers/axe/fetch >/dev/null
 
 clean: ## remove .venv and the demo
 	rm -rf $(VENV) .demo

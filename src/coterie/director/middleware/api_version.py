@@ -62,6 +62,8 @@ class ApiVersionMiddleware:
             await self._app(scope, receive, send)
             return
         requested = Headers(scope=scope).get(HEADER)
+        if requested is None and not scope["path"].startswith("/v1"):
+            requested = _LATEST  # pages of the console are of this release: they show all that there is
         version = _read(requested, self._newest)
         if version is None:
             refusal = problem.response(_unsupported_version(requested or "", self._newest), scope["path"])

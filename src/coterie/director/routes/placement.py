@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from fastapi import Response
+from pydantic import BaseModel, Field
 
 from coterie.director.context import Context
-from coterie.director.http.reply import Json, Resource, Word
+from coterie.director.http.reply import Json, Resource, SafeJson, Word
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
+from coterie.director.services.placement_map import placement_map
 
 router = noun("placement", "/v1/placement")
 
@@ -57,6 +59,53 @@ class PlacedGroup(Resource):
 class Placement(Resource):
     nodes: list[PlacedNode]
     groups: list[PlacedGroup]
+
+
+class MapNode(Resource):
+    deployment: str | None
+    node: str
+    state: str
+    cloud: str
+    az: str | None
+    rack: str | None
+    host: str | None
+    group: str | None = Field(description="intent of its server group")
+
+
+class MapHost(Resource):
+    cloud: str
+    az: str | None
+    rack: str | None
+    name: str
+
+
+class MapGroup(Resource):
+    intent: str
+    deployment: str
+    name: str
+    cloud: str
+    cid: str | None
+    policy: str | None
+    state: str
+    remedy: str
+    size: int
+    promise: str
+    holds: bool | None
+    why: str
+    worst_host: Worst | None
+    worst_rack: Worst | None
+
+
+class PlacementMap(BaseModel):
+    nodes: list[MapNode]
+    hosts: list[MapHost]
+    groups: list[MapGroup]
+
+
+@router.get("/map", response_model=PlacementMap)
+def show_map(context: Context, deployment: Word | None = None) -> Response:
+    """All nodes, hosts and groups as the ledger knows them: of the last look and check, without asking a cloud."""
+    return SafeJson(placement_map(context, deployment))
 
 
 @router.get("", response_model=Placement)
