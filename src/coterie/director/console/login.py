@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -79,12 +81,13 @@ class Login:
             return failure(404, "this Director has no issuer to log in at", "log in with a token")
         try:
             token, target = await run_in_threadpool(self._oidc.redeem, request)
-            caller = await run_in_threadpool(self._context.oidc.caller_of, token)
+            caller = await run_in_threadpool(self._context.oidc.caller_of, token, self._oidc.client)
         except CoterieError as error:
             return failure(403, error.what, error.remedy or "log in again")
         if caller is None:
             return failure(403, "the issuer's token is not valid here", "check oidc_issuer and oidc_audience")
-        answer = await self._begin(request, caller, target)
+        # Identity tokens live for minutes: the session lasts as long as it is set, and is the log-in from now on.
+        answer = await self._begin(request, replace(caller, expires_at=None), target)
         self._oidc.forget(answer)
         return answer
 

@@ -129,7 +129,9 @@ class OidcLogin:
             with self.opener.open(request, timeout=_TIMEOUT_S) as answer:
                 found = loads(answer.read(_LARGEST))
         except urllib.error.HTTPError as error:
-            raise Forbidden("the issuer refused the log-in", why=f"status {error.code}", remedy="log in again") from error
+            raise Forbidden(
+                "the issuer refused the log-in", why=f"status {error.code}", remedy="log in again"
+            ) from error
         except (OSError, ValueError, Mismatch) as error:
             raise _silent(self.issuer, error) from error
         if not isinstance(found, dict):

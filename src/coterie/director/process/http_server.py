@@ -126,10 +126,10 @@ class HttpServer:
 
 
 def _mark_loopback(app: Any) -> ASGIApp:
-    async def marked(scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         await app({**scope, OVER_LOOPBACK: True}, receive, send)
 
-    return marked
+    return answer
 
 
 async def _notify_watchdog() -> None:

@@ -80,9 +80,7 @@ def _page_of_task(context: AppContext, task: int, part: Slice) -> Json:
         return listing(events.of_task(tx, task, part))
 
 
-def _page(
-    context: AppContext, part: Slice, kind: str | None, subject: str | None, deployment: str | None
-) -> Json:
+def _page(context: AppContext, part: Slice, kind: str | None, subject: str | None, deployment: str | None) -> Json:
     with context.ledger.read() as tx:
         found = events.page(tx, part, deployment=deployment, kind=kind, subject=subject)
         return listing(require_names(tx, found, deployment=deployment))

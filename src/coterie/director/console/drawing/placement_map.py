@@ -165,9 +165,7 @@ def _rack_frame(rack: _Rack, x: float, y: float, wide: float, high: float) -> st
                        aria_label=label)  # fmt: skip
 
 
-def _host(
-    host: _Host, rack: _Rack, x: float, y: float, high: float, numbers: dict[str, int], links: bool
-) -> str:
+def _host(host: _Host, rack: _Rack, x: float, y: float, high: float, numbers: dict[str, int], links: bool) -> str:
     groups = Counter(node["group"] for node in host.nodes if node["group"])
     label = f"{'host ' if host.known else ''}{host.name}: its loss takes down {_count(len(host.nodes), 'node')}"
     if host.nodes:

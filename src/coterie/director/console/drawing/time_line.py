@@ -23,7 +23,7 @@ def draw(steps: Sequence[Json], task: Json, now: float | None = None) -> str:
         return ""
     begin = min(moment(task["created_at"]).timestamp(), min(row[1] for row in rows))
     end = max(row[2] for row in rows)
-    scale = (_WIDTH - _LEFT - _RIGHT) / max(0.5, end - begin)
+    scale = (_WIDTH - _LEFT - _RIGHT) / max(0.02, end - begin)
     stages = {stage["n"]: stage["name"] for stage in task["stages"]}
     parts, y, last = _axis(begin, end, scale), 30.0, None
     for step, first, over in sorted(rows, key=lambda row: (row[0]["stage"], row[1], row[0]["id"])):
@@ -33,7 +33,7 @@ def draw(steps: Sequence[Json], task: Json, now: float | None = None) -> str:
             y += _ROW
         parts.append(_bar(step, first, over, y, begin, scale))
         y += _ROW
-    label = f"Time line: {len(rows)} steps in {span(end - begin)}"
+    label = f"Time line: {len(rows)} steps in {_span(end - begin)}"
     lines = svg.element("g", *_lines(begin, end, scale, y), class_="line-grid")
     return (
         f'<svg class="line" viewBox="0 0 {_WIDTH:.0f} {y + 6:.0f}" width="{_WIDTH:.0f}" height="{y + 6:.0f}" '
@@ -47,13 +47,17 @@ def _times(step: Json, now: float) -> tuple[Json, float, float]:
     return step, first, max(first, over)
 
 
+def _span(seconds: float) -> str:
+    return span(seconds) if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
 def _ticks(begin: float, end: float) -> list[float]:
     return [(end - begin) * n / _TICKS for n in range(_TICKS + 1)]
 
 
 def _axis(begin: float, end: float, scale: float) -> list[str]:
     return [
-        svg.text(_LEFT + at * scale, 14, f"+{span(at)}", "line-tick", text_anchor="middle")
+        svg.text(_LEFT + at * scale, 14, f"+{_span(at)}", "line-tick", text_anchor="middle")
         for at in _ticks(begin, end)
     ]
 
@@ -67,9 +71,9 @@ def _lines(begin: float, end: float, scale: float, bottom: float) -> list[str]:
 
 def _bar(step: Json, first: float, over: float, y: float, begin: float, scale: float) -> str:
     kind, x, wide = tone(step["state"]), _LEFT + (first - begin) * scale, max(3.0, (over - first) * scale)
-    label = f"{step['subject']}, {step['label']}: {step['state']} after {span(over - first)}"
+    label = f"{step['subject']}, {step['label']}: {step['state']} after {_span(over - first)}"
     label += f", attempt {step['attempt']}" if step["attempt"] > 1 else ""
     box = svg.element("rect", x=round(x, 1), y=y + 3, width=round(wide, 1), height=_ROW - 7, rx=3)
     name = svg.text(14, y + 15, svg.cut(f"{step['subject']} {step['flow'].rpartition('.')[2]}", 30), "line-name")
-    words = svg.text(x + wide + 6, y + 15, f"{_SIGNS[kind]} {span(over - first)}", "line-span")
+    words = svg.text(x + wide + 6, y + 15, f"{_SIGNS[kind]} {_span(over - first)}", "line-span")
     return svg.element("g", svg.title(label), name, box, words, class_=f"line-bar {kind}")

@@ -64,8 +64,8 @@ async def history(page: Page) -> Response:
         manifests=listed["items"],
         old=old,
         new=new,
-        text=texts.get(new, ""),
-        diff=_diff(texts[old], texts[new]) if old and new else [],
+        text="" if new is None else texts[new],
+        diff=_diff(texts[old], texts[new]) if old is not None and new is not None else [],
     )
 
 

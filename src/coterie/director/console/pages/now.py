@@ -24,33 +24,31 @@ async def now(page: Page) -> Response:
         "now.html",
         title="Now",
         live="/live",
-        nodes=await _unhealthy(page),
+        nodes=await _find_unhealthy(page),
         groups=[one for state in _GROUP_TROUBLE for one in (await api.get("/v1/groups", state=state))["items"]],
         doubts=(await api.get("/v1/objects", state="unknown", limit=_ROWS))["items"],
         running=[await api.get(f"/v1/tasks/{one['id']}") for one in running[-_TASKS:]][::-1],
         unfinished=[one for one in deployments if one.get("unfinished_task") and not one["task"]],
-        waits=await _waits(page, clouds),
+        waits=await _find_waits(page, clouds),
         recent=(await api.get("/v1/tasks", limit=_TASKS, without="look"))["items"],
         counts=_counts(deployments),
-        promises=await _broken(page),
+        promises=await _find_broken(page),
         deployments=len(deployments),
         clouds=len(clouds),
         stemcells=len(((await api.find("/v1/stemcells", limit=1)) or {"items": []})["items"]),
     )
 
 
-async def _unhealthy(page: Page) -> list[dict[str, Any]]:
-    return [
-        one for state in _UNHEALTHY for one in (await page.api.get("/v1/nodes", state=state, limit=_ROWS))["items"]
-    ]
+async def _find_unhealthy(page: Page) -> list[dict[str, Any]]:
+    return [one for state in _UNHEALTHY for one in (await page.api.get("/v1/nodes", state=state, limit=_ROWS))["items"]]
 
 
-async def _broken(page: Page) -> list[dict[str, Any]]:
+async def _find_broken(page: Page) -> list[dict[str, Any]]:
     found = await page.api.get("/v1/placement/map")
     return [one for one in found["groups"] if one["holds"] is False]
 
 
-async def _waits(page: Page, clouds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def _find_waits(page: Page, clouds: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """For whom: a conductor that is not there, a key, a cloud that refused, a quota that is full."""
     found = [
         {"what": f"conductor group {one['name'] or '(none)'}", "link": "/ring",

@@ -24,9 +24,7 @@ async def show(page: Page) -> Response:
         title="Placement map",
         live="/live",
         drawing=drawing,
-        groups=[
-            {**one, "letter": letter(n), "colour": n % 8} for n, one in enumerate(found["groups"][:_GROUPS])
-        ],
+        groups=[{**one, "letter": letter(n), "colour": n % 8} for n, one in enumerate(found["groups"][:_GROUPS])],
         more=max(0, len(found["groups"]) - _GROUPS),
         nodes=len(found["nodes"]),
         hosts=len(found["hosts"]),

@@ -1,4 +1,4 @@
-"""Every change of a deployment: a form, its plan, and after the confirmation the task. The plan is always shown first."""
+"""Every change of a deployment: a form, its plan, and once that is confirmed the task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ async def edit(page: Page) -> Response:
 
 def _editor(page: Page, name: str, text: str, mistakes: list[dict[str, Any]], status: int = 200) -> Response:
     return page.show(
-        "edit.html", status, title=f"Manifest of {name}" if name else "Manifest", name=name, text=text, mistakes=mistakes
+        "edit.html",
+        status,
+        title=f"Manifest of {name}" if name else "Manifest",
+        name=name,
+        text=text,
+        mistakes=mistakes,
     )
 
 
