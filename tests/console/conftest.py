@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.console.http import Visitor
 from tests.console.world import World, world
 
+expect.set_options(timeout=20_000)  # other tests keep the machine busy
 _ROOT = Path(__file__).parents[2]
 SCREENS = Path(os.environ.get("COTERIE_SCREENSHOTS") or _ROOT / "build" / "console")
 _VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (one) =>
-  window.violations.push(`${one.violatedDirective}: ${one.blockedURI} ${one.sample}`));
+  window.violations.push(`${one.violatedDirective}: ${one.blockedURI} ${one.sourceFile}:${one.lineNumber} ${one.sample}`));
 """
 
 
@@ -118,7 +119,7 @@ class open_screen:
         made = Screen(page, self._there.url)
         page.on(
             "console",
-            lambda one: made.complaints.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None,
+            lambda one: made.complaints.append(f"{one.type}: {one.text} {page.url} {one.location}") if one.type in ("error", "warning") else None,
         )
         page.on("pageerror", lambda error: made.complaints.append(f"error: {error}"))
         page.on("dialog", lambda dialog: made.complaints.append(f"dialog: {dialog.message}"))

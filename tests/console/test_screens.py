@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.console.conftest import Screen, open_screen
-from tests.console.world import MANIFEST, World
+from tests.console.world import MANIFEST, World, unhealthy
 
 PAGES = {
     "now": "/",
@@ -37,16 +37,14 @@ PAGES = {
     "wizard": "/wizard",
     "not-found": "/deployments/nothing",
 }
-FAILING = MANIFEST.replace("name: kafka", "name: broken").replace(
-    "  placement: {policy: anti-affinity}", "  placement: {policy: anti-affinity}\n  health: {kind: tcp, port: 9}", 1
-)
 
 
 @pytest.fixture(scope="module")
 def full(furnished: World) -> World:
     """With a second manifest, a failed deployment, and a survey with something to say."""
     furnished.deploy(MANIFEST.replace("instances: 4", "instances: 5"))
-    quick = FAILING.replace("update_watch_s: 5, canary_watch_s: 5", "update_watch_s: 0.5, canary_watch_s: 0.5")
+    failing = unhealthy(MANIFEST.replace("name: kafka", "name: broken"))
+    quick = failing.replace("update_watch_s: 5, canary_watch_s: 5", "update_watch_s: 0.5, canary_watch_s: 0.5")
     furnished.deploy(quick, "broken", "failed")
     furnished.survey()
     return furnished

@@ -15,6 +15,7 @@ import uvicorn
 
 from coterie.cleanup import start as cleanup
 from coterie.cleanup.options import Options
+from coterie.director.access.bootstrap import read_issuer
 from coterie.director.access.tokens import create
 from coterie.director.app import build
 from coterie.director.context import AppContext
@@ -73,6 +74,12 @@ update: {canaries: 1, max_in_flight: 4, serial: false, update_watch_s: 5, canary
 """
 
 
+def unhealthy(text: str) -> str:
+    """The same, with controllers that never become healthy."""
+    placed = "  placement: {policy: anti-affinity}\n"
+    return text.replace(placed, f"{placed}  health: {{kind: tcp, port: 9}}\n", 1)
+
+
 @dataclass
 class World:
     context: AppContext
@@ -102,8 +109,6 @@ def world(folder: Path, **settings: str) -> Iterator[World]:
     values = load({"state": str(folder)}, {"HOME": str(folder), **settings})
     with site(ledger, folder, opens_sealed=True) as here:
         context = AppContext(ledger, here.director, values, state_folder, guarded=True)
-        from coterie.director.access.bootstrap import read_issuer
-
         context.oidc = read_issuer(values)
         set_cloud_config(context, CONFIG, "cloud-config")
         with serve(context) as url:

@@ -84,10 +84,10 @@ class Api:
             raise Refusal(answer.json or {"what": f"status {answer.status}", "status": answer.status})
         return answer
 
-    async def stream(self, path: str) -> AsyncIterator[str]:
+    async def stream(self, path: str, headers: dict[str, str]) -> AsyncIterator[str]:
         """The blocks of an event stream; ends with it. A refusal raises before the first block."""
         arrived: asyncio.Queue[Message | None] = asyncio.Queue(1000)
-        scope = self._new_scope("GET", path, {}, {"accept": "text/event-stream"})
+        scope = self._new_scope("GET", path, {}, {"accept": "text/event-stream", **headers})
 
         async def run() -> None:
             try:

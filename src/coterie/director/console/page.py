@@ -41,6 +41,7 @@ class Page:
     caller: Caller
     secret: str
     form: FormData
+    since: int = 0  # the newest event before the page was read: live updates begin after it
 
     @property
     def query(self) -> dict[str, str]:
@@ -78,6 +79,7 @@ class Page:
             "here": self.request.url.path + (f"?{self.request.url.query}" if self.request.url.query else ""),
             "director": self.context.identity.name,
             "live": "",
+            "since": self.since,
         }
 
 
@@ -98,6 +100,9 @@ def endpoint(context: AppContext, app: ASGIApp, handle: Handler) -> Endpoint:
         if request.method in _UNSAFE and not _is_ours(request, form, secret):
             return page.show("problem.html", 403, problem=_FOREIGN)
         try:
+            if request.method == "GET":
+                newest = (await api.get("/v1/events", limit=1))["items"]
+                page.since = newest[0]["id"] if newest else 0
             return await handle(page)
         except Refusal as refusal:
             return page.refuse(refusal)

@@ -39,44 +39,55 @@
   if (where && window.EventSource) {
     let waiting = null;
     let last = 0;
+    const open = new Set();
     let missed = false;
     const refresh = () => {
       waiting = null;
-      if (document.hidden) { missed = true; return; }
+      if (document.hidden || open.size) { missed = true; return; }  // a part that is being read is replaced, and hears nothing
       last = Date.now();
+      missed = false;
       document.body.dispatchEvent(new CustomEvent("live"));
     };
+    const schedule = () => { waiting = waiting || setTimeout(refresh, Math.max(100, 900 - (Date.now() - last))); };
+    document.body.addEventListener("htmx:beforeRequest", (event) => {
+      if ((event.detail.elt.id || "").startsWith("live")) open.add(event.detail.xhr);
+    });
+    document.body.addEventListener("htmx:afterRequest", (event) => {
+      open.delete(event.detail.xhr);
+      if (!open.size && missed) schedule();
+    });
     const source = new EventSource(where);
     source.addEventListener("open", () => say("ok", "● live"));
-    source.addEventListener("changed", () => {
-      waiting = waiting || setTimeout(refresh, Math.max(100, 900 - (Date.now() - last)));
-    });
+    source.addEventListener("changed", schedule);
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) {
         say("off", "○ not live");
         setTimeout(refresh, 200);
       } else say("warn", "▲ reconnecting");
     });
-    document.addEventListener("visibilitychange", () => { if (!document.hidden && missed) { missed = false; refresh(); } });
+    document.addEventListener("visibilitychange", () => { if (!document.hidden && missed) schedule(); });
     addEventListener("pagehide", () => source.close());
   }
 
   // -- what the user has ticked, opened and focused outlives a live update --
-  let kept = { ticked: [], open: [], focus: "" };
+  const keptOf = new Map();
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const target = event.detail.target;
-    kept = {
+    keptOf.set(target.id, {
       ticked: all("input[type=checkbox]:checked", target).map((one) => `${one.name} ${one.value}`),
       open: all("details", target).map((one) => one.open),
       focus: target.contains(document.activeElement) ? (document.activeElement.id || document.activeElement.dataset.host || document.activeElement.dataset.group || "") : "",
       scroll: all(".scroll, .map-frame, .line-frame", target).map((one) => [one.scrollLeft, one.scrollTop]),
-    };
+    });
   });
   document.body.addEventListener("htmx:afterSettle", (event) => {
     const within = event.detail.elt;
+    const kept = keptOf.get(within.id);
+    if (!kept) return;
+    keptOf.delete(within.id);
     for (const one of all("input[type=checkbox]", within)) if (kept.ticked.includes(`${one.name} ${one.value}`)) one.checked = true;
     all("details", within).forEach((one, n) => { if (kept.open[n]) one.open = true; });
-    (kept.scroll || []).forEach(([left, top], n) => {
+    kept.scroll.forEach(([left, top], n) => {
       const one = all(".scroll, .map-frame, .line-frame", within)[n];
       if (one) { one.scrollLeft = left; one.scrollTop = top; }
     });
@@ -84,7 +95,6 @@
       const again = all("[id], [data-host], [data-group]", within).find((one) => kept.focus === (one.id || one.dataset.host || one.dataset.group));
       if (again) again.focus({ preventScroll: true });
     }
-    kept = { ticked: [], open: [], focus: "" };
   });
   document.body.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) location.href = "/login";

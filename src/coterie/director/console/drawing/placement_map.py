@@ -23,6 +23,7 @@ _RACK_W, _RACK_H = 148, 64
 _WIDTH = 1120
 _UNKNOWN = "unknown"
 _LETTERS_SHOWN = 2
+_VERDICTS = {True: "holds:", False: "broken:", None: "unknown:"}
 STATE_MARKS = {"failing": "!", "dead": "✕", "missing": "?", "stopped": "◆", "changing": "◐", "planned": "…",
                "deleting": "−"}  # fmt: skip
 
@@ -96,6 +97,24 @@ def draw(found: Json, rack: str = "", links: bool = True) -> Drawing:
     count = sum(len(one.nodes) for one in racks)
     hosts = sum(len(one.hosts) for one in racks)
     return Drawing(_WIDTH, max(y, 40), parts, f"Placement map: {count} nodes on {hosts} hosts", detailed)
+
+
+def document(drawing: Drawing, found: Json) -> str:
+    """A page of its own: the picture, and the promises in words."""
+    picture = drawing.file().partition("?>\n")[2]
+    rows = "".join(
+        f"<tr><td>{svg.letter(n)}</td><td>{escape(one['deployment'])}/{escape(one['name'])}</td>"
+        f"<td>{escape(one['policy'] or 'none')}: {escape(one['promise'])}</td>"
+        f"<td>{_VERDICTS[one['holds']]} {escape(one['why'])}</td></tr>"
+        for n, one in enumerate(found["groups"])
+    )
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Placement map</title>'
+    style = "<style>body{font-family:sans-serif;margin:24px}td,th{text-align:left;padding:4px 16px 4px 0}</style>"
+    return (
+        f'<!doctype html><html lang="en"><head>{head}{style}</head><body><h1>{escape(drawing.label)}</h1>{picture}'
+        "<h2>Server groups and their promises</h2><table><thead><tr><th>Sign</th><th>Group</th><th>Promise</th>"
+        f"<th>Verdict</th></tr></thead><tbody>{rows}</tbody></table></body></html>\n"
+    )
 
 
 def _racks(found: Json) -> list[_Rack]:

@@ -10,7 +10,7 @@ from coterie.director.console.page import Page, go
 from coterie.director.http.problem import Failure
 
 _OPTIONS = ("kinds", "clouds", "azs", "names")
-_NUMBERS = ("grace_s", "older_than_s", "cap", "rate")
+_NUMBERS = ("grace_s", "older_than_s", "cap", "cap_percent", "rate")
 _VERDICTS = ("orphan", "young", "keep", "drift", "missing")
 
 

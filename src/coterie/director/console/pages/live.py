@@ -20,7 +20,8 @@ async def all_changes(page: Page) -> Response:
     """`every`: seconds after which a page with ages and heartbeats is read again without an event."""
     given = page.query.get("every", "")
     every = min(_SLOWEST_S, max(_TICK_S, float(given))) if given.isdigit() else None
-    return _stream(_changes(page, "/v1/events", every))
+    after = page.query.get("after", "")
+    return _stream(_changes(page, "/v1/events", every, {"last-event-id": after} if after.isdigit() else {}))
 
 
 async def changes_of_task(page: Page) -> Response:
@@ -28,15 +29,15 @@ async def changes_of_task(page: Page) -> Response:
     task = page.request.path_params["task"]
     if (await page.api.get(f"/v1/tasks/{task}"))["ended_at"] is not None:
         return Response(status_code=204)  # the browser connects no more
-    return _stream(_changes(page, f"/v1/tasks/{task}/events", _TICK_S))
+    return _stream(_changes(page, f"/v1/tasks/{task}/events", _TICK_S, {}))
 
 
 def _stream(source: AsyncIterator[str]) -> Response:
     return StreamingResponse(source, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
-async def _changes(page: Page, path: str, every: float | None) -> AsyncIterator[str]:
-    async with aclosing(page.api.stream(path)) as blocks:  # type: ignore[type-var]  # an async generator
+async def _changes(page: Page, path: str, every: float | None, headers: dict[str, str]) -> AsyncIterator[str]:
+    async with aclosing(page.api.stream(path, headers)) as blocks:  # type: ignore[type-var]  # an async generator
         waiting: asyncio.Future[str] | None = None
         try:
             while True:
