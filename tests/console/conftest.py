@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.console.http import Visitor
 from tests.console.world import World, world
@@ -22,7 +22,7 @@ SCREENS = Path(os.environ.get("COTERIE_SCREENSHOTS") or _ROOT / "build" / "conso
 _VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (one) =>
-  window.violations.push(`${one.violatedDirective}: ${one.blockedURI} ${one.sourceFile}:${one.lineNumber} ${one.sample}`));
+  window.violations.push(`${one.violatedDirective}: ${one.blockedURI} ${one.sourceFile} ${one.sample}`));
 """
 
 
@@ -77,6 +77,10 @@ class Screen:
         if self.page.url.startswith("http"):
             self.complaints += self.page.evaluate("window.violations || []")
 
+    def note_message(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text} {self.page.url} {message.location}")
+
     def expect(self, words: str) -> None:
         """A message of the browser that belongs to the story, as the one about a form that is refused."""
         self.expected.append(words)
@@ -117,10 +121,7 @@ class open_screen:
     def __enter__(self) -> Screen:
         page = self._context.new_page()
         made = Screen(page, self._there.url)
-        page.on(
-            "console",
-            lambda one: made.complaints.append(f"{one.type}: {one.text} {page.url} {one.location}") if one.type in ("error", "warning") else None,
-        )
+        page.on("console", made.note_message)
         page.on("pageerror", lambda error: made.complaints.append(f"error: {error}"))
         page.on("dialog", lambda dialog: made.complaints.append(f"dialog: {dialog.message}"))
         made.go("/login")

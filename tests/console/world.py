@@ -102,7 +102,7 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, **settings: str) -> Iterator[World]:
+def world(folder: Path, *, config: str = CONFIG, **settings: str) -> Iterator[World]:
     state_folder = StateFolder(folder)
     state_folder.prepare()
     ledger = sqlite_ledger(state_folder.ledger)
@@ -110,7 +110,8 @@ def world(folder: Path, **settings: str) -> Iterator[World]:
     with site(ledger, folder, opens_sealed=True) as here:
         context = AppContext(ledger, here.director, values, state_folder, guarded=True)
         context.oidc = read_issuer(values)
-        set_cloud_config(context, CONFIG, "cloud-config")
+        if config:
+            set_cloud_config(context, config, "cloud-config")
         with serve(context) as url:
             yield World(context, here, url)
     ledger.close()
