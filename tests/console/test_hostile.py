@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
+import sqlalchemy as sa
 from playwright.sync_api import Browser
 
 from coterie.director.console.drawing import placement_map, time_line
+from coterie.ledger import tables
 from tests.console.conftest import open_screen
 from tests.console.world import World, world
 from tests.ledger.views import rows
@@ -39,7 +41,7 @@ def poison(there: World) -> None:
     )  # fmt: skip
     rows.put(
         ledger, "server_groups", intent="bad-group", deployment=bad, name=bad, cloud="lab", cid=bad,
-        policy="anti-affinity", state="live", drift=[bad], created_at=1.0,
+        policy="anti-affinity", state="live", drift=[bad], metadata=_metadata(there), created_at=1.0,
     )  # fmt: skip
     for intent, kind, state in (("bad-disk", "disk", "kept"), ("bad-doubt", "vm", "unknown")):
         rows.cloud_object(ledger, intent, kind=kind, state=state, cid=bad, ref=bad, deployment=bad)
@@ -66,6 +68,13 @@ def poison(there: World) -> None:
         ledger, "conductors", name=bad, incarnation="1", conductor_group=bad, drivers=[bad], release=bad,
         started_at=1.0, heartbeat=1.0,
     )  # fmt: skip
+
+
+def _metadata(there: World) -> object:
+    """Of a real group: the audit reads it."""
+    table = tables.metadata.tables["server_groups"]
+    with there.context.ledger.read() as tx:
+        return tx.execute(sa.select(table.c.metadata)).scalar()
 
 
 PAGES = (
@@ -100,6 +109,8 @@ def test_they_are_shown_as_text(there: World, browser: Browser) -> None:
 
 def test_pictures_escape_what_they_draw(there: World) -> None:
     found = {
+        "racks": [{"key": f"{HOSTILE}/{HOSTILE}/{HOSTILE}", "cloud": HOSTILE, "az": HOSTILE, "rack": HOSTILE, "hosts": 1,
+                   "nodes": 1, "unhealthy": 1, "groups": {HOSTILE: 1}}],
         "nodes": [{"deployment": HOSTILE, "node": HOSTILE, "state": HOSTILE, "cloud": HOSTILE, "az": HOSTILE,
                    "rack": HOSTILE, "host": HOSTILE, "group": HOSTILE}],
         "hosts": [{"cloud": HOSTILE, "az": HOSTILE, "rack": HOSTILE, "name": HOSTILE}],
@@ -107,9 +118,17 @@ def test_pictures_escape_what_they_draw(there: World) -> None:
                     "holds": False, "why": HOSTILE}],
     }  # fmt: skip
     drawing = placement_map.draw(found)
+    racks = placement_map.draw({**found, "nodes": [], "hosts": []})
+    assert drawing.detailed and not racks.detailed
     step = {"id": 1, "stage": 0, "subject": HOSTILE, "label": HOSTILE, "flow": HOSTILE, "state": "done", "attempt": 1,
             "started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T00:00:01.000Z"}  # fmt: skip
     task = {"created_at": "2026-01-01T00:00:00.000Z", "stages": [{"n": 0, "name": HOSTILE}]}
-    texts = (drawing.inline(), drawing.file(), placement_map.document(drawing, found), time_line.draw([step], task))
+    texts = (
+        racks.inline(),
+        drawing.inline(),
+        drawing.file(),
+        placement_map.document(drawing, found),
+        time_line.draw([step], task),
+    )
     for text in texts:
         assert "<img" not in text and "<script" not in text and "<a href=java" not in text

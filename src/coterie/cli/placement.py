@@ -56,12 +56,13 @@ def show_map(session: Session, deployment: str | None, form: str, rack: str) -> 
     """
     from coterie.director.console.drawing import placement_map
 
-    found = session.client.placement.show_map(deployment=deployment)
+    most = None if rack or form == "json" else placement_map.DETAIL_HOSTS
+    found = session.client.placement.show_map(deployment=deployment, rack=rack or None, most=most)
     if form == "json":
         session.data(as_json(found))
         return
-    drawing = placement_map.draw(found, rack, links=False)
-    if rack and not drawing.parts:
+    drawing = placement_map.draw(found, links=False)
+    if rack and not found["racks"]:
         raise NotFound(f"no rack {rack!r}", remedy="see the racks in `coterie placement show`: CLOUD/AZ/RACK")
     session.data(drawing.file() if form == "svg" else placement_map.document(drawing, found))
 

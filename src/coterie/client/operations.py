@@ -307,8 +307,8 @@ class ConsoleOperations:
         self._api = api
 
     def make_link(self) -> Link:
-        """A Director on a unix socket begins to listen on a port of the loopback interface, where callers
-        have to log in."""
+        """A Director on a unix socket begins to listen on a loopback port for it, where callers have to log
+        in."""
         answer: Link = self._api.call("POST", "/v1/console/links", harmless=True)
         return answer
 
@@ -702,10 +702,14 @@ class PlacementOperations:
         answer: Placement = self._api.call("GET", "/v1/placement", query={"deployment": deployment})
         return answer
 
-    def show_map(self, *, deployment: str | None = None) -> PlacementMap:
-        """All nodes, hosts and groups as the ledger knows them: of the last look and check, without asking a
-        cloud."""
-        answer: PlacementMap = self._api.call("GET", "/v1/placement/map", query={"deployment": deployment})
+    def show_map(
+        self, *, deployment: str | None = None, rack: str | None = None, most: int | None = None
+    ) -> PlacementMap:
+        """All racks, hosts, nodes and groups as the ledger knows them: of the last look and check, without
+        asking a cloud."""
+        answer: PlacementMap = self._api.call(
+            "GET", "/v1/placement/map", query={"deployment": deployment, "rack": rack, "most": most}
+        )
         return answer
 
 

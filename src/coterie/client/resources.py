@@ -431,7 +431,7 @@ class MapGroup(TypedDict):
 class MapHost(TypedDict):
     cloud: str
     az: str | None
-    rack: str | None
+    rack: str
     name: str
 
 
@@ -441,12 +441,26 @@ class MapNode(TypedDict):
     state: str
     cloud: str
     az: str | None
-    rack: str | None
+    rack: str
     host: str | None
     group: str | None
 
 
+class MapRack(TypedDict):
+    """`groups`: nodes of each server group by its intent; those of none under an empty one."""
+
+    key: str
+    cloud: str
+    az: str | None
+    rack: str
+    hosts: int
+    nodes: int
+    unhealthy: int
+    groups: dict[str, int]
+
+
 class PlacementMap(TypedDict):
+    racks: list[MapRack]
     nodes: list[MapNode]
     hosts: list[MapHost]
     groups: list[MapGroup]

@@ -108,7 +108,7 @@ class Api:
             running.cancel()
 
     def _new_scope(self, method: str, path: str, query: Json, headers: dict[str, str]) -> Scope:
-        given = {name: value for name, value in query.items() if value not in (None, "")}
+        given = {name: value for name, value in query.items() if value is not None and value != ""}
         kept = [one for one in self._scope.get("headers", ()) if one[0] in _PASSED_ON]
         scope = {
             "type": "http",

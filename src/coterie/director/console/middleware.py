@@ -9,6 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie.director.context import AppContext
+from coterie.director.middleware.api_version import use_newest
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -38,7 +39,8 @@ class ConsoleMiddleware:
         if scope["type"] != "http" or not self._is_page(scope):
             await self._app(scope, receive, send)
             return
-        await self._pages({**scope, API_APP: scope["app"]}, receive, _add_headers(send))
+        with use_newest(self._context):
+            await self._pages({**scope, API_APP: scope["app"]}, receive, _add_headers(send))
 
     @cached_property
     def _pages(self) -> Starlette:

@@ -6,7 +6,7 @@ Above `DETAIL_HOSTS` hosts a rack is one box with a bar for each group; asked fo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -35,25 +35,9 @@ class _Host:
     known: bool = True
 
 
-@dataclass(slots=True)
-class _Rack:
-    cloud: str
-    az: str
-    name: str
-    hosts: dict[str, _Host] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        return f"{self.cloud}/{self.az}/{self.name}"
-
-    @property
-    def nodes(self) -> list[Json]:
-        return [node for host in self.hosts.values() for node in host.nodes]
-
-
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """`racks`: what is drawn, for the text beside the picture."""
+    """`detailed`: hosts and nodes are drawn, not only racks."""
 
     width: float
     height: float
@@ -73,33 +57,36 @@ class Drawing:
         return svg.file(self.width, self.height, self.label, self.parts, _RULES)
 
 
-def letters(groups: Sequence[Json]) -> dict[str, int]:
+def letters(groups: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Of each group, by intent: its number, which gives letter and colour."""
     return {group["intent"]: n for n, group in enumerate(groups)}
 
 
-def draw(found: Json, rack: str = "", links: bool = True) -> Drawing:
-    """`found`: as `GET /v1/placement/map` answers. `rack`: the only one, in detail. `links`: of a page."""
-    racks = [one for one in _racks(found) if not rack or one.key == rack]
+def draw(found: Mapping[str, Any], links: bool = True) -> Drawing:
+    """`found`: as `GET /v1/placement/map` answers; without hosts and nodes, racks are drawn. `links`: of a page."""
     numbers = letters(found["groups"])
-    detailed = bool(rack) or sum(len(one.hosts) for one in racks) <= DETAIL_HOSTS
+    detailed = bool(found["nodes"] or found["hosts"])
+    by_cloud: dict[str, dict[str, list[Json]]] = defaultdict(lambda: defaultdict(list))
+    for rack in found["racks"]:
+        by_cloud[rack["cloud"]][rack["az"] or _UNKNOWN].append(rack)
+    hosts = _hosts_of(found)
     parts: list[str] = []
     y = 0.0
-    for cloud, azs in _by_cloud(racks).items():
+    for cloud, azs in by_cloud.items():
         parts.append(svg.text(0, y + 18, f"cloud {cloud}", "map-cloud"))
         y += 30
-        for az, listed in azs.items():
+        for az, racks in azs.items():
             parts.append(svg.text(0, y + 14, f"az {az}", "map-az"))
             y += 22
-            made, height = (_detail if detailed else _overview)(listed, y, numbers, links)
+            made, height = _detail(racks, hosts, y, numbers, links) if detailed else _overview(racks, y, numbers, links)
             parts += made
             y += height + 14
-    count = sum(len(one.nodes) for one in racks)
-    hosts = sum(len(one.hosts) for one in racks)
-    return Drawing(_WIDTH, max(y, 40), parts, f"Placement map: {count} nodes on {hosts} hosts", detailed)
+    totals = [sum(rack[name] for rack in found["racks"]) for name in ("nodes", "hosts")]
+    label = f"Placement map: {_count(totals[0], 'node')} on {_count(totals[1], 'host')}"
+    return Drawing(_WIDTH, max(y, 40), parts, label, detailed)
 
 
-def document(drawing: Drawing, found: Json) -> str:
+def document(drawing: Drawing, found: Mapping[str, Any]) -> str:
     """A page of its own: the picture, and the promises in words."""
     picture = drawing.file().partition("?>\n")[2]
     rows = "".join(
@@ -117,41 +104,35 @@ def document(drawing: Drawing, found: Json) -> str:
     )
 
 
-def _racks(found: Json) -> list[_Rack]:
-    racks: dict[tuple[str, str, str], _Rack] = {}
-
-    def rack_of(cloud: str, az: str | None, name: str | None) -> _Rack:
-        key = (cloud, az or _UNKNOWN, name or "no rack")
-        return racks.setdefault(key, _Rack(*key))
-
-    where: dict[tuple[str, str], _Host] = {}
-    for host in found["hosts"]:
-        made = _Host(host["name"])
-        rack_of(host["cloud"], host["az"], host["rack"]).hosts[host["name"]] = made
-        where[host["cloud"], host["name"]] = made
+def _hosts_of(found: Mapping[str, Any]) -> dict[str, list[_Host]]:
+    """By the key of their rack; hosts without a known place are among those of an unknown rack."""
+    hosts: dict[tuple[str, str], _Host] = {}
+    of_rack: dict[str, list[_Host]] = defaultdict(list)
+    for one in found["hosts"]:
+        made = hosts[one["cloud"], one["name"]] = _Host(one["name"])
+        of_rack[_key(one)].append(made)
     for node in found["nodes"]:
-        known = where.get((node["cloud"], node["host"] or ""))
-        if known is None:
-            name = node["host"] or "host unknown"
-            rack = rack_of(node["cloud"], node["az"], _UNKNOWN)
-            known = rack.hosts.setdefault(name, _Host(name, known=False))
-        known.nodes.append(node)
-    return [racks[key] for key in sorted(racks)]
+        name = node["host"] or "host unknown"
+        place = (node["cloud"], name) if node["host"] else (node["cloud"], f"{node['az']} {name}")
+        if place not in hosts:
+            hosts[place] = _Host(name, known=False)
+            of_rack[_key(node)].append(hosts[place])
+        hosts[place].nodes.append(node)
+    return of_rack
 
 
-def _by_cloud(racks: Sequence[_Rack]) -> dict[str, dict[str, list[_Rack]]]:
-    found: dict[str, dict[str, list[_Rack]]] = defaultdict(lambda: defaultdict(list))
-    for rack in racks:
-        found[rack.cloud][rack.az].append(rack)
-    return found
+def _key(thing: Mapping[str, Any]) -> str:
+    return f"{thing['cloud']}/{thing['az'] or _UNKNOWN}/{thing['rack']}"
 
 
-def _detail(racks: Sequence[_Rack], top: float, numbers: dict[str, int], links: bool) -> tuple[list[str], float]:
+def _detail(
+    racks: Sequence[Json], hosts_of: dict[str, list[_Host]], top: float, numbers: dict[str, int], links: bool
+) -> tuple[list[str], float]:
     """Racks as frames with their hosts side by side; as many in a row as fit."""
     parts: list[str] = []
     x, y, height = 0.0, top, 0.0
     for rack in racks:
-        hosts = list(rack.hosts.values())
+        hosts = hosts_of[rack["key"]]
         across = max(1, min(len(hosts), int((_WIDTH - 2 * _PAD) // (_HOST_W + _PAD))))
         rows = [hosts[n : n + across] for n in range(0, len(hosts), across)]
         heights = [max(_host_height(host) for host in row) + _PAD for row in rows]
@@ -173,18 +154,18 @@ def _host_height(host: _Host) -> float:
     return 24 + rows * (_CELL + _GAP) + 6
 
 
-def _rack_frame(rack: _Rack, x: float, y: float, wide: float, high: float) -> str:
-    kind = "map-rack unknown" if rack.name == _UNKNOWN else "map-rack"
-    name = "hosts that the cloud does not place" if rack.name == _UNKNOWN else f"rack {rack.name}"
-    label = f"{name}: its loss takes down {_count(len(rack.nodes), 'node')}"
+def _rack_frame(rack: Json, x: float, y: float, wide: float, high: float) -> str:
+    kind = "map-rack unknown" if rack["rack"] == _UNKNOWN else "map-rack"
+    name = "hosts that the cloud does not place" if rack["rack"] == _UNKNOWN else f"rack {rack['rack']}"
+    label = f"{name}: its loss takes down {_count(rack['nodes'], 'node')}"
     frame = svg.element("rect", x=x, y=y, width=wide, height=high, rx=6, class_=kind)
     words = svg.text(x + _PAD, y + 17, svg.cut(name, int(wide / 7)), "map-name")
     inside = svg.title(label) + frame + words
-    return svg.element("g", inside, class_="map-zone", data_rack=rack.key, data_say=label, tabindex=0, role="img",
+    return svg.element("g", inside, class_="map-zone", data_rack=rack["key"], data_say=label, tabindex=0, role="img",
                        aria_label=label)  # fmt: skip
 
 
-def _host(host: _Host, rack: _Rack, x: float, y: float, high: float, numbers: dict[str, int], links: bool) -> str:
+def _host(host: _Host, rack: Json, x: float, y: float, high: float, numbers: dict[str, int], links: bool) -> str:
     groups = Counter(node["group"] for node in host.nodes if node["group"])
     label = f"{'host ' if host.known else ''}{host.name}: its loss takes down {_count(len(host.nodes), 'node')}"
     if host.nodes:
@@ -199,7 +180,7 @@ def _host(host: _Host, rack: _Rack, x: float, y: float, high: float, numbers: di
     words = svg.text(x + _PAD, y + 16, svg.cut(host.name, 19), "map-name small")
     return svg.element(
         "g", svg.title(label), frame, words, cells,
-        class_="map-zone", data_host=f"{rack.cloud}/{host.name}", data_rack=rack.key, data_say=label,
+        class_="map-zone", data_host=f"{rack['cloud']}/{host.name}", data_rack=rack["key"], data_say=label,
         data_doubled=doubled if doubled > 1 else None, tabindex=0 if links else None, role="img", aria_label=label,
     )  # fmt: skip
 
@@ -215,7 +196,7 @@ def _cell(node: Json, x: float, y: float, numbers: dict[str, int]) -> str:
     return svg.element("g", svg.title(label), box, words, class_=kind, data_group=node["group"], data_node=label)
 
 
-def _overview(racks: Sequence[_Rack], top: float, numbers: dict[str, int], links: bool) -> tuple[list[str], float]:
+def _overview(racks: Sequence[Json], top: float, numbers: dict[str, int], links: bool) -> tuple[list[str], float]:
     """Racks as tiles: hosts, nodes, and a bar of the groups. A click leads into the rack."""
     across = int(_WIDTH // (_RACK_W + 8))
     parts = []
@@ -225,36 +206,35 @@ def _overview(racks: Sequence[_Rack], top: float, numbers: dict[str, int], links
     return parts, -(-len(racks) // across) * (_RACK_H + 8)
 
 
-def _tile(rack: _Rack, x: float, y: float, numbers: dict[str, int], links: bool) -> str:
-    nodes = rack.nodes
-    by_group = Counter(node["group"] for node in nodes)
-    bad = sum(node["state"] in ("failing", "dead", "missing") for node in nodes)
+def _tile(rack: Json, x: float, y: float, numbers: dict[str, int], links: bool) -> str:
+    by_group: Counter[str] = Counter(rack["groups"])
+    bad = rack["unhealthy"]
     label = (
-        f"rack {rack.name}: {_count(len(rack.hosts), 'host')}; its loss takes down {_count(len(nodes), 'node')}"
+        f"rack {rack['rack']}: {_count(rack['hosts'], 'host')}; its loss takes down {_count(rack['nodes'], 'node')}"
         f" of {_count(len([one for one in by_group if one]), 'group')}{f', {bad} of them unhealthy' if bad else ''}"
     )
     inside = [
         svg.title(label),
         svg.element("rect", x=x, y=y, width=_RACK_W, height=_RACK_H, rx=6,
-                    class_="map-rack unknown" if rack.name == _UNKNOWN else "map-rack"),
-        svg.text(x + 8, y + 17, svg.cut(rack.name, 17), "map-name"),
-        svg.text(x + 8, y + 33, f"{len(rack.hosts)} hosts · {len(nodes)} nodes", "map-name small"),
+                    class_="map-rack unknown" if rack["rack"] == _UNKNOWN else "map-rack"),
+        svg.text(x + 8, y + 17, svg.cut(rack["rack"], 17), "map-name"),
+        svg.text(x + 8, y + 33, f"{rack['hosts']} hosts · {rack['nodes']} nodes", "map-name small"),
     ]  # fmt: skip
     if bad:
         inside.append(svg.text(x + _RACK_W - 8, y + 17, f"✕ {bad}", "map-bad", text_anchor="end"))
     at = x + 8.0
     for group, count in by_group.most_common(12):
-        wide = (_RACK_W - 16) * count / max(1, len(nodes))
-        number = numbers.get(group or "")
+        wide = (_RACK_W - 16) * count / max(1, rack["nodes"])
+        number = numbers.get(group)
         kind = "none" if number is None else f"g{number % len(svg.FILLS)}"
         bar = svg.element("rect", x=round(at, 1), y=y + 42, width=round(max(1.0, wide), 1), height=14)
-        inside.append(svg.element("g", bar, class_=f"map-node {kind}", data_group=group))
+        inside.append(svg.element("g", bar, class_=f"map-node {kind}", data_group=group or None))
         at += wide
-    about = {"class_": "map-zone", "data_rack": rack.key, "data_say": label, "role": "img", "aria_label": label}
+    about = {"class_": "map-zone", "data_rack": rack["key"], "data_say": label, "role": "img", "aria_label": label}
     tile = svg.element("g", *inside, **about)
     if not links:
         return tile
-    return svg.element("a", tile, href=f"/placement?{urlencode({'rack': rack.key})}", aria_label=label)
+    return svg.element("a", tile, href=f"/placement?{urlencode({'rack': rack['key']})}", aria_label=label)
 
 
 def _count(n: int, word: str) -> str:

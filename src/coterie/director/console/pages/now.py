@@ -44,7 +44,7 @@ async def _find_unhealthy(page: Page) -> list[dict[str, Any]]:
 
 
 async def _find_broken(page: Page) -> list[dict[str, Any]]:
-    found = await page.api.get("/v1/placement/map")
+    found = await page.api.get("/v1/placement/map", most=0)
     return [one for one in found["groups"] if one["holds"] is False]
 
 

@@ -16,9 +16,8 @@ _GROUPS = 200
 
 async def show(page: Page) -> Response:
     deployment, rack = page.query.get("deployment", ""), page.query.get("rack", "")
-    found = await page.api.get("/v1/placement/map", deployment=deployment)
-    drawing = await run_in_threadpool(placement_map.draw, found, rack)
-    unplaced = [one for one in found["nodes"] if not one["host"]]
+    found = await _read(page)
+    drawing = await run_in_threadpool(placement_map.draw, found)
     return page.show(
         "placement.html",
         title="Placement map",
@@ -26,10 +25,10 @@ async def show(page: Page) -> Response:
         drawing=drawing,
         groups=[{**one, "letter": letter(n), "colour": n % 8} for n, one in enumerate(found["groups"][:_GROUPS])],
         more=max(0, len(found["groups"]) - _GROUPS),
-        nodes=len(found["nodes"]),
-        hosts=len(found["hosts"]),
-        unplaced=len(unplaced),
-        racks=_racks(found),
+        nodes=sum(one["nodes"] for one in found["racks"]),
+        hosts=sum(one["hosts"] for one in found["racks"]),
+        unplaced=sum(one["nodes"] for one in found["racks"] if one["rack"] == "unknown"),
+        racks=found["racks"],
         deployment=deployment,
         rack=rack,
         deployments=(await page.api.get("/v1/deployments", limit=1000))["items"],
@@ -37,23 +36,16 @@ async def show(page: Page) -> Response:
     )
 
 
-def _racks(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """As a table: the picture in words."""
-    counts: dict[tuple[str, str, str], list[int]] = {}
-    for host in found["hosts"]:
-        counts.setdefault((host["cloud"], host["az"] or "–", host["rack"] or "no rack"), [0, 0])[0] += 1
-    for node in found["nodes"]:
-        key = (node["cloud"], node["az"] or "–", node["rack"] or ("no rack" if node["host"] else "host unknown"))
-        counts.setdefault(key, [0, 0])[1] += 1
-    return [
-        {"cloud": cloud, "az": az, "rack": rack, "hosts": hosts, "nodes": nodes}
-        for (cloud, az, rack), (hosts, nodes) in sorted(counts.items())
-    ]
+async def _read(page: Page) -> dict[str, Any]:
+    """One rack in detail; of all of them, hosts and nodes only where there are few."""
+    wanted = {"deployment": page.query.get("deployment", ""), "rack": page.query.get("rack", "")}
+    most = None if wanted["rack"] else placement_map.DETAIL_HOSTS
+    found: dict[str, Any] = await page.api.get("/v1/placement/map", **wanted, most=most)
+    return found
 
 
 async def download(page: Page) -> Response:
-    found = await page.api.get("/v1/placement/map", deployment=page.query.get("deployment", ""))
-    drawing = await run_in_threadpool(placement_map.draw, found, page.query.get("rack", ""), False)
+    drawing = await run_in_threadpool(placement_map.draw, await _read(page), False)
     headers = {
         "Content-Disposition": 'attachment; filename="placement.svg"',
         "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
