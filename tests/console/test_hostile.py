@@ -109,8 +109,8 @@ def test_they_are_shown_as_text(there: World, browser: Browser) -> None:
 
 def test_pictures_escape_what_they_draw(there: World) -> None:
     found = {
-        "racks": [{"key": f"{HOSTILE}/{HOSTILE}/{HOSTILE}", "cloud": HOSTILE, "az": HOSTILE, "rack": HOSTILE, "hosts": 1,
-                   "nodes": 1, "unhealthy": 1, "groups": {HOSTILE: 1}}],
+        "racks": [{"key": f"{HOSTILE}/{HOSTILE}/{HOSTILE}", "cloud": HOSTILE, "az": HOSTILE, "rack": HOSTILE,
+                   "hosts": 1, "nodes": 1, "unhealthy": 1, "groups": {HOSTILE: 1}}],
         "nodes": [{"deployment": HOSTILE, "node": HOSTILE, "state": HOSTILE, "cloud": HOSTILE, "az": HOSTILE,
                    "rack": HOSTILE, "host": HOSTILE, "group": HOSTILE}],
         "hosts": [{"cloud": HOSTILE, "az": HOSTILE, "rack": HOSTILE, "name": HOSTILE}],

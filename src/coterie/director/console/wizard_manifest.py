@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -82,7 +81,7 @@ def write_manifest(form: Form) -> str:
     lines = [
         f"name: {_text(form.name)}",
         "stemcells:",
-        f"- {{alias: default, name: {_text(stemcell)}, version: {json.dumps(version)}}}",
+        f"- {{alias: default, name: {_text(stemcell)}, version: {_quoted(version)}}}",
         "instance_groups:",
     ]
     for group in form.groups:
@@ -113,7 +112,7 @@ def _group(group: GroupForm) -> list[str]:
         lines.append(f"  persistent_disk: {group.disk}")
     elif group.disk:
         lines.append(f"  persistent_disk_type: {_text(group.disk)}")
-    ips = [json.dumps(one) for one in _list(group.static_ips)]
+    ips = [_quoted(one) for one in _list(group.static_ips)]
     lines += ["  networks:", f"  - name: {_text(group.network)}"]
     lines += [f"    static_ips: [{', '.join(ips)}]"] if ips else []
     security = _list(group.security_groups)
@@ -141,7 +140,7 @@ def _list(text: str) -> list[str]:
 
 def _number(text: str) -> str:
     """A number or a percentage as it is; anything else in quotes, so that it is one value, and a mistake."""
-    return text if re.fullmatch(r"\d{1,9}%?", text) else json.dumps(text)
+    return text if re.fullmatch(r"\d{1,9}%?", text) else _quoted(text)
 
 
 def _flag(value: bool) -> str:
@@ -150,4 +149,9 @@ def _flag(value: bool) -> str:
 
 def _text(value: str) -> str:
     """A plain word as it is, everything else in quotes."""
-    return value if _PLAIN.fullmatch(value) and value.lower() not in _WORDS else json.dumps(value)
+    return value if _PLAIN.fullmatch(value) and value.lower() not in _WORDS else _quoted(value)
+
+
+def _quoted(text: str) -> str:
+    """In double quotes, with escapes that YAML knows."""
+    return '"' + "".join(one if one.isprintable() and one not in '"\\' else f"\\U{ord(one):08x}" for one in text) + '"'
