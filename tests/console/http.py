@@ -37,7 +37,7 @@ class Visitor:
 
     def follow(self, answer: Answer) -> Answer:
         assert answer.status == 303, (answer.status, words(answer.text))
-        return self.get(answer.headers["location"])
+        return self.get(answer.headers["location"].partition("#")[0])
 
     def log_in(self, token: str) -> Visitor:
         answer = self.post("/login", {"token": token, "next": "/"})

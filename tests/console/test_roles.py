@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from coterie.requests import start
+from coterie.requests.request import PlanRequest
 from tests.console.http import Visitor, words
 from tests.console.world import MANIFEST, World, world
 
@@ -27,7 +29,7 @@ FORMS: dict[str, tuple[str, dict[str, str]]] = {
     "/tasks/1/cancel": ("operator", {}),
     "/cleanup": ("operator", {"clouds": "lab"}),
     "/cleanup/1/apply": ("operator", {"plan": "stale", "typed": "1", "count": "1"}),
-    "/cleanup/undo": ("operator", {}),
+    "/cleanup/undo": ("operator", {"names": "unknown"}),
     "/clouds/lab/check": ("operator", {}),
     "/clouds/lab/accept": ("operator", {"typed": "lab"}),
     "/clouds/stemcells": ("operator", {}),
@@ -146,3 +148,21 @@ def test_an_empty_director_says_what_to_do_first(tmp_path: Path) -> None:
         assert answer.status == 200
         bad = one.post("/clouds/config", {"text": "clouds: []\nazs: 1\n", "tag": ""})
         assert bad.status == 422 and "Line 2" in words(bad.text)
+
+
+def test_undo_saves_a_disk_from_its_window(visitor: Make, there: World) -> None:
+    there.deploy(MANIFEST.replace("name: kafka", "name: brief"), "brief")
+    gone = start.deploy(there.context.ledger, PlanRequest(deployment="brief", delete=True), None, "test")
+    there.site.wait(gone)
+    one = visitor("operator")
+    page = one.get("/cleanup").text
+    offered = re.findall(r'name="names" value="([^"]+)"', page)
+    assert len(offered) == 4 and "in its undo window" in words(page)
+    assert one.post("/cleanup/undo").status == 422
+    said = words(one.follow(one.post("/cleanup/undo", [("names", offered[0])])).text)
+    assert said.count("saved by undo") == 1 and said.count("in its undo window") == 3
+
+
+def test_a_form_of_a_session_that_has_ended_says_so(there: World) -> None:
+    answer = Visitor(there.url).post("/deployments/kafka/look")
+    assert answer.status == 401 and "session has ended" in words(answer.text)

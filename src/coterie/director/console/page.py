@@ -149,10 +149,10 @@ def _ask_for_login(request: Request) -> Response:
     if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
         # A link on another site: the strict cookie was held back. Our own page may ask again.
         return HTMLResponse(render.page("again.html", {"target": request.url.path}))
-    if request.method != "GET" or request.headers.get("hx-request"):
+    if request.headers.get("hx-request") or "text/event-stream" in request.headers.get("accept", ""):
         return Response("the session has ended", 401, headers={"HX-Redirect": "/login"})
-    if "text/event-stream" in request.headers.get("accept", ""):
-        return Response("the session has ended", 401)
+    if request.method != "GET":
+        return failure(401, "your session has ended", "nothing was changed: log in, and repeat it")
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return RedirectResponse(f"/login?next={quote(target)}", 303)
 

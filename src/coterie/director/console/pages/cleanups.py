@@ -16,9 +16,14 @@ _VERDICTS = ("orphan", "young", "keep", "drift", "missing")
 
 async def index(page: Page) -> Response:
     runs = await page.api.get("/v1/cleanups", limit=50, cursor=page.query.get("cursor", ""))
-    marks = await page.api.get("/v1/cleanups/marks", limit=100, cursor=page.query.get("marks", ""))
+    marks = await page.api.get("/v1/cleanups/marks", limit=1000, cursor=page.query.get("marks", ""))
     clouds = (await page.api.get("/v1/clouds", limit=1000))["items"]
-    return page.show("cleanups.html", title="Cleanup", live="/live", runs=runs, marks=marks, clouds=clouds)
+    kept = await page.api.get("/v1/disks", state="kept", limit=200, cursor=page.query.get("kept", ""))
+    pinned = {(one["cloud"], one["cid"]) for one in marks["items"] if one["pinned"]}
+    disks = [{**one, "pinned": (one["cloud"], one["cid"]) in pinned} for one in kept["items"]]
+    return page.show(
+        "cleanups.html", title="Cleanup", live="/live", runs=runs, marks=marks, clouds=clouds, kept=kept, disks=disks
+    )
 
 
 async def begin(page: Page) -> Response:
@@ -70,8 +75,11 @@ async def apply(page: Page) -> Response:
 
 
 async def undo(page: Page) -> Response:
-    await page.api.send("POST", "/v1/cleanups/undo", {"names": page.fields("names")})
-    return go("/cleanup#marks")
+    names = page.fields("names")
+    if not names:  # the API takes that as all
+        raise Failure(422, "invalid_request", "no disk was chosen", "go back, and tick the disks to save")
+    await page.api.send("POST", "/v1/cleanups/undo", {"names": names})
+    return go("/cleanup#kept")
 
 
 ROUTES = (
