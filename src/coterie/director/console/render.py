@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from coterie.times import ago, read, span, took
 
 _HERE = "coterie.director.console"
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -67,30 +68,6 @@ def _part(text: Any) -> str:
     return quote(str(text), safe="")
 
 
-def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def ago(text: str | None) -> str:
-    return "–" if text is None else f"{span((datetime.now(UTC) - moment(text)).total_seconds())} ago"
-
-
-def took(begin: str | None, end: str | None) -> str:
-    if begin is None:
-        return "–"
-    return span(((moment(end) if end else datetime.now(UTC)) - moment(begin)).total_seconds())
-
-
 def clock(text: str | None) -> str:
-    return "–" if text is None else moment(text).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def span(seconds: float) -> str:
-    seconds = max(0.0, seconds)
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"
+    """A moment in full, for the title of one that is told by its age."""
+    return "–" if text is None else read(text).strftime("%Y-%m-%d %H:%M:%S UTC")

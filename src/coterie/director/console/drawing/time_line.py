@@ -8,7 +8,8 @@ from html import escape
 from typing import Any
 
 from coterie.director.console.drawing import svg
-from coterie.director.console.render import moment, span, tone
+from coterie.director.console.render import tone
+from coterie.times import read, span
 
 Json = dict[str, Any]
 _WIDTH, _LEFT, _RIGHT, _ROW = 1120.0, 210.0, 90.0, 22.0
@@ -21,7 +22,7 @@ def draw(steps: Sequence[Json], task: Json, now: float | None = None) -> str:
     rows = [_times(step, now or time.time()) for step in steps if step["started_at"]]
     if not rows:
         return ""
-    begin = min(moment(task["created_at"]).timestamp(), min(row[1] for row in rows))
+    begin = min(read(task["created_at"]).timestamp(), min(row[1] for row in rows))
     end = max(row[2] for row in rows)
     scale = (_WIDTH - _LEFT - _RIGHT) / max(0.02, end - begin)
     stages = {stage["n"]: stage["name"] for stage in task["stages"]}
@@ -42,8 +43,8 @@ def draw(steps: Sequence[Json], task: Json, now: float | None = None) -> str:
 
 
 def _times(step: Json, now: float) -> tuple[Json, float, float]:
-    first = moment(step["started_at"]).timestamp()
-    over = moment(step["ended_at"]).timestamp() if step["ended_at"] else now
+    first = read(step["started_at"]).timestamp()
+    over = read(step["ended_at"]).timestamp() if step["ended_at"] else now
     return step, first, max(first, over)
 
 
