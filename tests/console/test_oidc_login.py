@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
+from playwright.sync_api import Browser
 
 from coterie.director.console import sessions
 from tests.console.http import Answer, Visitor, words
@@ -33,7 +34,7 @@ class Issuer:
         self.claims: dict[str, Any] = {}
         self.refused: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"http://localhost:{self._server.server_port}"  # another site than 127.0.0.1, for browsers
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self) -> None:
@@ -69,6 +70,12 @@ class Issuer:
 def _handler(issuer: Issuer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path.startswith("/authorize?"):  # its user is logged in already
+                back = urlsplit(parse_qs(urlsplit(self.path).query)["redirect_uri"][0])
+                self.send_response(302)
+                self.send_header("Location", f"{back.scheme}://{back.netloc}{issuer.log_in(self.path)}")
+                self.end_headers()
+                return
             documents = {
                 "/.well-known/openid-configuration": {
                     "issuer": issuer.url,
@@ -147,6 +154,21 @@ def test_a_user_of_the_issuer_logs_in_with_the_role_of_the_group(there: World, i
     assert any(one.startswith(sessions.COOKIE) and "SameSite=strict" in one for one in answer.cookies)
     said = words(browser.get("/access").text)
     assert "oidc:u1" in said and "operator" in said and "red" in said
+
+
+def test_a_browser_comes_back_from_the_issuer_logged_in(there: World, issuer: Issuer, browser: Browser) -> None:
+    """The issuer is another site: the browser holds strict cookies back on its way."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{there.url}/tasks")
+    page.get_by_role("link", name="Log in with your organisation").click()
+    page.wait_for_url(f"{there.url}/tasks")
+    assert page.locator(".me summary").inner_text() == "oidc:u1"
+    page.goto(f"{issuer.url}/keys")  # a link there leads to a page of ours
+    page.evaluate("(target) => { location.href = target; }", f"{there.url}/events")
+    page.wait_for_url(f"{there.url}/events")
+    assert page.locator("h1").inner_text() == "Events"
+    context.close()
 
 
 def test_the_session_outlives_the_identity_token(there: World, issuer: Issuer) -> None:
