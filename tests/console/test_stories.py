@@ -62,6 +62,19 @@ def test_the_wizard_leads_to_running_nodes(screen: Screen, there: World) -> None
     assert len(there.site.nodes("web-shop")) == 2
 
 
+def test_the_drs_groups_of_vsphere_are_written_as_they_are_filled_in(screen: Screen) -> None:
+    page = screen.go("/wizard")
+    page.get_by_role("button", name="Placement").click()
+    page.get_by_role("radio", name=re.compile("^host-affinity")).check()
+    page.get_by_label(re.compile("^DRS VM group")).fill("licensed-vms")
+    page.get_by_label(re.compile("^DRS host group")).fill("licensed-hosts")
+    page.get_by_label("How strict").select_option("should")
+    text = page.locator("#manifest")
+    expect(text).to_have_value(re.compile("policy: host-affinity\n    vm_group: licensed-vms"))
+    expect(text).to_have_value(re.compile("host_group: licensed-hosts\n    rule: should"))
+    screen.shoot("wizard-drs")
+
+
 def test_the_text_beside_the_form_can_be_edited_and_then_counts(screen: Screen) -> None:
     page = screen.go("/wizard")
     page.fill("#manifest", "name: mine\nbad: 1\n")
@@ -219,6 +232,8 @@ def test_clouds_are_checked_and_a_stemcell_is_uploaded(screen: Screen, tmp_path:
     page.get_by_role("button", name="Check now").click()
     expect(page.get_by_role("table", name="Checks of lab")).to_contain_text("credentials")
     assert "settle_s" not in page.content()
+    expect(page.get_by_role("table", name="Quotas of lab")).to_contain_text("of 100")
+    expect(page.get_by_role("img", name=re.compile("of 100 used"))).to_be_visible()
     page.set_input_files("#stemcell", stemcell(tmp_path))
     page.click("#upload button")
     expect(page.get_by_role("table", name="Stemcells")).to_contain_text("debian-12")
