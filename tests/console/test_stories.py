@@ -28,7 +28,7 @@ def plan_and_confirm(page: Page, name: str) -> None:
 
 def wait_for_end(page: Page, state: str = "done") -> None:
     """The page tells it by itself, without being loaded again."""
-    expect(page.locator("#task-state")).to_contain_text(state, timeout=30_000)
+    expect(page.locator("#task-state")).to_contain_text(state, timeout=60_000)
 
 
 def test_the_wizard_leads_to_running_nodes(screen: Screen, there: World) -> None:
@@ -106,7 +106,7 @@ def test_progress_is_live_while_a_deployment_runs(screen: Screen, there: World) 
         1,
     )
     page = screen.go("/deployments/kafka/edit")
-    page.fill("#manifest", slow.replace("canary_watch_s: 5", "canary_watch_s: 30"))
+    page.fill("#manifest", slow.replace("canary_watch_s: 5", "canary_watch_s: 240"))
     page.click("button.primary[type=submit]")
     plan_and_confirm(page, "slow")
     page.evaluate("window.untouched = true")
@@ -206,7 +206,7 @@ def test_cleanup_finds_proves_and_deletes_what_was_left(screen: Screen, there: W
     page.fill("input[name=cap_percent]", "100")
     page.get_by_role("button", name="Survey").click()
     page.wait_for_url(re.compile(r"/cleanup/\d+$"))
-    expect(page.locator("p[role=status]").first).to_contain_text("planned", timeout=30_000)
+    expect(page.locator("p[role=status]").first).to_contain_text("planned", timeout=60_000)
     expect(page.locator("#plan")).to_be_visible()
     expect(page.get_by_role("table", name="Plan")).to_contain_text("vm")
     expect(page.get_by_role("table", name="Findings")).to_contain_text("orphan")
@@ -215,7 +215,7 @@ def test_cleanup_finds_proves_and_deletes_what_was_left(screen: Screen, there: W
     count = page.locator("input[data-match]").get_attribute("data-match") or ""
     page.fill("#typed", count)
     page.get_by_role("button", name="Carry it out").click()
-    expect(page.locator("p[role=status]").first).to_contain_text("swept", timeout=30_000)
+    expect(page.locator("p[role=status]").first).to_contain_text("swept", timeout=60_000)
     assert exists(there.site.folder, foreign)
 
 
