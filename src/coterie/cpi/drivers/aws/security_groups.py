@@ -158,6 +158,8 @@ def _entry(rule: SecurityRule) -> dict[str, Any]:
     entry: dict[str, Any] = {"IpProtocol": protocol}
     if protocol != "-1":
         entry |= {"FromPort": low, "ToPort": high}
+    if rule.other:
+        return {**entry, "PrefixListIds": [{"PrefixListId": rule.other}]}
     if rule.group:
         return {**entry, "UserIdGroupPairs": [{"GroupId": rule.group}]}
     if rule.family == "IPv6":
@@ -166,10 +168,13 @@ def _entry(rule: SecurityRule) -> dict[str, Any]:
 
 
 def _read_entry(direction: str, entry: Row) -> list[ListedRule]:
-    """A group as the other end counts for both families, as in manifests."""
+    """A group as the other end counts for both families, as in manifests. Prefix lists are of people."""
     protocol, ports = entry.get("IpProtocol"), (entry.get("FromPort"), entry.get("ToPort"))
     rules = [make_rule(direction, protocol, ports, one["CidrIp"]) for one in entry.get("IpRanges") or ()]
     rules += [make_rule(direction, protocol, ports, one["CidrIpv6"]) for one in entry.get("Ipv6Ranges") or ()]
+    rules += [
+        make_rule(direction, protocol, ports, other=one["PrefixListId"]) for one in entry.get("PrefixListIds") or ()
+    ]
     for one in entry.get("UserIdGroupPairs") or ():
         for family in ("IPv4", "IPv6"):
             rules.append(make_rule(direction, protocol, ports, None, str(one["GroupId"]), family))
