@@ -135,26 +135,32 @@ class Objects:
         return describe("snapshot", cid, row, in_use_by=(), created_at=moment(row.get("StartTime")))
 
     def _describe_image(self, row: Row, director_uuid: str) -> CloudObject:
-        """Deregistering does not hurt instances; those that were made from it are shown as its users all the same."""
+        """Deregistering does not hurt instances; those that were made from it are shown as its users all the same.
+        Those of other accounts are not shown, so an account that may start some counts as a user."""
         cid = str(row["ImageId"])
         rows = [one for one in self._rows("vm", filters(image_id=cid)) if one.get("ImageId") == cid]
         used = tuple(str(one["InstanceId"]) for one in rows if not _is_gone(one))
-        used += ("everyone",) if row.get("Public") else ()
-        return describe("image", cid, row, in_use_by=used, state=row.get("State"))
+        return describe("image", cid, row, in_use_by=(*used, *self._sharers(cid)), state=row.get("State"))
+
+    def _sharers(self, cid: str) -> tuple[str, ...]:
+        """Accounts, organizations and their units that the image is shared with; of a public one, all accounts."""
+        answer = self._client.ask(
+            f"read the launch permissions of image {cid}",
+            "describe_image_attribute",
+            ImageId=cid,
+            Attribute="launchPermission",
+        )
+        return tuple(f"{word} {name}" for one in answer.get("LaunchPermissions") or () for word, name in one.items())
 
     def _describe_security_group(self, row: Row, director_uuid: str) -> CloudObject:
         cid = str(row["GroupId"])
-        found = self._groups.security.read(cid)
-        mark = found.mark if found else None
         holders = self._groups.security.holders(cid)
         nics = self._client.list_all(
             "list network interfaces", "describe_network_interfaces", "NetworkInterfaces", Filters=filters(group_id=cid)
         )
         used = tuple(str(one["NetworkInterfaceId"]) for one in nics if any(g["GroupId"] == cid for g in one["Groups"]))
-        tags = tags_of(row)
-        return CloudObject(
-            "security_group", cid, str(row["GroupName"]), mark=mark, in_use_by=(*holders, *used), tags=tags
-        )
+        name, tags = str(row["GroupName"]), tags_of(row)
+        return CloudObject("security_group", cid, name, mark=mark_of(row), in_use_by=(*holders, *used), tags=tags)
 
     def _describe_network(self, row: Row, director_uuid: str) -> CloudObject:
         cid = str(row["SubnetId"])

@@ -76,7 +76,11 @@ class Objects:
         def read(cid: str, director_uuid: str) -> Row | None:
             expand = {"expand": "instanceView"} if kind == "vm" else {}
             row = self._client.get(_TYPES[kind], cid, **expand)
-            return row or (next(self._recorded(director_uuid, cid), None) if kind == "server_group" else None)
+            if row is None and kind == "server_group":
+                return next(self._recorded(director_uuid, cid), None)
+            if row is None and kind == "security_group":
+                return self._groups.azure.read_lone_label(cid)
+            return row
 
         def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
             path = f"{self._client.group_id()}/providers/{_TYPES[kind]}"
@@ -85,6 +89,9 @@ class Objects:
             rows = [row for row in rows if kind != "disk" or not _is_part(row)]
             if kind == "server_group" and not following:
                 rows += self._recorded(director_uuid)
+            if kind == "security_group" and not following and director_uuid == self._client.director_uuid:
+                groups = self._client.list_type(NSG) if cursor else rows
+                rows = [*rows, *self._groups.azure.list_lone_labels(groups)]
             if kind == "security_group" and rows:
                 held = self._holders()
                 rows = [{**row, "_holders": held.get(str(row["name"]), ())} for row in rows]
@@ -104,7 +111,9 @@ class Objects:
 
     def _search(self, kind: Kind, mark: Mark, read: Callable[[str, str], Row | None]) -> Iterable[Row]:
         if kind == "security_group":  # its name follows from the manifest
-            return [row for row in self._client.list_type(NSG) if mark_of(row) == mark]
+            groups = list(self._client.list_type(NSG))
+            rows = (*groups, *self._groups.azure.list_lone_labels(groups))
+            return [row for row in rows if mark_of(row) == mark]
         if kind == "port":  # the first may be gone where others are left
             found = (read(f"{mark.name()}-{number}", mark.director) for number in range(MOST_NICS))
             return (row for row in found if row)
@@ -124,9 +133,8 @@ class Objects:
 
     def _users_of_images(self, rows: list[Row]) -> list[tuple[str, ...]]:
         """VMs name their image, and images name no VM."""
-        found = self._machines.list_all()
-        images = [(str(vm["name"]), _image_of(vm)) for vm in found]
-        return [tuple(name for name, image in images if is_same(image, row["id"])) for row in rows]
+        uses = self._machines.list_uses_of_images()
+        return [tuple(user for image, user in uses if is_same(image, row["id"])) for row in rows]
 
     def _describe_image(self, row: Row) -> CloudObject:
         used = row["_users"] if "_users" in row else self._users_of_images([row])[0]
@@ -140,11 +148,10 @@ class Objects:
         return describe("server_group", row, in_use_by=members, state="live")
 
     def _describe_security_group(self, row: Row) -> CloudObject:
-        found = self._groups.azure.existing(row)
         holders = row["_holders"] if "_holders" in row else self._holders().get(str(row["name"]), ())
         nics = [name_of(one["id"]).lower() for one in row["properties"].get("networkInterfaces") or ()]
         subnets = [name_of(one["id"]).lower() for one in row["properties"].get("subnets") or ()]
-        return describe("security_group", row, mark=found.mark, in_use_by=(*holders, *nics, *subnets))
+        return describe("security_group", row, in_use_by=(*holders, *nics, *subnets))
 
     def _holders(self) -> dict[str, tuple[str, ...]]:
         """Which server groups have a security group, of all of them by one list."""
@@ -158,11 +165,6 @@ class Objects:
 def _describe_port(row: Row) -> CloudObject:
     used = row["properties"].get("virtualMachine") or row["properties"].get("privateEndpoint")
     return replace(describe("port", row), in_use_by=(name_of(used["id"]).lower(),) if used else ())
-
-
-def _image_of(vm: Row) -> str | None:
-    found = (vm["properties"]["storageProfile"].get("imageReference") or {}).get("id")
-    return str(found) if found else None
 
 
 def _is_part(row: Row) -> bool:

@@ -5,7 +5,7 @@ that they are found without a list, and PUT never changes a stranger's."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -167,9 +167,9 @@ class AzureSecurityGroups:
         is_ours = row is not None and NAME in tags_of(row) and self.existing(row).mark is not None
         return row if is_ours and self.client.get(NSG, cid) is None else None
 
-    def list_lone_labels(self) -> Iterator[Row]:
-        """Lists lag, so that a group is missing is believed only where it is asked for."""
-        present = {str(row["name"]).lower() for row in self.client.list_type(NSG)}
+    def list_lone_labels(self, groups: Iterable[Row]) -> Iterator[Row]:
+        """`groups`: all of them, as listed. Lists lag, so each that seems to be missing is asked for."""
+        present = {str(row["name"]).lower() for row in groups}
         for row in self.client.list_type(ASG):
             if NAME in tags_of(row) and str(row["name"]).lower() not in present:
                 found = self.read_lone_label(str(row["name"]))
