@@ -42,11 +42,11 @@ _TYPES: dict[str, str] = {
     "snapshot": "Microsoft.Compute/snapshots",
     "image": "Microsoft.Compute/images",
     "server_group": "Microsoft.Compute/availabilitySets",
+    "scale_set": "Microsoft.Compute/virtualMachineScaleSets",
     "security_group": "Microsoft.Network/networkSecurityGroups",
     "port": "Microsoft.Network/networkInterfaces",
     "label": "Microsoft.Network/applicationSecurityGroups",
 }
-_SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 _VERSIONS = {"Microsoft.Network": "2024-05-01", "Microsoft.Compute": "2024-03-01"}
 _DISKS = ("Microsoft.Compute/disks", "Microsoft.Compute/snapshots")
 # contract method → what the driver sends for it
@@ -56,6 +56,7 @@ _CALLS = {
     "create_disk": ("PUT", "disks"),
     "create_server_group": ("PUT", "availabilitySets"),
 }
+_FLEXIBLE = {"orchestrationMode": "Flexible", "platformFaultDomainCount": 1, "singlePlacementGroup": False}
 
 
 @cache
@@ -127,7 +128,10 @@ def path_of(kind: str, name: str) -> str:
 
 
 class AzureOperator(Operator):
-    def __init__(self, peer: Peer) -> None:
+    """`carrier`: what server groups are here."""
+
+    def __init__(self, peer: Peer, carrier: str = "server_group") -> None:
+        self._carrier = carrier
         self._front = peer.front
         self._witness = Witness(peer)
         self._numbers = itertools.count(1)
@@ -155,7 +159,9 @@ class AzureOperator(Operator):
             case "port":
                 return self._nic(name, tags)
             case "server_group":
-                body = {"sku": {"name": "Aligned"}, "properties": {"platformFaultDomainCount": 3}}
+                body = {"properties": _FLEXIBLE}
+                if self._carrier == "server_group":
+                    body = {"sku": {"name": "Aligned"}, "properties": {"platformFaultDomainCount": 3}}
             case "disk":
                 body = {"properties": {"creationData": {"createOption": "Empty"}, "diskSizeGB": 1}}
             case "snapshot" | "image":
@@ -166,14 +172,14 @@ class AzureOperator(Operator):
                     "image": {"storageProfile": {"osDisk": system}},
                 }
                 body = {"properties": made[kind]}
-        self._witness.ask("PUT", path_of(kind, name), {"location": LOCATION, "tags": dict(tags or {}), **body})
+        self._witness.ask("PUT", self._path(kind, name), {"location": LOCATION, "tags": dict(tags or {}), **body})
         if kind in ("snapshot", "image"):
             self._witness.ask("DELETE", source)
         return name
 
     def tag(self, kind: Kind, cid: str, tags: Mapping[str, str]) -> None:
-        found = self._witness.ask("GET", path_of(kind, cid))
-        self._witness.ask("PATCH", path_of(kind, cid), {"tags": {**found.get("tags", {}), **tags}})
+        found = self._witness.ask("GET", self._path(kind, cid))
+        self._witness.ask("PATCH", self._path(kind, cid), {"tags": {**found.get("tags", {}), **tags}})
 
     def create_public_address(self, name: str) -> str:
         path = (
@@ -190,22 +196,24 @@ class AzureOperator(Operator):
         return True
 
     def copy(self, kind: Kind, cid: str) -> str | None:
-        tags = self._witness.ask("GET", path_of(kind, cid)).get("tags", {})
-        return self.make(kind, "copy-of-ours", tags)
+        return self.make(kind, "copy-of-ours", self._witness.ask("GET", self._path(kind, cid)).get("tags", {}))
 
     def share(self, image_cid: str) -> bool:
         """A scale set in another resource group has it, put there past the front, which makes none with a profile."""
         profile = {"storageProfile": {"imageReference": {"id": path_of("image", image_cid)}}}
-        path = self._front.path("others", _SCALE_SET, "fleet")
+        path = self._front.path("others", _TYPES["scale_set"], "fleet")
         self._front.shelf.put(
-            Resource(path, _SCALE_SET, "fleet", {"properties": {"virtualMachineProfile": profile}}, 0.0)
+            Resource(path, _TYPES["scale_set"], "fleet", {"properties": {"virtualMachineProfile": profile}}, 0.0)
         )
         return True
 
     def unshare(self, image_cid: str) -> None:
-        found = self._front.shelf.get(self._front.path("others", _SCALE_SET, "fleet"))
+        found = self._front.shelf.get(self._front.path("others", _TYPES["scale_set"], "fleet"))
         assert found
         self._front.shelf.drop(found)
+
+    def _path(self, kind: str, name: str) -> str:
+        return path_of(self._carrier if kind == "server_group" else kind, name.removeprefix("scaleset."))
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """A set is joined at creation only, so the operator makes the VM anew."""
@@ -223,20 +231,21 @@ class AzureOperator(Operator):
             if used:
                 self._witness.ask("DELETE", used["id"])
                 return
-        self._witness.ask("DELETE", path_of(kind, cid))
+        self._witness.ask("DELETE", self._path(kind, cid))
         if kind == "vm":
             self._witness.ask("DELETE", path_of("port", f"{cid}-nic"))
 
     def exists(self, kind: Kind, cid: str) -> bool:
         try:
-            self._witness.ask("GET", path_of(kind, cid))
+            self._witness.ask("GET", self._path(kind, cid))
         except LookupError:
             return False
         return True
 
     def _erase(self, name: str) -> None:
-        """Azure refuses to delete a set with members, so this is an accident of the cloud, not a request."""
-        found = self._front.shelf.get(path_of("server_group", name))
+        """Azure refuses to delete a set with members, and deletes those of a scale set, so this is an accident of the
+        cloud, not a request."""
+        found = self._front.shelf.get(self._path("server_group", name))
         if found:
             self._front.compute.forget_group(found)
 
@@ -263,7 +272,8 @@ class AzureOperator(Operator):
             "networkProfile": {"networkInterfaces": [{"id": path_of("port", nic)}]},
         }
         if group:
-            properties["availabilitySet"] = {"id": path_of("server_group", group)}
+            key = "availabilitySet" if self._carrier == "server_group" else "virtualMachineScaleSet"
+            properties[key] = {"id": self._path("server_group", group)}
         body = {"location": LOCATION, "properties": properties, "tags": dict(tags or {})}
         self._witness.ask("PUT", path_of("vm", name), body)
         return name
@@ -280,7 +290,8 @@ class AzureOperator(Operator):
 
 
 class AzureFaults(Faults):
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, calls: Mapping[str, tuple[str, str]] = _CALLS) -> None:
+        self._calls = calls
         self._front = peer.front
         self._identity = peer.identity
         self.expire = self._identity.expire
@@ -301,7 +312,7 @@ class AzureFaults(Faults):
         self._front.tricks = []
 
     def _add(self, method: str, what: str) -> None:
-        self._front.tricks.append(Trick(what, *_CALLS[method]))
+        self._front.tricks.append(Trick(what, *self._calls[method]))
 
 
 class AzureBed(SmallBed):
@@ -311,14 +322,15 @@ class AzureBed(SmallBed):
     azs = ("region",)
     page_size = 50
     hosts = 3
+    carrier = "server_group"
     limits: Mapping[str, Reason] = {}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.peer = Peer(folder)
         self._coordinator = LedgerCoordinator(_ledger(), "kit")
-        self.operator = AzureOperator(self.peer)
-        self.faults = AzureFaults(self.peer)
+        self.operator = AzureOperator(self.peer, self.carrier)
+        self.faults = AzureFaults(self.peer, {**_CALLS, "create_server_group": ("PUT", _TYPES[self.carrier][18:])})
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         parts = LedgerPartRecords(_ledger, "lab")
@@ -348,10 +360,22 @@ class AzureBed(SmallBed):
             yield True
 
     def inventory(self) -> Inventory:
-        """Every resource, seen from inside the front."""
-        kinds = {type_: kind for kind, type_ in _TYPES.items()}
-        found = self.peer.front.shelf.every_one()
+        """Every resource of the group, seen from inside the front."""
+        kinds = {type_: "server_group" if kind == "scale_set" else kind for kind, type_ in _TYPES.items()}
+        own = path_of("vm", "").partition("/providers/")[0].lower()
+        found = [one for one in self.peer.front.shelf.every_one() if one.id.lower().startswith(own)]
         return frozenset((kinds[one.type], one.name) for one in found if one.type in kinds and one.state != "Deleting")
 
     def close(self) -> None:
         self.peer.close()
+
+
+class ScaleSetBed(AzureBed):
+    """Server groups are Flexible scale sets."""
+
+    driver = "azure-scale-sets"
+    carrier = "scale_set"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.more |= {"spread": "scale-set", "settle_s": 0.2}
