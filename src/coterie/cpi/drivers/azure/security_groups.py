@@ -6,7 +6,7 @@ of an application security group that is named by the server group's CID."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -148,17 +148,18 @@ class AzureSecurityGroups:
         self._change(cid, partial(self._delete_rule, cid, listed.id))
 
     def delete(self, cid: str) -> None:
-        """The label first: the group itself is what is found again. Rules that name the group itself would hold it. The
-        label of a group that is gone goes alone."""
+        """The label first: the group itself is what is found again. Rules that name the group itself would hold it.
+        Where others deleted the group, its label is left, and goes if it is ours."""
         row, what = self.client.get(NSG, cid), f"delete security group {cid}"
-        if row is None:
-            if self.read_lone_label(cid):
+        properties = (row or {}).get("properties") or {}
+        used = [*(properties.get("networkInterfaces") or ()), *(properties.get("subnets") or ())]
+        if row is None or used:
+            if used:
+                raise Refusal(what, _IN_USE[0], f"{name_of(used[0]['id'])} has it", 400)
+            label = self.client.get(ASG, cid)
+            if label and self.existing(label).mark:
                 self.client.delete(what, self.client.id(ASG, cid))
             return
-        properties = row.get("properties") or {}
-        used = [*(properties.get("networkInterfaces") or ()), *(properties.get("subnets") or ())]
-        if used:
-            raise Refusal(what, _IN_USE[0], f"{name_of(used[0]['id'])} has it", 400)
         if self.client.get(ASG, cid):
             for listed in self.rules_of(self.existing(row)):
                 if is_same(listed.rule.group, cid):
@@ -172,21 +173,6 @@ class AzureSecurityGroups:
         except Refusal as error:
             if not error.is_one(*_IN_USE):
                 raise
-
-    def read_lone_label(self, cid: str) -> Row | None:
-        """The label of ours that is left of this security group, which is gone."""
-        row = self.client.get(ASG, cid)
-        is_ours = row is not None and NAME in tags_of(row) and self.existing(row).mark is not None
-        return row if is_ours and self.client.get(NSG, cid) is None else None
-
-    def list_lone_labels(self, groups: Iterable[Row]) -> Iterator[Row]:
-        """`groups`: all of them, as listed. Lists lag, so each that seems to be missing is asked for."""
-        present = {str(row["name"]).lower() for row in groups}
-        for row in self.client.list_type(ASG):
-            if NAME in tags_of(row) and str(row["name"]).lower() not in present:
-                found = self.read_lone_label(str(row["name"]))
-                if found:
-                    yield found
 
     def ensure_label(self, cid: str) -> str:
         """The id of the application security group beside this one."""
@@ -318,6 +304,13 @@ class LabelRecords:
     def _write(self, cid: str, tags: Mapping[str, str]) -> None:
         body: dict[str, Any] = {"location": self.client.settings.location, "tags": dict(tags)}
         self.client.put(f"record the security groups of {cid}", self.client.id(ASG, cid), body)
+
+
+def labels_of(nic: Row) -> set[str]:
+    """The application security groups that a NIC bears."""
+    configs = nic["properties"].get("ipConfigurations") or ()
+    found = [each for one in configs for each in one["properties"].get("applicationSecurityGroups") or ()]
+    return {name_of(each["id"]).lower() for each in found}
 
 
 def _require_busy(error: Refusal) -> None:
