@@ -1,5 +1,5 @@
-"""Calls to Compute Engine: one attempt for whatever changes something, repeats for questions, pages, waits for operations,
-and the meaning of each refusal. What creates something carries a request id that follows from the mark."""
+"""Calls to Compute Engine: one attempt for whatever changes something, repeats for questions, pages, waits for
+operations, and the meaning of each refusal. What creates something carries a request id that follows from the mark."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from coterie.slotted import dataclass
 
 _SPACE = uuid.UUID("9e0ad7b4-51b0-4d5e-9f0a-6a6f1f7c5d21")
 _SCOPE = re.compile(r"projects/[^/]+/(?:zones/[^/]+|regions/[^/]+|global)")
+_TRIES = 20
 _PASSING = ("PENDING", "CREATING", "PROVISIONING", "STAGING")  # states of what another call is creating
 _REACH = "check properties.endpoint, the network and the proxy"
 _RIGHTS = "give the service account the role of docs/gcp-role.yaml; a new one takes minutes to count everywhere"
@@ -204,12 +205,14 @@ class Client:
     # -- changes --
 
     def insert(
-        self, what: str, collection: str, body: Row, mark: Mark, remove: Callable[[], object] | None = None
+        self, what: str, collection: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None
     ) -> Row:
-        """Create what is named by its mark, once: the row of what this call, or another one under the mark, created.
+        """Create what has its name from its mark, once: the row of what this call, or another under the mark, created.
         After a failure `remove` takes away what is left. A request id is answered by Google with what became of its
-        first request, so after one that came to nothing another is used."""
+        first request, so after one that came to nothing another is used. Without a mark: what comes and goes under one
+        name any number of times."""
         path = f"{collection}/{body['name']}"
+        ids = chosen_ids(_SPACE, mark, path) if mark else (str(uuid.uuid4()) for _ in range(_TRIES))
 
         def attempt(request_id: str) -> Row | None:
             try:
@@ -229,7 +232,7 @@ class Client:
             return self._read_sure(what, path)
 
         try:
-            return create_with_id(chosen_ids(_SPACE, mark, body["name"]), attempt, f"the request to {what}")
+            return create_with_id(ids, attempt, f"the request to {what}")
         except Failed as error:
             if remove:
                 raise remove_half_made(error, remove) from error

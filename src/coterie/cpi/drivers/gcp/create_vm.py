@@ -1,5 +1,5 @@
-"""Creating a VM: one request carries the instance, its NICs, its disks and the mark, which labels the disks too. Nothing
-is orphaned; names follow from the mark, so a repeat finds what is there, or what is left."""
+"""Creating a VM: one request carries the instance, its NICs, its disks and the mark, which labels the disks, too.
+Nothing is orphaned; names follow from the mark, so a repeat finds what is there, or what is left."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class GcpCpi(Cpi):
         self.machines.delete(vm_cid)
 
     def has_vm(self, vm_cid: str) -> bool:
-        return self.machines.exists(vm_cid)
+        return self.machines.read(vm_cid) is not None
 
     def vm_owner(self, vm_cid: str) -> str | None:
         return self.objects.vm_owner(vm_cid)
@@ -133,7 +133,7 @@ class GcpCpi(Cpi):
         self.disks.delete(disk_cid)
 
     def has_disk(self, disk_cid: str) -> bool:
-        return self.disks.exists(disk_cid)
+        return self.disks.read(disk_cid) is not None
 
     def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
         return self.disks.attach(vm_cid, disk_cid)
@@ -148,7 +148,7 @@ class GcpCpi(Cpi):
         self.disks.set_metadata(disk_cid, metadata)
 
     def resize_disk(self, disk_cid: str, new_size_mb: int) -> None:
-        self.disks.resize(disk_cid, new_size_mb)
+        self.disks.update(disk_cid, new_size_mb, {})
 
     def update_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> str | None:
         self.disks.update(disk_cid, new_size_mb, cloud_properties or {})

@@ -1,5 +1,5 @@
 """The object table of Compute Engine. A mark gives the name, so finding is one request for each zone, which never lags;
-lists are filtered by label, or by name where a kind has no labels, and an answer that strangers are in proves nothing."""
+lists are filtered by label, or by name where a kind has no labels; one that strangers are in proves nothing."""
 
 from __future__ import annotations
 

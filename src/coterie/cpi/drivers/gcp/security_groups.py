@@ -99,14 +99,13 @@ class Firewalls:
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, so it is there once. With an egress rule nothing else may leave."""
-        mark = self._mark(cid)
         if rule.direction == "egress":
             body = {**self._body(f"{cid}-{_DENY_OUT}", cid, "EGRESS"), "priority": _DENIED}
             body |= {"denied": [{"IPProtocol": "all"}], "destinationRanges": ["0.0.0.0/0"]}
-            self.client.insert(f"write a rule of {cid}", self._collection(), body, mark)
+            self.client.insert(f"write a rule of {cid}", self._collection(), body, None)
         digest = hashlib.sha256(str(rule).encode()).hexdigest()[:_DIGEST]
         body = {**self._body(f"{cid}-{digest}", cid, rule.direction.upper()), "priority": _ALLOWED, **_write_rule(rule)}
-        self.client.insert(f"write a rule of {cid}", self._collection(), body, mark)
+        self.client.insert(f"write a rule of {cid}", self._collection(), body, None)
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
         left = self.read(cid)
@@ -147,13 +146,6 @@ class Firewalls:
     def _name(self, name: str) -> str:
         digest = hashlib.sha256(name.encode()).hexdigest()[:26]
         return f"{_PREFIX}{director_prefix(self.client.director_uuid)}-{digest}"
-
-    def _mark(self, cid: str) -> Mark:
-        row = self.client.get(self.client.firewall(cid))
-        mark = mark_of(row) if row else None
-        if mark is None:
-            raise CpiError(f"security group {cid} was deleted at once", remedy="repeat", retryable=True)
-        return mark
 
     def _collection(self) -> str:
         return self.client.firewall("x").removesuffix("/x")

@@ -212,8 +212,9 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class RuleRecords:
-    """Fills the kit's `RecordStore`: words `coterie-record-<n>=<policy>,<id>,…` in the description of a disabled rule of
-    the firewall whose name is the CID. `sure`: the server group whose record is read by name, too; `alone`: no other is."""
+    """Fills the kit's `RecordStore`: words `coterie-record-<n>=<policy>,<id>,…` in the description of a disabled rule.
+
+    Its name is the CID. `sure`: the server group whose record is read by name, too; `alone`: only that is."""
 
     limit = 10  # security groups of a server group: a description has 2,048 characters
 
@@ -253,7 +254,7 @@ class RuleRecords:
             "denied": [{"IPProtocol": "all"}],
         }
         what = f"record the security groups of {record.cid}"
-        row = self.client.get(path) or self.client.insert(what, path.rpartition("/")[0], body, mark)
+        row = self.client.get(path) or self.client.insert(what, path.rpartition("/")[0], body, None)
         words = words_of(row)
         if words.items() < {**words, **word}.items():
             self._write(path, {**words, **word})

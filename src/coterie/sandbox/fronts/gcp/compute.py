@@ -62,6 +62,7 @@ class Compute:
         self._front = front
         self._account = front.account
         self.objects: dict[tuple[str, str], tuple[bytes, Row]] = {}  # of Cloud Storage: (bucket, name) → data, metadata
+        self.leaves_disks = False  # whether an instance that fails leaves its disks
 
     def furnish(self) -> None:
         """The network and subnetwork that are there from the beginning. What was half done when the front ended is
@@ -300,7 +301,8 @@ class Compute:
                 raise invalid("Invalid value for field 'ports': this protocol has none.")
         if not 0 <= int(row.get("priority", 1000)) <= 65_535:
             raise invalid("Invalid value for field 'resource.priority'.")
-        self._require_tags([*(row.get("sourceTags") or ()), *(row.get("targetTags") or ())])
+        for tags in (row.get("sourceTags"), row.get("targetTags")):
+            self._require_tags(tags or [])
 
     def _new_addresses(self, call: Call) -> Row:
         number = len(list(self._front.shelf.every("addresses"))) + 1
@@ -333,6 +335,8 @@ class Compute:
         except SandboxError as refusal:
             error = translate(refusal, REGION)
             self._front.shelf.drop(made)
+            if self.leaves_disks:
+                self._own_disks(made)
             if error.reason == "rateLimitExceeded":
                 raise error from refusal
             return self._front.begin(call, path, error=error)

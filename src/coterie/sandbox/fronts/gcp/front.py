@@ -42,7 +42,7 @@ class Front:
         self._buckets: dict[str, tuple[float, float]] = {}
         self._operations: dict[str, Operation] = {}
         self._open: list[Operation] = []
-        self._requests: dict[str, tuple[str, str]] = {}  # request id → (what it was, operation)
+        self.requests: dict[str, tuple[str, str]] = {}  # request id → (what it was, operation)
         self._serial = int(time.time() * 1000)
         self.lock = threading.RLock()
         self.compute = Compute(self)
@@ -86,14 +86,14 @@ class Front:
         _, _, below = path.partition(f"/projects/{self.project}")
         call = Call(method, names, query, body or {}, below.strip("/"))
         self.compute.require_place(call)
-        key, known = f"{method.id} {path}", self._requests.get(query.get("requestId", ""))
+        key, known = f"{method.id} {path}", self.requests.get(query.get("requestId", ""))
         if known:
             if known[0] != key:
                 raise invalid("Invalid value for field 'requestId': it was used with another request.")
             return Reply(200, self.show_operation(self._operations[known[1]]), lost="lose" in tricks)
         reply = self._run(call, fails="fail" in tricks)
         if "requestId" in query and reply.body.get("kind") == "compute#operation":
-            self._requests[query["requestId"]] = key, reply.body["name"]
+            self.requests[query["requestId"]] = key, reply.body["name"]
         made = self.shelf.get(f"{call.path}/{call.body.get('name')}")
         if "late" in tricks and made:
             made.facts["listed_from"] = time.time() + 0.3
