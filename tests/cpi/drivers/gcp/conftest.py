@@ -1,4 +1,4 @@
-"""The lab of the kit on the sandbox's Compute Engine: all that a test makes is removed, and nothing else may be left."""
+"""The kit's lab on the sandbox's Compute Engine: all that a test makes is removed, and nothing else may be left."""
 
 from __future__ import annotations
 

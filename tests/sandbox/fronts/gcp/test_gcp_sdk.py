@@ -52,12 +52,17 @@ class Clients:
         self._credentials = Token(peer)
 
     def of(self, kind: str) -> Any:
+        """The library asks Google itself about operations, unless it is handed the clients for that."""
         service = getattr(compute_v1, f"{kind}Client")
         transport = service.get_transport_class("rest")(
             host=self._peer.server.origin.removeprefix("http://"),
             url_scheme="http",
             credentials=self._credentials,
         )
+        if "Operations" not in kind:
+            for scope in ("Zone", "Region", "Global"):
+                operations = self.of(f"{scope}Operations")
+                transport._extended_operations_services[f"{scope.lower()}_operations"] = operations
         return service(transport=transport)
 
 

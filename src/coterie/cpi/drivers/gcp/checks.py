@@ -34,7 +34,10 @@ RIGHTS = (
     *(f"compute.disks.{one}" for one in ("create", "createSnapshot", "delete", "get", "list", "resize", "setLabels")),
     *(f"compute.disks.{one}" for one in ("update", "use")),
     *(f"compute.snapshots.{one}" for one in ("create", "delete", "get", "list", "setLabels")),
-    *(f"compute.images.{one}" for one in ("create", "delete", "get", "list", "setLabels", "useReadOnly")),
+    *(
+        f"compute.images.{one}"
+        for one in ("create", "delete", "get", "getFromFamily", "list", "setLabels", "useReadOnly")
+    ),
     *(f"compute.resourcePolicies.{one}" for one in ("create", "delete", "get", "list", "use")),
     *(f"compute.firewalls.{one}" for one in ("create", "delete", "get", "list", "update")),
     "compute.networks.get",

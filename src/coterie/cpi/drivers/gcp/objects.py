@@ -11,7 +11,6 @@ from coterie.cpi.drivers.gcp.disks import Disks, users
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, Machines, host_of, state_of
 from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe, labels_of, mark_of, name_of
 from coterie.cpi.drivers.gcp.networks import Subnetworks
-from coterie.cpi.drivers.gcp.security_groups import is_group
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.marking import DIRECTOR, read_mark_name, read_mark_tags
@@ -106,7 +105,7 @@ class Objects:
             return [row for row in rows if row]
         if kind == "security_group":  # its name follows from the manifest
             rows_of = self._groups.firewalls.list_rows(_PREFIXES[kind].format(director_prefix(mark.director)))
-            return [row for row in rows_of if is_group(row) and mark_of(row) == mark]
+            return [row for row in self._groups.firewalls.heads(rows_of) if mark_of(row) == mark]
         row = self._read(kind, mark.group_cid if kind == "server_group" else mark.name())
         return [row] if row else []
 
@@ -132,7 +131,7 @@ class Objects:
         """Without rules of security groups, and disks that VMs have of their own; on the last page with what is there
         in another form: server groups that are nothing but a record, and uploads that no image came of."""
         if kind == "security_group":
-            return [row for row in rows if is_group(row)]
+            return self._groups.firewalls.heads(rows)
         if kind == "disk":
             return [row for row in rows if not _is_part(row)]
         if kind == "server_group" and not page.next:

@@ -37,8 +37,10 @@ class Firewalls:
     egress_needs_rules: ClassVar[bool] = False
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
-        """By its word in manifests; else an operator's firewall rule of that name."""
-        return self.read(self._name(name)) or self.read(name)
+        """By its word in manifests; else an operator's firewall rule that is named like its tag."""
+        theirs = self.read(name)
+        tagged = theirs is not None and name in (theirs.row.get("targetTags") or ())
+        return self.read(self._name(name)) or (theirs if tagged else None)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         row = self.client.get(self.client.firewall(cid))
@@ -46,8 +48,19 @@ class Firewalls:
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
         rows = self.list_rows(f"{_PREFIX}{director_prefix(mark.director)}")
-        found = [self.existing(row, rows) for row in rows if is_group(row) and mark_of(row) == mark]
+        found = [self.existing(row, rows) for row in self.heads(rows) if mark_of(row) == mark]
         return [one for one in found if one.mark]
+
+    def heads(self, rows: Sequence[Row]) -> list[Row]:
+        """Of these rows the groups, and rules that have lost theirs: each of them is all that is left of a group."""
+        groups = {str(row["name"]) for row in rows if is_group(row)}
+        own = [row for row in rows if str(row["name"]).startswith(_PREFIX)]
+        lost = {
+            group
+            for group in {_group_of(row) for row in own} - groups
+            if self.client.get(self.client.firewall(group)) is None
+        }
+        return [row for row in own if is_group(row) or _group_of(row) in lost]
 
     def list_rows(self, prefix: str) -> list[Row]:
         """Firewall rules whose name begins so."""
@@ -99,12 +112,15 @@ class Firewalls:
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, so it is there once. With an egress rule nothing else may leave."""
+        group = self.client.get(self.client.firewall(cid)) or {}
+        text = {"description": str(group.get("description") or "")}
         if rule.direction == "egress":
-            body = {**self._body(f"{cid}-{_DENY_OUT}", cid, "EGRESS"), "priority": _DENIED}
+            body = {**self._body(f"{cid}-{_DENY_OUT}", cid, "EGRESS"), **text, "priority": _DENIED}
             body |= {"denied": [{"IPProtocol": "all"}], "destinationRanges": ["0.0.0.0/0"]}
             self.client.insert(f"write a rule of {cid}", self._collection(), body, None)
         digest = hashlib.sha256(str(rule).encode()).hexdigest()[:_DIGEST]
-        body = {**self._body(f"{cid}-{digest}", cid, rule.direction.upper()), "priority": _ALLOWED, **_write_rule(rule)}
+        body = {**self._body(f"{cid}-{digest}", cid, rule.direction.upper()), **text, "priority": _ALLOWED}
+        body |= _write_rule(rule)
         self.client.insert(f"write a rule of {cid}", self._collection(), body, None)
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
@@ -132,14 +148,16 @@ class Firewalls:
             self.delete(cid)
 
     def users(self, cid: str) -> list[str]:
+        tag = _group_of({"name": cid}) if cid.startswith(_PREFIX) else cid
         rows = self.machines.list_all()
-        return [cid_of(row) for row in rows if cid in ((row.get("tags") or {}).get("items") or ())]
+        return [cid_of(row) for row in rows if tag in ((row.get("tags") or {}).get("items") or ())]
 
     def existing(self, row: Row, rows: Sequence[Row]) -> ExistingSecurityGroup:
         mark, cid = mark_of(row), str(row["name"])
         name = words_of(row).get(NAME, cid)
-        ours = mark is not None and mark.director == self.client.director_uuid and cid == self._name(name)
-        is_part = ours and mark is not None and self.parts.is_ours(mark, "security_group", cid, name)
+        group = _group_of(row)
+        ours = mark is not None and mark.director == self.client.director_uuid and group == self._name(name)
+        is_part = ours and mark is not None and self.parts.is_ours(mark, "security_group", group, name)
         own = [one for one in rows if str(one["name"]).startswith(f"{cid}-")]
         return ExistingSecurityGroup(cid, mark if is_part else None, {**row, "_rules": own}, name)
 
@@ -164,6 +182,10 @@ class Firewalls:
 def is_group(row: Row) -> bool:
     """Not a rule of one."""
     return str(row["name"]).startswith(_PREFIX) and len(str(row["name"])) == _LENGTH
+
+
+def _group_of(row: Row) -> str:
+    return str(row["name"])[:_LENGTH]
 
 
 def _write_rule(rule: SecurityRule) -> Row:
