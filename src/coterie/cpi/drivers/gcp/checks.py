@@ -7,6 +7,7 @@ from coterie.cpi.contract import CheckItem, CpiError, Needs, NotSupported, Secur
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.server_groups import Groups
+from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.check_items import (
     group_items,
     kind_items,
@@ -54,6 +55,7 @@ class Checks:
     client: Client
     groups: Groups
     machines: Machines
+    stemcells: Stemcells
 
     def run(self, needs: Needs) -> list[CheckItem]:
         try:
@@ -68,6 +70,7 @@ class Checks:
             run_check("rights", self._rights),
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs, project)),
+            *self._bucket_items(),
             *policy_items(needs, self.client.settings.policies),
             *kind_items(needs, _KINDS),
             *group_items(needs, named.inspect, named.find_adopted),
@@ -92,6 +95,17 @@ class Checks:
         if missing:
             return CheckItem("rights", False, f"missing: {', '.join(missing)}", "apply docs/gcp-role.yaml")
         return CheckItem("rights", True, f"all {len(RIGHTS)} are there")
+
+    def _bucket_items(self) -> list[CheckItem]:
+        bucket = self.client.settings.stemcell_bucket
+        if not bucket:
+            return []
+
+        def look() -> CheckItem:
+            left = self.stemcells.list_objects("cot-")
+            return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
+
+        return [run_check("stemcell bucket", look)]
 
     def _azs(self, needs: Needs) -> CheckItem:
         return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")

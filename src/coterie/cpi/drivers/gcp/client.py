@@ -326,16 +326,12 @@ class Client:
 
     def send_raw(self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str]) -> Answer:
         """For Cloud Storage: the answer whatever its status is; raises where there is none."""
-        return self._request(what, verb, url, raw, {**headers, **self._bearer()}, changes=True)
+        return self._signed(what, verb, url, raw, headers, changes=True)
 
     def _send(self, what: str, verb: str, url: str, body: Row | None, *, changes: bool) -> Answer:
         raw = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if raw is not None else {"Content-Length": "0"}
-        bearer = self._bearer()
-        answer = self._request(what, verb, url, raw, {**headers, **bearer}, changes=changes)
-        if answer.status == HTTPStatus.UNAUTHORIZED:
-            bearer = self._bearer(refused=bearer["Authorization"].removeprefix("Bearer "))
-            answer = self._request(what, verb, url, raw, {**headers, **bearer}, changes=changes)
+        answer = self._signed(what, verb, url, raw, headers, changes=changes)
         if answer.status < HTTPStatus.BAD_REQUEST:
             return answer
         code, text = _read_error(answer)
@@ -343,6 +339,18 @@ class Client:
             kind = OutcomeUnknown if changes else Unavailable
             raise kind(f"Google failed to {what} ({code})", why=text, remedy=_LOOK if changes else "repeat")
         raise Refusal(what, code, text, answer.status, answer.retry_after)
+
+    def _signed(
+        self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str], *, changes: bool
+    ) -> Answer:
+        token: str | None = None
+        for _ in range(2):  # a token may have been ended meanwhile
+            token = self._login.token(refused=token)
+            signed = {**headers, "Authorization": f"Bearer {token}"}
+            answer = self._request(what, verb, url, raw, signed, changes=changes)
+            if answer.status != HTTPStatus.UNAUTHORIZED:
+                break
+        return answer
 
     def _request(
         self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str], *, changes: bool
@@ -357,9 +365,6 @@ class Client:
                 return answer
         except (NotTaken, AnswerLost) as error:
             raise call_error(error, what=what, cloud="Google", changes=changes, remedy=_REACH) from None
-
-    def _bearer(self, refused: str | None = None) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._login.token(refused)}"}
 
     def _compute(self, path: str, query: Mapping[str, str]) -> str:
         found = self.url("compute", f"compute/v1/{quote(path, safe='/')}")

@@ -5,6 +5,7 @@ the process."""
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from datetime import UTC
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from coterie.cpi.contract import AuthenticationFailed, CpiError, Unavailable
 from coterie.cpi.drivers.gcp.properties import Settings
@@ -43,14 +45,17 @@ class Login:
             return token
 
     def _ask(self) -> tuple[str, float]:
+        if self._settings.credentials_source == "metadata":
+            return self._ask_metadata()
         try:
             exceptions = import_module("google.auth.exceptions")
         except ImportError as error:
             remedy = "install it: pip install 'coterie[gcp]'"
             raise CpiError("google-auth is not installed", why=str(error), remedy=remedy) from None
+        transport = _Transport(self._http, exceptions.TransportError)
         try:
-            found = self._credentials()
-            found.refresh(_Transport(self._http, exceptions.TransportError))
+            found = self._credentials(transport)
+            found.refresh(transport)
         except exceptions.TransportError as error:
             raise Unavailable("no token can be had", why=_words(error), remedy=_REMEDY) from None
         except exceptions.RefreshError as error:
@@ -61,18 +66,35 @@ class Login:
         ends = found.expiry.replace(tzinfo=UTC).timestamp() if found.expiry else time.time() + 2 * _RENEW_S
         return str(found.token), ends
 
-    def _credentials(self) -> Any:
+    def _ask_metadata(self) -> tuple[str, float]:
+        """google-auth would import another HTTP library for this one request."""
+        url = f"{metadata_url()}/service-accounts/default/token?scopes={quote(SCOPE, safe='')}"
+        try:
+            answer = self._http.request("GET", url, {"Metadata-Flavor": "Google"})
+            found = json.loads(answer.body)
+            if answer.status != 200 or answer.headers.get("metadata-flavor") != "Google":
+                raise ValueError(f"HTTP {answer.status} from {url}")
+            return str(found["access_token"]), time.time() + float(found["expires_in"])
+        except (NotTaken, AnswerLost) as error:
+            raise Unavailable("no token can be had", why=str(error), remedy="run it on a machine of Google's") from None
+        except (ValueError, KeyError) as error:
+            raise AuthenticationFailed("the machine has no account", why=str(error), remedy=_REMEDY) from None
+
+    def _credentials(self, transport: _Transport) -> Any:
         settings = self._settings
         if settings.json_key:
             account = import_module("google.oauth2.service_account").Credentials
             found = account.from_service_account_info(dict(settings.json_key), scopes=[SCOPE])
             return found.with_always_use_jwt_access(True)
-        if settings.credentials_source == "metadata":
-            return import_module("google.auth.compute_engine").Credentials(scopes=[SCOPE])
         info = json.loads(Path(str(settings.credentials_file)).read_text())
         if info.get("type") != "external_account":
             raise ValueError("credentials_file is no configuration of a workload identity federation")
-        return import_module("google.auth").load_credentials_from_dict(info, scopes=[SCOPE])[0]
+        return import_module("google.auth").load_credentials_from_dict(info, scopes=[SCOPE], request=transport)[0]
+
+
+def metadata_url() -> str:
+    """`GCE_METADATA_HOST` is Google's own word for another address."""
+    return f"http://{os.environ.get('GCE_METADATA_HOST', 'metadata.google.internal')}/computeMetadata/v1/instance"
 
 
 class _Transport:

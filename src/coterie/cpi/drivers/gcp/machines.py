@@ -3,12 +3,12 @@ the instance that this process runs in."""
 
 from __future__ import annotations
 
-import os
 import urllib.request
 from collections.abc import Iterator, Mapping
 
 from coterie.cpi.contract import CpiError, Json, NoPlacement, VMNotFound, read_name
 from coterie.cpi.drivers.gcp.client import Client
+from coterie.cpi.drivers.gcp.login import metadata_url
 from coterie.cpi.drivers.gcp.marks import Row, name_of, user_labels, zone_of
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
@@ -119,8 +119,7 @@ class Machines:
         return sorted(name_of(one) for one in row.get("zones") or ())
 
     def current_id(self) -> str:
-        base = f"http://{os.environ.get('GCE_METADATA_HOST', 'metadata.google.internal')}/computeMetadata/v1/instance"
-        return f"{name_of(_read(f'{base}/zone'))}/{_read(f'{base}/name')}"
+        return f"{name_of(_read(f'{metadata_url()}/zone'))}/{_read(f'{metadata_url()}/name')}"
 
 
 def group_label(group_cid: str) -> str:

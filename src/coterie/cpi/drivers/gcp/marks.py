@@ -42,9 +42,9 @@ def mark_of(row: Row) -> Mark | None:
 
 def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Users' metadata as labels, which are in lower case and short: what Google does not take becomes an underscore."""
-    found = metadata_tags(metadata)
-    keys = {key: _FOLDED.sub("_", key.lower()).lstrip("_-0123456789")[:_LENGTH] for key in found}
-    return {keys[key]: fold(value) for key, value in found.items() if keys[key]}
+    keys = {key: _FOLDED.sub("_", key.lower()).lstrip("_-0123456789")[:_LENGTH] for key in metadata}
+    found = metadata_tags({keys[key]: value for key, value in metadata.items() if keys[key]})
+    return {key: fold(value) for key, value in found.items()}
 
 
 def fold(value: str) -> str:

@@ -117,9 +117,16 @@ class Objects:
         base = f"projects/{project}" if project else self._client.project
         page = self._client.page(_LISTS[kind].partition("/")[2], f"{base}/{_LISTS[kind]}", cursor, filter=wanted)
         ours = [row for row in page.rows if self._may_be(kind, row, prefix, director_uuid)]
+        if kind not in _LABELLED and ours:
+            context = self._context()
+            ours = [{**row, **context} for row in ours]
         return RowPage(
             self._own_rows(kind, ours, page, prefix), page.next, page.complete and len(ours) == len(page.rows)
         )
+
+    def _context(self) -> Row:
+        """What tells the users of groups and networks: read once for a page."""
+        return {"_vms": list(self._machines.list_all()), "_holders": self._groups.holders()}
 
     def _may_be(self, kind: Kind, row: Row, prefix: str, director_uuid: str) -> bool:
         """A cloud that ignores the filter lists strangers' objects too: these show it, and are left out."""
@@ -166,17 +173,19 @@ class Objects:
         name = str(row["name"])
         members = row.get("_members")
         if members is None:
-            members = [cid_of(one) for one in self._groups.policies.list_members(name)]
+            members = [cid_of(one) for one in self._groups.policies.list_members(name, row.get("_vms"))]
         return describe("server_group", name, row, in_use_by=tuple(members), state="live")
 
     def _describe_security_group(self, row: Row) -> CloudObject:
         cid = str(row["name"])
         found = self._groups.firewalls.existing(row, [])
-        used = (*self._groups.security().holders(cid), *self._groups.firewalls.users(cid))
+        holders = row["_holders"] if "_holders" in row else self._groups.holders()
+        used = (*holders.get(cid, ()), *self._groups.firewalls.users(cid, row.get("_vms")))
         return describe("security_group", cid, row, mark=found.mark, in_use_by=used)
 
     def _describe_network(self, row: Row) -> CloudObject:
-        nics = [(cid_of(vm), nic) for vm in self._machines.list_all() for nic in vm.get("networkInterfaces") or ()]
+        vms = row["_vms"] if "_vms" in row else self._machines.list_all()
+        nics = [(cid_of(vm), nic) for vm in vms for nic in vm.get("networkInterfaces") or ()]
         used = tuple(cid for cid, nic in nics if name_of(str(nic.get("subnetwork"))) == row["name"])
         return describe("network", str(row["name"]), row, in_use_by=used)
 

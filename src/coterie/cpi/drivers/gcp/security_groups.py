@@ -38,9 +38,9 @@ class Firewalls:
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By its word in manifests; else an operator's firewall rule that is named like its tag."""
-        theirs = self.read(name)
-        tagged = theirs is not None and name in (theirs.row.get("targetTags") or ())
-        return self.read(self._name(name)) or (theirs if tagged else None)
+        ours = self.read(self._name(name))
+        theirs = None if ours else self.read(name)
+        return ours or (theirs if theirs and name in (theirs.row.get("targetTags") or ()) else None)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         row = self.client.get(self.client.firewall(cid))
@@ -147,9 +147,10 @@ class Firewalls:
         if not self.users(cid):
             self.delete(cid)
 
-    def users(self, cid: str) -> list[str]:
+    def users(self, cid: str, vms: Sequence[Row] | None = None) -> list[str]:
+        """`vms`: all instances, where they are known already."""
         tag = _group_of({"name": cid}) if cid.startswith(_PREFIX) else cid
-        rows = self.machines.list_all()
+        rows = self.machines.list_all() if vms is None else vms
         return [cid_of(row) for row in rows if tag in ((row.get("tags") or {}).get("items") or ())]
 
     def existing(self, row: Row, rows: Sequence[Row]) -> ExistingSecurityGroup:

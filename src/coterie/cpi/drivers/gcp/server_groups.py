@@ -62,6 +62,14 @@ class Groups:
         records = records or GroupRecords(RuleRecords(self.client, self.firewalls))
         return SecurityGroups(self.firewalls, records, self.parts)
 
+    def holders(self) -> dict[str, tuple[str, ...]]:
+        """Which server groups have a security group, of all of them by one list."""
+        found: dict[str, tuple[str, ...]] = {}
+        for record in GroupRecords(RuleRecords(self.client, self.firewalls)).newest().values():
+            for one in record.security_groups:
+                found[one] = (*found.get(one, ()), record.cid)
+        return found
+
     def membership(self, env: Mapping[str, Mapping[str, object]]) -> Membership | None:
         """Of the group that a new VM joins, whose records alone are read."""
         cid = (env.get("bosh") or {}).get("server_group_cid")
@@ -137,9 +145,9 @@ class Policies:
     def list_tagged(self, cid: str) -> list[str]:
         return [cid_of(row) for row in self.machines.members(cid)]
 
-    def list_members(self, name: str) -> list[Row]:
-        """All that have the policy, whoever made them."""
-        rows = self.machines.list_all()
+    def list_members(self, name: str, vms: Sequence[Row] | None = None) -> list[Row]:
+        """All that have the policy, whoever made them. `vms`: all instances, where they are known already."""
+        rows = self.machines.list_all() if vms is None else vms
         return [row for row in rows if name in {name_of(one) for one in row.get("resourcePolicies") or ()}]
 
     def members_left(self, cid: str, groups: Sequence[ExistingGroup], record: GroupRecord | None) -> list[str]:

@@ -51,7 +51,12 @@ class Stemcells:
             row = self._upload_and_insert(image_path, body, mark)
         require_marked(row, mark)
         self._wait_until_ready(name)
-        self._delete_object(name)
+        try:
+            self._delete_object(name)
+        except CpiError as error:
+            raise OutcomeUnknown(
+                f"image {name} is there, and its upload beside it", why=str(error), remedy="repeat"
+            ) from error
         return name
 
     def _upload_and_insert(self, image_path: str, body: Row, mark: Mark) -> Row:
