@@ -247,7 +247,7 @@ def test_kubernetes_67348_members_are_listed_at_once(bed: GcpBed, lab: Lab) -> N
 
 
 def test_terraform_google_9435_a_policy_with_members_is_not_made_anew(bed: GcpBed, lab: Lab) -> None:
-    """The cloud itself refuses its deletion, whoever the member's owner is."""
+    """The cloud itself refuses its deletion, also of another owner's member."""
     cid = lab.group()
     theirs = bed.operator.boot("pet", "z1", cid)
     lab.undo(bed.operator.delete, "vm", theirs)

@@ -146,7 +146,7 @@ class Policies:
         return [cid_of(row) for row in self.machines.members(cid)]
 
     def list_members(self, name: str, vms: Sequence[Row] | None = None) -> list[Row]:
-        """All that have the policy, whoever made them. `vms`: all instances, where they are known already."""
+        """All that have the policy, of all owners. `vms`: all instances, where they are known already."""
         rows = self.machines.list_all() if vms is None else vms
         return [row for row in rows if name in {name_of(one) for one in row.get("resourcePolicies") or ()}]
 

@@ -80,7 +80,7 @@ class Compute:
         return sorted({host.zone for host in all_hosts(self._account.datacenter.store)})
 
     def fixed(self, kind: str) -> list[Resource]:
-        """What nobody makes."""
+        """What is there without being made."""
         rows: list[tuple[str, Row]]
         if kind == "zones":
             found = [(f"zones/{zone}", {"region": self._front.link(f"regions/{REGION}")}) for zone in self.zones()]
