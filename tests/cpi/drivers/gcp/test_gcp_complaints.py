@@ -436,7 +436,8 @@ def test_rules_that_firewalls_do_not_have_are_refused_beforehand(bed: GcpBed, la
         refused = partial(lab.cpi.create_server_group, lab.metadata(security_groups=[wanted]), mark=lab.mark())
         error = expect_error(NotSupported, refused)
         group = {"name": "g", "policy": lab.policy, "security_groups": [wanted.wire()]}
-        assert error.what in [item.detail for item in lab.cpi.check(Needs(groups=(group,))) if not item.ok]
+        told = [item.detail for item in lab.cpi.check(Needs(groups=(group,))) if not item.ok]
+        assert len(told) == 1 and error.what in told[0]
     assert bed.inventory() == before
 
 
