@@ -89,4 +89,7 @@ def live(bed: GcpBed, lab: Lab, public: str) -> None:
     cpi.delete_network(cpi.create_network(bed.subnet(), mark=lab.mark()).cid)
     for kind in ("vm", "disk", "snapshot", "image", "server_group", "security_group", "network"):
         cpi.survey(kind, bed.director_uuid)  # type: ignore[arg-type] # words of the contract
+    cpi.delete_vm(vm)
+    cpi.delete_server_group(group)
+    cpi.delete_disk(disk)
     cpi.delete_stemcell(lab.image())

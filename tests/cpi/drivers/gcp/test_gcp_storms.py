@@ -44,7 +44,8 @@ def run_processes(bed: GcpBed, lab: Lab, processes: int, times: int, vms: int) -
         machines: list[dict[str, Any]] = []
         for _ in range(vms):
             arguments = lab.vm_arguments(None, mark.group_cid)
-            machines.append({**arguments, "intent": arguments.pop("mark").intent})
+            intent = arguments.pop("mark").intent
+            machines.append({**arguments, "intent": intent})
         given = {"times": times, "director": bed.director_uuid, "intent": mark.intent, "vms": machines}
         made = subprocess.Popen(
             [sys.executable, "-c", PROCESS],

@@ -177,11 +177,9 @@ class Client:
         given = {**query, "maxResults": str(self.settings.page_size), "returnPartialSuccess": "true"}
         given |= {"pageToken": cursor} if cursor else {}
         found = self.ask(f"list {kind}", path, **given)
-        scopes = list(found.get("items", {}).values()) if whole else [{kind: found.get("items") or []}]
+        scopes: list[Row] = list(found.get("items", {}).values()) if whole else [{kind: found.get("items") or []}]
         rows = [row for scope in scopes for row in scope.get(kind) or ()]
-        warnings = [(scope.get("warning") or {}).get("code") for scope in scopes] + [
-            (found.get("warning") or {}).get("code")
-        ]
+        warnings = [(one.get("warning") or {}).get("code") for one in (*scopes, found)]
         silent = found.get("unreachables") or any(code not in (None, "NO_RESULTS_ON_PAGE") for code in warnings)
         return RowsPage(rows, found.get("nextPageToken") or None, not silent)
 
@@ -418,7 +416,7 @@ def _read_error(answer: Answer) -> tuple[str, str]:
     error = _body(answer).get("error")
     if not isinstance(error, dict):
         return f"HTTP {answer.status}", "Google gives no reason"
-    inner = next(iter(error.get("errors") or ()), {})
+    inner: Row = next(iter(error.get("errors") or ()), {})
     return str(inner.get("reason") or error.get("status") or answer.status), str(error.get("message") or "")
 
 

@@ -54,14 +54,14 @@ class Login:
             raise CpiError("google-auth is not installed", why=str(error), remedy=remedy) from None
         transport = _Transport(self._http, exceptions.TransportError)
         try:
-            found = self._credentials(transport)
+            found = self._credentials()
             found.refresh(transport)
         except exceptions.TransportError as error:
             raise Unavailable("no token can be had", why=_words(error), remedy=_REMEDY) from None
         except exceptions.RefreshError as error:
             kind = Unavailable if getattr(error, "retryable", False) else AuthenticationFailed
             raise kind("Google gives no token", why=_words(error), remedy=_REMEDY) from None
-        except (exceptions.GoogleAuthError, ValueError, OSError) as error:
+        except (exceptions.GoogleAuthError, KeyError, ValueError, OSError) as error:
             raise AuthenticationFailed("Google gives no token", why=_words(error), remedy=_REMEDY) from None
         ends = found.expiry.replace(tzinfo=UTC).timestamp() if found.expiry else time.time() + 2 * _RENEW_S
         return str(found.token), ends
@@ -80,7 +80,7 @@ class Login:
         except (ValueError, KeyError) as error:
             raise AuthenticationFailed("the machine has no account", why=str(error), remedy=_REMEDY) from None
 
-    def _credentials(self, transport: _Transport) -> Any:
+    def _credentials(self) -> Any:
         settings = self._settings
         if settings.json_key:
             account = import_module("google.oauth2.service_account").Credentials
@@ -89,7 +89,9 @@ class Login:
         info = json.loads(Path(str(settings.credentials_file)).read_text())
         if info.get("type") != "external_account":
             raise ValueError("credentials_file is no configuration of a workload identity federation")
-        return import_module("google.auth").load_credentials_from_dict(info, scopes=[SCOPE], request=transport)[0]
+        source = info["credential_source"]
+        module = "aws" if "environment_id" in source else "pluggable" if "executable" in source else "identity_pool"
+        return import_module(f"google.auth.{module}").Credentials.from_info(info, scopes=[SCOPE])
 
 
 def metadata_url() -> str:
