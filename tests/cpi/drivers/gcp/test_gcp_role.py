@@ -21,7 +21,6 @@ UNSEEN = {
     "compute.images.useReadOnly",
     "compute.images.setLabels",
     "compute.images.getFromFamily",
-    "compute.instances.setMetadata",
     "compute.instances.setServiceAccount",
     "compute.networks.updatePolicy",
     "compute.resourcePolicies.use",
@@ -62,7 +61,7 @@ def live(bed: GcpBed, lab: Lab, public: str) -> None:
     vm, disk = lab.vm(group=group, networks=networks), lab.disk()
     cpi.attach_disk(vm, disk)
     cpi.detach_disk(vm, disk)
-    cpi.set_vm_metadata(vm, {"a": "b"})
+    cpi.set_vm_metadata(vm, {"a": "B b"})
     cpi.set_disk_metadata(disk, {"a": "b"})
     cpi.update_disk(disk, 2048, {"iops": 3000})
     cpi.delete_snapshot(cpi.snapshot_disk(disk, {}, mark=lab.mark()))

@@ -7,7 +7,7 @@ from functools import partial
 
 from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, NoPlacement, OutcomeUnknown, VmCreated
 from coterie.cpi.drivers.gcp.client import Client, Refusal, is_passing, require_marked
-from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, Machines, domain_of, group_label
+from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, domain_of, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.properties import HOST_POLICY, VmSpec
@@ -24,7 +24,6 @@ from coterie.slotted import dataclass
 Args = CreateVmArgs[VmSpec]
 _SETTINGS = ("bosh_settings", "user-data")  # where agents of BOSH's stemcells look, and cloud-init
 _METADATA = 256 * 1024
-_NODE_GROUP = "compute.googleapis.com/node-group-name"
 _ENDED = ("STOPPING", "TERMINATED", "DEPROVISIONING")
 _DEVICE = "/dev/disk/by-id/google-"
 
@@ -166,7 +165,7 @@ class _Creation:
             return {"scheduling": schedule}
         if membership.policy == HOST_POLICY:
             name = membership.group.removeprefix(NODES)
-            schedule["nodeAffinities"] = [{"key": _NODE_GROUP, "operator": "IN", "values": [name]}]
+            schedule["nodeAffinities"] = [{"key": NODE_GROUP, "operator": "IN", "values": [name]}]
             return {"scheduling": schedule}
         if membership.policy == "anti-affinity":
             schedule["availabilityDomain"] = self._domain(membership)

@@ -3,13 +3,14 @@ the instance that this process runs in."""
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from collections.abc import Iterator, Mapping
 
 from coterie.cpi.contract import CpiError, Json, NoPlacement, VMNotFound, read_name
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.login import metadata_url
-from coterie.cpi.drivers.gcp.marks import Row, name_of, user_labels, zone_of
+from coterie.cpi.drivers.gcp.marks import TAGS, Row, name_of, user_labels, whole_tags, zone_of
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
@@ -22,6 +23,7 @@ _STATES = {
     **dict.fromkeys(("RUNNING", "REPAIRING"), "running"),
     **dict.fromkeys(("TERMINATED", "STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING", "PENDING_STOP"), "stopped"),
 }
+NODE_GROUP = "compute.googleapis.com/node-group-name"
 _GONE = ("DEPROVISIONING",)
 _MIB = 1024
 
@@ -68,8 +70,21 @@ class Machines:
         self.client.change(f"{action} VM {cid}", "POST", f"{self.path(cid)}/{action}")
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
-        labels = user_labels(metadata)
-        self.client.set_labels(self.require_path(cid), lambda: self.require(cid), labels)
+        """As labels, by which lists can be filtered; values that labels cannot hold stand whole in the metadata, too."""
+        labels, path = user_labels(metadata), self.require_path(cid)
+        self.client.set_labels(path, lambda: self.require(cid), labels)
+        whole = {key: str(value) for key, value in metadata.items() if labels.get(key) != str(value)}
+
+        def write(row: Row) -> None:
+            has, given = whole_tags(row), row.get("metadata") or {}
+            tags = {**{key: value for key, value in has.items() if key not in metadata}, **whole}
+            if tags != has:
+                items = [one for one in given.get("items") or () if one["key"] != TAGS]
+                items.append({"key": TAGS, "value": json.dumps(tags)})
+                body = {"items": items, "fingerprint": given.get("fingerprint", "")}
+                self.client.change(f"describe VM {cid}", "POST", f"{path}/setMetadata", body)
+
+        self.client.rewrite(lambda: self.require(cid), write)
 
     def exchange_tags(self, cid: str, old: set[str], new: set[str]) -> None:
         """Network tags, of which other writers' stay."""
@@ -142,6 +157,14 @@ def domain_of(row: Row) -> str | None:
     """The availability domain that the cloud shows; those of different zones are different ones."""
     found = ((row.get("resourceStatus") or {}).get("scheduling") or {}).get("availabilityDomain")
     return f"{zone_of(row)}/{found}" if found else None
+
+
+def node_group_of(row: Row) -> str | None:
+    """The group of sole-tenant nodes that it was put on."""
+    for one in (row.get("scheduling") or {}).get("nodeAffinities") or ():
+        if one.get("key") == NODE_GROUP and one.get("operator") == "IN" and one.get("values"):
+            return str(one["values"][0])
+    return None
 
 
 def host_of(row: Row) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,6 +14,7 @@ from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words
 from coterie.cpi.kit.marking import DIRECTOR, INTENT, mark_tags, metadata_tags, read_mark_tags
 
 Row = dict[str, Any]
+TAGS = "coterie-tags"  # the item of an instance's metadata with what is no label
 OF_VM = "coterie-vm"  # on the disks that come with a VM
 _LENGTH = 63
 _FOLDED = re.compile(r"[^a-z0-9_-]")
@@ -40,6 +42,23 @@ def mark_of(row: Row) -> Mark | None:
     return read_mark_tags(labels_of(row)) or read_mark_tags(words_of(row))
 
 
+def is_marked(row: Row, mark: Mark) -> bool:
+    """Whether it bears this mark; marks of callers may be of a class of their own."""
+    found = mark_of(row)
+    return found is not None and found.wire() == mark.wire()
+
+
+def whole_tags(row: Row) -> dict[str, str]:
+    """What users wrote on an instance and no label can hold as it is."""
+    items = (row.get("metadata") or {}).get("items") or ()
+    text = next((one.get("value") for one in items if one["key"] == TAGS), None)
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
 def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Users' metadata as labels, which are in lower case and short: what Google does not take becomes an underscore."""
     keys = {key: _FOLDED.sub("_", key.lower()).lstrip("_-0123456789")[:_LENGTH] for key in metadata}
@@ -63,7 +82,8 @@ def describe(kind: Kind, cid: str, row: Row, **facts: Any) -> CloudObject:
     """`etag`: the id, which is never given again, though names are."""
     facts.setdefault("mark", mark_of(row))
     facts.setdefault("az", zone_of(row))
-    tags = labels_of(row) if "labels" in row else read_keep_words(str(row.get("description") or "").split())
+    words = read_keep_words(str(row.get("description") or "").split())
+    tags = {**labels_of(row), **whole_tags(row)} if "labels" in row else words
     return CloudObject(
         kind=kind,
         cid=cid,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.cpi.drivers.gcp.client import Client, RowsPage
 from coterie.cpi.drivers.gcp.disks import Disks, users
-from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, Machines, host_of, state_of
-from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe, labels_of, mark_of, name_of
+from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, Machines, host_of, node_group_of, state_of
+from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe, is_marked, labels_of, name_of
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
@@ -48,7 +48,7 @@ class Objects:
         self._stemcells = stemcells
         self._networks = networks
         self._describe: Mapping[Kind, Callable[[Row], CloudObject]] = {
-            "vm": lambda row: describe("vm", cid_of(row), row, in_use_by=(), state=state_of(row), host=host_of(row)),
+            "vm": self._describe_vm,
             "disk": lambda row: describe(
                 "disk", cid_of(row), row, in_use_by=users(row), state="attached" if users(row) else "detached"
             ),
@@ -102,10 +102,10 @@ class Objects:
     def _search(self, kind: Kind, mark: Mark) -> Iterable[Row]:
         if kind in _ZONAL:
             rows = (self._read(kind, f"{zone}/{mark.name()}") for zone in self._machines.zones())
-            return [row for row in rows if row]
+            return self._with_nodes(row for row in rows if row)
         if kind == "security_group":  # its name follows from the manifest
             rows_of = self._groups.firewalls.list_rows(_PREFIXES[kind].format(director_prefix(mark.director)))
-            return [row for row in self._groups.firewalls.heads(rows_of) if mark_of(row) == mark]
+            return [row for row in self._groups.firewalls.heads(rows_of) if is_marked(row, mark)]
         row = self._read(kind, mark.group_cid if kind == "server_group" else mark.name())
         return [row] if row else []
 
@@ -137,6 +137,8 @@ class Objects:
     def _own_rows(self, kind: Kind, rows: list[Row], page: RowsPage, prefix: str) -> list[Row]:
         """Without rules of security groups, and disks that VMs have of their own; on the last page with what is there
         in another form: server groups that are nothing but a record, and uploads that no image came of."""
+        if kind == "vm":
+            return self._with_nodes(rows)
         if kind == "security_group":
             return self._groups.firewalls.heads(rows)
         if kind == "disk":
@@ -158,6 +160,21 @@ class Objects:
             row = self._client.get(self._client.firewall(group.cid))
             if row:
                 yield {**row, "_members": group.members}
+
+    def _with_nodes(self, rows: Iterable[Row]) -> list[Row]:
+        """An instance does not tell its sole-tenant node: the node tells its instances."""
+        found = list(rows)
+        on: dict[str, str] = {}
+        for group in sorted({name for row in found if (name := node_group_of(row))}):
+            for node in self._groups.policies.list_nodes(group):
+                for link in node.get("instances") or ():
+                    zone, _, name = str(link).rsplit("/", 3)[-3:]
+                    on[f"{zone}/{name}"] = str(node["name"])
+        return [{**row, "_node": on[cid_of(row)]} if cid_of(row) in on else row for row in found]
+
+    def _describe_vm(self, row: Row) -> CloudObject:
+        host = row.get("_node") or host_of(row)
+        return describe("vm", cid_of(row), row, in_use_by=(), state=state_of(row), host=host)
 
     def _describe_image(self, row: Row) -> CloudObject:
         """Images name no disks that were made of them, and do not need them. An upload has its mark beside it."""
