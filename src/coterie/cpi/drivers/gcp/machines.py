@@ -70,7 +70,7 @@ class Machines:
         self.client.change(f"{action} VM {cid}", "POST", f"{self.path(cid)}/{action}")
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
-        """As labels, by which lists can be filtered; values that labels cannot hold stand whole in the metadata, too."""
+        """As labels, by which lists are filtered; values that labels cannot hold stand whole in the metadata, too."""
         labels, path = user_labels(metadata), self.require_path(cid)
         self.client.set_labels(path, lambda: self.require(cid), labels)
         whole = {key: str(value) for key, value in metadata.items() if labels.get(key) != str(value)}
