@@ -1,5 +1,5 @@
 """Killed after any of its calls, or cut off from any of its answers, a method leaves nothing that a repeat under its
-mark does not finish, and a sweep by marks does not find.
+mark does not finish, and the product's own cleanup does not find.
 
 The points are discovered: a method is run again and again, and dies, or loses an answer, one call later each time.
 """
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from peers.gcp_bed import GcpBed
+from peers.product_cleanup import clean
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import Cpi, CpiError, Expected, Kind, Mark, OutcomeUnknown, SecurityGroup
+from coterie.cpi.contract import Cpi, CpiError, Mark, OutcomeUnknown, SecurityGroup
 from coterie.cpi.drivers.gcp.client import Client
 
-SWEPT: tuple[Kind, ...] = ("vm", "disk", "snapshot", "image", "server_group", "security_group")
 WEB = SecurityGroup("web", ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"}, {"ports": "22", "group": "web"}))
 OUT = SecurityGroup("web", ({"protocol": "tcp", "ports": "443", "cidr": "10.0.0.0/8", "direction": "egress"},))
 Act = Callable[[Cpi, Mark], Any]
@@ -41,12 +41,7 @@ def dying_after(cpi: Cpi, calls: int, patch: pytest.MonkeyPatch) -> None:
 
 
 def sweep(bed: GcpBed, keep: set[str]) -> None:
-    """What cleanup does: everything with a mark of ours goes, in the order of dependence."""
-    cpi = bed.open()
-    for kind in SWEPT:
-        for one in cpi.survey(kind, bed.director_uuid).objects:
-            if one.mark and one.cid not in keep:
-                cpi.delete_object(kind, one.cid, Expected(one.mark, one.created_at, one.etag))
+    clean(bed.open(), bed.director_uuid, keep)
 
 
 def kill_everywhere(bed: GcpBed, act: Act, lab: Lab, *, repeat: bool) -> int:

@@ -25,7 +25,7 @@ from coterie.cpi.drivers.gcp.machines import Machines, domain_of, host_of
 from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, mark_of, name_of, words_of, write_words
 from coterie.cpi.drivers.gcp.properties import HOST_POLICY, SPREAD_POLICIES
 from coterie.cpi.drivers.gcp.security_groups import Firewalls
-from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords
+from coterie.cpi.kit.group_records import TAG, GroupRecord, GroupRecords, read_tags, tag_of
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
@@ -36,7 +36,6 @@ from coterie.slotted import dataclass, replace
 DOMAIN_WORDS: Mapping[str, str] = dict.fromkeys(SPREAD_POLICIES, "availability domain")
 NODES = "nodes."  # before the name of a node group, where an id is one
 POLICY = "coterie-policy"
-_RECORD = "coterie-record-"
 _NO_TRAFFIC = "192.0.2.1/32"  # of documentation
 
 
@@ -220,7 +219,7 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class RuleRecords:
-    """Fills the kit's `RecordStore`: words `coterie-record-<n>=<policy>,<id>,…` in the description of a disabled rule.
+    """Fills the kit's `RecordStore`: the kit's tags as words in the description of a disabled rule.
 
     Its name is the CID. `sure`: the server group whose record is read by name, too; `alone`: only that is."""
 
@@ -238,7 +237,7 @@ class RuleRecords:
             rows.pop(self.sure, None)
             row = self.client.get(self.client.firewall(self.sure))
             rows |= {self.sure: row} if row else {}
-        return [record for row in rows.values() for record in _read_records(row)]
+        return [record for name, row in rows.items() for record in read_tags(name, words_of(row))]
 
     def require_room(self, cid: str) -> None:
         """Every server group has a rule of its own for its records."""
@@ -248,7 +247,7 @@ class RuleRecords:
         if found is None:
             raise InvalidCall(f"{record.cid} is no server group of ours", remedy="use the CID that create answered")
         mark, path = Mark(self.client.director_uuid, found.intent), self.client.firewall(record.cid)
-        word = {f"{_RECORD}{record.number}": ",".join([record.policy or NO_POLICY, *record.security_groups])}
+        word = tag_of(record)
         network = (
             f"projects/{self.client.settings.network_project}/global/networks/{self.client.settings.default_network}"
         )
@@ -272,9 +271,9 @@ class RuleRecords:
         row = self.client.get(path)
         if row is None:
             return
-        gone = {f"{_RECORD}{record.number}" for record in records}
+        gone = {f"{TAG}{record.number}" for record in records}
         left = {key: value for key, value in words_of(row).items() if key not in gone}
-        if any(key.startswith(_RECORD) for key in left):
+        if any(key.startswith(TAG) for key in left):
             self._write(path, left)
         else:
             self.client.delete(f"delete the records of {records[0].cid}", path)
@@ -287,13 +286,3 @@ class RuleRecords:
 
 def _wanted(cid: str) -> str:
     return cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else cid
-
-
-def _read_records(row: Row) -> list[GroupRecord]:
-    found = []
-    for key, value in words_of(row).items():
-        number, (policy, *ids) = key.removeprefix(_RECORD), value.split(",")
-        if key.startswith(_RECORD) and number.isdecimal():
-            recorded = None if policy == NO_POLICY else policy
-            found.append(GroupRecord(str(row["name"]), int(number), recorded, tuple(filter(None, ids))))
-    return found
