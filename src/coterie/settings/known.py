@@ -89,6 +89,10 @@ def _access() -> tuple[Setting, ...]:
         Setting("oidc_claim", values.text, "groups", "claim with the groups of a user"),
         Setting("oidc_roles", values.roles, {}, "GROUP=ROLE,…: what groups may do; a user without a role is refused"),
         Setting("oidc_teams", values.pairs, None, "GROUP=TEAM,…: limits users to teams; unset: no limit"),
+        Setting("oidc_client_id", values.text, None, "client that the console logs users in as; unset: no such log-in"),
+        Setting("oidc_client_secret", values.text, None, "secret of that client, where it has one", secret=True),
+        Setting("oidc_scopes", values.text, "openid profile email", "scopes that the console asks the issuer for"),
+        Setting("console_session_hours", values.number, 12.0, "hours after which the console asks for a log-in again"),
         Setting("oidc_ca", values.path, None, "file with the certificates that the issuer's is checked against"),
     )
 

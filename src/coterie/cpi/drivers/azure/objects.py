@@ -24,11 +24,11 @@ from coterie.cpi.drivers.azure.client import (
 )
 from coterie.cpi.drivers.azure.disks import Disks, users
 from coterie.cpi.drivers.azure.machines import MOST_NICS, OS, Machines, state_of
-from coterie.cpi.drivers.azure.security_groups import LabelRecords
+from coterie.cpi.drivers.azure.security_groups import labels_of
 from coterie.cpi.drivers.azure.server_groups import Groups, scale_set_of
 from coterie.cpi.drivers.azure.stemcells import Stemcells
-from coterie.cpi.drivers.azure.tags import describe, mark_of, tags_of
-from coterie.cpi.kit.group_records import GroupRecords
+from coterie.cpi.drivers.azure.tags import NAME, describe, mark_of, tags_of
+from coterie.cpi.kit.group_records import read_tags
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 
@@ -78,9 +78,9 @@ class Objects:
         def read(cid: str, director_uuid: str) -> Row | None:
             expand = {"expand": "instanceView"} if kind == "vm" else {}
             row = self._client.get(_TYPES[kind], cid, **expand)
-            if row or kind != "server_group":
-                return row
-            return self._client.get(SCALE_SET, cid) or next(self._recorded(director_uuid, cid), None)
+            if row is None and kind == "server_group":
+                return self._client.get(SCALE_SET, cid) or next(self._recorded(director_uuid, cid), None)
+            return self._label(cid) if row is None and kind == "security_group" else row
 
         def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
             path = f"{self._client.group_id()}/providers/{_TYPES[kind]}"
@@ -89,8 +89,11 @@ class Objects:
             rows = [row for row in rows if kind != "disk" or not _is_part(row)]
             if kind == "server_group" and not following:
                 rows += [*self._scale_sets(), *self._recorded(director_uuid)]
-            if kind == "security_group" and rows:
-                held = self._holders()
+            if kind == "security_group":
+                labels = list(self._client.list_type(ASG))
+                if not following:
+                    rows += self._lone_labels(labels, rows if cursor is None else list(self._client.list_type(NSG)))
+                held = _holders(labels)
                 rows = [{**row, "_holders": held.get(str(row["name"]), ())} for row in rows]
             if kind == "image" and rows:
                 rows = [{**row, "_users": used} for row, used in zip(rows, self._users_of_images(rows), strict=True)]
@@ -126,6 +129,16 @@ class Objects:
                 members = [{"id": one} for one in group.members]
                 yield {**row, "type": _RECORD, "properties": {"virtualMachines": members}}
 
+    def _lone_labels(self, labels: list[Row], groups: list[Row]) -> list[Row]:
+        """Application security groups that are left of a security group which others deleted."""
+        listed = {str(row["name"]).lower() for row in groups}
+        lone = [row for row in labels if NAME in tags_of(row) and str(row["name"]).lower() not in listed]
+        return [row for row in lone if self._client.get(NSG, str(row["name"])) is None]
+
+    def _label(self, cid: str) -> Row | None:
+        row = self._client.get(ASG, cid)
+        return row if row and NAME in tags_of(row) else None
+
     def _scale_sets(self) -> list[Row]:
         """With their members, of all of them by one list."""
         rows = list(self._client.list_type(SCALE_SET))
@@ -153,18 +166,24 @@ class Objects:
 
     def _describe_security_group(self, row: Row) -> CloudObject:
         found = self._groups.azure.existing(row)
-        holders = row["_holders"] if "_holders" in row else self._holders().get(str(row["name"]), ())
+        listed = () if "_holders" in row else list(self._client.list_type(ASG))
+        holders = row["_holders"] if "_holders" in row else _holders(listed).get(found.id, ())
         nics = [name_of(one["id"]).lower() for one in row["properties"].get("networkInterfaces") or ()]
         subnets = [name_of(one["id"]).lower() for one in row["properties"].get("subnets") or ()]
+        if is_same(row.get("type"), ASG):  # it does not tell who bears it
+            nics = [str(nic["name"]).lower() for nic in self._client.list_type(NIC) if found.id in labels_of(nic)]
         return describe("security_group", row, mark=found.mark, in_use_by=(*holders, *nics, *subnets))
 
-    def _holders(self) -> dict[str, tuple[str, ...]]:
-        """Which server groups have a security group, of all of them by one list."""
-        found: dict[str, tuple[str, ...]] = {}
-        for record in GroupRecords(LabelRecords(self._client)).newest().values():
-            for one in record.security_groups:
-                found[one] = (*found.get(one, ()), record.cid)
-        return found
+
+def _holders(labels: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """Which server groups have a security group, by their records."""
+    records = [record for row in labels for record in read_tags(str(row["name"]), tags_of(row))]
+    newest = {record.cid: record for record in sorted(records, key=lambda one: one.number)}
+    found: dict[str, tuple[str, ...]] = {}
+    for record in newest.values():
+        for one in record.security_groups:
+            found[one] = (*found.get(one, ()), record.cid)
+    return found
 
 
 def _with_members(row: Row, vms: list[Row]) -> Row:

@@ -135,13 +135,17 @@ class AzureSecurityGroups:
         self._change(cid, partial(self._delete_rule, cid, listed.id))
 
     def delete(self, cid: str) -> None:
-        """The label first: the group itself is what is found again. Rules that name the group itself would hold it."""
+        """The label first: the group itself is what is found again. Rules that name the group itself would hold it.
+        Where others deleted the group, its label is left, and goes if it is ours."""
         row, what = self.client.get(NSG, cid), f"delete security group {cid}"
         properties = (row or {}).get("properties") or {}
         used = [*(properties.get("networkInterfaces") or ()), *(properties.get("subnets") or ())]
         if row is None or used:
             if used:
                 raise Refusal(what, _IN_USE[0], f"{name_of(used[0]['id'])} has it", 400)
+            label = self.client.get(ASG, cid)
+            if label and self.existing(label).mark:
+                self.client.delete(what, self.client.id(ASG, cid))
             return
         if self.client.get(ASG, cid):
             for listed in self.rules_of(self.existing(row)):
@@ -287,6 +291,13 @@ class LabelRecords:
     def _write(self, cid: str, tags: Mapping[str, str]) -> None:
         body: dict[str, Any] = {"location": self.client.settings.location, "tags": dict(tags)}
         self.client.put(f"record the security groups of {cid}", self.client.id(ASG, cid), body)
+
+
+def labels_of(nic: Row) -> set[str]:
+    """The application security groups that a NIC bears."""
+    configs = nic["properties"].get("ipConfigurations") or ()
+    found = [each for one in configs for each in one["properties"].get("applicationSecurityGroups") or ()]
+    return {name_of(each["id"]).lower() for each in found}
 
 
 def _require_busy(error: Refusal) -> None:
