@@ -52,6 +52,13 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("conductor_group", values.group, "", "site or rack that a conductor works for; empty: none"),
         Setting("drivers", values.names, None, "drivers that a conductor offers; unset: all that are installed"),
         Setting("exec_paths", values.paths, (), "programs that the driver exec may run, as full paths; unset: none"),
+        Setting(
+            "credential_sources",
+            values.sources,
+            None,
+            "credentials of its machine that clouds may use: environment, instance, profile:NAME, full paths of files, "
+            "or * for all; unset: none, and all for a Director at its unix socket",
+        ),
         Setting("weight", values.between(0.1, 100.0), 1.0, "share of the work that a conductor takes, beside others"),
         Setting(
             "ring",

@@ -83,9 +83,10 @@ class Objects:
             return self._label(cid) if row is None and kind == "security_group" else row
 
         def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
+            if kind == "vm":
+                return RowPage(self._machines.list_with_power())
             path = f"{self._client.group_id()}/providers/{_TYPES[kind]}"
-            expand = {"expand": "instanceView"} if kind == "vm" else {}
-            rows, following = self._client.page(f"list {kind}s", path, cursor, **expand)
+            rows, following = self._client.page(f"list {kind}s", path, cursor)
             rows = [row for row in rows if kind != "disk" or not _is_part(row)]
             if kind == "server_group" and not following:
                 rows += [*self._scale_sets(), *self._recorded(director_uuid)]
@@ -111,7 +112,9 @@ class Objects:
 
     def _search(self, kind: Kind, mark: Mark, read: Callable[[str, str], Row | None]) -> Iterable[Row]:
         if kind == "security_group":  # its name follows from the manifest
-            return [row for row in self._client.list_type(NSG) if mark_of(row) == mark]
+            groups = list(self._client.list_type(NSG))
+            rows = [*groups, *self._lone_labels(list(self._client.list_type(ASG)), groups)]
+            return [row for row in rows if mark_of(row) == mark]
         if kind == "port":  # the first may be gone where others are left
             found = (read(f"{mark.name()}-{number}", mark.director) for number in range(MOST_NICS))
             return (row for row in found if row)
@@ -147,9 +150,8 @@ class Objects:
 
     def _users_of_images(self, rows: list[Row]) -> list[tuple[str, ...]]:
         """VMs name their image, and images name no VM."""
-        found = self._machines.list_all()
-        images = [(str(vm["name"]), _image_of(vm)) for vm in found]
-        return [tuple(name for name, image in images if is_same(image, row["id"])) for row in rows]
+        uses = self._machines.list_uses_of_images()
+        return [tuple(user for image, user in uses if is_same(image, row["id"])) for row in rows]
 
     def _describe_image(self, row: Row) -> CloudObject:
         used = row["_users"] if "_users" in row else self._users_of_images([row])[0]
@@ -165,14 +167,14 @@ class Objects:
         return describe("server_group", row, in_use_by=members, state="live")
 
     def _describe_security_group(self, row: Row) -> CloudObject:
-        found = self._groups.azure.existing(row)
+        cid = str(row["name"])
         listed = () if "_holders" in row else list(self._client.list_type(ASG))
-        holders = row["_holders"] if "_holders" in row else _holders(listed).get(found.id, ())
+        holders = row["_holders"] if "_holders" in row else _holders(listed).get(cid, ())
         nics = [name_of(one["id"]).lower() for one in row["properties"].get("networkInterfaces") or ()]
         subnets = [name_of(one["id"]).lower() for one in row["properties"].get("subnets") or ()]
         if is_same(row.get("type"), ASG):  # it does not tell who bears it
-            nics = [str(nic["name"]).lower() for nic in self._client.list_type(NIC) if found.id in labels_of(nic)]
-        return describe("security_group", row, mark=found.mark, in_use_by=(*holders, *nics, *subnets))
+            nics = [str(nic["name"]).lower() for nic in self._client.list_type(NIC) if cid in labels_of(nic)]
+        return describe("security_group", row, in_use_by=(*holders, *nics, *subnets))
 
 
 def _holders(labels: Iterable[Row]) -> dict[str, tuple[str, ...]]:
@@ -193,11 +195,6 @@ def _with_members(row: Row, vms: list[Row]) -> Row:
 def _describe_port(row: Row) -> CloudObject:
     used = row["properties"].get("virtualMachine") or row["properties"].get("privateEndpoint")
     return replace(describe("port", row), in_use_by=(name_of(used["id"]).lower(),) if used else ())
-
-
-def _image_of(vm: Row) -> str | None:
-    found = (vm["properties"]["storageProfile"].get("imageReference") or {}).get("id")
-    return str(found) if found else None
 
 
 def _is_part(row: Row) -> bool:
