@@ -10,6 +10,7 @@ from peers.aws_bed import AwsBed
 from peers.azure_bed import AzureBed, ScaleSetBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
+from peers.gcp_bed import GcpBed
 from peers.incus_bed import IncusBed
 from peers.openstack_bed import OpenstackBed
 from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
@@ -34,6 +35,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "vsphere": VsphereBed,
     "openstack": OpenstackBed,
     "azure": AzureBed,
+    "gcp": GcpBed,
     "incus": IncusBed,
     "azure-scale-sets": ScaleSetBed,
     "coterie-cpi": ProgramBed,

@@ -71,6 +71,7 @@ class Conductor:
         ttl_s: float = 10.0,
         call_timeout_s: float = 600.0,
         exec_paths: Sequence[str] = (),
+        credential_sources: Sequence[str] = (),
         retry: Retry | None = None,
         ids: Ids | None = None,
         observe: Observer | None = None,
@@ -99,6 +100,7 @@ class Conductor:
             state_folder=state_folder,
             keys=keys,
             exec_paths=exec_paths,
+            credential_sources=credential_sources,
             observe=observe,
         )
         self._secrets = SecretReader(ledger, keys)
