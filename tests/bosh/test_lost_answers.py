@@ -17,10 +17,12 @@ def lose_next(shop: Shop, method: str) -> None:
 def test_a_disk(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     lose_next(shop, "create_disk")
-    assert shop.inventory() == {"disk": [shop.call("create_disk", 1024, {}, None)]}
+    made = shop.call("create_disk", 1024, {}, None)
+    assert shop.inventory() == {"disk": [made]}
 
 
 def test_a_stemcell(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     lose_next(shop, "create_image")
-    assert shop.inventory() == {"image": [shop.stemcell()]}
+    made = shop.stemcell()
+    assert shop.inventory() == {"image": [made]}
