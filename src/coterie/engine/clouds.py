@@ -40,14 +40,14 @@ class Clouds:
         coordinator: Coordinator,
         lease: Lease,
         *,
-        state_folder: Path,
+        drivers_folder: Path,
         keys: KeyFile | None = None,
         exec_paths: Sequence[str] = (),
         observe: Observer | None = None,
     ) -> None:
         self._keys = keys
         self._ledger = ledger
-        self._runtime = Runtime(director_uuid, coordinator, state_folder, lease.require, exec_paths)
+        self._runtime = Runtime(director_uuid, coordinator, drivers_folder, lease.require, exec_paths)
         self._lease = lease
         self._observe = observe
         self._open: dict[str, tuple[CloudRow, Cpi, Pin]] = {}
