@@ -1,5 +1,5 @@
-"""Builds a Debian package of Coterie for the Python of this machine: /opt/coterie with what deploy/release/constraints.txt
-pins, the units of deploy/systemd, and both programs in /usr/bin.
+"""Builds a Debian package of Coterie for the Python of this machine: /opt/coterie with what
+deploy/release/constraints.txt pins, the units of deploy/systemd, and both programs in /usr/bin.
 
 python3 deploy/deb/build.py --output FOLDER. Needs pip, git and dpkg-deb, and no root.
 """

@@ -241,6 +241,7 @@ def test_a_cloud_without_a_conductor_is_left_out_and_told(yard: Yard) -> None:
 
 
 def test_where_no_conductor_is_alive_a_survey_is_refused_with_the_remedy(yard: Yard) -> None:
+    yard.leave()
     yard.site.conductor.drain(5.0)
     with pytest.raises(Refused, match="no conductor is alive") as refused:
         yard.survey()

@@ -69,8 +69,8 @@ def test_conductors_of_one_machine_share_a_simulated_datacenter(machine: Machine
         machine.write("web.yml", MANIFEST.replace("instances: 2", "instances: 6"))
         deployed = machine.run("deploy", "web.yml")
         assert deployed.code == 0, deployed.err
-        del machine.env["COTERIE_STATE"]
-        zones = machine.run("sandbox", "hosts", "-o", "json").json
+        shared = str(machine.folder / ".local/state/coterie/sandbox.db")
+        zones = machine.run("sandbox", "hosts", "--state", shared, "-o", "json").json
         hosts = [host for zone in zones if zone["name"] == "z1" for rack in zone["racks"] for host in rack["hosts"]]
         assert [len(host["vms"]) for host in hosts] == [1] * 6, "one group, and no two of it on one host"
 

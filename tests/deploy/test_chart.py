@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,26 +20,21 @@ from tests.deploy.words import accept
 
 HELM = os.environ.get("COTERIE_HELM", "")
 CHART = Path(__file__).parents[2] / "deploy" / "helm"
+TEMPLATE = ("template", "main", "--kube-version", "1.30.0")
 SETTINGS = {setting.variable: setting for setting in all_settings({"HOME": "/root"})}
-VALUES: dict[str, Any] = {
-    "image": "registry.example/coterie:1",
-    "database": {"host": "db.example", "caConfigMap": "database-ca"},
-    "director": {
-        "tlsSecret": "director-tls",
-        "passwordSecret": {"name": "director-password", "key": "password"},
-        "settings": {"COTERIE_CLEANUP_SCHEDULE": "0 3 * * *", "COTERIE_CLEANUP_APPLY": True},
-    },
-    "conductors": [
-        {
-            "group": "Rack_1",
-            "role": "coterie_rack1",
-            "passwordSecret": {"name": "rack1-password", "key": "password"},
-            "keySecret": {"name": "rack1-key", "key": "conductor.key"},
-            "metricsTokenSecret": {"name": "metrics", "key": "token"},
-            "drivers": ["openstack", "vsphere"],
-        }
-    ],
-}
+
+
+def of_the_guide() -> dict[str, Any]:
+    """The values that docs/operating.md shows."""
+    text = (CHART.parents[1] / "docs" / "operating.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(# coterie\.yaml.*?)```", text, re.DOTALL)
+    found: dict[str, Any] = YAML(typ="safe").load(shown)
+    return found
+
+
+VALUES = of_the_guide()
+VALUES["director"]["settings"] = {"COTERIE_CLEANUP_SCHEDULE": "0 3 * * *", "COTERIE_CLEANUP_APPLY": True}
+VALUES["conductors"].append({**VALUES["conductors"][0], "group": "Rack_2", "drivers": ["openstack", "vsphere"]})
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +54,7 @@ def helm(tmp_path: Path, values: dict[str, Any], *words: str) -> subprocess.Comp
 
 
 def render(tmp_path: Path, values: dict[str, Any]) -> str:
-    done = helm(tmp_path, values, "template", "main", "--kube-version", "1.30.0")
+    done = helm(tmp_path, values, *TEMPLATE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -82,10 +78,12 @@ def test_kubernetes_own_types_take_every_object(tmp_path: Path) -> None:
     done = run([f"{HELM}/judge"], render(tmp_path, VALUES))
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split("\n")[:-1]) == [
-        "PodDisruptionBudget main-conductor-rack-1",
+        "PodDisruptionBudget main-conductor-rack-2",
+        "PodDisruptionBudget main-conductor-rack1",
         "PodDisruptionBudget main-director",
         "Service main-director",
-        "StatefulSet main-conductor-rack-1",
+        "StatefulSet main-conductor-rack-2",
+        "StatefulSet main-conductor-rack1",
         "StatefulSet main-director",
     ]
     wrong = run([f"{HELM}/judge"], render(tmp_path, VALUES).replace("replicas: 2", "replicas: two", 1))
@@ -93,17 +91,25 @@ def test_kubernetes_own_types_take_every_object(tmp_path: Path) -> None:
 
 
 def test_what_is_started_and_set_exists(tmp_path: Path) -> None:
-    started = {one["name"]: one for one in containers(render(tmp_path, VALUES))}
-    assert started.keys() == {"director", "conductor"}
-    for one in started.values():
+    started = list(containers(render(tmp_path, VALUES)))
+    assert sorted(one["name"] for one in started) == ["conductor", "conductor", "director"]
+    for one in started:
         accept(one["args"])
         for entry in one["env"]:
             if entry["name"] != "PGPASSWORD" and "value" in entry:
                 SETTINGS[entry["name"]].read(entry["value"])
             assert entry["name"] == "PGPASSWORD" or entry["name"] in SETTINGS
-    env = {one["name"]: one.get("value") for one in started["conductor"]["env"]}
-    assert (env["COTERIE_CONDUCTOR_GROUP"], env["COTERIE_DRIVERS"]) == ("Rack_1", "openstack,vsphere")
-    assert str(env["COTERIE_DATABASE"]).startswith("postgresql://coterie_rack1@db.example:5432/coterie?sslmode=verify-full")
+    told = {one["name"]: {entry["name"]: entry.get("value") for entry in one["env"]} for one in started}
+    assert told["director"]["COTERIE_CLEANUP_APPLY"] == "true"
+    groups = {
+        (env["COTERIE_CONDUCTOR_GROUP"], env["COTERIE_DRIVERS"])
+        for env in ({entry["name"]: entry.get("value") for entry in one["env"]} for one in started)
+        if "COTERIE_DRIVERS" in env
+    }
+    assert groups == {("rack1", "openstack"), ("Rack_2", "openstack,vsphere")}
+    assert str(told["conductor"]["COTERIE_DATABASE"]).startswith(
+        "postgresql://coterie_rack1@db.example:5432/coterie?sslmode=verify-full"
+    )
 
 
 def test_every_volume_is_mounted_and_every_mount_has_a_volume(tmp_path: Path) -> None:
@@ -119,8 +125,12 @@ def test_every_volume_is_mounted_and_every_mount_has_a_volume(tmp_path: Path) ->
 
 def test_a_selector_finds_the_pods_of_its_own_part_only(tmp_path: Path) -> None:
     found = objects(render(tmp_path, VALUES))
-    pods = {one["metadata"]["name"]: one["spec"]["template"]["metadata"]["labels"] for one in found if "template" in one["spec"]}
-    assert len({str(labels) for labels in pods.values()}) == len(pods) == 2
+    pods = {
+        one["metadata"]["name"]: one["spec"]["template"]["metadata"]["labels"]
+        for one in found
+        if "template" in one["spec"]
+    }
+    assert len({str(labels) for labels in pods.values()}) == len(pods) == 3
     for one in found:
         selector = one["spec"]["selector"].get("matchLabels", one["spec"]["selector"])
         matching = [name for name, labels in pods.items() if selector.items() <= labels.items()]
@@ -152,7 +162,7 @@ def test_a_mistake_in_the_values_is_named(tmp_path: Path, change: dict[str, Any]
     values = copy.deepcopy(VALUES)
     for name, value in change.items():
         values[name] = {**values[name], **value} if isinstance(values.get(name), dict) else value
-    done = helm(tmp_path, values, "template", "main")
+    done = helm(tmp_path, values, *TEMPLATE)
     assert done.returncode != 0 and said in done.stderr
 
 

@@ -1,5 +1,5 @@
-"""The Debian package, as `make test-packages` builds it, is installed, used, upgraded and removed on a copy-on-write view
-of this machine. No systemd runs there: a program in its place notes what it is told."""
+"""The Debian package, as `make test-packages` builds it, is installed, used, upgraded and removed on a
+copy-on-write view of this machine. No systemd runs there: a program in its place notes what it is told."""
 
 from __future__ import annotations
 

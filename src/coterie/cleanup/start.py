@@ -34,8 +34,9 @@ def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
         for name, cloud in meant.items():
             for kind in DELETION_ORDER:
                 if kind in (options.kinds or DELETION_ORDER) and kind not in options.not_kinds:
-                    cleanups.start_survey(tx, number, name, kind, None if name in served else "no conductor is alive for it")
-                    if name in served:
+                    obstacle = None if name in served else "no conductor is alive for it"
+                    cleanups.start_survey(tx, number, name, kind, obstacle)
+                    if obstacle is None:
                         steps.append(SURVEY.step(Survey(number, kind), f"{kind}@{name}", cloud))
         stage = NewStage("survey", steps, max_in_flight=8)
         task = tasks.create(tx, NewTask("survey", None, [stage], requested_by=by, opening=f"cleanup {number}"))
@@ -121,9 +122,7 @@ def _meant(tx: Tx, options: Options) -> dict[str, clouds.CloudRow]:
 def _served(tx: Tx, meant: Mapping[str, clouds.CloudRow]) -> set[str]:
     """Those with a living conductor; if none has one, that is an error with its remedy."""
     fleet = conductors.living(tx)
-    served = {
-        name for name, row in meant.items() if fleet.table(row.conductor_group, row.driver, SURVEY.name).members
-    }
+    served = {name for name, row in meant.items() if fleet.table(row.conductor_group, row.driver, SURVEY.name).members}
     if meant and not served:
         first = meant[min(meant)]
         raise fleet.refusal(first.conductor_group, first.driver)
