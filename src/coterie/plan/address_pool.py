@@ -73,8 +73,8 @@ class AddressPool:
                 )
             elif holder is None and value in taken:
                 self.refusals.append(
-                    f"{name}: {ip} in network {network.name} belongs to another deployment; give it another address, or "
-                    "free it there first"
+                    f"{name}: {ip} in network {network.name} belongs to another deployment; give it "
+                    "another one, or free it there first"
                 )
             taken.add(value)
 
