@@ -25,7 +25,7 @@ def _confirm_at_once(here: Site, requests: Sequence[PlanRequest]) -> None:
 
     def confirm(request: PlanRequest) -> int:
         plan = start.plan(here.ledger, request)
-        planned.wait(240)  # a machine with much other work is slow
+        planned.wait(120)
         return start.deploy(here.ledger, request, plan.id, "test")
 
     with ThreadPoolExecutor(len(requests)) as threads:

@@ -33,7 +33,7 @@ from tests.requests.test_work import _datacenter, _fault, _until, look
 
 
 def test_an_upload_that_was_cancelled_is_taken_up_again(here: Site) -> None:
-    _fault(here, "create_image", "throttle", ms=60_000, times=1)
+    _fault(here, "create_image", "throttle", ms=15_000, times=1)
     task = start.deploy(here.ledger, here.request(manifest(group("a", 1))), None, None)
     _until(lambda: "step.retry" in here.kinds(task))
     start.cancel(here.ledger, task)
