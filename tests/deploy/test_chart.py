@@ -37,17 +37,13 @@ VALUES["director"]["settings"] = {"COTERIE_CLEANUP_SCHEDULE": "0 3 * * *", "COTE
 VALUES["conductors"].append({**VALUES["conductors"][0], "group": "Rack_2", "drivers": ["openstack", "vsphere"]})
 
 
-@pytest.fixture(autouse=True)
-def needs_helm() -> None:
-    if not HELM:
-        pytest.skip("needs helm, which `make test-packages` builds")
-
-
 def run(words: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, input=text, capture_output=True, text=True)
 
 
 def helm(tmp_path: Path, values: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
+    if not HELM:
+        pytest.skip("needs helm, which `make test-packages` builds")
     file = tmp_path / "values.yaml"
     YAML().dump(values, file)
     return run([f"{HELM}/helm", *words, str(CHART), "--values", str(file)])
@@ -164,6 +160,13 @@ def test_a_mistake_in_the_values_is_named(tmp_path: Path, change: dict[str, Any]
         values[name] = {**values[name], **value} if isinstance(values.get(name), dict) else value
     done = helm(tmp_path, values, *TEMPLATE)
     assert done.returncode != 0 and said in done.stderr
+
+
+def test_settings_of_the_chart_exist() -> None:
+    named = {
+        name for file in CHART.rglob("*.yaml") for name in re.findall(r"name: (COTERIE_[A-Z_]+)", file.read_text())
+    }
+    assert len(named) > 5 and named <= SETTINGS.keys()
 
 
 def test_the_chart_is_of_this_release() -> None:
