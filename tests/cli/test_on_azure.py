@@ -73,7 +73,7 @@ def test_a_deployment_from_the_command_line(bed: AzureBed, machine: Machine) -> 
         assert done.code == 0, (words, done.out, done.err)
     assert sum(kind == "vm" for kind, _ in bed.inventory()) == 4
     audit = machine.run("placement", "audit", "web")
-    assert audit.code == 0 and "fault domain" in audit.out, audit.out + audit.err
+    assert audit.code == 0 and "fault domain" in audit.out and "UPDATE DOMAIN" in audit.out, audit.out + audit.err
     deleted = machine.run("delete", "web", "--yes", "--delete-disks")
     assert deleted.code == 0, deleted.err
     assert {kind for kind, _ in bed.inventory()} <= {"image"}

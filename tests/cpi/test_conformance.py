@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from peers.aws_bed import AwsBed
-from peers.azure_bed import AzureBed
+from peers.azure_bed import AzureBed, ScaleSetBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.openstack_bed import OpenstackBed
@@ -33,6 +33,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "vsphere": VsphereBed,
     "openstack": OpenstackBed,
     "azure": AzureBed,
+    "azure-scale-sets": ScaleSetBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
     "coterie-cpi-vsphere": ProgramVsphereBed,

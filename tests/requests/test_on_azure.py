@@ -76,6 +76,8 @@ def test_a_deployment_lives_changes_and_goes(bed: AzureBed, here: Site) -> None:
     assert kinds(bed)["server_group"] == 1
     (found,) = placement_audit(here.ledger, "dep")["groups"]
     assert found["holds"] is True
+    assert found["domain_word"] == "fault domain" and len(found["domains"]) == 3
+    assert sorted(node for nodes in found["update_domains"].values() for node in nodes) == ["a/0", "a/1", "a/2"]
     assert here.plan(manifest(group("a", 3, STRICT, azs="z1"), group("plain", 2, azs="z1"))).changes == ()
     here.deploy(manifest(group("a", 1, STRICT, azs="z1", stemcell="two")))
     here.delete(delete_disks=True)
@@ -115,4 +117,38 @@ def test_what_was_given_up_is_swept(bed: AzureBed, here: Site) -> None:
     here.deploy(manifest(group("a", 2, SPREAD, azs="z1")))
     abandon(here.ledger, "dep")
     Yard(here).clean()
+    assert bed.inventory() == before
+
+
+def test_living_vms_move_between_scale_sets_and_span_zones(bed: AzureBed, here: Site) -> None:
+    """In place: no VM is made anew, and none goes with the set that it leaves."""
+    given = json.loads(here.config)
+    more = {"spread": "scale-set", "scale_set_zones": ["1", "2"], "settle_s": 0.2}
+    given["clouds"][0]["properties"] |= more
+    here.config = json.dumps(given)
+    spread = "persistent_disk: 1024, placement: {policy: soft-anti-affinity, server_group: NAME}"
+    here.deploy(manifest(group("a", 4, spread.replace("NAME", "first"), azs="one, two")))
+    before = {cid for kind, cid in bed.inventory() if kind == "vm"}
+    (found,) = placement_audit(here.ledger, "dep")["groups"]
+    assert found["holds"] is True and found["domain_word"] == "zone", found
+    moved = manifest(group("a", 4, spread.replace("NAME", "second"), azs="one, two"))
+    reasons = [change.reason for change in here.plan(moved).changes if change.kind == "node"]
+    assert len(reasons) == 4 and all("in place" in reason for reason in reasons), reasons
+    here.deploy(moved)
+    assert {cid for kind, cid in bed.inventory() if kind == "vm"} == before
+    assert kinds(bed)["server_group"] == 1
+    (found,) = placement_audit(here.ledger, "dep")["groups"]
+    assert found["name"] == "second" and len(found["domains"]) == 2
+    plain = manifest(group("a", 4, "persistent_disk: 1024", azs="one, two"))
+    here.deploy(plain)
+    assert {cid for kind, cid in bed.inventory() if kind == "vm"} == before
+    assert "server_group" not in kinds(bed)
+    here.delete(delete_disks=True)
+
+
+def test_a_group_in_zones_is_refused_by_the_plan_where_groups_are_availability_sets(bed: AzureBed, here: Site) -> None:
+    before = bed.inventory()
+    with pytest.raises(CoterieError) as caught:
+        here.plan(manifest(group("a", 2, SPREAD, azs="one, two")))
+    assert "exclude each other" in f"{caught.value} {caught.value.why}"
     assert bed.inventory() == before

@@ -81,7 +81,9 @@ def _audit_text(session: Session, group: Mapping[str, Any]) -> str:
     pairs += [("note", note) for note in group["notes"]]
     pairs += [("remedy", group["remedy"])] if group["remedy"] else []
     text = fields(pairs, session.paint)
-    for title, places in ((word or "", group.get("domains") or {}), ("host", group["hosts"])):
+    updates = group.get("update_domains") or {}
+    tables = ((word or "", group.get("domains") or {}), ("update domain", updates), ("host", group["hosts"]))
+    for title, places in tables:
         rows = [(place, len(nodes), nodes) for place, nodes in places.items()]
         text += f"\n\n{table((title.upper(), 'COUNT', 'NODES'), rows, session.paint)}" if rows else ""
     return text

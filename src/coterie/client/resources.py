@@ -368,6 +368,7 @@ class PlacedGroup(TypedDict):
     hosts: dict[str, list[str]]
     domains: NotRequired[dict[str, list[str]]]
     domain_word: NotRequired[str | None]
+    update_domains: NotRequired[dict[str, list[str]]]
     worst_host: Worst | None
     worst_rack: Worst | None
     worst_domain: NotRequired[Worst | None]

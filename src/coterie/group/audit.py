@@ -13,13 +13,14 @@ from coterie.group.policy import Hosts, Verdict, by_index, judge, judge_domains,
 @dataclass(frozen=True, slots=True)
 class Member:
     """`takes`: what its VM needs of a host; `down`: what is wrong with the VM, if it does not run; `domain`: the
-    failure domain that the cloud shows it in."""
+    failure domain that the cloud shows it in; `update_domain`: with whose members it goes down for maintenance."""
 
     node: str
     host: str | None
     takes: Room | None = None
     down: str | None = None
     domain: str | None = None
+    update_domain: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def audit(
         "down": {member.node: member.down for member in members if member.down},
         "hosts": by_host,
         "domains": _by(members, lambda member: member.domain or ""),
+        "update_domains": _by(members, lambda member: member.update_domain or ""),
         "domain_word": domain_word,
         "worst_host": _worst(_by(alive, lambda member: member.host or "")),
         "worst_rack": _worst(_by(alive, lambda member: _rack(known, member))),
@@ -83,6 +85,7 @@ def _audit_domains(policy: str | None, members: Sequence[Member], word: str) -> 
         "down": {member.node: member.down for member in members if member.down},
         "hosts": _by(members, lambda member: member.host or ""),
         "domains": by_domain,
+        "update_domains": _by(members, lambda member: member.update_domain or ""),
         "domain_word": word,
         "worst_host": None,
         "worst_rack": None,

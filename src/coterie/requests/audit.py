@@ -39,9 +39,8 @@ def placement_audit(ledger: Ledger, deployment: str | None) -> dict[str, Any]:
     world.views = {
         cid: with_rule_drift(requested[cid], GroupView.of_wire(view)).wire() for cid, view in world.views.items()
     }
-    world.domains = {
-        cid: {member["vm_cid"]: member.get("domain") for member in view.get("members", ())}
-        for cid, view in world.views.items()
+    world.members = {
+        cid: {member["vm_cid"]: member for member in view.get("members", ())} for cid, view in world.views.items()
     }
     members = _by_group(found, users)
     return {
@@ -71,7 +70,9 @@ class _World:
         self.hosts: dict[str, dict[str, Host]] = {}  # cloud → name → host
         self.vms: dict[str, Mapping[str, Any]] = {}
         self.views: dict[str, Mapping[str, Any]] = {}
-        self.domains: dict[str, dict[str, str | None]] = {}  # CID of a group → CID of a VM → its failure domain
+        self.members: dict[
+            str, dict[str, Mapping[str, Any]]
+        ] = {}  # CID of a group → CID of a VM → what the cloud shows
         self.capabilities: dict[str, Capabilities] = {}
 
     def down(self, node: NodeRow) -> str | None:
@@ -81,9 +82,10 @@ class _World:
             return None if state in ("running", "building", "unknown") else str(state)
         return node.state if node.state in ("dead", "missing") else None
 
-    def domain(self, group: GroupRow, node: NodeRow) -> str | None:
-        """The failure domain of its VM, as the cloud shows it for members of the group."""
-        return self.domains.get(group.cid or "", {}).get(node.vm_cid or "")
+    def domains(self, group: GroupRow, node: NodeRow) -> tuple[str | None, str | None]:
+        """The failure domain and the update domain of its VM, as the cloud shows them for members of the group."""
+        shown = self.members.get(group.cid or "", {}).get(node.vm_cid or "", {})
+        return shown.get("domain"), shown.get("update_domain")
 
     def host(self, node: NodeRow) -> Host | None:
         name = self.vms.get(node.cloud, {}).get(node.vm_cid or "", {}).get("host")
@@ -135,7 +137,7 @@ def _node(node: NodeRow, world: _World) -> dict[str, Any]:
 
 
 def _group(group: GroupRow, nodes_of_group: Sequence[NodeRow], world: _World) -> dict[str, Any]:
-    members = [_member(node, world, world.domain(group, node)) for node in nodes_of_group]
+    members = [_member(node, world, world.domains(group, node)) for node in nodes_of_group]
     can = world.capabilities.get(group.cloud)
     word = can.domains.get(group.policy or "") if can else None
     view = world.views.get(group.cid or "", {})
@@ -158,9 +160,10 @@ def _group(group: GroupRow, nodes_of_group: Sequence[NodeRow], world: _World) ->
     }
 
 
-def _member(node: NodeRow, world: _World, domain: str | None) -> Member:
+def _member(node: NodeRow, world: _World, domains: tuple[str | None, str | None]) -> Member:
     host, size = world.host(node), (node.spec or {}).get("vm") or {}
-    return Member(node.name, host.name if host else None, _room(size, "cpu", "ram_mb", "ram"), world.down(node), domain)
+    room = _room(size, "cpu", "ram_mb", "ram")
+    return Member(node.name, host.name if host else None, room, world.down(node), *domains)
 
 
 def _unverifiable(group: GroupRow, judged: Mapping[str, Any], can: Capabilities | None) -> dict[str, Any]:

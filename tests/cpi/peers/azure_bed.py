@@ -41,6 +41,7 @@ _TYPES: dict[str, str] = {
     "snapshot": "Microsoft.Compute/snapshots",
     "image": "Microsoft.Compute/images",
     "server_group": "Microsoft.Compute/availabilitySets",
+    "scale_set": "Microsoft.Compute/virtualMachineScaleSets",
     "security_group": "Microsoft.Network/networkSecurityGroups",
     "port": "Microsoft.Network/networkInterfaces",
     "label": "Microsoft.Network/applicationSecurityGroups",
@@ -54,6 +55,7 @@ _CALLS = {
     "create_disk": ("PUT", "disks"),
     "create_server_group": ("PUT", "availabilitySets"),
 }
+_FLEXIBLE = {"orchestrationMode": "Flexible", "platformFaultDomainCount": 1, "singlePlacementGroup": False}
 
 
 @cache
@@ -125,7 +127,10 @@ def path_of(kind: str, name: str) -> str:
 
 
 class AzureOperator(Operator):
-    def __init__(self, peer: Peer) -> None:
+    """`carrier`: what server groups are here."""
+
+    def __init__(self, peer: Peer, carrier: str = "server_group") -> None:
+        self._carrier = carrier
         self._front = peer.front
         self._witness = Witness(peer)
         self._numbers = itertools.count(1)
@@ -134,8 +139,10 @@ class AzureOperator(Operator):
         return self._boot(name, None)
 
     def create_group(self, name: str, policy: str, az: str) -> str:
-        body = {"location": LOCATION, "sku": {"name": "Aligned"}, "properties": {"platformFaultDomainCount": 3}}
-        self._witness.ask("PUT", path_of("server_group", name), body)
+        body: Json = {"location": LOCATION, "properties": _FLEXIBLE}
+        if self._carrier == "server_group":
+            body |= {"sku": {"name": "Aligned"}, "properties": {"platformFaultDomainCount": 3}}
+        self._witness.ask("PUT", self._path(self._carrier, name), body)
         return name
 
     def create_security_group(self, name: str) -> str:
@@ -175,12 +182,12 @@ class AzureOperator(Operator):
         self._witness.ask("POST", f"{path_of('vm', vm)}/deallocate")
 
     def keep(self, kind: Kind, cid: str) -> bool:
-        found = self._witness.ask("GET", path_of(kind, cid))
-        self._witness.ask("PATCH", path_of(kind, cid), {"tags": {**found.get("tags", {}), KEEP: "yes"}})
+        found = self._witness.ask("GET", self._path(kind, cid))
+        self._witness.ask("PATCH", self._path(kind, cid), {"tags": {**found.get("tags", {}), KEEP: "yes"}})
         return True
 
     def copy(self, kind: Kind, cid: str) -> str | None:
-        tags = self._witness.ask("GET", path_of(kind, cid)).get("tags", {})
+        tags = self._witness.ask("GET", self._path(kind, cid)).get("tags", {})
         if kind == "port":
             return self._nic("copy-of-ours", tags)
         assert kind == "security_group"
@@ -189,6 +196,9 @@ class AzureOperator(Operator):
 
     def share(self, image_cid: str) -> bool:
         return False
+
+    def _path(self, kind: str, name: str) -> str:
+        return path_of(self._carrier if kind == "server_group" else kind, name.removeprefix("scaleset."))
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """A set is joined at creation only, so the operator makes the VM anew."""
@@ -201,20 +211,21 @@ class AzureOperator(Operator):
             return
         if kind == "security_group":
             self._take_off(cid)
-        self._witness.ask("DELETE", path_of(kind, cid))
+        self._witness.ask("DELETE", self._path(kind, cid))
         if kind == "vm":
             self._witness.ask("DELETE", path_of("port", f"{cid}-nic"))
 
     def exists(self, kind: Kind, cid: str) -> bool:
         try:
-            self._witness.ask("GET", path_of(kind, cid))
+            self._witness.ask("GET", self._path(kind, cid))
         except LookupError:
             return False
         return True
 
     def _erase(self, name: str) -> None:
-        """Azure refuses to delete a set with members, so this is an accident of the cloud, not a request."""
-        found = self._front.shelf.get(path_of("server_group", name))
+        """Azure refuses to delete a set with members, and deletes those of a scale set, so this is an accident of the
+        cloud, not a request."""
+        found = self._front.shelf.get(self._path("server_group", name))
         if found:
             self._front.compute.forget_group(found)
 
@@ -235,7 +246,8 @@ class AzureOperator(Operator):
             "networkProfile": {"networkInterfaces": [{"id": path_of("port", nic)}]},
         }
         if group:
-            properties["availabilitySet"] = {"id": path_of("server_group", group)}
+            key = "availabilitySet" if self._carrier == "server_group" else "virtualMachineScaleSet"
+            properties[key] = {"id": self._path("server_group", group)}
         self._witness.ask("PUT", path_of("vm", name), {"location": LOCATION, "properties": properties})
         return name
 
@@ -253,7 +265,8 @@ class AzureOperator(Operator):
 
 
 class AzureFaults(Faults):
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, calls: Mapping[str, tuple[str, str]] = _CALLS) -> None:
+        self._calls = calls
         self._front = peer.front
         self._identity = peer.identity
         self.expire = self._identity.expire
@@ -274,7 +287,7 @@ class AzureFaults(Faults):
         self._front.tricks = []
 
     def _add(self, method: str, what: str) -> None:
-        self._front.tricks.append(Trick(what, *_CALLS[method]))
+        self._front.tricks.append(Trick(what, *self._calls[method]))
 
 
 class AzureBed(SmallBed):
@@ -284,14 +297,15 @@ class AzureBed(SmallBed):
     azs = ("region",)
     page_size = 50
     hosts = 3
+    carrier = "server_group"
     limits: Mapping[str, Reason] = {}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.peer = Peer(folder)
         self._coordinator = LedgerCoordinator(_ledger(), "kit")
-        self.operator = AzureOperator(self.peer)
-        self.faults = AzureFaults(self.peer)
+        self.operator = AzureOperator(self.peer, self.carrier)
+        self.faults = AzureFaults(self.peer, {**_CALLS, "create_server_group": ("PUT", _TYPES[self.carrier][18:])})
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         parts = LedgerPartRecords(_ledger, "lab")
@@ -321,9 +335,20 @@ class AzureBed(SmallBed):
 
     def inventory(self) -> Inventory:
         """Every resource, seen from inside the front."""
-        kinds = {type_: kind for kind, type_ in _TYPES.items()}
+        kinds = {type_: "server_group" if kind == "scale_set" else kind for kind, type_ in _TYPES.items()}
         found = self.peer.front.shelf.every_one()
         return frozenset((kinds[one.type], one.name) for one in found if one.type in kinds and one.state != "Deleting")
 
     def close(self) -> None:
         self.peer.close()
+
+
+class ScaleSetBed(AzureBed):
+    """Server groups are Flexible scale sets."""
+
+    driver = "azure-scale-sets"
+    carrier = "scale_set"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.more |= {"spread": "scale-set", "settle_s": 0.2}

@@ -136,17 +136,20 @@ class GroupResource:
 class GroupMember:
     """`domain`: the failure domain that the cloud shows the VM in (a fault domain, a partition). VMs in different ones
     are on different hosts; VMs in one may or may not share a host. The domains of a group are of one sort, do not
-    overlap, and their names tell them apart over all azs."""
+    overlap, and their names tell them apart over all azs. `update_domain`: with whose members the VM goes down when the
+    cloud maintains its hosts; it says nothing of hosts."""
 
     vm_cid: str
     host: str | None
     ours: bool
     domain: str | None = None
+    update_domain: str | None = None
 
     def wire(self) -> Json:
-        """`domain` only where there is one: releases before it refuse the key."""
+        """Domains only where there are any: releases before them refuse the keys."""
         shown: Json = {"vm_cid": self.vm_cid, "host": self.host, "ours": self.ours}
-        return shown if self.domain is None else {**shown, "domain": self.domain}
+        domains = {"domain": self.domain, "update_domain": self.update_domain}
+        return {**shown, **{key: one for key, one in domains.items() if one is not None}}
 
 
 @dataclass(frozen=True, slots=True)

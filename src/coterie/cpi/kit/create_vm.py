@@ -36,6 +36,7 @@ from coterie.slotted import dataclass
 Spec = TypeVar("Spec")  # a driver's reading of the VM's cloud_properties
 Resolved = TypeVar("Resolved")
 Vm = TypeVar("Vm")
+N = TypeVar("N")  # what a cloud knows a network by
 _TYPES = ("manual", "dynamic", "vip")
 
 
@@ -185,6 +186,25 @@ def _read_network(label: str, spec: Mapping[str, Any], form: Form) -> NetworkReq
         properties=form.read(spec.get("cloud_properties") or {}, f"networks.{label}.cloud_properties"),
         nic_group=str(spec["nic_group"]) if spec.get("nic_group") else None,
     )
+
+
+def group_by_nic(
+    requests: Sequence[NetworkRequest], network_of: Callable[[NetworkRequest], N], noun: str
+) -> list[tuple[N, list[NetworkRequest]]]:
+    """The NICs of a VM, each with its network and the requests that share it by their `nic_group`. In the order of the
+    requests, which begin with the default gateway's. `noun`: the cloud's word for a network."""
+    found: dict[str, tuple[N, list[NetworkRequest]]] = {}
+    for request in requests:
+        network = network_of(request)
+        first, sharing = found.setdefault(request.nic_group or f"\0{request.label}", (network, []))
+        if first != network:
+            raise InvalidCall(
+                f"networks.{request.label}.nic_group is shared with another {noun}", remedy=f"use one {noun}"
+            )
+        sharing.append(request)
+    if not found:
+        raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
+    return list(found.values())
 
 
 def refuse_prefix(label: str, spec: Mapping[str, Any]) -> None:

@@ -7,13 +7,14 @@ unfinished change can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from coterie.cpi.contract import InvalidCall
 from coterie.slotted import dataclass
 
 NO_POLICY = "none"  # how stored records write that a server group has no policy
+TAG = "coterie-record-"  # and the number: the key of a record that is a tag of something of its server group
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +97,18 @@ class GroupRecords:
     def _delete(self, records: Sequence[GroupRecord]) -> None:
         if records:
             self._store.delete_records(records)
+
+
+def tag_of(record: GroupRecord) -> dict[str, str]:
+    """A record as a tag, for clouds where a server group has something that bears tags."""
+    return {f"{TAG}{record.number}": " ".join([record.policy or NO_POLICY, *record.security_groups])}
+
+
+def read_tags(cid: str, tags: Mapping[str, str]) -> list[GroupRecord]:
+    found = []
+    for key, value in tags.items():
+        number, (policy, *ids) = key.removeprefix(TAG), value.split(" ")
+        if key.startswith(TAG) and number.isdecimal():
+            known = None if policy == NO_POLICY else policy
+            found.append(GroupRecord(cid, int(number), known, tuple(filter(None, ids))))
+    return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from coterie.cpi.contract import InvalidCall
+from coterie.cpi.contract import InvalidCall, Json, NoPlacement
 from coterie.slotted import dataclass
 
 _REQUIRED = ("cpu", "ram", "ephemeral_disk_size")
@@ -34,6 +34,20 @@ def read_requirements(given: Mapping[str, int]) -> Requirements:
 def smallest_fit(sizes: Iterable[Size], wanted: Requirements) -> Size | None:
     fitting = [size for size in sizes if fits(size, wanted)]
     return min(fitting, key=lambda size: (excess(size, wanted), size.name), default=None)
+
+
+def instance_type_for(requirements: Mapping[str, int], sizes: Collection[Size], noun: str, where: str) -> Json:
+    """cloud_properties of a cloud that makes ephemeral disks of any size."""
+    wanted = read_requirements(requirements)
+    found = smallest_fit(sizes, wanted)
+    if found is None:
+        raise NoPlacement(
+            f"no {noun} has {wanted.cpu} cpu and {wanted.ram_mb} MiB",
+            why=f"none of the {len(sizes)} of {where}",
+            remedy="ask for less, or use another region",
+        )
+    disk = {"ephemeral_disk": {"size": wanted.disk_mb}} if wanted.disk_mb else {}
+    return {"instance_type": found.name, **disk}
 
 
 def fits(size: Size, wanted: Requirements) -> bool:

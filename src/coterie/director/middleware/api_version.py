@@ -36,6 +36,7 @@ _FIELDS: dict[str, Version] = {
     "outside": (1, 2),
     "domains": (1, 2),
     "domain_word": (1, 2),
+    "update_domains": (1, 2),
     "worst_domain": (1, 2),
     "cancelled_steps": (1, 2),
     "switches": (1, 2),

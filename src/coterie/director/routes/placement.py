@@ -47,6 +47,9 @@ class PlacedGroup(Resource):
     hosts: dict[str, list[str]]
     domains: dict[str, list[str]] = Field(default={})
     domain_word: str | None = None
+    update_domains: dict[str, list[str]] = Field(
+        default={}, description="which nodes go down together when the cloud maintains its hosts, where it shows that"
+    )
     worst_host: Worst | None
     worst_rack: Worst | None
     worst_domain: Worst | None = None

@@ -16,10 +16,12 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import (
     AuthenticationFailed,
     InvalidCall,
+    Kind,
     Mark,
     Needs,
     OutcomeUnknown,
     PrivilegeMissing,
+    SecurityGroup,
     Unavailable,
 )
 from coterie.cpi.drivers.aws import (
@@ -116,6 +118,30 @@ def test_a_cloud_that_ignores_filters_deletes_nothing_of_others(
     bed.operator.delete("vm", plain)
 
 
+def test_a_survey_costs_calls_by_pages_and_not_by_objects(bed: AwsBed, lab: Lab) -> None:
+    kinds: tuple[Kind, ...] = ("vm", "disk", "image", "server_group", "security_group")
+
+    def count() -> dict[str, int]:
+        found = {kind: bed.open().survey(kind, bed.director_uuid) for kind in kinds}
+        assert all(page.objects and page.next is None for page in found.values())
+        return {kind: page.calls for kind, page in found.items()}
+
+    def add(name: str) -> None:
+        group = lab.group(security_groups=[SecurityGroup(name)])
+        vm = lab.vm(group=group)
+        lab.disk()
+        held = {one.cid: one.in_use_by for one in bed.open().survey("server_group", bed.director_uuid).objects}
+        assert held[group] == (vm,)
+
+    add("a")
+    one = count()
+    for name in ("b", "c", "d"):
+        add(name)
+    assert count() == one
+    for group in bed.open().survey("security_group", bed.director_uuid).objects:
+        assert group.in_use_by and len(group.in_use_by) == 2, "its server group, and a network interface"
+
+
 def test_an_exhausted_quota_is_told_before_anything_is_made(bed: AwsBed, lab: Lab) -> None:
     lab.vm()
     set_quota(bed.datacenter, "kit", "cpu", 2)
@@ -130,20 +156,21 @@ def test_an_exhausted_quota_is_told_before_anything_is_made(bed: AwsBed, lab: La
 @pytest.mark.parametrize(
     ("code", "wanted"), [("UnauthorizedOperation", False), ("DryRunOperation", True), ("InvalidParameterValue", True)]
 )
+@pytest.mark.parametrize(("refused", "words"), [("CreateVolume", "create volumes"), ("RunInstances", "run instances")])
 def test_a_missing_right_is_told_by_a_dry_run(
-    bed: AwsBed, monkeypatch: pytest.MonkeyPatch, code: str, wanted: bool
+    bed: AwsBed, monkeypatch: pytest.MonkeyPatch, refused: str, words: str, code: str, wanted: bool
 ) -> None:
     run = Front.run
 
     def refuse(front: Front, action: str, given: dict[str, Any]) -> Any:
-        if given.get("DryRun") and action == "CreateVolume":
+        if given.get("DryRun") and action == refused:
             raise ApiError(code, "You are not authorized to perform this operation.", 403)
         return run(front, action, given)
 
     monkeypatch.setattr(Front, "run", refuse)
     item = next(one for one in bed.open().check() if one.what == "privileges")
     assert item.ok is wanted
-    assert wanted or ("create volumes" in item.detail and "docs/aws.md" in item.remedy)
+    assert wanted or (words in item.detail and "docs/aws.md" in item.remedy)
 
 
 @pytest.mark.parametrize(

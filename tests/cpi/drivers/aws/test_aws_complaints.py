@@ -329,6 +329,15 @@ def test_a_vm_that_no_list_shows_yet_is_deleted_by_another_process(bed: AwsBed, 
     bed.open().delete_vm("not-an-instance")
 
 
+def test_a_volume_that_no_list_shows_yet_is_deleted_by_another_process(bed: AwsBed, lab: Lab) -> None:
+    before = bed.inventory()
+    disk = lab.cpi.create_disk(1024, bed.disk_properties(lab.az), mark=lab.mark())
+    with answering("DescribeVolumes", lambda front, given: {"Volumes": []}):
+        bed.open().delete_disk(disk)
+    assert bed.inventory() == before
+    bed.open().delete_disk("not-a-volume")
+
+
 def test_a_group_is_waited_for_until_others_see_it(bed: AwsBed, lab: Lab) -> None:
     left = iter(range(3))
 

@@ -90,12 +90,13 @@ def test_a_dedicated_host_that_is_not_there_is_refused_before_anything_is_made(
     lab.close()
 
 
-def _run(bed: AwsBed, number: int, answers: Any, intent: str, image: str, create: int) -> None:
-    """One of many processes: the group under the common mark, then VMs in it, all at once."""
+def _run(bed: AwsBed, number: int, answers: Any, intent: str, image: str, times: int, create: int) -> None:
+    """One of many processes: the group under the common mark, again and again, then VMs in it, all at once."""
     cpi, ids = bed.open(), Ids()
     wanted = GroupMetadata({"name": "test", "uuid": bed.director_uuid}, "dep", "workers", azs=("z1",))
     try:
-        cid = cpi.create_server_group(wanted, mark=Mark(bed.director_uuid, intent))
+        mark = Mark(bed.director_uuid, intent)
+        (cid,) = {bed.open().create_server_group(wanted, mark=mark) for _ in range(times)}
 
         def boot(n: int) -> str:
             networks = {"default": {"type": "dynamic", "cloud_properties": {"subnet": "subnet-z1"}}}
@@ -111,21 +112,25 @@ def _run(bed: AwsBed, number: int, answers: Any, intent: str, image: str, create
 
 
 @pytest.mark.parametrize(
-    ("processes", "create"), [(8, 1), pytest.param(20, 10, marks=pytest.mark.full)], ids=["few", "many"]
+    ("processes", "times", "create"),
+    [(8, 2, 1), pytest.param(20, 200, 10, marks=pytest.mark.full)],
+    ids=["few", "many"],
 )
-def test_many_processes_make_one_group_and_every_vm_in_it(tmp_path: Path, processes: int, create: int) -> None:
+def test_many_processes_make_one_group_and_every_vm_in_it(
+    tmp_path: Path, processes: int, times: int, create: int
+) -> None:
     layout = {"zones": [{"name": "z1", "racks": 2, "hosts_per_rack": 3, "cpu": 1000, "ram_mb": 1_000_000}]}
     bed = AwsBed(tmp_path, layout)
     image = bed.open().create_stemcell(*bed.image(), mark=Mark(bed.director_uuid, Ids().intent()))
     context = multiprocessing.get_context("fork")
     answers, intent = context.Queue(), Ids().intent()
     born = [
-        context.Process(target=_run, args=(bed, n, answers, intent, image, create), daemon=True)
+        context.Process(target=_run, args=(bed, n, answers, intent, image, times, create), daemon=True)
         for n in range(processes)
     ]
     for process in born:
         process.start()
-    results = [answers.get(timeout=300) for _ in born]
+    results = [answers.get(timeout=900) for _ in born]
     for process in born:
         process.join()
     cpi = bed.open()

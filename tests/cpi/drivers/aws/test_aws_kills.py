@@ -1,5 +1,5 @@
-"""Killed after any of its calls, or with any answer lost on its way through botocore, a method leaves nothing that a
-sweep by marks does not find, and a repeat under the same mark ends with one object.
+"""Killed after any of its calls, or with any answer lost on its way through botocore, a method leaves nothing that the
+product's own cleanup does not find, and a repeat under the same mark ends with one object.
 
 The points are discovered: a method is run again and again, and dies, or loses an answer, one call later each time.
 """
@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 from peers.aws_bed import AwsBed
+from peers.product_cleanup import clean
 
+from coterie.cleanup.options import DELETION_ORDER
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import Cpi, CpiError, Expected, Mark, OutcomeUnknown, SecurityGroup
+from coterie.cpi.contract import Cpi, CpiError, Mark, OutcomeUnknown, SecurityGroup
 from coterie.cpi.drivers.aws.client import Client
 from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.server import _Handler
 
-SWEPT = ("vm", "disk", "snapshot", "image", "server_group", "security_group")
 Act = Callable[[Cpi, Mark], Any]
 PUBLIC = "198.51.100.7"
 
@@ -77,27 +78,25 @@ def losing(change: int) -> Iterator[list[str]]:
 
 
 def sweep(bed: AwsBed, keep: set[str]) -> None:
-    """What cleanup does: everything with a mark of ours goes, in the order of dependence."""
-    cpi = bed.open()
-    for kind in SWEPT:
-        for one in cpi.survey(kind, bed.director_uuid).objects:
-            if one.mark and one.cid not in keep:
-                cpi.delete_object(kind, one.cid, Expected(one.mark, one.created_at, one.etag))
+    clean(bed.open(), bed.director_uuid, keep)
 
 
-def kill_everywhere(bed: AwsBed, act: Act, lab: Lab) -> int:
-    """How many points there were; after each, a sweep leaves what was there before."""
+def kill_everywhere(bed: AwsBed, act: Act, lab: Lab, *, repeat: bool = False) -> int:
+    """How many points there were. After each, a repeat under its mark finishes, and a sweep leaves what was there
+    before."""
     before, keep = bed.inventory(), _kept(bed)
     for calls in itertools.count(1):
-        cpi = bed.open()
+        cpi, mark = bed.open(), lab.mark()
         try:
             with dying_after(cpi, calls):
-                act(cpi, lab.mark())
+                act(cpi, mark)
         except Killed:
             pass
         else:
             sweep(bed, keep)
             return calls - 1
+        if repeat:
+            act(bed.open(), mark)
         sweep(bed, keep)
         left = sorted(bed.inventory() - before)
         assert not left, f"killed after call {calls}, there is still {left}"
@@ -130,7 +129,7 @@ def lose_everywhere(bed: AwsBed, act: Act, lab: Lab) -> set[str]:
 
 def _kept(bed: AwsBed) -> set[str]:
     cpi = bed.open()
-    return {one.cid for kind in SWEPT for one in cpi.survey(kind, bed.director_uuid).objects}
+    return {one.cid for kind in DELETION_ORDER for one in cpi.survey(kind, bed.director_uuid).objects}
 
 
 def _count(found: frozenset[tuple[str, str]]) -> list[str]:
@@ -233,10 +232,11 @@ def _marked(names: Any) -> list[Any]:
     return [pytest.param(name, marks=() if name in SHORT else pytest.mark.full) for name in names]
 
 
+@pytest.mark.parametrize("repeat", [False, True])
 @pytest.mark.parametrize("subject", _marked([*SUBJECTS]))
-def test_killed_after_any_call(bed: AwsBed, lab: Lab, subject: str) -> None:
+def test_killed_after_any_call(bed: AwsBed, lab: Lab, subject: str, repeat: bool) -> None:
     prepare, least = SUBJECTS[subject]
-    assert kill_everywhere(bed, prepare(bed, lab), lab) >= least
+    assert kill_everywhere(bed, prepare(bed, lab), lab, repeat=repeat) >= least
 
 
 @pytest.mark.full

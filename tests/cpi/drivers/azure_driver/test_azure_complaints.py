@@ -46,7 +46,7 @@ def on(bed: AzureBed, method: str, ending: str, act: Callable[[], object]) -> No
     bed.peer.front.watch = watch
 
 
-def test_empty_sets_do_not_pile_up_until_the_quota_is_reached(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_303_empty_sets_do_not_pile_up_until_the_quota_is_reached(bed: AzureBed, lab: Lab) -> None:
     set_quota(bed.peer.front.account.datacenter, "kit", "server_groups", 1)
     for _ in range(3):
         lab.cpi.delete_server_group(lab.cpi.create_server_group(lab.metadata(), mark=lab.mark()))
@@ -58,13 +58,24 @@ def test_empty_sets_do_not_pile_up_until_the_quota_is_reached(bed: AzureBed, lab
     assert quotas.facts["quotas"]["server_groups"] == {"limit": 1, "used": 1}
 
 
-def test_a_vm_without_a_group_gets_no_set(bed: AzureBed, lab: Lab) -> None:
+@pytest.mark.parametrize(("what", "word"), [("cpu", "cores"), ("instances", "instances")])
+def test_an_exhausted_quota_is_told_before_anything_is_made(bed: AzureBed, lab: Lab, what: str, word: str) -> None:
+    """A VM has at least one core."""
+    lab.vm()
+    set_quota(bed.peer.front.account.datacenter, "kit", what, 2)
+    (quotas,) = [one for one in lab.cpi.check(Needs(counts={"vm": 2})) if one.what == "quotas"]
+    assert not quotas.ok and "instances: 2 more needed, 1 of 2 used" in quotas.detail, word
+    assert "raise the limit" in quotas.remedy
+    set_quota(bed.peer.front.account.datacenter, "kit", what, None)
+
+
+def test_bosh_azure_236_a_vm_without_a_group_gets_no_set(bed: AzureBed, lab: Lab) -> None:
     """As VMs that compile."""
     lab.vm()
     assert resources(bed, "server_group") == set()
 
 
-def test_no_lock_is_held_and_the_refusal_of_azure_is_the_lock(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_450_no_lock_is_held_and_the_refusal_of_azure_is_the_lock(bed: AzureBed, lab: Lab) -> None:
     """A VM joins after the last look at the members, and before the set is deleted."""
     group = lab.group()
     lab.image()
@@ -78,7 +89,7 @@ def test_no_lock_is_held_and_the_refusal_of_azure_is_the_lock(bed: AzureBed, lab
     assert len(lab.cpi.inspect_server_group(group).members) == 1
 
 
-def test_an_operators_set_that_became_empty_is_kept(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_627_an_operators_set_that_became_empty_is_kept(bed: AzureBed, lab: Lab) -> None:
     bed.operator.create_group("theirs", lab.policy, lab.az)
     lab.undo(bed.operator.delete, "server_group", "theirs")
     cid = lab.group(options={"name": "theirs", "adopt": True})
@@ -87,7 +98,7 @@ def test_an_operators_set_that_became_empty_is_kept(bed: AzureBed, lab: Lab) -> 
     assert bed.operator.exists("server_group", "theirs")
 
 
-def test_a_set_that_vanishes_between_look_and_use_says_what_to_do(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_528_a_set_that_vanishes_between_look_and_use_says_what_to_do(bed: AzureBed, lab: Lab) -> None:
     group = lab.group()
     lab.image()
     on(bed, "PUT", "/virtualMachines/", lambda: bed.operator.delete("server_group", group))
@@ -96,7 +107,27 @@ def test_a_set_that_vanishes_between_look_and_use_says_what_to_do(bed: AzureBed,
     assert resources(bed, "port") == set()
 
 
-def test_a_set_is_never_deleted_and_made_again_under_its_name(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_367_a_size_that_the_hardware_of_a_set_lacks_is_told_with_those_that_it_has(
+    bed: AzureBed, lab: Lab
+) -> None:
+    """The first VM of a set ties it to a cluster."""
+    group = lab.group()
+    lab.vm(group=group)
+    found = bed.peer.front.shelf.get(path_of("server_group", group))
+    assert found
+    found.facts["sizes"] = ["Standard_B1s", "Standard_B2s"]
+    bed.peer.front.shelf.put(found)
+    before = bed.inventory()
+    properties = {"instance_type": "Standard_D2s_v5"}
+    error = expect_error(
+        NoPlacement, lambda: lab.cpi.create_vm(**lab.vm_arguments(None, group, cloud_properties=properties))
+    )
+    assert "no size Standard_D2s_v5" in error.what
+    assert "Standard_B1s, Standard_B2s" in error.why and "new server group" in error.remedy
+    assert bed.inventory() == before
+
+
+def test_bosh_azure_265_a_set_is_never_deleted_and_made_again_under_its_name(bed: AzureBed, lab: Lab) -> None:
     group = lab.group(security_groups=[SecurityGroup("a")])
     seen: list[tuple[str, str]] = []
     bed.peer.front.watch = lambda method, path: seen.append((method, path))
@@ -104,7 +135,9 @@ def test_a_set_is_never_deleted_and_made_again_under_its_name(bed: AzureBed, lab
     assert [one for one in seen if one[0] in ("PUT", "DELETE") and "/availabilitySets/" in one[1]] == []
 
 
-def test_a_nic_reserved_for_a_failed_vm_is_waited_for_and_its_address_is_free(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_366_a_nic_reserved_for_a_failed_vm_is_waited_for_and_its_address_is_free(
+    bed: AzureBed, lab: Lab
+) -> None:
     lab.image()
     networks = bed.networks(lab.az, bed.address(lab.az))
     huge = bed.huge_vm_properties(lab.az)
@@ -116,7 +149,9 @@ def test_a_nic_reserved_for_a_failed_vm_is_waited_for_and_its_address_is_free(be
     lab.vm(networks=networks)
 
 
-def test_a_nic_that_stays_reserved_is_left_to_cleanup_and_not_forgotten(bed: AzureBed, lab: Lab) -> None:
+def test_karpenter_azure_92_a_nic_that_stays_reserved_is_left_to_cleanup_and_not_forgotten(
+    bed: AzureBed, lab: Lab
+) -> None:
     lab.image()
     bed.peer.front.settings.nic_reservation_s = 3600
     bed.more["state_timeout"] = 0.1
@@ -130,7 +165,7 @@ def test_a_nic_that_stays_reserved_is_left_to_cleanup_and_not_forgotten(bed: Azu
     assert lab.cpi.find("port", mark) is None
 
 
-def test_a_nic_that_no_list_shows_is_deleted_by_its_name(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_765_a_nic_that_no_list_shows_is_deleted_by_its_name(bed: AzureBed, lab: Lab) -> None:
     lab.image()
     bed.peer.front.settings.list_lag_s = 3600
     huge = bed.huge_vm_properties(lab.az)
@@ -143,7 +178,7 @@ def test_a_nic_that_no_list_shows_is_deleted_by_its_name(bed: AzureBed, lab: Lab
     assert resources(bed, "port") == set()
 
 
-def test_a_conflict_is_no_end_but_an_answer(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_366_a_conflict_is_no_end_but_an_answer(bed: AzureBed, lab: Lab) -> None:
     """Rules of one group are written one after the other, although Azure takes some time for each."""
     bed.peer.front.settings.operation_s = 0.05
     rules = tuple({"protocol": "tcp", "ports": str(port), "cidr": "10.0.0.0/8"} for port in range(80, 84))
@@ -157,7 +192,7 @@ def test_a_conflict_is_no_end_but_an_answer(bed: AzureBed, lab: Lab) -> None:
     bed.peer.front.settings.operation_s = 0.0
 
 
-def test_polling_ends_and_says_where_the_operation_is(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_check_completion_polling_ends_and_says_where_the_operation_is(bed: AzureBed, lab: Lab) -> None:
     bed.more["state_timeout"] = 0.1
     bed.peer.front.settings.operation_s = 1.0
     mark = lab.mark()
@@ -169,7 +204,7 @@ def test_polling_ends_and_says_where_the_operation_is(bed: AzureBed, lab: Lab) -
     assert bed.open().create_disk(1024, {}, mark=mark) == mark.name()
 
 
-def test_a_vm_that_failed_minutes_later_is_removed_with_all_its_parts(bed: AzureBed, lab: Lab) -> None:
+def test_bosh_azure_359_a_vm_that_failed_minutes_later_is_removed_with_all_its_parts(bed: AzureBed, lab: Lab) -> None:
     bed.peer.front.settings.operation_s = 0.1
     lab.image()
     huge = {**bed.huge_vm_properties(lab.az), "ephemeral_disk": {"size": 4096}}
@@ -201,7 +236,7 @@ def test_a_survey_costs_calls_by_pages_and_not_by_objects(bed: AzureBed, lab: La
         assert page.next is None and page.calls <= 2, kind
 
 
-def test_throttling_is_an_answer_and_never_emptiness(bed: AzureBed, lab: Lab) -> None:
+def test_autoscaler_2817_throttling_is_an_answer_and_never_emptiness(bed: AzureBed, lab: Lab) -> None:
     lab.vm()
     bed.more["retries"] = 0
     for kind, type_ in (("vm", "virtualMachines"), ("port", "networkInterfaces")):
@@ -209,7 +244,7 @@ def test_throttling_is_an_answer_and_never_emptiness(bed: AzureBed, lab: Lab) ->
         expect_error(Throttled, lambda kind=kind: bed.open().survey(kind, bed.director_uuid))
 
 
-def test_parts_of_a_vm_that_was_deleted_by_hand_go_with_delete_vm(bed: AzureBed, lab: Lab) -> None:
+def test_azure_docs_117342_parts_of_a_vm_that_was_deleted_by_force_go_with_delete_vm(bed: AzureBed, lab: Lab) -> None:
     vm = lab.vm()
     found = bed.peer.front.shelf.get(path_of("vm", vm))
     assert found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.kit.marking import mark_tags
 from coterie.sandbox.fronts.azure.call import LOCATION, Call, Reply
 from coterie.sandbox.fronts.azure.front import Trick
+from coterie.sandbox.fronts.azure.refusals import ApiError
 
 NETWORKS = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Network/virtualNetworks"
 SUBNET = f"{NETWORKS}/default/subnets/default"
@@ -171,6 +174,44 @@ def test_an_upload_that_breaks_off_leaves_no_disk(bed: AzureBed, lab: Lab, monke
     monkeypatch.setattr(Stemcells, "_make_image", throttle)
     expect_error(Throttled, lambda: bed.open().create_stemcell(*bed.image(), mark=lab.mark()))
     assert bed.inventory() == before
+
+
+def test_an_upload_goes_on_where_it_broke_off_and_tells_how_far_it_is(bed: AzureBed, lab: Lab, tmp_path: Path) -> None:
+    """Of the very same disk; pages of one that is gone count for nothing."""
+    image, told, sent = tmp_path / "large", list[str](), list[int]()
+    image.write_bytes(bytes(range(1, 251)) * (20 * 2**20 // 250))
+    (tmp_path / "state").mkdir()
+    front, upload = bed.peer.front, bed.peer.front.upload
+    fails = [8 * 2**20]
+
+    def count(sas: str, begin: int, raw: bytes) -> None:
+        if fails and begin >= fails[0]:
+            raise ApiError(503, "ServerBusy", "The server is busy.")
+        sent.append(begin)
+        upload(sas, begin, raw)
+
+    front.upload = count  # type: ignore[method-assign] # the instance's
+    bed.more["retries"] = 0
+    cpi = bed.open()
+    runtime = replace(cpi.runtime, state_folder=tmp_path / "state", report=lambda kind, body: told.append(body))
+    cpi, mark = AzureCpi("lab", cpi.properties, runtime), lab.mark()
+    expect_error(OutcomeUnknown, lambda: cpi.create_stemcell(str(image), {}, mark=mark))
+    assert sent == [0, 4 * 2**20]
+    fails.clear()
+    sent.clear()
+    stemcell = cpi.create_stemcell(str(image), {}, mark=mark)
+    assert sent[0] == 8 * 2**20 and len(told) >= 3 and told[-1].endswith("80 % of 20 MiB")
+    assert list((tmp_path / "state").iterdir()) == []
+    cpi.delete_stemcell(stemcell)
+    other = lab.mark()
+    fails.append(8 * 2**20)
+    expect_error(OutcomeUnknown, lambda: cpi.create_stemcell(str(image), {}, mark=other))
+    Witness(bed.peer).ask("POST", f"{path_of('disk', other.name())}/endGetAccess")
+    bed.operator.delete("disk", other.name())
+    fails.clear()
+    sent.clear()
+    cpi.delete_stemcell(cpi.create_stemcell(str(image), {}, mark=other))
+    assert sent[0] == 0
 
 
 def test_a_security_group_on_a_subnet_keeps_its_rules(bed: AzureBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 """Killed after any of its calls, or cut off from any of its answers, a method leaves nothing that a repeat under its
-mark does not finish, and a sweep by marks does not find.
+mark does not finish, and the product's own cleanup does not find.
 
 The points are discovered: a method is run again and again, and dies one call later each time, until it lives.
 """
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from peers.azure_bed import AzureBed
+from peers.product_cleanup import clean
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import Cpi, Expected, Kind, Mark, OutcomeUnknown, SecurityGroup
+from coterie.cpi.contract import Cpi, Mark, OutcomeUnknown, SecurityGroup
 from coterie.cpi.drivers.azure.client import Client
 
-SWEPT: tuple[Kind, ...] = ("vm", "port", "disk", "snapshot", "image", "server_group", "security_group")
 WEB = SecurityGroup(
     "web", ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"}, {"protocol": "tcp", "group": "web"})
 )
@@ -42,12 +42,7 @@ def dying_after(cpi: Cpi, calls: int, patch: pytest.MonkeyPatch) -> None:
 
 
 def sweep(bed: AzureBed, keep: set[str]) -> None:
-    """What cleanup does: everything with a mark of ours goes, in the order of dependence."""
-    cpi = bed.open()
-    for kind in SWEPT:
-        for one in cpi.survey(kind, bed.director_uuid).objects:
-            if one.mark and one.cid not in keep:
-                cpi.delete_object(kind, one.cid, Expected(one.mark, one.created_at, one.etag))
+    clean(bed.open(), bed.director_uuid, keep)
 
 
 def every_kill(bed: AzureBed, act: Act, keep: set[str], mark: Callable[[], Mark], *, repeat: bool) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from peers.azure_bed import AzureBed, Witness
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import Needs, NoPlacement, SecurityGroup
+from coterie.cpi.contract import Cpi, Needs, NoPlacement, SecurityGroup
 
 ROLE = Path(__file__).parents[4] / "docs" / "azure-role.json"
 # What no path shows: rights to name a resource in the body of another's request, and light stemcells, which the front
@@ -40,6 +40,9 @@ def test_the_role_is_what_the_driver_needs(bed: AzureBed, lab: Lab) -> None:
     public = bed.operator.create_public_address("public")
     front, used = bed.peer.front, set[str]()
     front.watch = lambda method, path: used.add(action_of(method, path))
+    bed.more |= {"spread": "scale-set", "settle_s": 0.1}
+    move(bed.open(), lab)
+    bed.more.clear()
     live(bed, lab, public)
     used.remove("microsoft.compute/virtualmachines/deallocate/action")  # the operator's
     allowed = {one.lower() for one in json.loads(ROLE.read_text())["Actions"]}
@@ -63,14 +66,25 @@ def live(bed: AzureBed, lab: Lab, public: str) -> None:
     cpi.reboot_vm(vm)
     bed.operator.deallocate(vm)
     cpi.reboot_vm(vm)
-    with suppress(NoPlacement):  # its NIC is deleted by itself
-        lab.vm(cloud_properties=bed.huge_vm_properties(lab.az))
+    with suppress(NoPlacement):  # its NIC is deleted by itself, and the sizes of the set are told
+        lab.vm(group=group, cloud_properties=bed.huge_vm_properties(lab.az))
     cpi.calculate_vm_cloud_properties({"cpu": 1, "ram": 512, "ephemeral_disk_size": 1024})
     cpi.update_server_group(group, lab.metadata(security_groups=[SecurityGroup("kit-web", ())]))
     cpi.delete_vm(vm)
     cpi.delete_server_group(group)
     cpi.delete_disk(disk)
     cpi.delete_stemcell(lab.image())
+
+
+def move(cpi: Cpi, lab: Lab) -> None:
+    """With server groups that are scale sets."""
+    group = cpi.create_server_group(lab.metadata("soft-anti-affinity"), mark=lab.mark())
+    vm = cpi.create_vm(**lab.vm_arguments()).cid
+    cpi.change_server_group(vm, group)
+    cpi.change_server_group(vm, None)
+    cpi.delete_vm(vm)
+    cpi.survey("server_group", lab.bed.director_uuid)
+    cpi.delete_server_group(group)
 
 
 def test_no_right_stands_twice_and_none_has_a_wildcard() -> None:

@@ -18,6 +18,7 @@ from peers.azure_bed import AzureBed
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, Mark
 
+SPREADS = ("availability-set", "scale-set")
 CALLS_OF_A_VM = 24  # of a life: created in a group, found, deleted
 PROCESS = """
 import json, sys
@@ -53,7 +54,7 @@ def run_processes(bed: AzureBed, lab: Lab, processes: int, times: int, vms: int)
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert made.stdin
-        made.stdin.write(json.dumps({**given, "properties": bed.peer.properties()}))
+        made.stdin.write(json.dumps({**given, "properties": {**bed.peer.properties(), **bed.more}}))
         made.stdin.close()
         running.append(made)
     printed = []
@@ -65,20 +66,24 @@ def run_processes(bed: AzureBed, lab: Lab, processes: int, times: int, vms: int)
     assert {line for lines in printed for line in lines[:times]} == {mark.group_cid}
     found = [line for lines in printed for line in lines[times:]]
     assert len(set(found)) == processes * vms
-    members = lab.cpi.inspect_server_group(mark.group_cid).members
+    members = bed.open().inspect_server_group(mark.group_cid).members
     assert sorted(one.vm_cid for one in members) == sorted(found)
     for vm in found:
         lab.cpi.delete_vm(vm)
-    lab.cpi.delete_server_group(mark.group_cid)
+    bed.open().delete_server_group(mark.group_cid)
     return printed
 
 
-def test_processes_that_ask_for_one_group_get_one(bed: AzureBed, lab: Lab) -> None:
+@pytest.mark.parametrize("spread", SPREADS)
+def test_processes_that_ask_for_one_group_get_one(bed: AzureBed, lab: Lab, spread: str) -> None:
+    bed.more["spread"] = spread
     run_processes(bed, lab, processes=3, times=5, vms=1)
 
 
 @pytest.mark.full
-def test_twenty_processes_of_two_hundred_requests_get_one_group(bed: AzureBed, lab: Lab) -> None:
+@pytest.mark.parametrize("spread", SPREADS)
+def test_twenty_processes_of_two_hundred_requests_get_one_group(bed: AzureBed, lab: Lab, spread: str) -> None:
+    bed.more["spread"] = spread
     run_processes(bed, lab, processes=20, times=200, vms=5)
 
 

@@ -103,10 +103,22 @@ class Checks:
         return CheckItem("privileges", not refused, detail, _REMEDY if refused else "")
 
     def _dry_runs(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """What needs nothing that is there already."""
+        """What every deployment needs. The ids are of nothing: whether a right is there AWS says before it looks."""
         zone = self.client.settings.default_availability_zone or f"{self.client.settings.region}a"
-        name = "coterie-check"
+        name, none = "coterie-check", "0" * 17
+        vm, volume = f"i-{none}", f"vol-{none}"
+        tags = [{"Key": "Name", "Value": name}]
+        run = {"ImageId": f"ami-{none}", "InstanceType": "t3.nano", "MinCount": 1, "MaxCount": 1}
         return [
+            ("run instances", "run_instances", run),
+            ("terminate instances", "terminate_instances", {"InstanceIds": [vm]}),
+            ("reboot instances", "reboot_instances", {"InstanceIds": [vm]}),
+            ("attach volumes", "attach_volume", {"VolumeId": volume, "InstanceId": vm, "Device": "/dev/sdf"}),
+            ("detach volumes", "detach_volume", {"VolumeId": volume}),
+            ("delete volumes", "delete_volume", {"VolumeId": volume}),
+            ("create snapshots", "create_snapshot", {"VolumeId": volume}),
+            ("write tags", "create_tags", {"Resources": [vm], "Tags": tags}),
+            ("delete placement groups", "delete_placement_group", {"GroupName": name}),
             ("create placement groups", "create_placement_group", {"GroupName": name, "Strategy": "spread"}),
             ("create volumes", "create_volume", {"AvailabilityZone": zone, "Size": 1}),
             ("create security groups", "create_security_group", {"GroupName": name, "Description": name}),

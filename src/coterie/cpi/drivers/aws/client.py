@@ -4,7 +4,6 @@ make three snapshots and report one."""
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.aws.properties import Settings
+from coterie.cpi.kit.ca_file import CaFile
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import AnswerLost, NotTaken, ask_patiently, call_error
 
@@ -152,7 +152,7 @@ class Client:
         self._opening = threading.Lock()
         self._opened: tuple[Any, Any] | None = None  # session and credentials
         self._clients: dict[str, Any] = {}
-        self._certificates: Any = None  # the file that holds them, which goes with this object
+        self._ca = CaFile(settings.ca_cert)
         self._created: dict[str, float] = {}
 
     def ask(self, what: str, operation: str, service: str = "ec2", **parameters: Any) -> Row:
@@ -269,7 +269,7 @@ class Client:
         return {
             "region_name": settings.region,
             "endpoint_url": settings.endpoint,
-            "verify": self._ca_file(),
+            "verify": self._ca.path,
             "config": _botocore("config").Config(
                 retries={"total_max_attempts": 1},
                 connect_timeout=settings.connect_timeout,
@@ -280,17 +280,6 @@ class Client:
                 ignore_configured_endpoint_urls=True,
             ),
         }
-
-    def _ca_file(self) -> str | None:
-        """botocore takes a path only."""
-        given = self.settings.ca_cert
-        if not given or "-----BEGIN" not in given:
-            return given
-        if self._certificates is None:
-            self._certificates = tempfile.NamedTemporaryFile("w", suffix=".pem", prefix="coterie-ca-")  # noqa: SIM115
-            self._certificates.write(given)
-            self._certificates.flush()
-        return str(self._certificates.name)
 
 
 def _assume_role(session: Any, settings: Settings, options: Mapping[str, Any]) -> Any:

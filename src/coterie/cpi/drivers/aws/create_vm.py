@@ -28,7 +28,7 @@ from coterie.cpi.drivers.aws.properties import HOST_POLICY, VmSpec, VolumeSpec
 from coterie.cpi.drivers.aws.server_groups import GONE, Groups, list_instances
 from coterie.cpi.drivers.aws.tags import marked, of_mark, tagged, user_tags, with_mark
 from coterie.cpi.kit.agent_settings import AgentSettings
-from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm
+from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm, group_by_nic
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
@@ -294,31 +294,24 @@ class _Creation:
 
 
 def _read_nics(requests: Sequence[NetworkRequest], default_subnet: str | None) -> list[Nic]:
-    """In the order of the requests, which begin with the default gateway's."""
-    found: dict[str, Nic] = {}
-    for request in requests:
+    def subnet_of(request: NetworkRequest) -> str:
         subnet = request.properties.get("subnet") or default_subnet
         if not subnet:
             raise InvalidCall(
                 f"networks.{request.label}.cloud_properties.subnet is missing",
                 remedy="name a subnet, or set properties.default_subnet",
             )
-        key, own = request.nic_group or f"\0{request.label}", tuple(request.properties.get("security_groups", ()))
-        nic = found.get(key, Nic((), subnet, (), ()))
-        if nic.subnet != subnet:
-            raise InvalidCall(
-                f"networks.{request.label}.nic_group is shared with another subnet", remedy="use one subnet"
-            )
-        ips = (request.ip,) if request.ip else ()
-        found[key] = Nic(
-            (*nic.labels, request.label),
+        return str(subnet)
+
+    return [
+        Nic(
+            tuple(one.label for one in sharing),
             subnet,
-            (*nic.ips, *ips),
-            tuple(dict.fromkeys((*nic.security_groups, *own))),
+            tuple(one.ip for one in sharing if one.ip),
+            tuple(dict.fromkeys(each for one in sharing for each in one.properties.get("security_groups", ()))),
         )
-    if not found:
-        raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
-    return list(found.values())
+        for subnet, sharing in group_by_nic(requests, subnet_of, "subnet")
+    ]
 
 
 def _user_data(args: Args, agent: Mapping[str, Any]) -> str:

@@ -94,16 +94,19 @@ class Disks:
         return found
 
     def delete(self, cid: str) -> None:
+        """One that no list shows yet, which another process may have created just now, is deleted all the same; AWS
+        itself deletes none that is attached."""
         row = self.read(cid)
-        if row is None:
-            self.client.require_settled(cid)
-            return
-        require_detached(cid, users(row))
+        if row is not None:
+            require_detached(cid, users(row))
         try:
             self.client.change(f"delete volume {cid}", "delete_volume", VolumeId=cid)
         except Refusal as error:
-            if not error.is_missing:
+            if not error.is_missing and not error.is_one("InvalidVolume.Malformed", "InvalidParameterValue"):
                 raise
+            if row is None:
+                self.client.require_settled(cid)
+                return
         self.client.forget_created(cid)
         self.waits.until(f"the deletion of volume {cid}", lambda: True if self.read(cid) is None else None)
 

@@ -10,7 +10,7 @@ from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
 from coterie.cpi.drivers.aws.server_groups import GONE
 from coterie.cpi.drivers.aws.tags import tag_list, user_tags
 from coterie.cpi.kit.metadata_service import not_inside
-from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
+from coterie.cpi.kit.sizes import Size, instance_type_for
 from coterie.cpi.kit.waits import Waits
 from coterie.slotted import dataclass, field
 
@@ -106,7 +106,6 @@ class Machines:
         return self.nvme[instance_type]
 
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
-        wanted = read_requirements(requirements)
         rows = self.client.list_all(
             "list instance types",
             "describe_instance_types",
@@ -119,15 +118,7 @@ class Machines:
             for row in rows
             if not row.get("BareMetal")
         ]
-        found = smallest_fit(sizes, wanted)
-        if found is None:
-            raise NoPlacement(
-                f"no instance type has {wanted.cpu} cpu and {wanted.ram_mb} MiB",
-                why=f"the region has {len(sizes)} types",
-                remedy="ask for less, or use another region",
-            )
-        disk = {"ephemeral_disk": {"size": wanted.disk_mb}} if wanted.disk_mb else {}
-        return {"instance_type": found.name, **disk}
+        return instance_type_for(requirements, sizes, "instance type", self.client.settings.region)
 
     def current_id(self, url: str = METADATA) -> str:
         token = _read(f"{url}/api/token", "PUT", {"X-aws-ec2-metadata-token-ttl-seconds": "60"})

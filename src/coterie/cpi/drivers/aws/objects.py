@@ -10,15 +10,26 @@ from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.cpi.drivers.aws.client import Client, Row, filters
 from coterie.cpi.drivers.aws.disks import Disks, users
 from coterie.cpi.drivers.aws.machines import Machines
-from coterie.cpi.drivers.aws.server_groups import GONE, Groups, describe_group
+from coterie.cpi.drivers.aws.server_groups import GONE, Groups
 from coterie.cpi.drivers.aws.stemcells import Stemcells
 from coterie.cpi.drivers.aws.tags import describe, mark_of, moment, of_director, of_mark, tags_of
-from coterie.cpi.kit.marking import DIRECTOR
+from coterie.cpi.kit.marking import DIRECTOR, GROUP
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 from coterie.slotted import dataclass
 
 Describe = Callable[[Row, str], CloudObject]
 _VALUES = 200  # that EC2 takes in one filter
+_USERS = "_users"  # what a page adds to each of its rows
+# kind → how those who use such objects are found: what is listed, by which filter, and the ids that a row of it names
+_USES: Mapping[Kind, Sequence[tuple[str, str, Callable[[Row], Iterable[Any]]]]] = {
+    "image": [("vm", "image_id", lambda row: [row.get("ImageId")])],
+    "server_group": [
+        ("vm", "placement_group_name", lambda row: [(row.get("Placement") or {}).get("GroupName")]),
+        ("vm", f"tag:{GROUP}", lambda row: [tags_of(row).get(GROUP)]),
+    ],
+    "security_group": [("nic", "group_id", lambda row: [one["GroupId"] for one in row.get("Groups") or ()])],
+    "network": [("nic", "subnet_id", lambda row: [row.get("SubnetId")])],
+}
 _STATES = {"pending": "building", "running": "running", "stopping": "stopped", "stopped": "stopped"}
 
 
@@ -55,7 +66,9 @@ class Objects:
             "snapshot": self._describe_snapshot,
             "image": self._describe_image,
             "security_group": self._describe_security_group,
-            "server_group": lambda row, _: describe_group(groups.placement, row),
+            "server_group": lambda row, _: describe(
+                "server_group", str(row["GroupName"]), row, in_use_by=self._users_of("server_group", row), state="live"
+            ),
             "network": self._describe_network,
         }
         self._delete: Mapping[Kind, Callable[[str], None]] = {
@@ -81,7 +94,10 @@ class Objects:
             """A cloud that ignores the filter lists strangers' objects too: these show it, and are left out."""
             rows, following = self._page(listing, of_director(director_uuid), cursor)
             ours = [row for row in rows if tags_of(row).get(DIRECTOR) == director_uuid]
-            return RowPage(self._own_rows(kind, ours), following or None, complete=len(ours) == len(rows))
+            own = self._own_rows(kind, ours)
+            used = self._users(kind, [str(row[listing.id]) for row in own])
+            shown = [{**row, _USERS: used[str(row[listing.id])]} for row in own]
+            return RowPage(shown, following or None, complete=len(ours) == len(rows))
 
         def read(cid: str, director_uuid: str) -> Row | None:
             rows = self._rows(kind, filters(**{listing.id_filter: cid}))
@@ -136,36 +152,42 @@ class Objects:
 
     def _describe_image(self, row: Row, director_uuid: str) -> CloudObject:
         """Deregistering does not hurt instances; those that were made from it are shown as its users all the same."""
-        cid = str(row["ImageId"])
-        rows = [one for one in self._rows("vm", filters(image_id=cid)) if one.get("ImageId") == cid]
-        used = tuple(str(one["InstanceId"]) for one in rows if not _is_gone(one))
-        used += ("everyone",) if row.get("Public") else ()
-        return describe("image", cid, row, in_use_by=used, state=row.get("State"))
+        used = (*self._users_of("image", row), *(("everyone",) if row.get("Public") else ()))
+        return describe("image", str(row["ImageId"]), row, in_use_by=used, state=row.get("State"))
 
     def _describe_security_group(self, row: Row, director_uuid: str) -> CloudObject:
-        cid = str(row["GroupId"])
-        found = self._groups.security.read(cid)
-        mark = found.mark if found else None
-        holders = self._groups.security.holders(cid)
-        nics = self._client.list_all(
-            "list network interfaces", "describe_network_interfaces", "NetworkInterfaces", Filters=filters(group_id=cid)
-        )
-        used = tuple(str(one["NetworkInterfaceId"]) for one in nics if any(g["GroupId"] == cid for g in one["Groups"]))
-        tags = tags_of(row)
-        return CloudObject(
-            "security_group", cid, str(row["GroupName"]), mark=mark, in_use_by=(*holders, *used), tags=tags
-        )
+        found, tags = self._groups.ec2.existing(row), tags_of(row)
+        used = self._users_of("security_group", row)
+        return CloudObject("security_group", found.id, found.name, mark=found.mark, in_use_by=used, tags=tags)
 
     def _describe_network(self, row: Row, director_uuid: str) -> CloudObject:
-        cid = str(row["SubnetId"])
-        nics = self._client.list_all(
-            "list network interfaces",
-            "describe_network_interfaces",
-            "NetworkInterfaces",
-            Filters=filters(subnet_id=cid),
-        )
-        used = tuple(str(one["NetworkInterfaceId"]) for one in nics if one.get("SubnetId") == cid)
-        return describe("network", cid, row, in_use_by=used, az=row.get("AvailabilityZone"))
+        used = self._users_of("network", row)
+        return describe("network", str(row["SubnetId"]), row, in_use_by=used, az=row.get("AvailabilityZone"))
+
+    def _users_of(self, kind: Kind, row: Row) -> tuple[str, ...]:
+        cid = str(row[LISTINGS[kind].id])
+        found: tuple[str, ...] = row[_USERS] if _USERS in row else self._users(kind, [cid])[cid]
+        return found
+
+    def _users(self, kind: Kind, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Who uses each of these objects, by a few lists for all of them. The filters are not believed."""
+        found: dict[str, dict[str, None]] = {one: {} for one in ids}
+        if kind == "security_group" and ids:
+            for record in self._groups.records.newest().values():
+                for one in found.keys() & set(record.security_groups):
+                    found[one][record.cid] = None
+        for listed, word, named in _USES.get(kind, ()):
+            for start in range(0, len(ids), _VALUES):
+                for row in self._list_users(listed, filters(**{word: ids[start : start + _VALUES]})):
+                    for one in found.keys() & set(named(row)):
+                        found[one][str(row["InstanceId" if listed == "vm" else "NetworkInterfaceId"])] = None
+        return {one: tuple(users) for one, users in found.items()}
+
+    def _list_users(self, listed: str, wanted: Sequence[Mapping[str, Any]]) -> list[Row]:
+        if listed == "vm":
+            return [row for row in self._rows("vm", wanted) if not _is_gone(row)]
+        what, operation = "list network interfaces", "describe_network_interfaces"
+        return list(self._client.list_all(what, operation, "NetworkInterfaces", Filters=list(wanted)))
 
 
 def _is_gone(row: Row) -> bool:

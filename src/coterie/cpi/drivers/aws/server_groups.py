@@ -27,8 +27,8 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
 from coterie.cpi.drivers.aws.properties import HOST_POLICY
 from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
-from coterie.cpi.drivers.aws.tags import POLICY, RECORD, describe, mark_of, marked, of_group, tag_list, tags_of
-from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords
+from coterie.cpi.drivers.aws.tags import POLICY, mark_of, marked, of_group, tag_list, tags_of
+from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords, read_tags, tag_of
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
@@ -53,7 +53,8 @@ class Groups:
     def __init__(self, client: Client, parts: Parts, waits: Waits) -> None:
         self.placement = PlacementGroups(client, waits)
         self.records = GroupRecords(TagRecords(client, self.placement))
-        self.security = SecurityGroups(Ec2SecurityGroups(client, parts, waits), self.records, parts)
+        self.ec2 = Ec2SecurityGroups(client, parts, waits)
+        self.security = SecurityGroups(self.ec2, self.records, parts)
         self.server = ServerGroups(
             self.placement, self.security, self.records, client.settings.policies, client.director_uuid
         )
@@ -271,17 +272,15 @@ class TagRecords:
         found = read_group_cid(record.cid)
         if found is None:
             raise CpiError(f"{record.cid} is no server group of ours", remedy="use the CID that create answered")
-        key, value = f"{RECORD}{record.number}", " ".join([record.policy or NO_POLICY, *record.security_groups])
+        tag = tag_of(record)
         row = self.groups.read(record.cid)
         if row is None and record.policy is None:
             mark = Mark(self.client.director_uuid, found.intent)
-            row, is_new = self.groups.create_row(record.cid, None, mark, **{key: value})
+            row, is_new = self.groups.create_row(record.cid, None, mark, **tag)
             if is_new:
                 return
         row = row or self.groups._read_visible(record.cid)
-        self.client.change(
-            "record security groups", "create_tags", Resources=[row["GroupId"]], Tags=tag_list({key: value})
-        )
+        self.client.change("record security groups", "create_tags", Resources=[row["GroupId"]], Tags=tag_list(tag))
 
     def delete_records(self, records: Sequence[GroupRecord]) -> None:
         cid = records[0].cid
@@ -292,7 +291,7 @@ class TagRecords:
         if _is_record_only(row) and not left:
             self.groups.delete_named(cid)
             return
-        keys = [{"Key": f"{RECORD}{record.number}"} for record in records]
+        keys = [{"Key": key} for record in records for key in tag_of(record)]
         try:
             self.client.change("delete records", "delete_tags", Resources=[row["GroupId"]], Tags=keys)
         except Refusal as error:
@@ -308,21 +307,7 @@ def list_instances(client: Client, wanted: Sequence[Mapping[str, Any]]) -> list[
 
 
 def read_records(row: Row) -> list[GroupRecord]:
-    found = []
-    for key, value in tags_of(row).items():
-        number, (policy, *ids) = key.removeprefix(RECORD), value.split(" ") or [""]
-        if key.startswith(RECORD) and number.isdecimal():
-            policy_or_none = None if policy == NO_POLICY else policy
-            found.append(GroupRecord(str(row["GroupName"]), int(number), policy_or_none, tuple(filter(None, ids))))
-    return found
-
-
-def describe_group(groups: PlacementGroups, row: Row) -> Any:
-    cid = str(row["GroupName"])
-    members = (
-        groups.list_tagged(cid) if _is_record_only(row) else [str(one["InstanceId"]) for one in groups._instances(cid)]
-    )
-    return describe("server_group", cid, row, in_use_by=tuple(members), state="live")
+    return read_tags(str(row["GroupName"]), tags_of(row))
 
 
 def no_host_error() -> InvalidCall:

@@ -10,7 +10,6 @@ from coterie.cpi.drivers.aws.client import Row, filters
 from coterie.cpi.kit.marking import GROUP, mark_tags, metadata_tags, read_mark_tags
 
 POLICY = "coterie-policy"
-RECORD = "coterie-record-"
 _LONGEST_KEY, _LONGEST_VALUE = 127, 255
 
 

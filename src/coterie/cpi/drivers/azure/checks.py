@@ -15,6 +15,7 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.drivers.azure.client import Client
 from coterie.cpi.drivers.azure.machines import Machines
+from coterie.cpi.drivers.azure.properties import SCALE_SETS
 from coterie.cpi.drivers.azure.server_groups import Groups
 from coterie.cpi.kit.check_items import (
     group_items,
@@ -28,7 +29,14 @@ from coterie.cpi.kit.quotas import Quotas, quota
 
 _KINDS = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "port")
 # the planner's words → Azure's
-_QUOTAS = {"instances": "virtualMachines", "server_groups": "availabilitySets", "cpu": "cores"}
+_QUOTAS = {
+    "instances": "virtualMachines",
+    "server_groups": "availabilitySets",
+    "cpu": "cores",
+    "security_groups": "NetworkSecurityGroups",
+}
+_OF_EACH_VM = ("virtualMachines", "cores", "NetworkInterfaces")
+_SCALE_SETS = "virtualMachineScaleSets"  # in place of availabilitySets, where server groups are such
 _RESOURCES = {"vm": "instances", "server_group": "server_groups"}
 
 
@@ -54,7 +62,7 @@ class Checks:
             *kind_items(needs, _KINDS),
             *group_items(needs, named.inspect, named.find_adopted),
             *security_group_items(needs, named.require_security_groups),
-            *self._single_items(needs),
+            *self._group_items(needs),
         ]
 
     def identity(self) -> str:
@@ -68,7 +76,8 @@ class Checks:
         zones = sorted(
             {zone for row in rows for one in row.get("locationInfo") or () for zone in one.get("zones") or ()}
         )
-        unknown = [az for az in needs.azs if az.isdecimal() and az not in zones]
+        used = (*needs.azs, *self.client.settings.scale_set_zones)
+        unknown = sorted({az for az in used if az.isdecimal() and az not in zones})
         most = [
             int(one["value"])
             for row in rows
@@ -89,28 +98,35 @@ class Checks:
         return CheckItem("azs", True, f"availability zones {', '.join(zones) or 'none'}", facts={"azs": zones})
 
     def _quotas(self, needs: Needs) -> CheckItem:
-        path = f"{self.client.in_region('Microsoft.Compute')}/usages"
-        rows = {row["name"]["value"]: row for row in self.client.list_all("read quotas", path)}
+        """A VM has at least one core and one NIC, so that no more VMs fit than are left of those."""
+        paths = [f"{self.client.in_region(one)}/usages" for one in ("Microsoft.Compute", "Microsoft.Network")]
+        rows = {row["name"]["value"]: row for path in paths for row in self.client.list_all("read quotas", path)}
+        own = {"server_groups": _SCALE_SETS} if self.client.settings.spread == SCALE_SETS else {}
         facts: Quotas = {
             ours: quota(rows[name]["limit"], rows[name]["currentValue"])
-            for ours, name in _QUOTAS.items()
+            for ours, name in {**_QUOTAS, **own}.items()
             if name in rows
         }
+        bounds = [row for name, row in rows.items() if name in _OF_EACH_VM and row["limit"] >= 0]
+        if "instances" in facts and bounds:
+            used, left = facts["instances"]["used"] or 0, min(row["limit"] - row["currentValue"] for row in bounds)
+            facts["instances"] = quota(used + max(left, 0), used)
         return quota_item(needs, facts, _RESOURCES)
 
-    def _single_items(self, needs: Needs) -> list[CheckItem]:
+    def _group_items(self, needs: Needs) -> list[CheckItem]:
+        """Security groups that no NIC could have, and zones that no set could."""
         items = []
         for group in needs.groups:
             metadata = GroupMetadata.of_wire(
                 {"director": {}, "deployment": "", "instance_group": group["name"], **group}
             )
             try:
+                self.groups.require_zones(metadata, metadata.azs)
                 if len(metadata.security_groups) > 1:
                     self.groups.require_one(metadata, group.get("cid"))
             except (NotSupported, InvalidCall) as error:
-                items.append(
-                    CheckItem(f"server group {group['name']}", False, f"security_groups: {error}", error.remedy)
-                )
+                field = error.details.get("field", "security_groups")
+                items.append(CheckItem(f"server group {group['name']}", False, f"{field}: {error}", error.remedy))
             except CpiError as error:
                 if error.retryable:
                     raise  # a question without an answer; names that are taken were told before

@@ -29,7 +29,6 @@ from coterie.cpi.drivers.azure.client import (
     Refusal,
     Row,
     is_passing,
-    name_of,
     remove_half_made,
 )
 from coterie.cpi.drivers.azure.disks import SCSI, require_marked
@@ -39,7 +38,7 @@ from coterie.cpi.drivers.azure.server_groups import Groups, placement
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.drivers.azure.tags import marked, moment, user_tags
 from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
-from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm
+from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm, group_by_nic
 from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
@@ -88,12 +87,12 @@ class VmFactory:
     def _networks(self, args: Args) -> Json:
         """With what Azure gave: networks that share a NIC have its addresses in their order."""
         given: dict[str, tuple[str | None, str | None]] = {}
-        for number, labels in enumerate(_labels(args.nics)):
+        for number, (_, sharing) in enumerate(group_by_nic(args.nics, lambda request: None, "subnet")):
             row = self.client.get(NIC, f"{args.mark.name()}-{number}") or {"properties": {}}
             mac = str(row["properties"].get("macAddress") or "").replace("-", ":").lower() or None
             configs = row["properties"].get("ipConfigurations") or ()
-            for label, config in zip(labels, configs, strict=False):
-                given[label] = config["properties"].get("privateIPAddress"), mac
+            for request, config in zip(sharing, configs, strict=False):
+                given[request.label] = config["properties"].get("privateIPAddress"), mac
         return answer_networks(args.networks, given)
 
 
@@ -122,12 +121,7 @@ class _Creation:
     def resolve(self) -> Resolved:
         parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
         membership = self._membership = parts.groups.membership(args.env)
-        if membership and membership.group and spec.availability_zone and membership.policy != "host-affinity":
-            raise InvalidCall(
-                "cloud_properties.availability_zone is set, and the VM is in an availability set",
-                why="Azure has VMs in sets or in zones, never in both",
-                remedy="leave availability_zone out of the azs of this instance group, or its placement",
-            )
+        self._require_joinable(membership)
         if membership and membership.policy == "anti-affinity" and membership.group:
             self._require_domain(membership)
         reference = parts.stemcells.reference(args.stemcell_cid)
@@ -176,6 +170,7 @@ class _Creation:
 
     def boot(self, resolved: Resolved, undo: Undo) -> Row:
         what = f"create VM {self._name}"
+        self._require_joinable(resolved.membership)
         try:
             answer = self._client.begin_put(what, self._id, resolved.body)
         except OutcomeUnknown:
@@ -247,7 +242,29 @@ class _Creation:
                 why=error.why,
                 remedy="deploy again so that the group is made anew",
             )
+        if error.kind is NoPlacement and membership and membership.group and "." not in membership.group:
+            return self._say_sizes(error, membership.group)
         return error
+
+    def _say_sizes(self, error: Refusal, group: str) -> CpiError:
+        """The first VM of an availability set ties it to a cluster, which has some sizes and not others."""
+        try:
+            sizes = self._parts.groups.sets.list_sizes(group)
+        except CpiError:
+            return error
+        size = self._args.spec.instance_type
+        if not sizes or size.lower() in {one.lower() for one in sizes}:
+            return error
+        return NoPlacement(
+            f"the hardware of availability set {group} has no size {size}",
+            why=f"{error.why}; it has {', '.join(sorted(sizes)[:20])}",
+            remedy="use one of these sizes, or a new server group: the first VM of a set chooses its hardware",
+        )
+
+    def _require_joinable(self, membership: Membership | None) -> None:
+        if membership and membership.group:
+            zone = self._args.spec.availability_zone
+            self._parts.groups.sets.require_joinable(membership, [zone] if zone else [])
 
     def _require_domain(self, membership: Membership) -> None:
         """Azure would put one more into a fault domain that has a member."""
@@ -324,22 +341,11 @@ class _Creation:
         }
 
     def _read_nics(self, membership: Membership | None) -> list[Nic]:
-        """In the order of the requests, which begin with the default gateway's."""
-        found: dict[str, Nic] = {}
-        for request in self._args.nics:
-            subnet, key = self._subnet(request), request.nic_group or f"\0{request.label}"
-            nic = found.get(key)
-            if nic and nic.subnet != subnet:
-                what = f"networks.{request.label}.nic_group is shared with another subnet"
-                raise InvalidCall(what, remedy="use one subnet")
-            own = self._security_group(request, membership)
-            labels = (*(nic.labels if nic else ()), request.label)
-            found[key] = Nic(
-                labels, subnet, (*(nic.ips if nic else ()), request.ip), own, self._rule_labels(request, own)
-            )
-        nics = list(found.values())
-        if not nics:
-            raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
+        nics = []
+        for subnet, sharing in group_by_nic(self._args.nics, self._subnet, "subnet"):
+            own = self._security_group(sharing[-1], membership)
+            labels, ips = tuple(one.label for one in sharing), tuple(one.ip for one in sharing)
+            nics.append(Nic(labels, subnet, ips, own, self._rule_labels(sharing[-1], own)))
         if len(nics) > MOST_NICS:
             raise InvalidCall(f"networks asks for {len(nics)} NICs", remedy=f"give the VM at most {MOST_NICS}")
         if len(self._args.vips) > len(nics[0].ips):
@@ -388,9 +394,9 @@ class _Creation:
             if self._client.get(ASG, name) is None:
                 raise CpiError(f"there is no application security group {name!r}", remedy="name one that exists")
         found = list(named or default)
-        group = self._parts.groups.azure.read(security_group) if security_group else None
-        if group and (group.mark or self._client.get(ASG, group.id)):
-            found.append(name_of(self._parts.groups.azure.ensure_label(group.id)))
+        label = self._parts.groups.azure.label_of(security_group) if security_group else None
+        if label:
+            found.append(label)
         return tuple(dict.fromkeys(found))
 
     def _nic(self, nic: Nic) -> Row:
@@ -418,11 +424,3 @@ class _Creation:
         raise CpiError(
             f"there is no public address {wanted}", remedy="make it in this resource group, Standard and Static"
         )
-
-
-def _labels(requests: Sequence[NetworkRequest]) -> list[tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for request in requests:
-        key = request.nic_group or f"\0{request.label}"
-        found[key] = (*found.get(key, ()), request.label)
-    return list(found.values())

@@ -33,9 +33,18 @@ from coterie.cpi.drivers.azure.create_vm import VmFactory
 from coterie.cpi.drivers.azure.disks import Disks
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.objects import Objects
-from coterie.cpi.drivers.azure.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings, read_vm_spec
+from coterie.cpi.drivers.azure.properties import (
+    CLOUD,
+    DISK,
+    NETWORK,
+    SCALE_SETS,
+    VM,
+    Settings,
+    read_settings,
+    read_vm_spec,
+)
 from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups
-from coterie.cpi.drivers.azure.server_groups import DOMAINS, Groups, group_limits
+from coterie.cpi.drivers.azure.server_groups import Groups, domains, group_limits
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate_errors
@@ -71,7 +80,7 @@ class AzureCpi(Cpi):
         self.groups = groups = Groups(client, machines, azure, parts)
         self.machines = machines
         self.disks = disks = Disks(client, machines, waits)
-        self.stemcells = stemcells = Stemcells(client)
+        self.stemcells = stemcells = Stemcells(client, runtime.report, runtime.state_folder)
         self.vm_factory = VmFactory(client, groups, machines, stemcells, parts, waits)
         self.objects = Objects(client, groups, machines, disks, stemcells).table()
         self.checks = Checks(client, groups, machines)
@@ -191,6 +200,11 @@ class AzureCpi(Cpi):
     def inspect_server_group(self, cid: str) -> GroupView:
         return self.groups.of(cid).inspect(cid)
 
+    def change_server_group(self, vm_cid: str, server_group_cid: str | None) -> None:
+        if not self.capabilities().moves_members:
+            return super().change_server_group(vm_cid, server_group_cid)
+        return self.groups.move(vm_cid, server_group_cid)
+
     def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
         return self.objects.find(kind, mark)
 
@@ -210,15 +224,16 @@ def _no_networks() -> NotSupported:
 
 def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
     reason = Reason("a subnet could not be marked as ours", _TAGLESS)
-    limits = group_limits(settings.fault_domains)
+    limits, shown = group_limits(settings), domains(settings)
     return Capabilities(
         driver="azure",
         policies=settings.policies,
         kinds=objects.markings,
         filtered=objects.filtered,
         group_limits={policy: limit for policy, limit in limits.items() if policy in settings.policies},
-        domains={policy: word for policy, word in DOMAINS.items() if policy in settings.policies},
+        domains={policy: word for policy, word in shown.items() if policy in settings.policies},
         client_tokens=frozenset({"vm", "disk", "snapshot", "server_group"}),
+        moves_members=settings.spread == SCALE_SETS,
         resize_disk=True,
         host_visibility=False,
         zone_property="availability_zone",

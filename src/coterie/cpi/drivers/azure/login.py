@@ -3,7 +3,6 @@ drivers of the process."""
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CpiError, Unavailable
 from coterie.cpi.drivers.azure.properties import Settings
+from coterie.cpi.kit.ca_file import CaFile
 
 _RENEW_S = 300.0
 _REMEDY = "check tenant_id, client_id and its secret, the network and the clock of this machine"
@@ -41,6 +41,7 @@ _asking = threading.Lock()
 class Login:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._ca = CaFile(settings.ca_cert)
         authority, _, scope = CLOUDS[settings.environment]
         self._authority, self._scope = settings.authority or authority, settings.scope or scope
         who = (settings.tenant_id, settings.client_id, settings.client_secret, settings.certificate)
@@ -74,8 +75,8 @@ class Login:
     def _credential(self, identity: Any) -> Any:
         settings = self._settings
         options: dict[str, Any] = {"connection_timeout": settings.connect_timeout, "retry_total": 2}
-        if settings.ca_cert:
-            options["connection_verify"] = _path_of(settings.ca_cert)
+        if self._ca.path:
+            options["connection_verify"] = self._ca.path
         if settings.proxy_url:
             options["proxies"] = {"http": settings.proxy_url, "https": settings.proxy_url}
         if settings.managed_identity:
@@ -89,15 +90,6 @@ class Login:
             raw = given.encode() if "-----BEGIN" in given else Path(given).read_bytes()
             return identity.CertificateCredential(**who, certificate_data=raw, **options)
         return identity.ClientSecretCredential(**who, client_secret=settings.client_secret, **options)
-
-
-def _path_of(given: str) -> str:
-    """azure-identity takes CAs by path only."""
-    if "-----BEGIN" not in given:
-        return given
-    with tempfile.NamedTemporaryFile("w", suffix=".pem", prefix="coterie-ca-", delete=False) as file:
-        file.write(given)
-    return file.name
 
 
 def _words(error: Exception) -> str:

@@ -10,11 +10,11 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coterie.cpi.contract import Changed, Json, NoPlacement, OutcomeUnknown, VMNotFound, read_name
+from coterie.cpi.contract import Changed, Json, OutcomeUnknown, VMNotFound, read_name
 from coterie.cpi.drivers.azure.client import DISK, NIC, VM, Client, Refusal, Row, is_name, is_same, name_of
 from coterie.cpi.drivers.azure.tags import merge_tags, user_tags
 from coterie.cpi.kit.metadata_service import not_inside
-from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
+from coterie.cpi.kit.sizes import Size, instance_type_for
 
 METADATA = "http://169.254.169.254/metadata/instance/compute?api-version=2021-02-01"
 OS, EPHEMERAL = "os", "eph"  # what follows the mark in the names of a VM's own disks
@@ -103,16 +103,8 @@ class Machines:
         return [name_of(disk["managedDisk"]["id"]).lower() for disk in attached(self.require(cid))]
 
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
-        wanted = read_requirements(requirements)
-        found = smallest_fit([Size(str(row["name"]), cpu, ram) for row, cpu, ram in self._sizes()], wanted)
-        if found is None:
-            raise NoPlacement(
-                f"no size has {wanted.cpu} cpu and {wanted.ram_mb} MiB",
-                why=f"none of those in {self.client.settings.location}",
-                remedy="ask for less, or use another region",
-            )
-        disk = {"ephemeral_disk": {"size": wanted.disk_mb}} if wanted.disk_mb else {}
-        return {"instance_type": found.name, **disk}
+        sizes = [Size(str(row["name"]), cpu, ram) for row, cpu, ram in self._sizes()]
+        return instance_type_for(requirements, sizes, "size", self.client.settings.location)
 
     def list_skus(self) -> list[Row]:
         where = f"location eq '{self.client.settings.location}'"
@@ -166,5 +158,13 @@ def is_nvme(row: Row) -> bool:
 
 
 def fault_domain(row: Row) -> str | None:
-    found = (row["properties"].get("instanceView") or {}).get("platformFaultDomain")
+    return _domain(row, "platformFaultDomain")
+
+
+def update_domain(row: Row) -> str | None:
+    return _domain(row, "platformUpdateDomain")
+
+
+def _domain(row: Row, key: str) -> str | None:
+    found = (row["properties"].get("instanceView") or {}).get(key)
     return None if found is None else str(found)

@@ -13,6 +13,7 @@ from coterie.cpi.drivers.azure.client import (
     IMAGE,
     NIC,
     NSG,
+    SCALE_SET,
     SET,
     SNAPSHOT,
     VM,
@@ -23,7 +24,8 @@ from coterie.cpi.drivers.azure.client import (
 )
 from coterie.cpi.drivers.azure.disks import Disks, users
 from coterie.cpi.drivers.azure.machines import MOST_NICS, OS, Machines, state_of
-from coterie.cpi.drivers.azure.server_groups import Groups, LabelRecords
+from coterie.cpi.drivers.azure.security_groups import LabelRecords
+from coterie.cpi.drivers.azure.server_groups import Groups, scale_set_of
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.drivers.azure.tags import describe, mark_of, tags_of
 from coterie.cpi.kit.group_records import GroupRecords
@@ -76,7 +78,9 @@ class Objects:
         def read(cid: str, director_uuid: str) -> Row | None:
             expand = {"expand": "instanceView"} if kind == "vm" else {}
             row = self._client.get(_TYPES[kind], cid, **expand)
-            return row or (next(self._recorded(director_uuid, cid), None) if kind == "server_group" else None)
+            if row or kind != "server_group":
+                return row
+            return self._client.get(SCALE_SET, cid) or next(self._recorded(director_uuid, cid), None)
 
         def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
             path = f"{self._client.group_id()}/providers/{_TYPES[kind]}"
@@ -84,7 +88,7 @@ class Objects:
             rows, following = self._client.page(f"list {kind}s", path, cursor, **expand)
             rows = [row for row in rows if kind != "disk" or not _is_part(row)]
             if kind == "server_group" and not following:
-                rows += self._recorded(director_uuid)
+                rows += [*self._scale_sets(), *self._recorded(director_uuid)]
             if kind == "security_group" and rows:
                 held = self._holders()
                 rows = [{**row, "_holders": held.get(str(row["name"]), ())} for row in rows]
@@ -114,13 +118,19 @@ class Objects:
 
     def _recorded(self, director_uuid: str, only: str | None = None) -> Iterator[Row]:
         def present() -> list[str]:
-            return [str(row["name"]) for row in self._client.list_type(SET)]
+            return [str(row["name"]) for type_ in (SET, SCALE_SET) for row in self._client.list_type(type_)]
 
         for group in self._groups.of(only).list_recorded_only(director_uuid, present, only):
             row = self._client.get(ASG, group.cid)
             if row:
                 members = [{"id": one} for one in group.members]
                 yield {**row, "type": _RECORD, "properties": {"virtualMachines": members}}
+
+    def _scale_sets(self) -> list[Row]:
+        """With their members, of all of them by one list."""
+        rows = list(self._client.list_type(SCALE_SET))
+        vms = self._machines.list_all() if rows else []
+        return [_with_members(row, [vm for vm in vms if is_same(scale_set_of(vm), row["name"])]) for row in rows]
 
     def _users_of_images(self, rows: list[Row]) -> list[tuple[str, ...]]:
         """VMs name their image, and images name no VM."""
@@ -134,7 +144,9 @@ class Objects:
 
     def _describe_group(self, row: Row) -> CloudObject:
         """A list may leave the members out, so a group that seems to be empty is read by its name."""
-        if row.get("type") != _RECORD and not row["properties"].get("virtualMachines"):
+        if is_same(row.get("type"), SCALE_SET) and "virtualMachines" not in row["properties"]:
+            row = _with_members(row, self._groups.scale_sets.list_members(str(row["name"])))
+        elif is_same(row.get("type"), SET) and not row["properties"].get("virtualMachines"):
             row = self._client.get(SET, str(row["name"])) or row
         members = tuple(name_of(one["id"]).lower() for one in row["properties"].get("virtualMachines") or ())
         return describe("server_group", row, in_use_by=members, state="live")
@@ -153,6 +165,10 @@ class Objects:
             for one in record.security_groups:
                 found[one] = (*found.get(one, ()), record.cid)
         return found
+
+
+def _with_members(row: Row, vms: list[Row]) -> Row:
+    return {**row, "properties": {**row["properties"], "virtualMachines": [{"id": vm["name"]} for vm in vms]}}
 
 
 def _describe_port(row: Row) -> CloudObject:

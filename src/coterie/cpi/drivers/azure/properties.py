@@ -14,6 +14,7 @@ from coterie.cpi.kit.readers import mapping, one_of, readers_of, size, whole
 
 SET_POLICIES = ("anti-affinity", "soft-anti-affinity")
 POLICIES = (*SET_POLICIES, "host-affinity")
+SCALE_SETS = "scale-set"  # of `spread`
 DISK_TYPES = (
     *("Standard_LRS", "StandardSSD_LRS", "StandardSSD_ZRS", "Premium_LRS", "Premium_ZRS"),
     *("PremiumV2_LRS", "UltraSSD_LRS"),
@@ -47,6 +48,8 @@ class Settings:
     default_application_security_groups: tuple[str, ...] = ()
     ssh_user: str = "vcap"
     ssh_public_key: str = ""
+    spread: str = "availability-set"
+    scale_set_zones: tuple[str, ...] = ()
     fault_domains: int = 2
     update_domains: int = 5
     policies: frozenset[str] = frozenset(SET_POLICIES)
@@ -104,7 +107,10 @@ class NetworkSpec:
 
 def read_settings(properties: Mapping[str, Any]) -> Settings:
     """The settings of the cloud, with defaults for what the properties leave out."""
-    return Settings(**CLOUD.read(properties, "properties"))
+    found = CLOUD.read(properties, "properties")
+    if found.get("spread") == SCALE_SETS:
+        found.setdefault("policies", frozenset({"soft-anti-affinity"}))
+    return Settings(**found)
 
 
 def read_vm_spec(properties: Mapping[str, Any]) -> VmSpec:
@@ -150,6 +156,13 @@ def _check_cloud(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
             if key not in values:
                 yield PropertyMistake(key, "is missing", f"name it: {ways[0]} belongs to an application of a tenant")
 
+    if values.get("spread") == SCALE_SETS:
+        if set(values.get("policies", ())) - {"soft-anti-affinity"}:
+            why = "names more than soft-anti-affinity, which is all that scale sets promise"
+            yield PropertyMistake("policies", why, "name the others in a cloud with spread: availability-set")
+    elif values.get("scale_set_zones"):
+        yield PropertyMistake("scale_set_zones", "is set without spread: scale-set", "set spread, or leave it out")
+
 
 def _check_vm(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
     for key in ("root_disk", "ephemeral_disk"):
@@ -167,6 +180,8 @@ CLOUD = Form(
         endpoint=readers.url,
         proxy_url=readers.proxy_url,
         default_subnet=_read_subnet,
+        spread=one_of("availability-set", SCALE_SETS),
+        scale_set_zones=readers.some_of("1", "2", "3"),
         fault_domains=whole(1, 3),
         update_domains=whole(1, 20),
         policies=readers.some_of(*POLICIES),
@@ -186,6 +201,7 @@ CLOUD = Form(
             *("tenant_id", "client_id", "subscription_id", "resource_group", "location", "environment", "authority"),
             *("endpoint", "scope", "default_subnet", "default_security_group", "ssh_user", "ssh_public_key"),
             *("default_application_security_groups", "policies", "keep", "managed_identity"),
+            *("spread", "scale_set_zones"),
         }
     ),
     example={

@@ -1,20 +1,23 @@
 """A security group of the manifest is a network security group, which NICs have one of, and beside it an application
 security group of the same name, by which rules of others name its members. Names follow from the manifest's words, so
-that they are found without a list, and PUT never changes a stranger's."""
+that they are found without a list, and PUT never changes a stranger's. Which server group has which is recorded in tags
+of an application security group that is named by the server group's CID."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule
+from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule, read_group_cid
 from coterie.cpi.contract.rules import make_rule
-from coterie.cpi.drivers.azure.client import ASG, NSG, Client, Refusal, Row, is_same, name_of
+from coterie.cpi.drivers.azure.client import ASG, NIC, NSG, Client, Refusal, Row, is_same, name_of
 from coterie.cpi.drivers.azure.tags import NAME, mark_of, marked, tags_of
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
+from coterie.cpi.kit.group_records import TAG, GroupRecord, read_tags, tag_of
+from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.cpi.kit.waits import Waits
@@ -24,6 +27,15 @@ _PROTOCOLS = {"any": "*", "tcp": "Tcp", "udp": "Udp", "icmp": "Icmp", "esp": "Es
 _RULES, _FIRST, _LAST, _DENY = 990, 100, 4000, 4096
 _DENY_IN, _DENY_OUT = "cot-deny-in", "cot-deny-out"
 _EVERYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
+_NIC_READ_ONLY = frozenset(
+    (
+        *("provisioningState", "resourceGuid", "macAddress", "virtualMachine", "privateEndpoint", "primary"),
+        *("hostedWorkloads", "tapConfigurations", "dscpConfiguration"),
+        *("vnetEncryptionSupported", "defaultOutboundConnectivityEnabled", "allowPort25Out"),
+    )
+)
+_CONFIG_READ_ONLY = frozenset(("provisioningState", "privateLinkConnectionProperties"))
+_DNS_READ_ONLY = frozenset(("appliedDnsServers", "internalFqdn", "internalDomainNameSuffix"))
 _IN_USE = ("InUseNetworkSecurityGroupCannotBeDeleted", "InUseApplicationSecurityGroupCannotBeDeleted")
 
 
@@ -159,6 +171,45 @@ class AzureSecurityGroups:
         self.client.put(f"create application security group {cid}", label, body)
         return label
 
+    def label_of(self, cid: str) -> str | None:
+        """The application security group that members of a security group bear: ours always have one, so that rules
+        that are added later name them."""
+        found = self.read(cid)
+        ours = found is not None and (found.mark is not None or self.client.get(ASG, cid) is not None)
+        return name_of(self.ensure_label(cid)) if ours else None
+
+    def exchange(self, vm: Row, old: Collection[str], new: Collection[str]) -> None:
+        """On all NICs of a VM."""
+        labels = [one for one in new if self.label_of(one)]
+        for reference in vm["properties"]["networkProfile"].get("networkInterfaces") or ():
+            nic = self.client.get(NIC, name_of(reference["id"]).lower())
+            if nic is not None:
+                self._exchange(nic, old, new, labels)
+
+    def _exchange(self, nic: Row, old: Collection[str], new: Collection[str], labels: Sequence[str]) -> None:
+        """A NIC is written as a whole: with all that it has and that can be written."""
+        properties = {key: value for key, value in nic["properties"].items() if key not in _NIC_READ_ONLY}
+        if "dnsSettings" in properties:
+            dns = properties["dnsSettings"] or {}
+            properties["dnsSettings"] = {key: value for key, value in dns.items() if key not in _DNS_READ_ONLY}
+        has = name_of((properties.pop("networkSecurityGroup", None) or {"id": ""})["id"])
+        kept = [*new] or [one for one in [has] if one and one.lower() not in {each.lower() for each in old}]
+        if kept:
+            properties["networkSecurityGroup"] = {"id": self.client.id(NSG, kept[0])}
+        properties["ipConfigurations"] = [
+            self._exchange_labels(one, old, labels) for one in properties["ipConfigurations"]
+        ]
+        beside = {"extendedLocation": nic["extendedLocation"]} if nic.get("extendedLocation") else {}
+        body = {"location": nic["location"], "tags": tags_of(nic), "properties": properties, **beside}
+        self.client.put(f"change the security group of {nic['name']}", self.client.id(NIC, nic["name"]), body)
+
+    def _exchange_labels(self, config: Row, old: Collection[str], labels: Sequence[str]) -> Row:
+        given = {key: value for key, value in config["properties"].items() if key not in _CONFIG_READ_ONLY}
+        gone = {one.lower() for one in (*old, *labels)}
+        kept = [one for one in given.get("applicationSecurityGroups") or () if name_of(one["id"]).lower() not in gone]
+        given["applicationSecurityGroups"] = [*kept, *({"id": self.client.id(ASG, one)} for one in labels)]
+        return {"name": config["name"], "properties": given}
+
     def _change(self, cid: str, act: Callable[[], None]) -> None:
         def attempt() -> bool | None:
             try:
@@ -188,6 +239,54 @@ class AzureSecurityGroups:
         ours = mark is not None and mark.director == self.client.director_uuid
         is_part = mark is not None and self.parts.is_ours(mark, "security_group", cid, name)
         return ExistingSecurityGroup(cid, mark if ours and is_part else None, row, name)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRecords:
+    """Fills the kit's `RecordStore`: tags `coterie-record-<n>: <policy> <id>` of an application security group, whose
+    name is the CID. `sure`: the server group whose records are read by name, too; `alone`: no others are listed."""
+
+    limit = 1  # security groups of a server group
+
+    client: Client
+    sure: str | None = None
+    alone: bool = False
+
+    def list_records(self) -> list[GroupRecord]:
+        listed = () if self.alone else self.client.list_type(ASG)
+        rows = {str(row["name"]).lower(): row for row in listed}
+        if self.sure:
+            rows.pop(self.sure.lower(), None)
+            row = self.client.get(ASG, self.sure)
+            rows |= {self.sure.lower(): row} if row else {}
+        return [record for row in rows.values() for record in read_tags(str(row["name"]), tags_of(row))]
+
+    def require_room(self, cid: str) -> None:
+        """Every server group has a label of its own."""
+
+    def add_record(self, record: GroupRecord) -> None:
+        found = read_group_cid(record.cid)
+        if found is None:
+            raise InvalidCall(f"{record.cid} is no server group of ours", remedy="use the CID that create answered")
+        mark = Mark(self.client.director_uuid, found.intent)
+        has = tags_of(self.client.get(ASG, record.cid) or {})
+        self._write(record.cid, {**marked(mark, **{GROUP: record.cid}), **has, **tag_of(record)})
+
+    def delete_records(self, records: Sequence[GroupRecord]) -> None:
+        cid = records[0].cid
+        row = self.client.get(ASG, cid)
+        if row is None:
+            return
+        gone = {key for record in records for key in tag_of(record)}
+        left = {key: value for key, value in tags_of(row).items() if key not in gone}
+        if any(key.startswith(TAG) for key in left):
+            self._write(cid, left)
+        else:
+            self.client.delete(f"delete the records of {cid}", self.client.id(ASG, cid))
+
+    def _write(self, cid: str, tags: Mapping[str, str]) -> None:
+        body: dict[str, Any] = {"location": self.client.settings.location, "tags": dict(tags)}
+        self.client.put(f"record the security groups of {cid}", self.client.id(ASG, cid), body)
 
 
 def _require_busy(error: Refusal) -> None:

@@ -1,40 +1,54 @@
-"""Server groups as availability sets, with a life of their own: made by `create_server_group` only, deleted when they
-are empty. Azure itself refuses to delete one that has members, so nothing here locks.
+"""Server groups with a life of their own: made by `create_server_group` only, deleted when they are empty. They are
+availability sets, which Azure itself refuses to delete while they have members, so nothing here locks. Where the cloud
+says `spread: scale-set` they are Flexible scale sets, which living VMs join and leave; Azure deletes their VMs with
+them, so they are closed before they are deleted.
 
-The policy is a tag of the set. Records of security groups are tags of an application security group that is named by
-the CID; a server group without a policy is nothing but that.
+The policy is a tag. Records of security groups are tags of an application security group that is named by the CID; a
+server group without a policy is nothing but that.
 """
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
+    Changed,
+    CpiError,
+    GroupInUse,
     GroupLimit,
     GroupMember,
     GroupMetadata,
+    GroupMissing,
     InvalidCall,
     Mark,
     NotSupported,
+    OutcomeUnknown,
+    Unavailable,
     is_adopted,
-    read_group_cid,
 )
-from coterie.cpi.drivers.azure.client import ASG, HOST_GROUP, NIC, NSG, SET, Client, Row, is_same, name_of
-from coterie.cpi.drivers.azure.machines import Machines, fault_domain
-from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups
-from coterie.cpi.drivers.azure.tags import POLICY, RECORD, mark_of, marked, tags_of
-from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords
+from coterie.cpi.drivers.azure.client import HOST_GROUP, SCALE_SET, SET, Client, Refusal, Row, is_same, name_of
+from coterie.cpi.drivers.azure.machines import Machines, fault_domain, update_domain
+from coterie.cpi.drivers.azure.properties import SCALE_SETS, SET_POLICIES, Settings
+from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups, LabelRecords
+from coterie.cpi.drivers.azure.tags import POLICY, mark_of, marked, merge_tags, tags_of
+from coterie.cpi.kit.checks import mark_of_group
+from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups
 
-SET_MEMBERS = 200
-DOMAINS: Mapping[str, str] = dict.fromkeys(("anti-affinity", "soft-anti-affinity"), "fault domain")
-_HOSTS = "hostgroup."  # before the name of a dedicated host group, where an id is one
+SET_MEMBERS, SCALE_SET_MEMBERS = 200, 1000
+_CLOSING = "coterie-closing"  # a tag of a scale set: which deletion has begun
+# before the name of a group that is no availability set, where an id is one
+_HOSTS, _SCALE_SET = "hostgroup.", "scaleset."
+_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +61,12 @@ class Groups:
     parts: Parts
 
     @property
-    def sets(self) -> AvailabilitySets:
-        return AvailabilitySets(self.client, self.machines)
+    def scale_sets(self) -> ScaleSets:
+        return ScaleSets(self.client, self.machines)
+
+    @property
+    def sets(self) -> AzureGroups:
+        return AzureGroups(self.client, self.machines, self.azure, self.scale_sets)
 
     def membership(self, env: Mapping[str, Any]) -> Membership | None:
         """Of the group that a new VM joins, whose records alone are read."""
@@ -65,10 +83,13 @@ class Groups:
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         self.require_one(metadata)
-        return self.of(mark.group_cid).create(metadata, mark)
+        cid = self.of(mark.group_cid).create(metadata, mark)
+        self._complete(cid, metadata)
+        return cid
 
     def update(self, cid: str, metadata: GroupMetadata) -> None:
         self.require_one(metadata, cid)
+        self._complete(cid, metadata)
         self.of(cid).update(cid, metadata)
 
     def require_one(self, metadata: GroupMetadata, cid: str | None = None) -> None:
@@ -82,32 +103,114 @@ class Groups:
                 details={"field": "security_groups"},
             )
 
+    def require_zones(self, metadata: GroupMetadata, zones: Collection[str]) -> None:
+        """Refuse a server group whose VMs could not join it. `zones`: those of Azure, by their numbers, and names of
+        azs without one."""
+        settings = self.client.settings
+        if metadata.policy not in SET_POLICIES or metadata.options.get("adopt"):
+            return
+        of_zones = [one for one in zones if one.isdecimal()]
+        if settings.spread != SCALE_SETS:
+            if of_zones:
+                raise _set_in_zone(f"azs of zone {', '.join(of_zones)}")
+        elif wrong := [one for one in zones if not _fits(list(settings.scale_set_zones), one)]:
+            raise InvalidCall(
+                f"scale sets of this cloud take no VMs of {', '.join(wrong)}",
+                why=f"properties.scale_set_zones is {list(settings.scale_set_zones)}",
+                remedy="use azs with those availability zones, or set scale_set_zones; a set has zones, or is regional",
+                details={"field": "azs"},
+            )
+
+    def move(self, vm_cid: str, cid: str | None) -> None:
+        """A living VM changes its scale set, and the security group that comes with it. What fails is undone."""
+        row = self.machines.require(vm_cid)
+        _require_movable(row)
+        before = tags_of(row).get(GROUP)
+        wanted, had = self._membership(cid), None
+        with suppress(GroupMissing):
+            had = self._membership(before)
+        self._require_open(wanted, row)
+        try:
+            self._join(vm_cid, wanted, had)
+            self._require_open(wanted, row)  # its deletion may have begun meanwhile
+        except (Refusal, GroupMissing) as error:
+            try:
+                self._join(vm_cid, had, wanted)
+            except CpiError as trouble:
+                raise OutcomeUnknown(
+                    f"VM {vm_cid} could neither join {cid or 'no group'} nor stay in {before or 'none'}",
+                    why=f"{error}; then {trouble}",
+                    remedy="repeat",
+                ) from error
+            raise
+
+    def _complete(self, cid: str, metadata: GroupMetadata) -> None:
+        """A scale set of ours that is gone is made again, and one whose deletion was begun but not ended is opened."""
+        if is_adopted(cid) or not metadata.policy or self.client.settings.spread != SCALE_SETS:
+            return
+        if self.client.get(SET, cid) is None:  # else the group is older than the setting
+            self.scale_sets.complete(metadata, mark_of_group(cid, self.client.director_uuid))
+
+    def _membership(self, cid: str | None) -> Membership | None:
+        return self.membership({"bosh": {"server_group_cid": cid}}) if cid else None
+
+    def _require_open(self, wanted: Membership | None, row: Row) -> None:
+        if wanted and wanted.group:
+            self.sets.require_joinable(wanted, row.get("zones") or [])
+
+    def _join(self, vm_cid: str, wanted: Membership | None, left: Membership | None) -> None:
+        """In steps that each look at the VM as it is then: leave the other scale set, join this one, exchange security
+        groups."""
+        group = wanted.group if wanted else None
+        target = self.client.id(SCALE_SET, group.removeprefix(_SCALE_SET)) if group else None
+        for _ in range(_TRIES):
+            row = self.machines.require(vm_cid)
+            body = _next_change(row, target, wanted.cid if wanted else None)
+            if body is None:
+                break
+            try:
+                self.client.patch(f"move VM {vm_cid}", row["id"], body, row.get("etag"))
+            except Refusal as error:
+                if error.kind is not Changed:
+                    raise
+        else:
+            raise Unavailable(f"VM {vm_cid} is changed by others all the time", remedy="repeat")
+        default = self.client.settings.default_security_group
+        none = (default,) if default else ()
+        old, new = (one.security_groups if one and one.security_groups else none for one in (left, wanted))
+        if old != new:
+            self.azure.exchange(row, old, new)
+
 
 @dataclass(frozen=True, slots=True)
-class AvailabilitySets:
-    """Fills the kit's `ServerGroupCloud`. Dedicated host groups stand beside them, to be adopted for host-affinity."""
+class AzureGroups:
+    """Fills the kit's `ServerGroupCloud`. Dedicated host groups are there to be adopted for host-affinity."""
 
-    noun = "availability set"
-    leave_hint = "a VM leaves its availability set when it is deleted"
+    leave_hint = "a VM leaves its set when it is deleted"
 
     client: Client
     machines: Machines
+    azure: AzureSecurityGroups
+    scale_sets: ScaleSets
+
+    @property
+    def noun(self) -> str:
+        return "scale set" if self._has_scale_sets else "availability set"
 
     def find(self, cid: str) -> ExistingGroup | None:
-        wanted = cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else cid
-        type_ = HOST_GROUP if wanted.startswith(_HOSTS) else SET
-        row = self.client.get(type_, wanted.removeprefix(_HOSTS))
-        return self._existing(type_, row) if row else None
+        return next(iter(self._list(cid)), None)
 
     def find_to_join(self, cid: str) -> ExistingGroup | None:
-        return self.find(cid)
+        return next(iter(self._list(cid, members=False)), None)
 
     def list_named(self, name: str) -> list[ExistingGroup]:
-        found = self.find(name)
-        return [found] if found else []
+        return list(self._list(name))
 
     def list_adoptable(self, name: str) -> list[ExistingGroup]:
-        rows = [(type_, self.client.get(type_, name)) for type_ in (SET, HOST_GROUP)]
+        if self._has_scale_sets:
+            self.scale_sets.require_adoptable(name)
+        types = (SCALE_SET,) if self._has_scale_sets else (SET, HOST_GROUP)
+        rows = [(type_, self.client.get(type_, name)) for type_ in types]
         return [self._existing(type_, row) for type_, row in rows if row]
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> tuple[ExistingGroup, bool]:
@@ -117,6 +220,8 @@ class AvailabilitySets:
                 "dedicated hosts cost money from their first second, so none are made",
                 remedy="have the operator make a host group, and say placement.adopt: true with its name",
             )
+        if self._has_scale_sets:
+            return self._existing(SCALE_SET, self.scale_sets.complete(metadata, mark)), True
         settings, cid = self.client.settings, mark.group_cid
         counts = {
             "platformFaultDomainCount": settings.fault_domains,
@@ -125,14 +230,17 @@ class AvailabilitySets:
         body = {
             "location": settings.location,
             "sku": {"name": "Aligned"},
-            "tags": marked(mark, **{GROUP: cid, POLICY: str(metadata.policy)}),
+            "tags": _tags(metadata, mark),
             "properties": counts,
         }
         row = self.client.put(f"create availability set {cid}", self.client.id(SET, cid), body)
         return self._existing(SET, row), True
 
     def delete(self, group: ExistingGroup) -> None:
-        self.client.delete(f"delete availability set {group.name}", self.client.id(SET, group.name))
+        if group.id.startswith(_SCALE_SET):
+            self.scale_sets.delete(group.name)
+        else:
+            self.client.delete(f"delete availability set {group.name}", self.client.id(SET, group.name))
 
     def list_tagged(self, cid: str) -> list[str]:
         return [str(row["name"]) for row in self.machines.list_all() if tags_of(row).get(GROUP) == cid]
@@ -140,14 +248,21 @@ class AvailabilitySets:
     def members_left(self, cid: str, groups: Sequence[ExistingGroup], record: GroupRecord | None) -> list[str]:
         if not groups and record and record.policy is None:
             return self.list_tagged(cid)
-        return [member for group in groups for member in group.members]
+        scale_sets = [group for group in groups if group.id.startswith(_SCALE_SET)]
+        holders = [one for group in scale_sets for one in self.scale_sets.list_holders(group.name)]
+        return [*holders, *(one for group in groups if group not in scale_sets for one in group.members)]
 
     def inspect_members(
         self, cid: str, group: ExistingGroup | None, record: GroupRecord | None
     ) -> tuple[list[GroupMember], list[str]]:
+        if group and group.id.startswith(_SCALE_SET):
+            closing = ["its deletion was begun, so no VM can join it"] if _CLOSING in tags_of(dict(group.row)) else []
+            return [
+                self._member(row, next(iter(row.get("zones") or ()), None)) for row in self._members(group)
+            ], closing
         names = group.members if group else self.list_tagged(cid)
         rows = [self.machines.read(name) for name in names]  # no list has the fault domain
-        return [self._member(row) for row in rows if row], []
+        return [self._member(row, fault_domain(row)) for row in rows if row], []
 
     def require_exchange(self, cid: str, group: ExistingGroup | None) -> None:
         """Azure changes the security groups of living NICs."""
@@ -156,138 +271,240 @@ class AvailabilitySets:
         self, cid: str, group: ExistingGroup | None, old: Collection[str], new: Collection[str]
     ) -> None:
         """Of our members only: an operator's VM in the same set keeps its own."""
-        for row in self._members(group.members if group else self.list_tagged(cid)):
+        for row in self._members(group or ExistingGroup(cid, cid, None, tuple(self.list_tagged(cid)))):
             mark = mark_of(row)
-            if mark is None or mark.director != self.client.director_uuid or not is_same(tags_of(row).get(GROUP), cid):
-                continue
-            for reference in row["properties"]["networkProfile"].get("networkInterfaces") or ():
-                nic = self.client.get(NIC, name_of(reference["id"]).lower())
-                if nic is not None:
-                    self._exchange(nic, old, new)
+            if mark and mark.director == self.client.director_uuid and is_same(tags_of(row).get(GROUP), cid):
+                self.azure.exchange(row, old, new)
 
-    def _exchange(self, nic: Row, old: Collection[str], new: Collection[str]) -> None:
-        """A NIC is written as a whole: with all that it has and that can be written."""
-        labels = [one for one in new if self.client.get(ASG, one)]
-        properties = {key: value for key, value in nic["properties"].items() if key not in _NIC_READ_ONLY}
-        if "dnsSettings" in properties:
-            dns = properties["dnsSettings"] or {}
-            properties["dnsSettings"] = {key: value for key, value in dns.items() if key not in _DNS_READ_ONLY}
-        has = name_of((properties.pop("networkSecurityGroup", None) or {"id": ""})["id"])
-        kept = [*new] or [one for one in [has] if one and one.lower() not in {each.lower() for each in old}]
-        if kept:
-            properties["networkSecurityGroup"] = {"id": self.client.id(NSG, kept[0])}
-        properties["ipConfigurations"] = [self._config(one, old, labels) for one in properties["ipConfigurations"]]
-        beside = {"extendedLocation": nic["extendedLocation"]} if nic.get("extendedLocation") else {}
-        body = {"location": nic["location"], "tags": tags_of(nic), "properties": properties, **beside}
-        self.client.put(f"change the security group of {nic['name']}", self.client.id(NIC, nic["name"]), body)
+    def require_joinable(self, membership: Membership, zones: Sequence[str]) -> None:
+        """Right before a VM joins. Availability sets need nothing: Azure deletes none with members."""
+        group = membership.group or ""
+        if group.startswith(_SCALE_SET):
+            self.scale_sets.require_open(membership.cid, group.removeprefix(_SCALE_SET), zones)
+        elif zones and not group.startswith(_HOSTS):
+            raise _set_in_zone("cloud_properties.availability_zone")
 
-    def _config(self, config: Row, old: Collection[str], labels: Sequence[str]) -> Row:
-        given = {key: value for key, value in config["properties"].items() if key not in _CONFIG_READ_ONLY}
-        gone = {one.lower() for one in (*old, *labels)}
-        kept = [one for one in given.get("applicationSecurityGroups") or () if name_of(one["id"]).lower() not in gone]
-        given["applicationSecurityGroups"] = [*kept, *({"id": self.client.id(ASG, one)} for one in labels)]
-        return {"name": config["name"], "properties": given}
+    def list_sizes(self, group: str) -> list[str]:
+        """Those that the hardware of an availability set has."""
+        path = f"{self.client.id(SET, group)}/vmSizes"
+        return [str(row["name"]) for row in self.client.list_all(f"list the sizes of {group}", path)]
 
-    def _existing(self, type_: str, row: Row) -> ExistingGroup:
+    @property
+    def _has_scale_sets(self) -> bool:
+        return self.client.settings.spread == SCALE_SETS
+
+    def _list(self, cid: str, *, members: bool = True) -> Iterator[ExistingGroup]:
+        """An adopted one by its id. One of ours by its name: it may be older than the cloud's `spread`."""
+        if is_adopted(cid):
+            prefix = next((one for one in (_HOSTS, _SCALE_SET) if cid.startswith(ADOPTED_PREFIX + one)), "")
+            types: tuple[str, ...] = ({_HOSTS: HOST_GROUP, _SCALE_SET: SCALE_SET, "": SET}[prefix],)
+            cid = cid.removeprefix(ADOPTED_PREFIX).removeprefix(prefix)
+        else:
+            types = (SCALE_SET, SET) if self._has_scale_sets else (SET, SCALE_SET)
+        for type_ in types:
+            row = self.client.get(type_, cid)
+            if row:
+                yield self._existing(type_, row, members=members)
+
+    def _existing(self, type_: str, row: Row, *, members: bool = True) -> ExistingGroup:
         name, mark = str(row["name"]), mark_of(row)
-        members = tuple(name_of(one["id"]).lower() for one in row["properties"].get("virtualMachines") or ())
         if type_ == HOST_GROUP:
-            tagged = self.list_tagged(f"{ADOPTED_PREFIX}{_HOSTS}{name}")
+            tagged = self.list_tagged(f"{ADOPTED_PREFIX}{_HOSTS}{name}") if members else []
             return ExistingGroup(f"{_HOSTS}{name}", name, "host-affinity", tuple(tagged), False, row)
         ours = mark is not None and mark.director == self.client.director_uuid and is_same(mark.group_cid, name)
         policy = tags_of(row).get(POLICY) if mark else "soft-anti-affinity"
-        return ExistingGroup(name, name, policy, members, ours, row)
+        if type_ == SCALE_SET:
+            found = [str(one["name"]).lower() for one in self.scale_sets.list_members(name)] if members else []
+            return ExistingGroup(f"{_SCALE_SET}{name}", name, policy, tuple(found), ours, row)
+        found = [name_of(one["id"]).lower() for one in row["properties"].get("virtualMachines") or ()]
+        return ExistingGroup(name, name, policy, tuple(found), ours, row)
 
-    def _members(self, names: Sequence[str]) -> Iterator[Row]:
+    def _members(self, group: ExistingGroup) -> Iterator[Row]:
         """From a list, and by name where it lags."""
-        listed = {str(row["name"]).lower(): row for row in self.machines.list_all()} if names else {}
-        for name in names:
+        listed = {str(row["name"]).lower(): row for row in self.machines.list_all()} if group.members else {}
+        for name in group.members:
             row = listed.get(name.lower()) or self.machines.read(name)
             if row is not None:
                 yield row
 
-    def _member(self, row: Row) -> GroupMember:
+    def _member(self, row: Row, domain: str | None) -> GroupMember:
         mark = mark_of(row)
         ours = mark is not None and mark.director == self.client.director_uuid
-        return GroupMember(str(row["name"]), None, ours, fault_domain(row))
-
-
-_NIC_READ_ONLY = frozenset(
-    (
-        *("provisioningState", "resourceGuid", "macAddress", "virtualMachine", "privateEndpoint", "primary"),
-        *("hostedWorkloads", "tapConfigurations", "dscpConfiguration"),
-        *("vnetEncryptionSupported", "defaultOutboundConnectivityEnabled", "allowPort25Out"),
-    )
-)
-_CONFIG_READ_ONLY = frozenset(("provisioningState", "privateLinkConnectionProperties"))
-_DNS_READ_ONLY = frozenset(("appliedDnsServers", "internalFqdn", "internalDomainNameSuffix"))
+        return GroupMember(str(row["name"]), None, ours, domain, update_domain(row))
 
 
 @dataclass(frozen=True, slots=True)
-class LabelRecords:
-    """Fills the kit's `RecordStore`: tags `coterie-record-<n>: <policy> <id>` of an application security group, whose
-    name is the CID. `sure`: the server group whose records are read by name, too; `alone`: no others are listed."""
-
-    limit = 1  # security groups of a server group
+class ScaleSets:
+    """Flexible scale sets without a profile, and with one fault domain: Azure spreads their VMs as widely as it can,
+    and living VMs can join and leave."""
 
     client: Client
-    sure: str | None = None
-    alone: bool = False
+    machines: Machines
 
-    def list_records(self) -> list[GroupRecord]:
-        listed = () if self.alone else self.client.list_type(ASG)
-        rows = {str(row["name"]).lower(): row for row in listed}
-        if self.sure:
-            rows.pop(self.sure.lower(), None)
-            row = self.client.get(ASG, self.sure)
-            rows |= {self.sure.lower(): row} if row else {}
-        return [record for row in rows.values() for record in _read_records(row)]
+    def complete(self, metadata: GroupMetadata, mark: Mark) -> Row:
+        """Made where it is not there; open to new VMs, and in all zones of the cloud."""
+        cid, settings = mark.group_cid, self.client.settings
+        row = self.client.get(SCALE_SET, cid)
+        zones = sorted({*((row or {}).get("zones") or settings.scale_set_zones), *settings.scale_set_zones})
+        if row and _CLOSING not in tags_of(row) and zones == sorted(row.get("zones") or []):
+            return row
+        body: Row = {
+            "location": settings.location,
+            "tags": {
+                key: value for key, value in merge_tags(row or {}, _tags(metadata, mark)).items() if key != _CLOSING
+            },
+            "properties": {
+                "orchestrationMode": "Flexible",
+                "platformFaultDomainCount": 1,
+                "singlePlacementGroup": False,
+            },
+            **({"zones": zones} if zones and (row is None or row.get("zones")) else {}),
+        }
+        return self.client.put(f"create scale set {cid}", self.client.id(SCALE_SET, cid), body)
 
-    def require_room(self, cid: str) -> None:
-        """Every server group has a label of its own."""
+    def list_members(self, name: str) -> list[Row]:
+        """By a list of the whole resource group: members can be nowhere else, and a filter that is not understood would
+        show none."""
+        return [row for row in self.machines.list_all() if is_same(scale_set_of(row), name)]
 
-    def add_record(self, record: GroupRecord) -> None:
-        found = read_group_cid(record.cid)
-        if found is None:
-            raise InvalidCall(f"{record.cid} is no server group of ours", remedy="use the CID that create answered")
-        mark = Mark(self.client.director_uuid, found.intent)
-        value = " ".join([record.policy or NO_POLICY, *record.security_groups])
-        has = tags_of(self.client.get(ASG, record.cid) or {})
-        self._write(record.cid, {**marked(mark, **{GROUP: record.cid}), **has, f"{RECORD}{record.number}": value})
+    def list_holders(self, cid: str) -> list[str]:
+        """VMs that forbid to delete it: also those that are to be in it, and may be on their way."""
+        found = self.machines.list_all()
+        return [str(row["name"]).lower() for row in found if cid.lower() in (_lower(scale_set_of(row)), _tag(row))]
 
-    def delete_records(self, records: Sequence[GroupRecord]) -> None:
-        cid = records[0].cid
-        row = self.client.get(ASG, cid)
+    def require_open(self, cid: str, name: str, zones: Sequence[str]) -> None:
+        row = self.client.get(SCALE_SET, name)
+        if row is None or _CLOSING in tags_of(row):
+            raise GroupMissing(
+                f"server group {cid} is missing",
+                why="its scale set is gone" if row is None else "its scale set is being deleted",
+                remedy="deploy again so that the group is made anew",
+            )
+        has = list(row.get("zones") or [])
+        if not all(_fits(has, zone) for zone in zones or [""]):
+            raise InvalidCall(
+                f"cloud_properties.availability_zone is {', '.join(zones) or 'not set'}, and the scale set {name} has "
+                f"{'zones ' + ', '.join(has) if has else 'no zones'}",
+                remedy="use an az with one of those zones, or set properties.scale_set_zones and repair the group",
+            )
+
+    def delete(self, name: str) -> None:
+        """Azure deletes the VMs of a scale set with it. Each VM that joins looks right before whether the set is open,
+        so it is closed first; it must still have no members when lists show all that joined until then; and be closed
+        by this call, not opened again."""
+        id_, closing = self.client.id(SCALE_SET, name), uuid.uuid4().hex
+        row = self.client.get(SCALE_SET, name)
         if row is None:
             return
-        gone = {f"{RECORD}{record.number}" for record in records}
-        left = {key: value for key, value in tags_of(row).items() if key not in gone}
-        if any(key.startswith(RECORD) for key in left):
-            self._write(cid, left)
-        else:
-            self.client.delete(f"delete the records of {cid}", self.client.id(ASG, cid))
+        self._write_tags(row, {_CLOSING: closing})
+        time.sleep(self.client.settings.settle_s)
+        left, row = self.list_holders(name), self.client.get(SCALE_SET, name)
+        if row is None:
+            return
+        if left or tags_of(row).get(_CLOSING) != closing:
+            if left:
+                self._write_tags(row, {})
+            raise GroupInUse(
+                f"scale set {name} has members",
+                why=", ".join(left[:5]) or "it was opened again while it was deleted",
+                remedy="delete them first",
+            )
+        self.client.delete(f"delete scale set {name}", id_)
 
-    def _write(self, cid: str, tags: Mapping[str, str]) -> None:
-        body: dict[str, Any] = {"location": self.client.settings.location, "tags": dict(tags)}
-        self.client.put(f"record the security groups of {cid}", self.client.id(ASG, cid), body)
+    def require_adoptable(self, name: str) -> None:
+        row = self.client.get(SCALE_SET, name)
+        given = row["properties"] if row else {}
+        if row and (
+            not is_same(given.get("orchestrationMode"), "Flexible")
+            or given.get("platformFaultDomainCount") != 1
+            or given.get("singlePlacementGroup") is not False
+        ):
+            raise NotSupported(
+                f"scale set {name} is none that living VMs can join",
+                why="they join sets with orchestrationMode Flexible, one fault domain and singlePlacementGroup false",
+                remedy="have the operator make such a set",
+            )
+
+    def _write_tags(self, row: Row, closing: Mapping[str, str]) -> None:
+        tags = {**{key: value for key, value in tags_of(row).items() if key != _CLOSING}, **closing}
+        self.client.patch(f"tag scale set {row['name']}", self.client.id(SCALE_SET, row["name"]), {"tags": tags})
 
 
-def group_limits(fault_domains: int) -> dict[str, GroupLimit]:
-    return {"anti-affinity": GroupLimit(fault_domains), "soft-anti-affinity": GroupLimit(SET_MEMBERS)}
+def group_limits(settings: Settings) -> dict[str, GroupLimit]:
+    if settings.spread == SCALE_SETS:
+        return {"soft-anti-affinity": GroupLimit(SCALE_SET_MEMBERS)}
+    return {"anti-affinity": GroupLimit(settings.fault_domains), "soft-anti-affinity": GroupLimit(SET_MEMBERS)}
+
+
+def domains(settings: Settings) -> dict[str, str]:
+    """In which failure domains members are shown."""
+    if settings.spread == SCALE_SETS:
+        return {"soft-anti-affinity": "zone"} if settings.scale_set_zones else {}
+    return dict.fromkeys(SET_POLICIES, "fault domain")
 
 
 def placement(client: Client, group: str) -> Row:
     """How a VM names the group that it joins."""
     if group.startswith(_HOSTS):
         return {"hostGroup": {"id": client.id(HOST_GROUP, group.removeprefix(_HOSTS))}}
+    if group.startswith(_SCALE_SET):
+        return {"virtualMachineScaleSet": {"id": client.id(SCALE_SET, group.removeprefix(_SCALE_SET))}}
     return {"availabilitySet": {"id": client.id(SET, group)}}
 
 
-def _read_records(row: Row) -> list[GroupRecord]:
-    found = []
-    for key, value in tags_of(row).items():
-        number, (policy, *ids) = key.removeprefix(RECORD), value.split(" ")
-        if key.startswith(RECORD) and number.isdecimal():
-            recorded = None if policy == NO_POLICY else policy
-            found.append(GroupRecord(str(row["name"]), int(number), recorded, tuple(filter(None, ids))))
-    return found
+def scale_set_of(row: Row) -> str | None:
+    """The name of the scale set that a VM is in."""
+    found = (row["properties"].get("virtualMachineScaleSet") or {}).get("id")
+    return name_of(str(found)) if found else None
+
+
+def _tags(metadata: GroupMetadata, mark: Mark) -> dict[str, str]:
+    return marked(mark, **{GROUP: mark.group_cid, POLICY: str(metadata.policy)})
+
+
+def _tag(row: Row) -> str:
+    """The CID of the server group that a VM was made for, in lower case."""
+    return _lower(next((value for key, value in tags_of(row).items() if is_same(key, GROUP)), None))
+
+
+def _lower(text: str | None) -> str:
+    return (text or "").lower()
+
+
+def _fits(zones: Sequence[str], zone: str) -> bool:
+    """Whether a VM of this zone may be in a scale set of these; what is no number is the region."""
+    return zone in zones if zone.isdecimal() else not zones
+
+
+def _set_in_zone(what: str) -> InvalidCall:
+    return InvalidCall(
+        f"{what} and an availability set exclude each other",
+        why="Azure has VMs in sets or in zones, never in both",
+        remedy="use azs without availability_zone, leave placement out, or set properties.spread: scale-set",
+        details={"field": "azs"},
+    )
+
+
+def _require_movable(row: Row) -> None:
+    """By the vendor's list of VMs that cannot be attached to a scale set."""
+    for key in ("availabilitySet", "hostGroup", "host", "proximityPlacementGroup"):
+        if row["properties"].get(key):
+            raise NotSupported(
+                f"VM {row['name']} keeps its {key} for life",
+                why="Azure attaches no such VM to a scale set",
+                remedy="make the node anew: coterie deploy MANIFEST --recreate --node NODE",
+            )
+
+
+def _next_change(row: Row, target: str | None, cid: str | None) -> Row | None:
+    """From one scale set to another a VM has to leave the first; its tag changes with the second."""
+    has = scale_set_of(row)
+    if has and not is_same(has, name_of(target or "")):
+        return {"properties": {"virtualMachineScaleSet": {"id": None}}}
+    tags = {
+        **{key: value for key, value in tags_of(row).items() if key.lower() != GROUP},
+        **({GROUP: cid} if cid else {}),
+    }
+    if target and not has:
+        return {"tags": tags, "properties": {"virtualMachineScaleSet": {"id": target}}}
+    return None if tags == tags_of(row) else {"tags": tags}

@@ -8,7 +8,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -31,7 +31,11 @@ _WRITES = {"x-ms-page-write": "update", "x-ms-version": "2020-10-02", "x-ms-blob
 
 @dataclass(frozen=True, slots=True)
 class Stemcells:
+    """`state_folder`: where this machine keeps how far uploads have come; without it they begin anew."""
+
     client: Client
+    report: Callable[[str, str], None]
+    state_folder: Path | None = None
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         light = _light_cid(cloud_properties)
@@ -103,14 +107,20 @@ class Stemcells:
                 "hyperVGeneration": generation,
             },
         }
-        if self.client.get(DISK, name) is None:
-            self.client.put(f"create disk {name}", id_, body)
+        disk = self.client.get(DISK, name) or self.client.put(f"create disk {name}", id_, body)
         access = {"access": "Write", "durationInSeconds": _ACCESS_S}
         url = self.client.post(f"upload to disk {name}", id_, "beginGetAccess", access)["accessSAS"]
-        for offset, piece in _pages(file, size):
+        upload = _Upload(self.state_folder, name, str(disk["properties"].get("uniqueId") or ""))
+        tenth, begin = 0, upload.written()
+        for offset, piece in _pages(file, size, begin):
             self._write_page(str(url), offset, piece)
+            upload.note(offset + len(piece))
+            if offset * 10 // size > tenth:
+                tenth = offset * 10 // size
+                self.report("stemcell.uploading", f"{name}: {tenth * 10} % of {size // _MIB} MiB")
         self._write_page(str(url), size, footer)
         self.client.post(f"end the upload to disk {name}", id_, "endGetAccess")
+        upload.end()
         return id_
 
     def _write_page(self, url: str, offset: int, piece: bytes) -> None:
@@ -129,7 +139,7 @@ class Stemcells:
                 if answer.status < 500 and answer.status != 429:
                     raise Refusal("write a page of a disk", f"Upload{answer.status}", why, answer.status)
             time.sleep(min(self.client.settings.poll_s * (attempt + 1), 30.0))
-        raise OutcomeUnknown("a page of a disk could not be written", why=why, remedy="repeat: it begins anew")
+        raise OutcomeUnknown("a page of a disk could not be written", why=why, remedy="repeat")
 
     def _make_image(self, name: str, disk: str, generation: str, tags: Mapping[str, str]) -> None:
         system = {"osType": "Linux", "osState": "Generalized", "managedDisk": {"id": disk}}
@@ -139,6 +149,7 @@ class Stemcells:
 
     def _delete_disk(self, name: str) -> None:
         """One that is still open for an upload is closed first."""
+        _Upload(self.state_folder, name, "").end()
         for attempt in range(_TRIES):
             if self.client.get(DISK, name) is None:
                 return
@@ -169,6 +180,36 @@ class Stemcells:
                 self._delete_disk(cid)
 
 
+@dataclass(frozen=True, slots=True)
+class _Upload:
+    """How far an upload to a disk has come, in a file, so that a repeat under its mark goes on there. `disk`: Azure's
+    id of the disk, which no other of its name has: pages of one that is gone count for nothing."""
+
+    folder: Path | None
+    name: str
+    disk: str
+
+    def written(self) -> int:
+        try:
+            disk, _, offset = self._file().read_text("ascii").partition(" ") if self.folder else ("", "", "")
+        except OSError:
+            return 0
+        return int(offset) if disk and disk == self.disk and offset.isdecimal() else 0
+
+    def note(self, offset: int) -> None:
+        if self.folder and self.disk:
+            new = self._file().with_suffix(".new")
+            new.write_text(f"{self.disk} {offset}", "ascii")
+            new.replace(self._file())
+
+    def end(self) -> None:
+        if self.folder:
+            self._file().unlink(missing_ok=True)
+
+    def _file(self) -> Path:
+        return (self.folder or Path()) / f"azure-upload-{self.name}"
+
+
 def _light_cid(properties: Mapping[str, Any]) -> str | None:
     image = properties.get("image")
     if isinstance(image, Mapping):
@@ -185,10 +226,11 @@ def _missing(cid: str) -> StemcellNotFound:
     return StemcellNotFound(f"image {cid[:200]} is not there", remedy="upload the stemcell again")
 
 
-def _pages(file: IO[bytes], size: int) -> Iterator[tuple[int, bytes]]:
-    """Those that are not all zeros, whole sectors long."""
-    file.seek(0)
-    for offset in range(0, size, _PAGE):
+def _pages(file: IO[bytes], size: int, begin: int) -> Iterator[tuple[int, bytes]]:
+    """Those from there on that are not all zeros, whole sectors long."""
+    begin -= begin % _PAGE
+    file.seek(begin)
+    for offset in range(begin, size, _PAGE):
         piece = file.read(min(_PAGE, size - offset))
         if piece and piece != _ZEROS[: len(piece)]:
             yield offset, piece.ljust(-(-len(piece) // 512) * 512, b"\0")

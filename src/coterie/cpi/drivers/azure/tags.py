@@ -11,7 +11,6 @@ from coterie.cpi.drivers.azure.client import Row
 from coterie.cpi.kit.marking import mark_tags, metadata_tags, read_mark_tags
 
 POLICY = "coterie-policy"
-RECORD = "coterie-record-"
 NAME = "coterie-name"  # of a security group, as manifests call it
 _LONGEST_KEY, _LONGEST_VALUE = 512, 256
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>%&\\?/", "_"))

@@ -102,7 +102,7 @@ class CloudstackVmCreation:
 
     def resolve(self) -> Json:
         args, parts = self._args, self._parts
-        _refuse_shared_nics(args.nics)
+        _refuse_group_by_nic(args.nics)
         groups = self._groups()
         zone = parts.catalog.zone(args.spec.zone)
         networks = [parts.catalog.network(_network_name(nic.properties), zone) for nic in args.nics]
@@ -351,7 +351,7 @@ class CloudstackVmCreation:
         return [nic.ip for nic in self._args.nics if nic.ip]
 
 
-def _refuse_shared_nics(nics: Sequence[NetworkRequest]) -> None:
+def _refuse_group_by_nic(nics: Sequence[NetworkRequest]) -> None:
     taken: dict[str, str] = {}
     for nic in nics:
         if nic.ip and ":" in nic.ip:

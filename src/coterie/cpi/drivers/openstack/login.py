@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from coterie.cpi.contract import AuthenticationFailed, CpiError, InvalidCall, Unavailable
 from coterie.cpi.drivers.openstack.properties import LOGIN_TEXTS, Settings
+from coterie.cpi.kit.ca_file import CaFile
 from coterie.cpi.kit.http import NotTaken, call_error, tls_context
 from coterie.slotted import fields, replace
 
@@ -202,12 +202,8 @@ def _verify(settings: Settings) -> tuple[bool | str, Any]:
         store = ssl.get_default_verify_paths()
         return store.cafile or store.capath or True, None
     tls_context(pem)
-    if "-----BEGIN" not in pem:
-        return pem, None
-    file = tempfile.NamedTemporaryFile("w", prefix="coterie-ca-", suffix=".pem")  # noqa: SIM115 # the session keeps it
-    file.write(pem)
-    file.flush()
-    return file.name, file
+    file = CaFile(pem)
+    return str(file.path), file  # the session keeps it
 
 
 def _module(name: str) -> Any:

@@ -19,7 +19,7 @@ from coterie.cpi.drivers.openstack.rows import (
     part_name,
 )
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent, wait_or_remove
-from coterie.cpi.kit.create_vm import NetworkRequest
+from coterie.cpi.kit.create_vm import NetworkRequest, group_by_nic
 from coterie.slotted import dataclass
 
 _LEAVES = "coterie-leaves-"  # a port's tag: the server that is being deleted, should this process die
@@ -37,34 +37,19 @@ class Nic:
 
 
 def read_nics(requests: Sequence[NetworkRequest]) -> list[Nic]:
-    """In the order of the requests, which begin with the default gateway's."""
-    found: dict[str, Nic] = {}
-    for request in requests:
-        nic = Nic(
-            (request.label,),
-            network_name(request),
-            (request.ip,) if request.ip else (),
-            request.properties.get("security_groups", ()),
+    return [
+        Nic(
+            tuple(one.label for one in sharing),
+            network,
+            tuple(one.ip for one in sharing if one.ip),
+            tuple(dict.fromkeys(each for one in sharing for each in one.properties.get("security_groups", ()))),
         )
-        slot = request.nic_group or f"\0{request.label}"
-        found[slot] = _join(found[slot], nic) if slot in found else nic
-    if not found:
-        raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
-    return list(found.values())
+        for network, sharing in group_by_nic(requests, network_name, "net_id")
+    ]
 
 
 def network_name(request: NetworkRequest) -> str | None:
     return request.properties.get("net_id") or request.properties.get("name")
-
-
-def _join(first: Nic, second: Nic) -> Nic:
-    if first.network != second.network:
-        raise InvalidCall(
-            f"networks.{second.labels[0]}.nic_group is shared with another network of the cloud",
-            remedy="use one net_id",
-        )
-    groups = tuple(dict.fromkeys((*first.security_groups, *second.security_groups)))
-    return Nic((*first.labels, *second.labels), first.network, (*first.ips, *second.ips), groups)
 
 
 def networks_with_addresses(networks: Networks, ports: Mapping[str, Row]) -> Json:

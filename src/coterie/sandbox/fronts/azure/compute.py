@@ -299,17 +299,42 @@ class Compute:
     def _move(self, one: Resource, wanted: Mapping[str, Any] | None) -> None:
         """A living VM joins or leaves a scale set; from one to another it must leave first."""
         has, target = one.properties.get("virtualMachineScaleSet"), (wanted or {}).get("id")
+        if target in ("", "null"):
+            raise ApiError(
+                409, "PropertyChangeNotAllowed", "Changing property 'virtualMachineScaleSet.id' is not allowed."
+            )
         if has and target and has["id"].lower() != target.lower():
             text = "Changing property 'virtualMachineScaleSet.id' is not allowed."
             raise ApiError(409, "PropertyChangeNotAllowed", text)
+        if has:
+            self._require_attachable(one, self._scale_set_of(has), "detaching")
         if target:
-            group = self._group_of({"virtualMachineScaleSet": wanted})
-            if group is None or one.properties.get("availabilitySet"):
-                raise ApiError(409, "OperationNotAllowed", "A VM in an availability set cannot join a scale set.")
+            group = self._scale_set_of({"id": target})
+            self._require_attachable(one, group, "attaching")
             self._require_zone(group, one.body.get("zones") or [])
             one.properties["virtualMachineScaleSet"] = {"id": group.id}
         else:
             one.properties.pop("virtualMachineScaleSet", None)
+
+    def _require_attachable(self, one: Resource, group: Resource, what: str) -> None:
+        """As the vendor's page on attaching and detaching says."""
+        own, word = group.properties, f"does not support {what} an existing Virtual Machine"
+        for key, code in (
+            ("availabilitySet", "AvsetVM"),
+            ("proximityPlacementGroup", "PPGVM"),
+            ("hostGroup", "DedicatedHostVM"),
+        ):
+            if one.properties.get(key):
+                code = f"VmssDoesNotSupportAttachingExisting{code}"
+                raise ApiError(409, code, f"Referenced Virtual Machine '{one.name}' belongs to a {key}.")
+        if int(own.get("platformFaultDomainCount") or 1) != 1:
+            code = "VmssDoesNotSupportAttachingExistingVMMultiFD"
+            raise ApiError(409, code, f"Virtual Machine Scale Set '{group.name}' {word}: it has several fault domains.")
+        if own.get("singlePlacementGroup") is not False:
+            code = "VmssDoesNotSupportAttachingWithSpg"
+            raise ApiError(
+                409, code, f"Virtual Machine Scale Set '{group.name}' {word}: singlePlacementGroup is not false."
+            )
 
     def delete_vm(self, call: Call) -> Reply:
         one = self._front.shelf.get(call.path)
@@ -451,12 +476,22 @@ class Compute:
             return None
         if group.type == SET and zones:
             raise ApiError(400, "BadRequest", "Virtual machines in an availability set cannot be in a zone.")
+        sizes, size = group.facts.get("sizes"), given["hardwareProfile"]["vmSize"]
+        if sizes and size not in sizes:
+            text = f"Allocation failed. VM size {size} is not supported in the cluster of {group.name}."
+            raise ApiError(409, "AllocationFailed", text)
         members, most = len(self._members(group)), _SET_MEMBERS if group.type == SET else _SCALE_SET_MEMBERS
         if members >= most:
             text = f"The maximum number of virtual machines in {group.name} is {most}."
             raise ApiError(409, "OperationNotAllowed", text)
         self._require_zone(group, zones)
         return group
+
+    def _scale_set_of(self, reference: Mapping[str, Any]) -> Resource:
+        found = self._front.shelf.get(str(reference["id"]))
+        if found is None:
+            raise bad_reference(str(reference["id"]))
+        return found
 
     def _group_of(self, given: Body) -> Resource | None:
         for key in ("availabilitySet", "virtualMachineScaleSet", "hostGroup"):
@@ -635,9 +670,12 @@ class Compute:
         ]
 
     def list_sizes(self, call: Call) -> Reply:
-        if self._front.shelf.get(call.path.rsplit("/", 1)[0]) is None:
+        """Of the hardware that the first VM of the set has chosen."""
+        found = self._front.shelf.get(call.path.rsplit("/", 1)[0])
+        if found is None:
             raise not_found(SET, call.names["availabilitySetName"], call.group)
-        return Reply(200, {"value": [{"name": name, "numberOfCores": cpu} for name, (cpu, *_) in SIZES.items()]})
+        listed = [name for name in SIZES if name in found.facts.get("sizes", SIZES)]
+        return Reply(200, {"value": [{"name": name, "numberOfCores": SIZES[name][0]} for name in listed]})
 
     # -- disks, snapshots, images --
 
