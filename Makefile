@@ -8,7 +8,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Tests start many processes: with it, each of them would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages lint docs bench bench-openstack release constraints install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages lint docs screenshots bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.words
 
+screenshots: packages $(VENV)/.tested ## make the two pictures of the console in the docs again; needs a browser
+	$(BIN)/python -m tests.console.pictures docs
+
 docs: $(VENV)/.tested ## write the pages and the client's methods, which are made from the code
 	$(BIN)/python -m tests.client.generate src/coterie/client
 	$(BIN)/python -m coterie.cli.reference > docs/cli.md
@@ -79,6 +82,7 @@ bench: $(VENV)/.tested ## prints ratios; asserts nothing
 	$(BIN)/python -m bench.scale
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/cleanup.py
+	$(BIN)/python -m bench.console
 	$(BIN)/python bench/cpi.py
 	$(BIN)/python bench/cpi_calls.py
 	$(BIN)/python bench/ring.py
@@ -106,14 +110,17 @@ $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
-packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, zsh, fish, openssl, a simulated vCenter
+packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, zsh, fish, openssl, a browser, axe-core, a simulated vCenter
 	@wanted=""; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
 	command -v ruby >/dev/null || wanted="$$wanted ruby"; \
 	for shell in zsh fish; do command -v $$shell >/dev/null || wanted="$$wanted $$shell"; done; \
 	command -v openssl >/dev/null || wanted="$$wanted openssl"; \
+	command -v chromium >/dev/null || wanted="$$wanted chromium fonts-dejavu-core"; \
+	command -v npm >/dev/null || wanted="$$wanted npm"; \
 	[ -z "$$wanted" ] || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; }
 	@tests/peers/vcsim/build >/dev/null
+	@tests/peers/axe/fetch >/dev/null
 
 clean: ## remove .venv and the demo
 	rm -rf $(VENV) .demo

@@ -17,7 +17,7 @@ from pip._internal.models.index import PyPI
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-EXTRAS = "aws,azure,openstack,otel,vsphere"
+EXTRAS = "aws,azure,gcp,openstack,otel,vsphere"
 INDEX = os.environ.get("PIP_INDEX_URL", PyPI.simple_url).rstrip("/")  # the one that pip itself asks
 _HEAD = """\
 # Made by deploy/release/lock.py: what a release is built and installed with.

@@ -10,9 +10,9 @@ import pytest
 
 from coterie.cli.show.paint import Paint
 from coterie.cli.show.table import fields, table
-from coterie.cli.show.times import ago, span, took
 from coterie.cli.watch.report import report
 from coterie.manifest import load_deployment
+from coterie.times import ago, span, took
 from tests.cli.conftest import Machine
 
 PLAIN = Paint("never", io.StringIO())

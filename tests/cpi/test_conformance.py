@@ -10,6 +10,7 @@ from peers.aws_bed import AwsBed
 from peers.azure_bed import AzureBed, ScaleSetBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
+from peers.gcp_bed import GcpBed
 from peers.openstack_bed import OpenstackBed
 from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
 from peers.sandbox_bed import DomainsBed, SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
@@ -33,6 +34,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "vsphere": VsphereBed,
     "openstack": OpenstackBed,
     "azure": AzureBed,
+    "gcp": GcpBed,
     "azure-scale-sets": ScaleSetBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,

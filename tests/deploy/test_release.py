@@ -25,6 +25,7 @@ def test_every_requirement_is_pinned_to_a_version_with_hashes() -> None:
         *project["dependencies"],
         *more["aws"],
         *more["azure"],
+        *more["gcp"],
         *more["openstack"],
         *more["otel"],
         *more["vsphere"],

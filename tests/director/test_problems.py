@@ -32,7 +32,12 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
     ("method", "path", "body", "status", "code"),
     [
         ("GET", "/v1/nothing", None, 404, "not_found"),
-        ("GET", "/", None, 404, "not_found"),
+        ("GET", "/nothing", None, 404, "not_found"),
+        ("GET", "/v1/console/links", None, 405, "method_not_allowed"),
+        ("GET", "/v1/deployments/x/manifests", None, 404, "not_found"),
+        ("GET", "/v1/deployments/x/manifests/1", None, 404, "not_found"),
+        ("GET", "/v1/placement/map?deployment=x", None, 404, "not_found"),
+        ("GET", "/v1/placement/map?most=-1", None, 422, "invalid_request"),
         ("POST", "/v1/nodes", {}, 422, "invalid_request"),
         ("POST", "/v1/clouds", {}, 422, "invalid_request"),
         ("PATCH", "/v1/clouds/x", {"conductor_group": "a"}, 404, "not_found"),

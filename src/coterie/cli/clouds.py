@@ -11,9 +11,9 @@ from coterie.cli.frame.documents import read
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, fields, table
-from coterie.cli.show.times import ago
 from coterie.cli.watch.task import watch_or_leave
 from coterie.errors import UsageError
+from coterie.times import ago
 
 
 @noun("clouds")

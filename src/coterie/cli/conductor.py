@@ -16,6 +16,9 @@ from coterie.settings import load
 @click.option("--group", "conductor_group", metavar="NAME", help="Site or rack to work for; default: none.")
 @click.option("--drivers", metavar="A,B", help="Drivers to offer; default: all that are installed.")
 @click.option("--exec-paths", metavar="PATH,…", help="Programs that the driver exec may run; default: none.")
+@click.option(
+    "--credential-sources", metavar="A,B", help="Credentials of this machine that clouds may use; default: none."
+)
 @click.option("--database", metavar="URL", help="The Director's database.")
 @click.option("--name", "conductor_name", metavar="NAME", help="Unique in the fleet; default: host name and group.")
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")

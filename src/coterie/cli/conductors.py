@@ -11,7 +11,7 @@ from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.keys import keys
 from coterie.cli.show.table import as_json, table
-from coterie.cli.show.times import ago
+from coterie.times import ago
 
 
 @noun("conductors")

@@ -10,8 +10,8 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, fields, table
-from coterie.cli.show.times import ago
 from coterie.errors import UsageError
+from coterie.times import ago
 
 Row = Mapping[str, Any]
 

@@ -18,6 +18,9 @@ from coterie.settings import load
 @click.option("--name", metavar="NAME", help="Its name, given at the first start.")
 @click.option("--no-conductor", is_flag=True, help="Only plan and answer; conductors elsewhere run the work.")
 @click.option("--exec-paths", metavar="PATH,…", help="Programs that the driver exec may run; default: none.")
+@click.option(
+    "--credential-sources", metavar="A,B", help="Credentials of this machine that clouds may use; on TCP: none."
+)
 @click.option("--workers", type=int, metavar="N", help="Steps to run at once.")
 def director(session: Session, no_conductor: bool, **options: Any) -> int:
     """Serve the API and run the work until a signal ends it.

@@ -12,10 +12,10 @@ from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.nodes.act import find_nodes
 from coterie.cli.show.table import as_json, table
-from coterie.cli.show.times import ago
 from coterie.cli.watch.task import watch_or_leave
 from coterie.director.services.states import DiskState
 from coterie.errors import NotFound, UsageError
+from coterie.times import ago
 
 if TYPE_CHECKING:
     from coterie.client.resources import Disk

@@ -10,10 +10,10 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, fields, table
-from coterie.cli.show.times import ago
 from coterie.cli.watch.task import watch_or_leave
 from coterie.director.services.states import GroupState
 from coterie.errors import NotFound
+from coterie.times import ago
 
 
 @noun("groups")

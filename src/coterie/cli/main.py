@@ -49,6 +49,7 @@ VERBS = {
     "conductor": Verb("coterie.cli.conductor:conductor", "serve as a conductor"),
     "demo": Verb("coterie.cli.demo:demo", "deploy, change and delete a cluster on a simulated datacenter"),
     "version": Verb("coterie.cli.version:version", "print the version"),
+    "console": Verb("coterie.cli.console:console", "open the web console"),
     "completion": Verb("coterie.cli.completion:completion", "print a completion script for your shell"),
 }
 

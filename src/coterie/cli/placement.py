@@ -10,6 +10,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, fields, table
+from coterie.errors import NotFound
 
 BROKEN = 1
 
@@ -40,6 +41,30 @@ def audit(session: Session, deployment: str | None) -> int:
     else:
         session.data("\n\n".join(_audit_text(session, group) for group in found["groups"]) or "no server groups")
     return BROKEN if any(group["holds"] is False for group in found["groups"]) else 0
+
+
+@placement.verb("map", own_output=True)
+@click.argument("deployment", required=False)
+@click.option(
+    "-o", "--output", "form", type=click.Choice(["svg", "html", "json"]), default="svg", help="Form of the picture."
+)
+@click.option("--rack", metavar="CLOUD/AZ/RACK", default="", help="Only this rack, with its hosts.")
+def show_map(session: Session, deployment: str | None, form: str, rack: str) -> None:
+    """Print a picture of clouds, azs, racks, hosts and nodes, as the console shows it.
+
+    It is of the last look and check; no cloud is asked. More than 150 hosts are drawn by rack: name one with --rack.
+    """
+    from coterie.director.console.drawing import placement_map
+
+    most = None if rack or form == "json" else placement_map.DETAIL_HOSTS
+    found = session.client.placement.show_map(deployment=deployment, rack=rack or None, most=most)
+    if form == "json":
+        session.data(as_json(found))
+        return
+    drawing = placement_map.draw(found, links=False)
+    if rack and not found["racks"]:
+        raise NotFound(f"no rack {rack!r}", remedy="see the racks in `coterie placement show`: CLOUD/AZ/RACK")
+    session.data(drawing.file() if form == "svg" else placement_map.document(drawing, found))
 
 
 def _show(session: Session, deployment: str | None) -> None:

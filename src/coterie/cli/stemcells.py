@@ -12,8 +12,8 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, table
-from coterie.cli.show.times import ago
 from coterie.errors import UsageError
+from coterie.times import ago
 
 
 @noun("stemcells")

@@ -10,11 +10,11 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, table
-from coterie.cli.show.times import ago, took
 from coterie.cli.watch.report import report
 from coterie.cli.watch.task import FAILED
 from coterie.cli.watch.task import watch as watch_task
 from coterie.director.services.states import TaskState
+from coterie.times import ago, took
 
 _MOST = 50
 

@@ -54,6 +54,7 @@ class Client:
         self.cloud_config = operations.CloudConfigOperations(self._api)
         self.clouds = operations.CloudsOperations(self._api)
         self.conductors = operations.ConductorsOperations(self._api)
+        self.console = operations.ConsoleOperations(self._api)
         self.deployments = operations.DeploymentsOperations(self._api)
         self.director = operations.DirectorOperations(self._api)
         self.disks = operations.DisksOperations(self._api)

@@ -14,6 +14,7 @@ from coterie.client.pages import Pages
 if TYPE_CHECKING:
     from coterie.client.resources import (
         Accepted,
+        AcceptedManifest,
         Cleanup,
         CleanupDetail,
         Cloud,
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
         GroupDetail,
         Info,
         Key,
+        Link,
         Mark,
         Me,
         NewToken,
         Node,
         NodeDetail,
+        OldManifest,
         Placement,
+        PlacementMap,
         Plan,
         Recovery,
         Resealed,
@@ -298,6 +302,17 @@ class ConductorsOperations:
         return Pages(self._api, "/v1/conductors", {})
 
 
+class ConsoleOperations:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def make_link(self) -> Link:
+        """A Director on a unix socket begins to listen on a loopback port for it, where callers have to log
+        in."""
+        answer: Link = self._api.call("POST", "/v1/console/links", harmless=True)
+        return answer
+
+
 class DeploymentsOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -411,6 +426,15 @@ class DeploymentsOperations:
         answer: str = self._api.call("GET", f"/v1/deployments/{part(name)}/manifest")
         return answer
 
+    def manifest_version(self, name: str, number: int) -> OldManifest:
+        """One of them with its text, secret values hidden."""
+        answer: OldManifest = self._api.call("GET", f"/v1/deployments/{part(name)}/manifests/{number}")
+        return answer
+
+    def manifests(self, name: str) -> Pages[AcceptedManifest]:
+        """Manifests that were accepted, newest first; the newest 50 are kept."""
+        return Pages(self._api, f"/v1/deployments/{part(name)}/manifests", {})
+
 
 class DirectorOperations:
     def __init__(self, api: Api) -> None:
@@ -461,9 +485,11 @@ class EventsOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    def list(self, *, kind: str | None = None, subject: str | None = None) -> Pages[Event]:
+    def list(
+        self, *, kind: str | None = None, subject: str | None = None, deployment: str | None = None
+    ) -> Pages[Event]:
         """Newest first; the stream begins now, or after Last-Event-ID."""
-        return Pages(self._api, "/v1/events", {"kind": kind, "subject": subject})
+        return Pages(self._api, "/v1/events", {"kind": kind, "subject": subject, "deployment": deployment})
 
     def of_task(self, task: int) -> Pages[Event]:
         """Oldest first. The stream's ids are the events' numbers in the task; its last event is `end` with
@@ -674,6 +700,16 @@ class PlacementOperations:
         """Per server group: the promise, the hosts, whether it holds, what a host or rack failure would take
         down."""
         answer: Placement = self._api.call("GET", "/v1/placement", query={"deployment": deployment})
+        return answer
+
+    def show_map(
+        self, *, deployment: str | None = None, rack: str | None = None, most: int | None = None
+    ) -> PlacementMap:
+        """All racks, hosts, nodes and groups as the ledger knows them: of the last look and check, without
+        asking a cloud."""
+        answer: PlacementMap = self._api.call(
+            "GET", "/v1/placement/map", query={"deployment": deployment, "rack": rack, "most": most}
+        )
         return answer
 
 

@@ -21,6 +21,12 @@ class Accepted(TypedDict):
     task_id: int
 
 
+class AcceptedManifest(TypedDict):
+    id: int
+    requested_by: str | None
+    created_at: str
+
+
 class Cleanup(TypedDict):
     id: int
     state: str
@@ -268,6 +274,13 @@ class Key(TypedDict):
     created_at: str
 
 
+class Link(TypedDict):
+    """Where the console is, for this caller."""
+
+    path: str
+    origin: str | None
+
+
 class Mark(TypedDict):
     cloud: str
     kind: str
@@ -344,6 +357,13 @@ class NodeDetail(TypedDict):
     objects: list[dict[str, Any]]
 
 
+class OldManifest(TypedDict):
+    id: int
+    requested_by: str | None
+    created_at: str
+    body: str
+
+
 class Worst(TypedDict):
     """The failure that takes down most nodes."""
 
@@ -390,6 +410,61 @@ class PlacedNode(TypedDict):
 class Placement(TypedDict):
     nodes: list[PlacedNode]
     groups: list[PlacedGroup]
+
+
+class MapGroup(TypedDict):
+    intent: str
+    deployment: str
+    name: str
+    cloud: str
+    cid: str | None
+    policy: str | None
+    state: str
+    remedy: str
+    size: int
+    promise: str
+    holds: bool | None
+    why: str
+    worst_host: Worst | None
+    worst_rack: Worst | None
+
+
+class MapHost(TypedDict):
+    cloud: str
+    az: str | None
+    rack: str
+    name: str
+
+
+class MapNode(TypedDict):
+    deployment: str | None
+    node: str
+    state: str
+    cloud: str
+    az: str | None
+    rack: str
+    host: str | None
+    group: str | None
+
+
+class MapRack(TypedDict):
+    """`groups`: nodes of each server group by its intent; those of none under an empty one."""
+
+    key: str
+    cloud: str
+    az: str | None
+    rack: str
+    hosts: int
+    nodes: int
+    unhealthy: int
+    groups: dict[str, int]
+
+
+class PlacementMap(TypedDict):
+    racks: list[MapRack]
+    nodes: list[MapNode]
+    hosts: list[MapHost]
+    groups: list[MapGroup]
 
 
 class Change(TypedDict):

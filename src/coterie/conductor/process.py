@@ -72,6 +72,7 @@ class Conductor:
         ttl_s: float = 10.0,
         call_timeout_s: float = 600.0,
         exec_paths: Sequence[str] = (),
+        credential_sources: Sequence[str] = (),
         retry: Retry | None = None,
         ids: Ids | None = None,
         observe: Observer | None = None,
@@ -100,6 +101,7 @@ class Conductor:
             drivers_folder=drivers_folder or state_folder,
             keys=keys,
             exec_paths=exec_paths,
+            credential_sources=credential_sources,
             observe=observe,
         )
         self._secrets = SecretReader(ledger, keys)

@@ -75,6 +75,7 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, database: str
         ttl_s=settings["lease"],
         call_timeout_s=settings["call_timeout"],
         exec_paths=settings["exec_paths"],
+        credential_sources=settings["credential_sources"] or (),
         on_lost=on_lost,
     )
     for number in (signal.SIGTERM, signal.SIGINT):

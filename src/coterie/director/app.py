@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from coterie import __version__
 from coterie.director import routes
 from coterie.director.access.middleware import AccessMiddleware
+from coterie.director.console.middleware import ConsoleMiddleware
 from coterie.director.context import AppContext
 from coterie.director.http import problem
 from coterie.director.http.reply import SafeJson
@@ -30,6 +31,7 @@ def build(context: AppContext) -> FastAPI:
     problem.install(app)
     routes.mount(app)
     app.add_middleware(AccessMiddleware, context=context)
+    app.add_middleware(ConsoleMiddleware, context=context)  # its pages call the API through the access middleware
     app.add_middleware(RequestLimitsMiddleware, context=context)
     app.add_middleware(TracingMiddleware)
     app.add_middleware(ApiVersionMiddleware, context=context)  # outermost: every answer gets its headers, refusals too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,6 +65,7 @@ class AppContext:
     stream_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STREAM_THREADS))
     ring_moves: RingMoves = field(default_factory=RingMoves)
     readiness: Readiness = field(default_factory=Readiness)
+    open_loopback: Callable[[], str] | None = None  # listens for the console if nothing does yet; its origin
 
     @property
     def locked(self) -> bool:

@@ -43,11 +43,14 @@ class Clouds:
         drivers_folder: Path,
         keys: KeyFile | None = None,
         exec_paths: Sequence[str] = (),
+        credential_sources: Sequence[str] = (),
         observe: Observer | None = None,
     ) -> None:
         self._keys = keys
         self._ledger = ledger
-        self._runtime = Runtime(director_uuid, coordinator, drivers_folder, lease.require, exec_paths)
+        self._runtime = Runtime(
+            director_uuid, coordinator, drivers_folder, lease.require, exec_paths, credential_sources
+        )
         self._lease = lease
         self._observe = observe
         self._open: dict[str, tuple[CloudRow, Cpi, Pin]] = {}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-HEAD = "0019"  # the schema of this release
+HEAD = "0020"  # the schema of this release
 _TIMEOUT_S = 60.0  # another process may write for long
 _KEPT = 8  # connections that stay open after use
 

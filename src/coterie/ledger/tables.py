@@ -121,6 +121,15 @@ tokens = _table(
 
 ownerships = _table("ownerships", _key("deployment"), _text("team"))  # outlives the deployment, as its disks do
 
+sessions = _table(  # of the web console; the browser holds the secret, the ledger its hash
+    "sessions",
+    _key("hash"),
+    _text("kind"),  # session: a log-in. link: a log-in by one request, which ends it
+    _json("caller"),
+    _time("created_at", null=False),
+    _time("expires_at", null=False),
+)
+
 stemcells = _table(  # the catalogue; what a cloud made of one is an object of kind image with `ref` name/version
     "stemcells",
     _key(),
@@ -153,6 +162,16 @@ deployments = _table(
     _flag("resurrection"),
     _time("created_at", null=False),
     _time("updated_at", null=False),
+)
+
+manifests = _table(  # every one that was accepted, without secrets; the newest of each deployment are kept
+    "manifests",
+    sa.Column("id", _BigId, primary_key=True, autoincrement=True),
+    _text("deployment"),
+    _text("body"),
+    _text("requested_by", null=True),
+    _time("created_at", null=False),
+    sa.Index("manifests_by_deployment", "deployment", "id"),
 )
 
 instance_groups = _table(

@@ -99,7 +99,7 @@ def accept_draft(ledger: Ledger, draft: Draft, kind: str, by: str | None, permit
             raise StalePlan(f"deployment {name} changed while it was planned", remedy="plan and confirm again")
         _require_security_groups(tx, draft)
         director = identity.director(tx)
-        _save(tx, draft, manifest, _set_config(tx, draft))
+        _save(tx, draft, manifest, _set_config(tx, draft), by)
         seal_groups(tx, name, draft.groups)
         rows = PlanRows(tx, draft.plan, Ids(), director.name, Inheritance.of(draft.groups))
         return rows.write("delete" if draft.request.delete else kind, by)
@@ -169,7 +169,7 @@ def _set_config(tx: Tx, draft: Draft) -> int:
     return store_config(tx, checked.config_text, checked.clouds, az_groups(checked.config.value))
 
 
-def _save(tx: Tx, draft: Draft, manifest: str, config_id: int) -> None:
+def _save(tx: Tx, draft: Draft, manifest: str, config_id: int, by: str | None) -> None:
     """`manifest`: without secrets. It is only shown: the next request brings its own, and nodes have their specs."""
     checked = draft.checked
     if checked.deployment is None:
@@ -177,6 +177,7 @@ def _save(tx: Tx, draft: Draft, manifest: str, config_id: int) -> None:
         return
     resurrection = checked.deployment.value.resurrection
     deployments.save(tx, checked.name, manifest=manifest, config_id=config_id, resurrection=resurrection)
+    deployments.add_to_history(tx, checked.name, manifest, by)
     groups.set_instance_groups(tx, checked.name, {group.name: group.conductor_group for group in draft.groups})
 
 

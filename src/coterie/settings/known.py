@@ -52,6 +52,13 @@ def all_settings(env: Mapping[str, str]) -> tuple[Setting, ...]:
         Setting("conductor_group", values.group, "", "site or rack that a conductor works for; empty: none"),
         Setting("drivers", values.names, None, "drivers that a conductor offers; unset: all that are installed"),
         Setting("exec_paths", values.paths, (), "programs that the driver exec may run, as full paths; unset: none"),
+        Setting(
+            "credential_sources",
+            values.sources,
+            None,
+            "credentials of its machine that clouds may use: environment, instance, profile:NAME, full paths of files, "
+            "or * for all; unset: none, and all for a Director at its unix socket",
+        ),
         Setting("weight", values.between(0.1, 100.0), 1.0, "share of the work that a conductor takes, beside others"),
         Setting(
             "ring",
@@ -89,6 +96,10 @@ def _access() -> tuple[Setting, ...]:
         Setting("oidc_claim", values.text, "groups", "claim with the groups of a user"),
         Setting("oidc_roles", values.roles, {}, "GROUP=ROLE,…: what groups may do; a user without a role is refused"),
         Setting("oidc_teams", values.pairs, None, "GROUP=TEAM,…: limits users to teams; unset: no limit"),
+        Setting("oidc_client_id", values.text, None, "client that the console logs users in as; unset: no such log-in"),
+        Setting("oidc_client_secret", values.text, None, "secret of that client, where it has one", secret=True),
+        Setting("oidc_scopes", values.text, "openid profile email", "scopes that the console asks the issuer for"),
+        Setting("console_session_hours", values.number, 12.0, "hours after which the console asks for a log-in again"),
         Setting("oidc_ca", values.path, None, "file with the certificates that the issuer's is checked against"),
     )
 

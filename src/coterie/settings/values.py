@@ -43,6 +43,15 @@ def paths(value: Any) -> tuple[str, ...]:
     return given
 
 
+def sources(value: Any) -> tuple[str, ...]:
+    """A list, or words and full paths with commas between them."""
+    found = value if isinstance(value, list | tuple) else str(value).split(",")
+    given = tuple(dict.fromkeys(text(str(one)) for one in found))
+    if not all(re.fullmatch(r"environment|instance|profile:\S+|/.+|\*", one) for one in given):
+        raise ValueError("must be some of environment, instance, profile:NAME, full paths of files, or *")
+    return given
+
+
 def url(value: Any) -> str:
     given = text(value).rstrip("/")
     if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?|unix:/\S+", given):

@@ -1,7 +1,8 @@
-"""The four clouds of the suite: sandbox, emulated CloudStack, simulated vCenter, real OpenStack."""
+"""The clouds of the suite: sandbox, emulated CloudStack, simulated vCenter, simulated EC2 and Azure, real OpenStack."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 from unittest import mock
 
 import yaml
+from peers.aws_bed import AwsBed
+from peers.azure_bed import AzureBed
 from peers.cloudstack_bed import CloudstackBed
 from peers.openstack_bed import OpenstackBed
 from peers.openstack_operator import PATHS, until
@@ -20,27 +23,33 @@ from peers.vsphere_operator import VsphereOperator
 from pyVmomi import vim
 
 from coterie.cpi.contract import Cpi, GroupResource, Kind, Mark, Runtime
+from coterie.cpi.drivers.aws.driver import AwsCpi
+from coterie.cpi.drivers.azure.driver import AzureCpi
 from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
 from coterie.cpi.drivers.openstack import rows
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, mark_tags
 from coterie.engine.coordinator import LedgerCoordinator
-from coterie.sandbox import disks, images, security_groups, server_groups, vms
+from coterie.sandbox import disks, images, networks, security_groups, server_groups, vms
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.fit import Demand
+from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.tags import set_tags
 from tests.cleanup.accidents.ground import OTHER_DIRECTOR, Bed, Inventory
 from tests.cpi.drivers.openstack import place as openstack
 from tests.cpi.drivers.vsphere import place as vsphere
 from tests.ledger.blank import sqlite_ledger
 from tests.peers.vcenter import vcenter
+from tests.requests import test_on_aws as aws
+from tests.requests import test_on_azure as azure
 from tests.requests import test_on_cloudstack as cloudstack
 from tests.requests.site import CONFIG, Site
 
 
 class SandboxGround:
     driver = "sandbox"
+    adoptable = "anti-affinity"
 
     def open_site(self, folder: Path) -> Site:
         state = folder / "sandbox.db"
@@ -92,6 +101,98 @@ class SandboxGround:
         """Its state goes with the folder of the test."""
 
 
+class AwsSite(Site):
+    bed: AwsBed
+
+    def cpi(self, cloud: str = "lab", properties: Any = None, director: str | None = None) -> Cpi:
+        runtime = Runtime(director or self.director.uuid, LedgerCoordinator(self.ledger, "test"))
+        return AwsCpi(cloud, self.bed.properties(), runtime)
+
+
+class AwsGround(SandboxGround):
+    """People use the account behind EC2: its tags are EC2's."""
+
+    driver = "aws"
+
+    def open_site(self, folder: Path) -> Site:
+        (folder / "cloud").mkdir()
+        self._bed = AwsBed(folder / "cloud")
+        self._account = self._bed.account
+        self.operator, self.faults = self._bed.operator, self._bed.faults
+        self.inventory = self._bed.inventory
+        site = _site(AwsSite, folder, self.config())
+        site.bed = self._bed
+        return site
+
+    def config(self, **more: Any) -> str:
+        return aws.config(self._bed, **more)
+
+    def config_elsewhere(self) -> str:
+        return self.config(region="eu-west-1")
+
+    def use_security_group(self, cid: str) -> str:
+        """EC2's security groups are of network interfaces."""
+        network = networks.list_networks(self._account).items[0].id
+        return vms.create_vm(
+            self._account,
+            name="theirs",
+            size=Demand(1, 1, 0, "z1"),
+            image=self.operator._image,
+            nics=[NicRequest("0", network, nic="eth0")],
+            security_groups=[cid],
+        ).id
+
+    def unshare(self, image_cid: str) -> None:
+        self._bed.operator.unshare(image_cid)
+
+    def close(self) -> None:
+        self._bed.close()
+
+
+class AzureSite(Site):
+    bed: AzureBed
+
+    def cpi(self, cloud: str = "lab", properties: Any = None, director: str | None = None) -> Cpi:
+        runtime = Runtime(director or self.director.uuid, LedgerCoordinator(self.ledger, "test"))
+        return AzureCpi(cloud, self.bed.peer.properties(), runtime)
+
+
+class AzureGround:
+    driver = "azure"
+    adoptable = "soft-anti-affinity"  # a set of a person says no more
+
+    def open_site(self, folder: Path) -> Site:
+        (folder / "cloud").mkdir()
+        self._bed, self._folder = AzureBed(folder / "cloud"), folder
+        self.operator, self.faults = self._bed.operator, self._bed.faults
+        self.inventory = self._bed.inventory
+        site = _site(AzureSite, folder, self.config())
+        site.bed = self._bed
+        return site
+
+    def config(self, **more: Any) -> str:
+        return _with_properties(json.dumps(azure.config(self._bed, self._folder)), **more)
+
+    def config_elsewhere(self) -> str:
+        self._bed.peer.front.groups["others"] = "others"
+        return self.config(resource_group="others")
+
+    def forge(self, kind: Kind, mark: Mark) -> str:
+        return self._bed.operator.make(kind, "clone", mark_tags(mark))
+
+    def give_away(self, vm_cid: str) -> None:
+        self._bed.operator.tag("vm", vm_cid, {DIRECTOR: OTHER_DIRECTOR})
+
+    def use_security_group(self, cid: str) -> str:
+        return self._bed.operator.boot("theirs", security_group=cid)
+
+    def unshare(self, image_cid: str) -> None:
+        self._bed.operator.unshare(image_cid)
+
+    def close(self) -> None:
+        self._bed.close()
+
+
 class CloudstackSite(Site):
     bed: CloudstackBed
 
@@ -102,6 +203,7 @@ class CloudstackSite(Site):
 
 class CloudstackGround:
     driver = "cloudstack"
+    adoptable = "anti-affinity"
 
     def open_site(self, folder: Path) -> Site:
         (folder / "cloud").mkdir()
@@ -166,6 +268,7 @@ class CloudstackGround:
 
 class VsphereGround:
     driver = "vsphere"
+    adoptable = "anti-affinity"
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -235,6 +338,7 @@ class VsphereGround:
 
 class OpenstackGround:
     driver = "openstack"
+    adoptable = "anti-affinity"
 
     def open_site(self, folder: Path) -> Site:
         (folder / "cloud").mkdir()
@@ -309,6 +413,8 @@ BEDS: dict[str, Callable[[], Bed]] = {
     "sandbox": SandboxGround,
     "cloudstack": CloudstackGround,
     "vsphere": VsphereGround,
+    "aws": AwsGround,
+    "azure": AzureGround,
     "openstack": OpenstackGround,
 }
 

@@ -155,7 +155,7 @@ def copy_of_an_address(g: Ground) -> None:
     assert "copied" in str(g.reason(plan, copy))
 
 
-@accident(15, "Ports and addresses have the mark of ours, in a delete", "They stay.", "ip")
+@accident(15, "Ports and addresses have the mark of ours, in a delete", "They stay.", "part of a VM")
 def copies_of_parts_in_a_delete(g: Ground) -> None:
     g.deploy()
     for kind in ("port", "ip"):
@@ -183,7 +183,8 @@ def name_of_a_persons_group(g: Ground) -> None:
 def adopted_group(g: Ground) -> None:
     theirs = g.own("server_group", g.operator.create_group("data", "anti-affinity", "z1"))
     before = g.inventory()
-    g.deploy(manifest(group("web", 1, f"{NAMED}, adopt: true}}", azs="z1")))
+    adopt = f"placement: {{policy: {g.bed.adoptable}, server_group: data, adopt: true}}"
+    g.deploy(manifest(group("web", 1, adopt, azs="z1")))
     g.delete()
     assert g.operator.exists("server_group", theirs)
     assert g.inventory() == before
@@ -193,7 +194,8 @@ def adopted_group(g: Ground) -> None:
 def adopted_security_group(g: Ground) -> None:
     theirs = g.own("security_group", g.operator.create_security_group("theirs"))
     adopt = "security_groups: [{name: theirs, adopt: true}]\n"
-    g.deploy(manifest(group("web", 1, "security_groups: [guard, theirs]", azs="z1"), extra=adopt))
+    groups = [group(name, 1, f"security_groups: [{name}]", azs="z1") for name in ("guard", "theirs")]
+    g.deploy(manifest(*groups, extra=adopt))
     g.delete()
     assert g.operator.exists("security_group", theirs)
     assert g.left() == {}

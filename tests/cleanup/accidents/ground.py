@@ -42,6 +42,7 @@ class Bed(Protocol):
     """What a driver's cloud adds: its people, and the marks that they can write as its driver does."""
 
     driver: str
+    adoptable: str  # the policy of a server group that a person created for strict ones
     operator: Operator
     faults: Faults
 

@@ -20,10 +20,13 @@ _API = "vSphere Web Services API"
 _NO_SECURITY_GROUPS = Reason("vCenter has none; they belong to NSX, another product", _API)
 _NO_PARTS = Reason("its driver creates none beside a VM", "docs/cleanup.md, Kinds")
 
+# Drivers that the suite does not run on.
+LEFT_OUT = {"exec": Reason("a BOSH CPI cannot list what there is", "docs/cleanup.md, Kinds")}
 LACKS: dict[str, dict[str, Reason]] = {
     "sandbox": {
         "port": _NO_PARTS,
         "ip": _NO_PARTS,
+        "part of a VM": _NO_PARTS,
         "sharing": Reason("images belong to one account; no call shares them", "src/coterie/sandbox/images.py"),
     },
     "cloudstack": {
@@ -34,9 +37,19 @@ LACKS: dict[str, dict[str, Reason]] = {
         "security_group": _NO_SECURITY_GROUPS,
         "port": _NO_PARTS,
         "ip": _NO_PARTS,
+        "part of a VM": _NO_PARTS,
         "part": _NO_SECURITY_GROUPS,
         "sharing": Reason("a template has no owner: permissions of its folder decide", _API),
         "filter": Reason("the driver lists the Director's own folder", "docs/vsphere.md"),
+    },
+    "aws": {
+        "port": _NO_PARTS,
+        "ip": _NO_PARTS,
+        "part of a VM": _NO_PARTS,
+    },
+    "azure": {
+        "ip": _NO_PARTS,
+        "filter": Reason("its lists are those of the resource group, without a filter", "docs/azure.md, Set-up"),
     },
     "openstack": {},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cleanup.accidents import ACCIDENTS
-from tests.cleanup.accidents.listing import LACKS
+from tests.cleanup.accidents.listing import LACKS, LEFT_OUT
 
 PAGE = Path(__file__).parents[3] / "docs" / "cleanup.md"
 _BEGIN, _END = "<!-- accidents: written by `make docs` -->\n", "<!-- end of accidents -->\n"
@@ -23,7 +23,8 @@ def table() -> str:
         cells = " | ".join(letters[reason] if reason else "x" for reason in skipped)
         lines.append(f"| {one.number} | {one.name} | {one.outcome} | {cells} |")
     legend = [f"{letter}: {reason.why} ({reason.citation})" for reason, letter in letters.items() if reason in used]
-    return "\n".join([*lines, "", "; ".join(legend) + ".", ""])
+    left_out = [f"{driver} ({reason.why}: {reason.citation})" for driver, reason in LEFT_OUT.items()]
+    return "\n".join([*lines, "", "; ".join(legend) + ".", "", f"It does not run on {'; '.join(left_out)}.", ""])
 
 
 def renew(text: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from coterie.cpi.load import driver_names
 from tests.cleanup.accidents import ACCIDENTS
-from tests.cleanup.accidents.listing import LACKS
+from tests.cleanup.accidents.beds import BEDS
+from tests.cleanup.accidents.listing import LACKS, LEFT_OUT
 from tests.cleanup.accidents.page import PAGE, renew
 
 
@@ -17,6 +19,12 @@ def test_the_page_lists_the_accidents_of_the_suite() -> None:
 def test_accidents_are_numbered_through_and_named_once() -> None:
     assert [one.number for one in ACCIDENTS] == list(range(1, len(ACCIDENTS) + 1))
     assert len({one.name for one in ACCIDENTS}) == len(ACCIDENTS)
+
+
+def test_every_driver_runs_the_suite_or_is_named_with_a_reason() -> None:
+    """A new driver gets a bed in `beds`, and its lacks."""
+    assert list(LACKS) == list(BEDS)
+    assert sorted([*LACKS, *LEFT_OUT]) == driver_names()
 
 
 def test_every_lack_excuses_an_accident() -> None:

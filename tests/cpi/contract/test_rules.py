@@ -74,3 +74,12 @@ def test_security_groups_on_the_wire() -> None:
     ):
         assert SecurityGroup.of_wire(group.wire()) == group
     assert SecurityGroup.of_wire("a") == SecurityGroup.of_wire({"name": "a", "rules": []}) == SecurityGroup("a")
+
+
+def test_what_no_manifest_can_write_is_no_rule_that_was_requested() -> None:
+    """Least of all one from everywhere, as a rule without another end is."""
+    foreign = make_rule("ingress", "tcp", (443, 443), other="service tag Internet")
+    assert read_rules([foreign.wire()]) == (foreign,)
+    everywhere = read_rules([{"protocol": "tcp", "ports": "443", "cidr": "0.0.0.0/0"}])
+    changes = compare_rules([foreign], everywhere)
+    assert changes.lines() == ["+ ingress tcp 443 from 0.0.0.0/0", "- ingress tcp 443 from service tag Internet"]

@@ -7,17 +7,36 @@ from pathlib import Path
 from typing import Any
 
 from coterie.cpi.conformance.bed import Inventory
-from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.aws.driver import AwsCpi
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.part_records import LedgerPartRecords
 from coterie.sandbox.accounts import open_account
-from coterie.sandbox.datacenter import open_datacenter
+from coterie.sandbox.datacenter import Account, open_datacenter
+from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.server import Server
 from coterie.sandbox.layout import SIZES
 from peers.foreign import SmallBed
 from peers.sandbox_bed import _ledger, list_account
 from peers.sandbox_operator import SandboxFaults, SandboxOperator
+
+FRIEND = {"UserId": "210987654321"}
+
+
+class AwsOperator(SandboxOperator):
+    def __init__(self, front: Front, account: Account) -> None:
+        super().__init__(account, single_writer=False)
+        self._front = front
+
+    def share(self, image_cid: str) -> bool:
+        return self._permit(image_cid, "Add")
+
+    def unshare(self, image_cid: str) -> None:
+        self._permit(image_cid, "Remove")
+
+    def _permit(self, image_cid: str, what: str) -> bool:
+        self._front.run("ModifyImageAttribute", {"ImageId": image_cid, "LaunchPermission": {what: [FRIEND]}})
+        return True
 
 
 class AwsBed(SmallBed):
@@ -36,7 +55,7 @@ class AwsBed(SmallBed):
         self.front = self._server.front
         self.account = open_account(self.datacenter, "kit", operator=True)
         self._coordinator = LedgerCoordinator(_ledger(), "kit")
-        self.operator = SandboxOperator(self.account, single_writer=False)
+        self.operator = AwsOperator(self.front, self.account)
         self.faults = SandboxFaults(self.datacenter.store, "create_server_group")
 
     def properties(self) -> dict[str, Any]:
@@ -56,9 +75,9 @@ class AwsBed(SmallBed):
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         parts = LedgerPartRecords(_ledger, "lab")
-        return AwsCpi(
-            "lab", self.properties(), Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
-        )
+        director = director_uuid or self.director_uuid
+        runtime = Runtime(director, self._coordinator, parts=parts, credential_sources=(EVERY_SOURCE,))
+        return AwsCpi("lab", self.properties(), runtime)
 
     def az_properties(self, az: str) -> Json:
         return {"availability_zone": az}

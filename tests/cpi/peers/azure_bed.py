@@ -17,7 +17,7 @@ import pytest
 
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults, Operator
-from coterie.cpi.contract import KEEP, Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, KEEP, Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
 from coterie.cpi.drivers.azure.driver import AzureCpi
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.engine.coordinator import LedgerCoordinator
@@ -28,6 +28,7 @@ from coterie.sandbox.fronts.azure.call import LOCATION, Settings
 from coterie.sandbox.fronts.azure.certificate import write_certificate
 from coterie.sandbox.fronts.azure.front import Front, Trick
 from coterie.sandbox.fronts.azure.server import Identity, Server
+from coterie.sandbox.fronts.azure.shelf import Resource
 from peers.foreign import SmallBed
 from peers.sandbox_bed import _ledger
 
@@ -136,40 +137,49 @@ class AzureOperator(Operator):
         self._numbers = itertools.count(1)
 
     def create_vm(self, name: str, az: str) -> str:
-        return self._boot(name, None)
+        return self.boot(name)
 
     def create_group(self, name: str, policy: str, az: str) -> str:
-        body: Json = {"location": LOCATION, "properties": _FLEXIBLE}
-        if self._carrier == "server_group":
-            body |= {"sku": {"name": "Aligned"}, "properties": {"platformFaultDomainCount": 3}}
-        self._witness.ask("PUT", self._path(self._carrier, name), body)
-        return name
+        return self.make("server_group", name)
 
     def create_security_group(self, name: str) -> str:
-        self._witness.ask("PUT", path_of("security_group", name), {"location": LOCATION})
-        return name
+        return self.make("security_group", name)
 
     def create(self, kind: Kind, az: str) -> str | None:
-        name = f"somebodys-{kind}-{next(self._numbers)}".replace("_", "-")
+        if kind not in _TYPES:
+            return None
+        return self.make(kind, f"somebodys-{kind}-{next(self._numbers)}".replace("_", "-"))
+
+    def make(self, kind: Kind, name: str, tags: Mapping[str, str] | None = None) -> str:
+        """Snapshots and images are made of a disk, which is deleted then."""
+        body: Json = {}
         match kind:
             case "vm":
-                return self.create_vm(name, az)
-            case "server_group":
-                return self.create_group(name, "", az)
-            case "security_group":
-                return self.create_security_group(name)
-            case "disk":
-                return self._disk(name)
+                return self.boot(name, tags=tags)
             case "port":
-                return self._nic(name)
-            case "snapshot":
-                disk = self._disk(f"{name}-source")
-                source = {"createOption": "Copy", "sourceResourceId": path_of("disk", disk)}
-                body = {"location": LOCATION, "properties": {"creationData": source}}
-                self._witness.ask("PUT", path_of(kind, name), body)
-                self._witness.ask("DELETE", path_of("disk", disk))
-                return name
-        return None
+                return self._nic(name, tags)
+            case "server_group":
+                body = {"properties": _FLEXIBLE}
+                if self._carrier == "server_group":
+                    body = {"sku": {"name": "Aligned"}, "properties": {"platformFaultDomainCount": 3}}
+            case "disk":
+                body = {"properties": {"creationData": {"createOption": "Empty"}, "diskSizeGB": 1}}
+            case "snapshot" | "image":
+                source = path_of("disk", self.make("disk", f"{name}-source"))
+                system = {"osType": "Linux", "osState": "Generalized", "managedDisk": {"id": source}}
+                made = {
+                    "snapshot": {"creationData": {"createOption": "Copy", "sourceResourceId": source}},
+                    "image": {"storageProfile": {"osDisk": system}},
+                }
+                body = {"properties": made[kind]}
+        self._witness.ask("PUT", self._path(kind, name), {"location": LOCATION, "tags": dict(tags or {}), **body})
+        if kind in ("snapshot", "image"):
+            self._witness.ask("DELETE", source)
+        return name
+
+    def tag(self, kind: Kind, cid: str, tags: Mapping[str, str]) -> None:
+        found = self._witness.ask("GET", self._path(kind, cid))
+        self._witness.ask("PATCH", self._path(kind, cid), {"tags": {**found.get("tags", {}), **tags}})
 
     def create_public_address(self, name: str) -> str:
         path = (
@@ -182,20 +192,25 @@ class AzureOperator(Operator):
         self._witness.ask("POST", f"{path_of('vm', vm)}/deallocate")
 
     def keep(self, kind: Kind, cid: str) -> bool:
-        found = self._witness.ask("GET", self._path(kind, cid))
-        self._witness.ask("PATCH", self._path(kind, cid), {"tags": {**found.get("tags", {}), KEEP: "yes"}})
+        self.tag(kind, cid, {KEEP: "yes"})
         return True
 
     def copy(self, kind: Kind, cid: str) -> str | None:
-        tags = self._witness.ask("GET", self._path(kind, cid)).get("tags", {})
-        if kind == "port":
-            return self._nic("copy-of-ours", tags)
-        assert kind == "security_group"
-        self._witness.ask("PUT", path_of(kind, "copy-of-ours"), {"location": LOCATION, "tags": tags})
-        return "copy-of-ours"
+        return self.make(kind, "copy-of-ours", self._witness.ask("GET", self._path(kind, cid)).get("tags", {}))
 
     def share(self, image_cid: str) -> bool:
-        return False
+        """A scale set in another resource group has it, put there past the front, which makes none with a profile."""
+        profile = {"storageProfile": {"imageReference": {"id": path_of("image", image_cid)}}}
+        path = self._front.path("others", _TYPES["scale_set"], "fleet")
+        self._front.shelf.put(
+            Resource(path, _TYPES["scale_set"], "fleet", {"properties": {"virtualMachineProfile": profile}}, 0.0)
+        )
+        return True
+
+    def unshare(self, image_cid: str) -> None:
+        found = self._front.shelf.get(self._front.path("others", _TYPES["scale_set"], "fleet"))
+        assert found
+        self._front.shelf.drop(found)
 
     def _path(self, kind: str, name: str) -> str:
         return path_of(self._carrier if kind == "server_group" else kind, name.removeprefix("scaleset."))
@@ -203,7 +218,7 @@ class AzureOperator(Operator):
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """A set is joined at creation only, so the operator makes the VM anew."""
         self.delete("vm", vm_cid)
-        return self._boot(vm_cid, resource.cid)
+        return self.boot(vm_cid, group=resource.cid)
 
     def delete(self, kind: Kind, cid: str) -> None:
         if kind == "server_group":
@@ -211,6 +226,11 @@ class AzureOperator(Operator):
             return
         if kind == "security_group":
             self._take_off(cid)
+        if kind == "port":  # Azure refuses one that a VM has
+            used = self._witness.ask("GET", path_of("port", cid))["properties"].get("virtualMachine")
+            if used:
+                self._witness.ask("DELETE", used["id"])
+                return
         self._witness.ask("DELETE", self._path(kind, cid))
         if kind == "vm":
             self._witness.ask("DELETE", path_of("port", f"{cid}-nic"))
@@ -235,8 +255,14 @@ class AzureOperator(Operator):
                 nic.properties.pop("networkSecurityGroup")
                 self._front.shelf.put(nic)
 
-    def _boot(self, name: str, group: str | None) -> str:
-        nic = self._nic(f"{name}-nic")
+    def boot(
+        self,
+        name: str,
+        tags: Mapping[str, str] | None = None,
+        group: str | None = None,
+        security_group: str | None = None,
+    ) -> str:
+        nic = self._nic(f"{name}-nic", security_group=security_group)
         image = {"publisher": "Debian", "offer": "debian-12", "sku": "12", "version": "latest"}
         os_disk = {"createOption": "FromImage", "deleteOption": "Delete"}
         properties: Json = {
@@ -248,19 +274,18 @@ class AzureOperator(Operator):
         if group:
             key = "availabilitySet" if self._carrier == "server_group" else "virtualMachineScaleSet"
             properties[key] = {"id": self._path("server_group", group)}
-        self._witness.ask("PUT", path_of("vm", name), {"location": LOCATION, "properties": properties})
+        body = {"location": LOCATION, "properties": properties, "tags": dict(tags or {})}
+        self._witness.ask("PUT", path_of("vm", name), body)
         return name
 
-    def _nic(self, name: str, tags: Mapping[str, str] | None = None) -> str:
+    def _nic(self, name: str, tags: Mapping[str, str] | None = None, security_group: str | None = None) -> str:
         subnet = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Network/virtualNetworks"
         config = {"name": "a", "properties": {"subnet": {"id": f"{subnet}/default/subnets/default"}}}
-        body = {"location": LOCATION, "properties": {"ipConfigurations": [config]}, "tags": dict(tags or {})}
+        properties: Json = {"ipConfigurations": [config]}
+        if security_group:
+            properties["networkSecurityGroup"] = {"id": path_of("security_group", security_group)}
+        body = {"location": LOCATION, "properties": properties, "tags": dict(tags or {})}
         self._witness.ask("PUT", path_of("port", name), body)
-        return name
-
-    def _disk(self, name: str) -> str:
-        body = {"location": LOCATION, "properties": {"creationData": {"createOption": "Empty"}, "diskSizeGB": 1}}
-        self._witness.ask("PUT", path_of("disk", name), body)
         return name
 
 
@@ -309,7 +334,8 @@ class AzureBed(SmallBed):
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         parts = LedgerPartRecords(_ledger, "lab")
-        runtime = Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+        director = director_uuid or self.director_uuid
+        runtime = Runtime(director, self._coordinator, parts=parts, credential_sources=(EVERY_SOURCE,))
         return AzureCpi("lab", {**self.peer.properties(), **self.more}, runtime)
 
     def az_properties(self, az: str) -> Json:
@@ -334,9 +360,10 @@ class AzureBed(SmallBed):
             yield True
 
     def inventory(self) -> Inventory:
-        """Every resource, seen from inside the front."""
+        """Every resource of the group, seen from inside the front."""
         kinds = {type_: "server_group" if kind == "scale_set" else kind for kind, type_ in _TYPES.items()}
-        found = self.peer.front.shelf.every_one()
+        own = path_of("vm", "").partition("/providers/")[0].lower()
+        found = [one for one in self.peer.front.shelf.every_one() if one.id.lower().startswith(own)]
         return frozenset((kinds[one.type], one.name) for one in found if one.type in kinds and one.state != "Deleting")
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from coterie.bosh.config import Config, load
 from coterie.bosh.core.call_context import Caller, override_config, read_caller
 from coterie.bosh.recording.marks import new_mark
 from coterie.bosh.recording.recording_cpi import RecordingCpi
-from coterie.cpi.contract import Cpi, Json, OutcomeUnknown, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, Cpi, Json, OutcomeUnknown, Runtime
 from coterie.cpi.load import forms_of, open_cloud
 from coterie.cpi.wire import METHODS, Method, answer
 from coterie.cpi.wire.envelope import failure
@@ -103,6 +103,7 @@ class CpiService:
                     caller.director_uuid,
                     local_ledger.coordinator,
                     exec_paths=config.exec_paths,
+                    credential_sources=(EVERY_SOURCE,),  # its configuration and its callers are this machine's own
                     parts=local_ledger.part_records(config.cloud),
                 )
                 self._drivers[key] = open_cloud(config.driver, config.cloud, _driver_properties(config), runtime)

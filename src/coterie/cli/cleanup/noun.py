@@ -13,9 +13,9 @@ from coterie.cli.cleanup.spans import Span
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, table
-from coterie.cli.show.times import ago
 from coterie.cli.watch.task import INTERRUPTED, TIMED_OUT, watch_or_leave, watch_quietly
 from coterie.errors import UsageError
+from coterie.times import ago
 
 PENDING, INCOMPLETE = 3, 1
 

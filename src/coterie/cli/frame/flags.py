@@ -37,8 +37,9 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def add_shared_flags(function: F) -> F:
-    for option in reversed(_OPTIONS):
+def add_shared_flags(function: F, *, own_output: bool = False) -> F:
+    """`own_output`: the verb has a form of output that no other has, and an option -o of its own."""
+    for option in reversed(_OPTIONS[1:] if own_output else _OPTIONS):
         function = option(function)
     return function
 

@@ -21,9 +21,9 @@ class _Verb(Sections):
 
 
 class Noun(Sections, click.Group):
-    def verb(self, name: str) -> Callable[[Body], click.Command]:
+    def verb(self, name: str, *, own_output: bool = False) -> Callable[[Body], click.Command]:
         def decorate(body: Body) -> click.Command:
-            command = verb(name)(body)
+            command = verb(name, own_output=own_output)(body)
             self.add_command(command)
             return command
 
@@ -36,15 +36,15 @@ class Noun(Sections, click.Group):
         return super().resolve_command(ctx, args)
 
 
-def verb(name: str) -> Callable[[Body], click.Command]:
-    """A command of its own, or (through Noun.verb) one of a noun."""
+def verb(name: str, *, own_output: bool = False) -> Callable[[Body], click.Command]:
+    """A command of its own, or (through Noun.verb) one of a noun. `own_output`: it has an option -o of its own."""
 
     def decorate(body: Body) -> click.Command:
         @functools.wraps(body)
         def call(*arguments: Any, **keywords: Any) -> Any:
             return body(_session(), *arguments, **keywords)
 
-        return complete_values(click.command(name, cls=_Verb)(add_shared_flags(call)))
+        return complete_values(click.command(name, cls=_Verb)(add_shared_flags(call, own_output=own_output)))
 
     return decorate
 

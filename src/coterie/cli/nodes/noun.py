@@ -10,9 +10,9 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, fields, table, without_empty
-from coterie.cli.show.times import ago
 from coterie.director.services.states import NodeState
 from coterie.errors import UsageError
+from coterie.times import ago
 
 _HEADERS = ("DEPLOYMENT", "NODE", "STATE", "AZ", "HOST", "ADDRESS", "GROUP", "CONDUCTORS", "VM")
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coterie.cli.frame.session import Session
-from coterie.cli.show.times import clock
+from coterie.times import clock
 
 _LOOK_S = 1.0
 _SHOWN = ("state", "az", "host", "vm_cid", "server_group")

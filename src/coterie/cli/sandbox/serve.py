@@ -28,20 +28,22 @@ _ACCOUNT = "aws"  # whose objects the front of AWS shows
 
 @sandbox.verb("serve")
 @at_state
-@click.option("--api", type=click.Choice(["cloudstack", "aws", "azure"]), default="cloudstack", show_default=True)
+@click.option(
+    "--api", type=click.Choice(["cloudstack", "aws", "azure", "gcp"]), default="cloudstack", show_default=True
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="On loopback; default: any free one.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the API, such as expunge.delay=60."
 )
 def serve(session: Session, api: str, port: int, settings: tuple[str, ...]) -> None:
     """Serve until interrupted. Prints the endpoint, and what clients log in with: of CloudStack the keys of an
-    administrator and of a user, of Azure the properties of a cloud.
+    administrator and of a user, of Azure and GCP the properties of a cloud.
 
-    CloudStack's settings are told by `listConfigurations`, asked as the administrator; Azure's are in docs/azure.md.
-    AWS is EC2, EBS direct and STS of one account, and takes any keys; its client tokens and images last as long as it
-    runs.
+    CloudStack's settings are told by `listConfigurations`, asked as the administrator; Azure's are in docs/azure.md,
+    GCP's in docs/gcp.md. AWS is EC2, EBS direct and STS of one account, and takes any keys; its client tokens and
+    images last as long as it runs.
     """
-    open_server = {"cloudstack": _open_cloudstack, "aws": _open_aws, "azure": _open_azure}[api]
+    open_server = {"cloudstack": _open_cloudstack, "aws": _open_aws, "azure": _open_azure, "gcp": _open_gcp}[api]
     try:
         server, shown, close = open_server(open_state(session), port, _read(settings))
     except OSError as error:
@@ -93,6 +95,14 @@ def _open_aws(datacenter: Datacenter, port: int, settings: Mapping[str, str]) ->
 
 def _open_azure(datacenter: Datacenter, port: int, settings: Mapping[str, str]) -> _Opened:
     from coterie.sandbox.fronts.azure.serving import KNOWN, open_server, properties_of, read_settings
+
+    _require_known(settings, KNOWN)
+    server = open_server(datacenter, port, read_settings(settings))
+    return server, {"endpoint": server.origin, "properties": properties_of(server)}, lambda: None
+
+
+def _open_gcp(datacenter: Datacenter, port: int, settings: Mapping[str, str]) -> _Opened:
+    from coterie.sandbox.fronts.gcp.serving import KNOWN, open_server, properties_of, read_settings
 
     _require_known(settings, KNOWN)
     server = open_server(datacenter, port, read_settings(settings))

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from coterie.cli.show.plain import plain
-from coterie.cli.show.times import clock
+from coterie.times import clock
 
 
 class Progress(Protocol):

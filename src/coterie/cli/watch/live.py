@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.show.plain import plain
-from coterie.cli.show.times import clock, took
 from coterie.cli.watch.report import title
 from coterie.client import Client
+from coterie.times import clock, took
 
 _LOOK_S = 0.4
 _ROWS = 12

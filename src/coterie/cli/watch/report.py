@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.cli.show.paint import Paint
 from coterie.cli.show.plain import plain
-from coterie.cli.show.times import took
+from coterie.times import took
 
 _ORDER = ("done", "failed", "skipped", "cancelled", "running", "ready", "queued")
 

@@ -29,7 +29,7 @@ from coterie.cpi.contract.errors import (
 from coterie.cpi.contract.forms import Form, Forms, Place, PropertyMistake, Reader
 from coterie.cpi.contract.keep import KEEP, KEEP_UNTIL, opt_out_reason, read_keep_words
 from coterie.cpi.contract.mark import ADOPTED_PREFIX, Mark, NameMark, is_adopted, read_group_cid, read_name
-from coterie.cpi.contract.methods import Coordinator, Cpi, Runtime, always_held
+from coterie.cpi.contract.methods import EVERY_SOURCE, Coordinator, Cpi, Runtime, always_held
 from coterie.cpi.contract.parts import (
     PARTS_OF,
     Part,
@@ -66,6 +66,7 @@ from coterie.cpi.contract.types import (
 
 __all__ = [
     "ADOPTED_PREFIX",
+    "EVERY_SOURCE",
     "KEEP",
     "KEEP_UNTIL",
     "KINDS",

@@ -61,6 +61,9 @@ def log_only(kind: str, body: str) -> None:
     logging.getLogger(__name__).warning("%s: %s", kind, body)
 
 
+EVERY_SOURCE = "*"
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What surrounds a driver: the Director that it works for, the coordinator of its single-writer domains, and a
@@ -69,6 +72,8 @@ class Runtime:
     `require_lease` raises LeaseLost once this process may no longer change a cloud. To be called right before each
     request that changes something: earlier requests of the same call may have taken long, or the process was paused.
     `exec_paths`: the programs of this machine that a driver may run; properties of a cloud may name no others.
+    `credential_sources`: the credentials of this machine that a driver may use: `environment`, `instance`,
+    `profile:NAME`, full paths of files, or `EVERY_SOURCE`.
     `parts`: records of what the driver creates beside objects, in this cloud.
     `report`: tells operators what else happened in this cloud, as an event of this kind.
     """
@@ -78,6 +83,7 @@ class Runtime:
     state_folder: Path | None = None
     require_lease: Callable[[], None] = always_held
     exec_paths: Sequence[str] = ()
+    credential_sources: Sequence[str] = ()
     parts: PartRecords = field(default_factory=UnrecordedParts)
     report: Callable[[str, str], None] = log_only
 

@@ -24,8 +24,9 @@ _FIRST, _LAST = 1, 65535
 
 @dataclass(frozen=True, slots=True)
 class SecurityRule:
-    """`ports` None: all of them; of icmp, its type and code. Exactly one of `cidr` and `group` is set. `group`: the
-    security group at the other end, by its name, or inside a driver by its id."""
+    """`ports` None: all of them; of icmp, its type and code. Exactly one of `cidr`, `group` and `other` is set.
+    `group`: the security group at the other end, by its name, or inside a driver by its id. `other`: an end that no
+    manifest can write, in the cloud's words: a person wrote the rule, and it was never requested."""
 
     direction: str
     protocol: str
@@ -33,17 +34,21 @@ class SecurityRule:
     cidr: str | None = None
     group: str | None = None
     family: str = "IPv4"
+    other: str | None = None
 
     def __str__(self) -> str:
         ports = f" {_write_ports(self.ports)}" if self.ports else ""
         end = "to" if self.direction == "egress" else "from"
-        return f"{self.direction} {self.protocol}{ports} {end} {f'group {self.group}' if self.group else self.cidr}"
+        far = f"group {self.group}" if self.group else self.other or self.cidr
+        return f"{self.direction} {self.protocol}{ports} {end} {far}"
 
     def wire(self) -> dict[str, Any]:
         """In the words of manifests."""
         shown: dict[str, Any] = {"direction": self.direction, "protocol": self.protocol}
         if self.ports:
             shown["ports"] = _write_ports(self.ports)
+        if self.other:
+            return {**shown, "other": self.other}
         return {**shown, "group": self.group, "family": self.family} if self.group else {**shown, "cidr": self.cidr}
 
     def with_group(self, groups: Mapping[str, str]) -> SecurityRule:
@@ -91,14 +96,16 @@ def make_rule(
     cidr: str | None = None,
     group: str | None = None,
     family: str | None = None,
+    other: str | None = None,
 ) -> SecurityRule:
     """A rule as a cloud lists it. No protocol is any; no other end is everywhere."""
     if direction not in _DIRECTIONS:
         raise InvalidCall(f"a security rule has direction {direction!r}", remedy="use ingress or egress")
     word = str(protocol or "").lower()
     protocol = _PROTOCOLS.get(word, word)
-    if group:
-        return SecurityRule(_DIRECTIONS[direction], protocol, _ports(protocol, *ports), None, group, family or "IPv4")
+    if group or other:
+        ports_of_both = _ports(protocol, *ports)
+        return SecurityRule(_DIRECTIONS[direction], protocol, ports_of_both, None, group, family or "IPv4", other)
     network = _read_cidr(cidr or _EVERYWHERE[family or "IPv4"])
     return SecurityRule(
         _DIRECTIONS[direction], protocol, _ports(protocol, *ports), str(network), None, f"IPv{network.version}"
@@ -112,7 +119,8 @@ def _read_rule(rule: Mapping[str, Any]) -> Iterable[SecurityRule]:
     direction, group = str(rule.get("direction") or "ingress"), rule.get("group")
     families = [str(rule["family"])] if rule.get("family") else ["IPv4", "IPv6"] if group else [None]
     for family in families:
-        yield make_rule(direction, protocol, ports, rule.get("cidr"), str(group) if group else None, family)
+        end = rule.get("cidr"), str(group) if group else None
+        yield make_rule(direction, protocol, ports, *end, family, rule.get("other"))
 
 
 def _read_ports(ports: object) -> tuple[int | None, int | None]:

@@ -50,20 +50,15 @@ class Oidc:
         self, issuer: str, audience: str, algorithms: Iterable[str], mapping: RoleMapping, keys: Callable[[str], KeySet]
     ) -> None:
         self._issuer = issuer
+        self._audience = audience
         self._algorithms = list(algorithms)
         self._mapping = mapping
         self._keys = keys
-        self._claims = jwt.JWTClaimsRegistry(
-            leeway=_LEEWAY_S,
-            iss={"essential": True, "value": issuer},
-            aud={"essential": True, "value": audience},
-            exp={"essential": True},
-            sub={"essential": True},
-        )
 
-    def caller_of(self, text: str) -> Caller | None:
-        """None if the token is not valid; Forbidden if it is, but its groups have no role here."""
-        claims = self._verify(text)
+    def caller_of(self, text: str, audience: str | None = None) -> Caller | None:
+        """None if the token is not valid; Forbidden if it is, but its groups have no role here. `audience`: of an
+        identity token that the console asked for; else the configured one."""
+        claims = self._verify(text, audience or self._audience)
         if claims is None:
             return None
         groups = _groups(claims.get(self._mapping.claim))
@@ -79,12 +74,19 @@ class Oidc:
         expires_at = float(min(claims["exp"], _LATEST)) + _LEEWAY_S
         return Caller(name, role, "oidc", self._mapping.teams_of(groups), _readable(claims), expires_at)
 
-    def _verify(self, text: str) -> dict[str, Any] | None:
+    def _verify(self, text: str, audience: str) -> dict[str, Any] | None:
         if len(text) > _LONGEST:
             return None
         try:
             token = jwt.decode(text, self._keys(_key_id(text)), algorithms=self._algorithms)
-            self._claims.validate(token.claims)
+            rules = jwt.JWTClaimsRegistry(
+                leeway=_LEEWAY_S,
+                iss={"essential": True, "value": self._issuer},
+                aud={"essential": True, "value": audience},
+                exp={"essential": True},
+                sub={"essential": True},
+            )
+            rules.validate(token.claims)
             if not str(token.claims["sub"]).isprintable() or not math.isfinite(token.claims["exp"]):
                 raise ValueError("sub or exp")
             return dict(token.claims)

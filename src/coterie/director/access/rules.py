@@ -27,6 +27,7 @@ RULES = (
     Rule("GET HEAD OPTIONS", r"/v1/tokens(/.*)?", "admin", changes=False),
     Rule("GET HEAD OPTIONS", r"/v1/cleanups(/.*)?|/v1/config|/metrics", "viewer", whole=True, changes=False),
     Rule("GET HEAD OPTIONS", r".*", "viewer", changes=False),
+    Rule("POST", r"/v1/console/links", "viewer"),
     Rule("POST", r"/v1/plans", "operator", changes=False),
     Rule("POST", r"/v1/clouds/[^/]*/check", "operator", changes=False),
     Rule("POST", r"/v1/clouds/[^/]*/prove", "operator", whole=True),

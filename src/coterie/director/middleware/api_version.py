@@ -6,7 +6,8 @@ A client without the header predates versions: it gets the oldest. The fields th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any
 
@@ -55,8 +56,7 @@ class ApiVersionMiddleware:
 
     def __init__(self, app: ASGIApp, context: AppContext) -> None:
         self._app = app
-        pinned: str | None = context.settings["pin_release_version"]
-        self._newest = NEWEST if pinned is None or holds_groups(pinned) else OLDEST
+        self._newest = _newest(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,6 +73,21 @@ class ApiVersionMiddleware:
             await self._app(scope, receive, _add_version_headers(send, version, self._newest))
         finally:
             _api_version.reset(token)
+
+
+@contextmanager
+def use_newest(context: AppContext) -> Iterator[None]:
+    """For requests of this process: pages of the console are of this release, and show all that there is."""
+    token = _api_version.set(_newest(context))
+    try:
+        yield
+    finally:
+        _api_version.reset(token)
+
+
+def _newest(context: AppContext) -> Version:
+    pinned: str | None = context.settings["pin_release_version"]
+    return NEWEST if pinned is None or holds_groups(pinned) else OLDEST
 
 
 def hide_newer_fields(value: Any) -> Any:

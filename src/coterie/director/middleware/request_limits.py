@@ -21,6 +21,7 @@ LARGEST_BODY = 10 * 2**20
 LARGEST_UPLOAD = 64 * 2**30
 TARBALLS = ("application/gzip", "application/x-gzip", "application/x-tar", "application/octet-stream")
 BODY_S = 60.0
+_UPLOADS = ("/v1/stemcells", "/clouds/stemcells")  # of the API, and of the console's page, which passes it on
 
 
 class RequestLimitsMiddleware:
@@ -97,7 +98,7 @@ def _limit(scope: Scope) -> int:
 
 def _is_upload(scope: Scope) -> bool:
     """Only a tarball goes to a file as it comes; every other body is read into memory."""
-    to_stemcells = scope["path"] == "/v1/stemcells" and scope["method"] == "POST"
+    to_stemcells = scope["path"] in _UPLOADS and scope["method"] == "POST"
     kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
     return to_stemcells and kind in TARBALLS
 

@@ -13,12 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from coterie.director.access.middleware import OVER_LOOPBACK
 from coterie.director.context import AppContext
+from coterie.director.process import sockets
 from coterie.director.process.connections import Acceptor, Protocol, connection_limit
 from coterie.errors import UsageError
 from coterie.ledger.views import tasks
@@ -38,6 +42,7 @@ class HttpServer:
         self._parent = parent
         self._tls = tls
         self._server: _Server | None = None
+        self._loopback: str | None = None
 
     def run(self, app: FastAPI, listener: socket.socket) -> None:
         config = uvicorn.Config(
@@ -56,6 +61,8 @@ class HttpServer:
         # Its warnings are about what clients send, and a client must not be able to fill the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Server(config)
+        if not self._context.guarded:
+            self._context.open_loopback = self._open_loopback
         # end() may have been called before the server existed.
         self._server.should_exit = self._context.ending
         try:
@@ -68,6 +75,16 @@ class HttpServer:
         self._context.ending = True
         if self._server is not None:
             self._server.should_exit = True
+
+    def _open_loopback(self) -> str:
+        """Listen on a port of this machine too, for browsers that log in there. Called in the event loop."""
+        assert self._server is not None  # a request is being answered
+        if self._loopback is None:
+            listener = sockets.tcp("127.0.0.1:0")
+            self._loopback = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            self._server.listen_on(listener, _mark_loopback(self._server.config.app))
+            log.info("listening for the console on %s", self._loopback)
+        return self._loopback
 
     async def _serve(self, server: uvicorn.Server, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -108,6 +125,13 @@ class HttpServer:
             return bool(tasks.unfinished(tx))
 
 
+def _mark_loopback(app: Any) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, OVER_LOOPBACK: True}, receive, send)
+
+    return answer
+
+
 async def _notify_watchdog() -> None:
     while True:
         systemd.notify("WATCHDOG=1")
@@ -137,8 +161,25 @@ class _Server(uvicorn.Server):
             await acceptor.close()
         await super().shutdown(sockets)
 
-    def _new_protocol(self) -> Protocol:
-        return Protocol(self.config, self.server_state, {}, asyncio.get_running_loop())
+    def listen_on(self, listener: socket.socket, app: ASGIApp) -> None:
+        """One more listener, whose requests another application answers."""
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            http=Protocol,
+            ws="none",
+        )
+        config.load()
+        new = Acceptor(listener, None, connection_limit(), lambda: self._new_protocol(config))
+        new.start()
+        self._acceptors = (*self._acceptors, new)
+
+    def _new_protocol(self, config: uvicorn.Config | None = None) -> Protocol:
+        return Protocol(config or self.config, self.server_state, {}, asyncio.get_running_loop())
 
 
 @dataclass(frozen=True, slots=True)

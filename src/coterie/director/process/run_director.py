@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from coterie import __version__
 from coterie.conductor.membership import ConductorRole
 from coterie.conductor.process import Conductor, params_of
 from coterie.conductor.startup import collect_garbage_seldom, connect, key_file
+from coterie.cpi.contract import EVERY_SOURCE
 from coterie.director.access.bootstrap import ensure_first_token, read_issuer
 from coterie.director.app import build
 from coterie.director.context import AppContext
@@ -173,8 +174,16 @@ def _conductor(options: RunOptions, ledger: Ledger, server: HttpServer) -> Condu
         ttl_s=lease_s,
         call_timeout_s=settings["call_timeout"],
         exec_paths=settings["exec_paths"],
+        credential_sources=_credential_sources(settings),
         on_lost=server.end,
     )
+
+
+def _credential_sources(settings: Settings) -> Sequence[str]:
+    """At its socket, a Director's callers are the user whose credentials these are."""
+    if settings["credential_sources"] is None:
+        return () if settings["listen"] else (EVERY_SOURCE,)
+    return tuple(settings["credential_sources"])
 
 
 def _read_resumed(ledger: Ledger, ids: list[int]) -> list[dict[str, object]]:

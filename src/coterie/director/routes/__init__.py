@@ -7,6 +7,7 @@ from coterie.director.routes import (
     cloud_config,
     clouds,
     conductors,
+    console,
     deployments,
     disks,
     events,
@@ -52,6 +53,7 @@ _NOUNS: tuple[APIRouter, ...] = (
     cleanups.router,
     tokens.router,
     keys.router,
+    console.router,
 )
 
 

@@ -9,6 +9,7 @@ from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from coterie.director.context import AppContext, Context
+from coterie.director.http.filters import require_names
 from coterie.director.http.idempotency import Key, run_once
 from coterie.director.http.problem import AnsweredProblem
 from coterie.director.http.reply import (
@@ -30,7 +31,7 @@ from coterie.director.services.large_plans import deploy_apart, hold_slot, is_ap
 from coterie.errors import NotFound
 from coterie.ledger.rows import ownerships
 from coterie.ledger.views.deployments import manifest as read_manifest
-from coterie.ledger.views.deployments import one, page
+from coterie.ledger.views.deployments import manifest_page, old_manifest, one, page
 from coterie.redact import hide_yaml, refuse_redacted
 
 router = noun("deployments", "/v1/deployments")
@@ -50,6 +51,16 @@ class Deployment(Resource):
     team: str | None
     created_at: str
     updated_at: str
+
+
+class AcceptedManifest(Resource):
+    id: int
+    requested_by: str | None
+    created_at: str
+
+
+class OldManifest(AcceptedManifest):
+    body: str
 
 
 class DeploymentChange(BaseModel):
@@ -79,6 +90,21 @@ def manifest(context: Context, name: Name) -> Response:
     with context.ledger.read() as tx:
         text, state = read_manifest(tx, name), _state(one(tx, name))
     return PlainTextResponse(hide_yaml(text), media_type="text/yaml", headers={"ETag": tag(state)})
+
+
+@router.get("/{name}/manifests", response_model=Listing[AcceptedManifest])
+def manifests(context: Context, name: Name, part: Part) -> Json:
+    """Manifests that were accepted, newest first; the newest 50 are kept."""
+    with context.ledger.read() as tx:
+        return listing(require_names(tx, manifest_page(tx, name, part), deployment=name))
+
+
+@router.get("/{name}/manifests/{number}", response_model=OldManifest)
+def manifest_version(context: Context, name: Name, number: Annotated[int, Path(ge=1, le=2**53)]) -> Json:
+    """One of them with its text, secret values hidden."""
+    with context.ledger.read() as tx:
+        found = old_manifest(tx, name, number)
+    return {**found, "body": hide_yaml(found["body"])}
 
 
 @router.put("/{name}", status_code=202, response_model=Accepted, dependencies=[Depends(hold_slot)])

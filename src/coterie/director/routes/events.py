@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from coterie.director.access import caller
 from coterie.director.context import AppContext, Context
 from coterie.director.http import stream
+from coterie.director.http.filters import require_names
 from coterie.director.http.reply import Json, Listing, Part, Resource, SafeJson, Word, listing
 from coterie.director.routes.noun import noun
 from coterie.director.routes.tasks import TaskId
@@ -55,12 +56,13 @@ async def index(
     part: Part,
     kind: Word | None = None,
     subject: Word | None = None,
+    deployment: Word | None = None,
     last: LastEvent = None,
 ) -> Response:
     """Newest first; the stream begins now, or after Last-Event-ID."""
     if _wants_stream(request):
         return _EventStream(context, stream.all_events(context, last))
-    return SafeJson(await run_in_threadpool(_page, context, part, kind, subject))
+    return SafeJson(await run_in_threadpool(_page, context, part, kind, subject, deployment))
 
 
 def _wants_stream(request: Request) -> bool:
@@ -78,9 +80,10 @@ def _page_of_task(context: AppContext, task: int, part: Slice) -> Json:
         return listing(events.of_task(tx, task, part))
 
 
-def _page(context: AppContext, part: Slice, kind: str | None, subject: str | None) -> Json:
+def _page(context: AppContext, part: Slice, kind: str | None, subject: str | None, deployment: str | None) -> Json:
     with context.ledger.read() as tx:
-        return listing(events.page(tx, part, kind=kind, subject=subject))
+        found = events.page(tx, part, deployment=deployment, kind=kind, subject=subject)
+        return listing(require_names(tx, found, deployment=deployment))
 
 
 class _EventStream(StreamingResponse):

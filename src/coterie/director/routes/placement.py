@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from fastapi import Query, Response
+from pydantic import BaseModel, Field
 
 from coterie.director.context import Context
-from coterie.director.http.reply import Json, Resource, Word
+from coterie.director.http.reply import Json, Resource, SafeJson, Word
 from coterie.director.routes.noun import noun
 from coterie.director.services import deployments
+from coterie.director.services.placement_map import placement_map
 
 router = noun("placement", "/v1/placement")
 
@@ -60,6 +64,75 @@ class PlacedGroup(Resource):
 class Placement(Resource):
     nodes: list[PlacedNode]
     groups: list[PlacedGroup]
+
+
+class MapRack(Resource):
+    """`groups`: nodes of each server group by its intent; those of none under an empty one."""
+
+    key: str = Field(description="CLOUD/AZ/RACK")
+    cloud: str
+    az: str | None
+    rack: str = Field(description="`unknown`: of nodes whose host the cloud does not place")
+    hosts: int
+    nodes: int
+    unhealthy: int
+    groups: dict[str, int]
+
+
+class MapNode(Resource):
+    deployment: str | None
+    node: str
+    state: str
+    cloud: str
+    az: str | None
+    rack: str
+    host: str | None
+    group: str | None = Field(description="intent of its server group")
+
+
+class MapHost(Resource):
+    cloud: str
+    az: str | None
+    rack: str
+    name: str
+
+
+class MapGroup(Resource):
+    intent: str
+    deployment: str
+    name: str
+    cloud: str
+    cid: str | None
+    policy: str | None
+    state: str
+    remedy: str
+    size: int
+    promise: str
+    holds: bool | None
+    why: str
+    worst_host: Worst | None
+    worst_rack: Worst | None
+
+
+class PlacementMap(BaseModel):
+    racks: list[MapRack]
+    nodes: list[MapNode]
+    hosts: list[MapHost]
+    groups: list[MapGroup]
+
+
+@router.get("/map", response_model=PlacementMap)
+def show_map(
+    context: Context,
+    deployment: Word | None = None,
+    rack: Annotated[str | None, Query(max_length=1000, description="only this one, by its `key`")] = None,
+    most: Annotated[
+        int | None, Query(ge=0, description="hosts; where there are more, hosts and nodes are left out")
+    ] = None,
+) -> Response:
+    """All racks, hosts, nodes and groups as the ledger knows them: of the last look and check, without asking a
+    cloud."""
+    return SafeJson(placement_map(context, deployment, rack, most))
 
 
 @router.get("", response_model=Placement)

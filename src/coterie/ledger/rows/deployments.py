@@ -16,6 +16,7 @@ from coterie.ledger.tables import (
     addresses,
     deployments,
     instance_groups,
+    manifests,
     nodes,
     objects,
     server_group_users,
@@ -44,6 +45,7 @@ class NewNode:
     inherited_group: str | None = None
 
 
+_KEPT_MANIFESTS = 50  # of each deployment
 _LOCK = 0x636F7464  # with the hash of a name; no other lock has this first half
 _ROW = tuple(deployments.c[name] for name in DeploymentRow.__slots__)
 
@@ -126,6 +128,15 @@ def save(tx: Tx, name: str, *, manifest: str, config_id: int, resurrection: bool
         tx.execute(deployments.insert().values(name=name, **values, created_at=now(), updated_at=now()))
     except sa.exc.IntegrityError as taken:
         raise Conflict(f"deployment {name} was made by another request meanwhile", remedy="plan again") from taken
+
+
+def add_to_history(tx: Tx, name: str, manifest: str, by: str | None) -> None:
+    """Add an accepted manifest, and forget those of this deployment that are too old to be kept."""
+    tx.execute(manifests.insert().values(deployment=name, body=manifest, requested_by=by, created_at=now()))
+    mine = sa.select(manifests.c.id).where(manifests.c.deployment == name).order_by(manifests.c.id.desc())
+    oldest = tx.execute(mine.offset(_KEPT_MANIFESTS - 1).limit(1)).scalar()
+    if oldest is not None:
+        tx.execute(manifests.delete().where(manifests.c.deployment == name, manifests.c.id < oldest))
 
 
 def hide_manifest(tx: Tx, name: str, manifest: str) -> None:

@@ -14,7 +14,7 @@ from coterie.errors import NotFound
 from coterie.ledger.rows import deployments as rows_of_deployments
 from coterie.ledger.rows import ownerships
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import deployments, nodes, tasks
+from coterie.ledger.tables import deployments, manifests, nodes, tasks
 from coterie.ledger.views.page import Page, Row, Slice, fetch, when
 from coterie.ledger.visibility import visible
 
@@ -44,6 +44,23 @@ def manifest(tx: Tx, name: str) -> str:
     if row is None:
         raise _unknown(name)
     return str(row.manifest)
+
+
+def manifest_page(tx: Tx, name: str, part: Slice) -> Page:
+    """Those that were accepted, newest first, without their texts."""
+    columns = [manifests.c[one] for one in ("id", "requested_by", "created_at")]
+    mine = sa.select(*columns).where(manifests.c.deployment == name, visible(manifests.c.deployment))
+    found = fetch(tx, mine, [manifests.c.id], part, newest_first=True)
+    return Page([{**row, "created_at": when(row["created_at"])} for row in found.items], found.next)
+
+
+def old_manifest(tx: Tx, name: str, number: int) -> Row:
+    columns = [manifests.c[one] for one in ("id", "body", "requested_by", "created_at")]
+    mine = sa.and_(manifests.c.deployment == name, manifests.c.id == number, visible(manifests.c.deployment))
+    row = tx.execute(sa.select(*columns).where(mine)).mappings().first()
+    if row is None:
+        raise NotFound(f"no manifest {number} of deployment {name!r}", remedy="see the history of the deployment")
+    return {**row, "created_at": when(row["created_at"])}
 
 
 def _unknown(name: str) -> NotFound:

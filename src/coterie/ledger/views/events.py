@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.ledger.store import Tx, now
-from coterie.ledger.tables import events
+from coterie.ledger.tables import events, tasks
 from coterie.ledger.views.page import Page, Row, Slice, fetch, matching, when
 from coterie.ledger.visibility import visible_event
 
@@ -20,11 +20,13 @@ def of_task(tx: Tx, task: int, part: Slice) -> Page:
     return Page([_view(row) for row in found.items], found.next)
 
 
-def page(tx: Tx, part: Slice, **wanted: str | None) -> Page:
-    """Newest first. Filters: kind, subject."""
+def page(tx: Tx, part: Slice, deployment: str | None = None, **wanted: str | None) -> Page:
+    """Newest first. Filters: kind, subject, deployment, whose tasks' events they are."""
     query = matching(
         sa.select(*events.c).where(visible_event()), {events.c[name]: value for name, value in wanted.items()}
     )
+    if deployment is not None:
+        query = query.where(events.c.task.in_(sa.select(tasks.c.id).where(tasks.c.deployment == deployment)))
     found = fetch(tx, query, [events.c.id], part, newest_first=True)
     return Page([_view(row) for row in found.items], found.next)
 

@@ -12,7 +12,16 @@ import pytest
 from peers.aws_bed import AwsBed
 
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import GroupMetadata, GroupMissing, InvalidCall, Mark, Needs, NoPlacement
+from coterie.cpi.contract import (
+    GroupMetadata,
+    GroupMissing,
+    InvalidCall,
+    Mark,
+    Needs,
+    NoPlacement,
+    SecurityGroup,
+    read_rules,
+)
 from coterie.ids import Ids
 from coterie.sandbox import server_groups
 from coterie.sandbox.hosts import list_hosts
@@ -141,3 +150,20 @@ def test_many_processes_make_one_group_and_every_vm_in_it(
     (cid,) = {cid for cid, _ in results}
     assert {one.vm_cid for one in cpi.inspect_server_group(cid).members} == set(made)
     bed.close()
+
+
+def test_a_rule_with_a_prefix_list_is_drift_and_goes(bed: AwsBed, lab: Lab) -> None:
+    """Manifests have no word for one, so a person wrote it."""
+    web = SecurityGroup("kit-web", ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"},))
+    group = lab.group(security_groups=[web])
+    (cid,) = [one.cid for one in lab.cpi.inspect_server_group(group).resources if one.kind == "security_group"]
+    open_to_many = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "PrefixListIds": [{"PrefixListId": "pl-1"}]}
+    bed.front.run("AuthorizeSecurityGroupIngress", {"GroupId": cid, "IpPermissions": [open_to_many]})
+    assert "ingress tcp 22 from pl-1" in rules_of(lab, group)
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[web]))
+    assert [rule for rule in rules_of(lab, group) if rule.startswith("ingress")] == ["ingress tcp 80 from 10.0.0.0/8"]
+
+
+def rules_of(lab: Lab, group: str) -> list[str]:
+    resources = lab.cpi.inspect_server_group(group).resources
+    return [str(rule) for one in resources for rule in read_rules(one.rules or ())]

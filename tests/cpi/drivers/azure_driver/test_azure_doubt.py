@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from peers.azure_bed import GROUP, SUBSCRIPTION, AzureBed, Witness, path_of
+from peers.product_cleanup import clean
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import CpiError, OutcomeUnknown, SecurityGroup, Throttled, VMCreationFailed
+from coterie.cpi.contract import CloudObject, CpiError, OutcomeUnknown, SecurityGroup, Throttled, VMCreationFailed
 from coterie.cpi.drivers.azure import client as client_module
 from coterie.cpi.drivers.azure.client import NSG, Client, Refusal
 from coterie.cpi.drivers.azure.driver import AzureCpi
@@ -234,6 +235,43 @@ def test_a_security_group_on_a_subnet_keeps_its_rules(bed: AzureBed, lab: Lab, m
         error = expect_error(CpiError, lambda: cpi.groups.azure.delete(cid))
     assert "default has it" in error.why
     assert "DELETE" not in sent
+
+
+def test_a_label_that_is_left_of_a_security_group_is_found_and_goes_when_no_nic_bears_it(
+    bed: AzureBed, lab: Lab
+) -> None:
+    """Others deleted the network security group; the application security group beside it stays."""
+    group = lab.group(security_groups=[SecurityGroup("web")])
+    vm = lab.vm(group=group)
+    (security_group,) = [cid for kind, cid in bed.inventory() if kind == "security_group"]
+    bed.operator.delete("security_group", security_group)
+    assert ("label", security_group) in bed.inventory()
+
+    def look() -> CloudObject:
+        found = bed.open().survey("security_group", bed.director_uuid).objects
+        (one,) = [each for each in found if each.cid == security_group]
+        return one
+
+    assert set(look().in_use_by or ()) == {group, f"{vm}-0"}
+    lab.cpi.delete_vm(vm)
+    lab.cpi.delete_server_group(group)
+    clean(bed.open(), bed.director_uuid, {lab.image()})
+    assert ("label", security_group) not in bed.inventory()
+
+
+def test_a_label_without_a_group_is_swept_and_an_operators_stays(bed: AzureBed, lab: Lab) -> None:
+    group = lab.group(security_groups=[SecurityGroup("web")])
+    lab.cpi.delete_vm(lab.vm(group=group))
+    (label,) = [cid for kind, cid in bed.inventory() if kind == "security_group"]
+    Witness(bed.peer).ask("PUT", path_of("label", "theirs"), {"location": LOCATION})
+    shelf = bed.peer.front.shelf
+    for kind, name in (("security_group", label), ("server_group", group), ("label", group)):
+        found = shelf.get(path_of(kind, name))
+        assert found
+        shelf.drop(found)
+    clean(bed.open(), bed.director_uuid, {lab.image()})
+    assert {cid for kind, cid in bed.inventory() if kind == "label"} == {"theirs"}
+    Witness(bed.peer).ask("DELETE", path_of("label", "theirs"))
 
 
 def test_versions_in_galleries_are_read_with_a_version_of_galleries() -> None:

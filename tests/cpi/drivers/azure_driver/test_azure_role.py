@@ -68,6 +68,7 @@ def live(bed: AzureBed, lab: Lab, public: str) -> None:
     cpi.reboot_vm(vm)
     with suppress(NoPlacement):  # its NIC is deleted by itself, and the sizes of the set are told
         lab.vm(group=group, cloud_properties=bed.huge_vm_properties(lab.az))
+    cpi.survey("image", bed.director_uuid)
     cpi.calculate_vm_cloud_properties({"cpu": 1, "ram": 512, "ephemeral_disk_size": 1024})
     cpi.update_server_group(group, lab.metadata(security_groups=[SecurityGroup("kit-web", ())]))
     cpi.delete_vm(vm)

@@ -143,6 +143,30 @@ def test_a_vm_of_an_availability_set_cannot_move(bed: ScaleSetBed, lab: Lab) -> 
     cpi.update_server_group(cid, lab.metadata())
 
 
+def test_a_living_vm_cannot_join_an_availability_set(bed: ScaleSetBed, lab: Lab) -> None:
+    spread = bed.more.pop("spread")
+    cid = bed.open().create_server_group(lab.metadata(), mark=lab.mark())
+    lab.undo(bed.open().delete_server_group, cid)
+    bed.more["spread"] = spread
+    vm = lab.vm()
+    error = expect_error(NotSupported, lambda: lab.cpi.change_server_group(vm, cid))
+    assert "availability set" in error.what and "--recreate" in error.remedy
+
+
+def test_a_vm_that_was_taken_out_of_its_set_is_told_and_put_back(bed: ScaleSetBed, lab: Lab) -> None:
+    """By an update, as for a group that was deleted: living VMs can join."""
+    group = lab.group()
+    vm, other = lab.vm(group=group), lab.vm(group=group)
+    out = {"properties": {"virtualMachineScaleSet": {"id": None}}}
+    Witness(bed.peer).ask("PATCH", path_of("vm", vm), out)
+    view = lab.cpi.inspect_server_group(group)
+    assert [one.vm_cid for one in view.members] == [other]
+    assert view.state == "drifted" and vm in view.notes[0]
+    lab.cpi.update_server_group(group, lab.metadata())
+    assert members(lab.cpi, group) == {vm, other}
+    assert lab.cpi.inspect_server_group(group).state == "live"
+
+
 def test_without_scale_sets_no_vm_moves(bed: ScaleSetBed, lab: Lab) -> None:
     vm, group = lab.vm(), lab.group()
     del bed.more["spread"]

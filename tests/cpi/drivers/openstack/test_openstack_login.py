@@ -16,14 +16,16 @@ from tests.peers.openstack.layout import PASSWORD, REGION
 from tests.peers.openstack.plane import plane
 
 from coterie.cpi.conformance.expect import expect_error
-from coterie.cpi.contract import AuthenticationFailed, Cpi, CpiError, InvalidCall, Runtime, Unavailable
+from coterie.cpi.contract import EVERY_SOURCE, AuthenticationFailed, Cpi, CpiError, InvalidCall, Runtime, Unavailable
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 
 MISSING = "7c4e3e50-7d3f-4f3b-9e7d-0d6f3a3a3a3a"
 
 
 def opened(bed: OpenstackBed, properties: dict[str, Any]) -> Cpi:
-    return OpenstackCpi("lab", properties, Runtime(bed.director_uuid, None))  # type: ignore[arg-type] # it only looks
+    only_looks: Any = None
+    runtime = Runtime(bed.director_uuid, only_looks, credential_sources=(EVERY_SOURCE,))
+    return OpenstackCpi("lab", properties, runtime)
 
 
 def test_an_application_credential_without_a_password(bed: OpenstackBed) -> None:

@@ -75,6 +75,19 @@ def test_a_token_answers_the_first_instance_and_refuses_another_request(ec2: Any
     assert (answer["InstanceId"], answer["State"]["Name"]) == (first, "terminated")
 
 
+def test_an_image_is_shared_and_taken_back(ec2: Any, image: str) -> None:
+    def shared() -> Any:
+        return ec2.describe_image_attribute(ImageId=image, Attribute="launchPermission")["LaunchPermissions"]
+
+    others = [{"UserId": "210987654321"}, {"Group": "all"}]
+    assert shared() == []
+    ec2.modify_image_attribute(ImageId=image, LaunchPermission={"Add": others})
+    ec2.modify_image_attribute(ImageId=image, LaunchPermission={"Add": others[:1]})
+    assert shared() == others
+    ec2.modify_image_attribute(ImageId=image, LaunchPermission={"Remove": others})
+    assert shared() == []
+
+
 @pytest.mark.parametrize(
     ("call", "code"),
     [
@@ -85,6 +98,10 @@ def test_a_token_answers_the_first_instance_and_refuses_another_request(ec2: Any
         (lambda ec2: ec2.delete_placement_group(GroupName="none"), "InvalidPlacementGroup.Unknown"),
         (lambda ec2: ec2.describe_volumes(VolumeIds=["vol-0123456789abcdef0"]), "InvalidVolume.NotFound"),
         (lambda ec2: ec2.describe_regions(), "InvalidAction"),
+        (
+            lambda ec2: ec2.describe_image_attribute(ImageId="img-none", Attribute="launchPermission"),
+            "InvalidAMIID.NotFound",
+        ),
     ],
 )
 def test_what_ec2_refuses_is_refused_with_its_code(ec2: Any, call: Any, code: str) -> None:

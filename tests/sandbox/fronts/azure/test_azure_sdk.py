@@ -120,6 +120,47 @@ def test_a_vm_lives_in_a_set_and_the_set_outlives_it(clients: Clients) -> None:
         clients.compute.availability_sets.get(GROUP, "set")
 
 
+def test_a_living_vm_joins_and_leaves_a_scale_set_which_takes_its_vms_with_it(clients: Clients) -> None:
+    flexible = {"orchestrationMode": "Flexible", "platformFaultDomainCount": 1, "singlePlacementGroup": False}
+    sets, vms = clients.compute.virtual_machine_scale_sets, clients.compute.virtual_machines
+
+    def create(name: str, **changed: Any) -> Any:
+        body = {"location": LOCATION, "properties": {**flexible, **changed}}
+        return sets.begin_create_or_update(GROUP, name, body).result()
+
+    def move(name: str, group: str | None) -> Any:
+        return vms.begin_update(GROUP, name, {"properties": {"virtualMachineScaleSet": {"id": group}}}).result()
+
+    def members(group: Any) -> list[str]:
+        return [one.name for one in vms.list(GROUP, filter=f"'virtualMachineScaleSet/id' eq '{group.id}'")]
+
+    one, other, fixed = create("one"), create("other"), create("fixed", platformFaultDomainCount=2)
+    vm = clients.create_vm("vm")
+    assert move("vm", one.id).properties.vm_id == vm.properties.vm_id and members(one) == ["vm"]
+    for wanted, code in (
+        (other.id, "PropertyChangeNotAllowed"),
+        ("", "PropertyChangeNotAllowed"),
+    ):
+        with pytest.raises(HttpResponseError) as caught:
+            move("vm", wanted)
+        assert caught.value.error and caught.value.error.code == code
+    move("vm", None)
+    with pytest.raises(HttpResponseError) as caught:
+        move("vm", fixed.id)
+    assert caught.value.error and caught.value.error.code == "VmssDoesNotSupportAttachingExistingVMMultiFD"
+    move("vm", other.id)
+    assert (members(one), members(other)) == ([], ["vm"])
+    sets.begin_delete(GROUP, "one").result()
+    assert vms.get(GROUP, "vm").name == "vm"
+    sets.begin_delete(GROUP, "other").result()
+    with pytest.raises(ResourceNotFoundError):
+        vms.get(GROUP, "vm")
+    inside = clients.create_vm("inside", group=create_set(clients).id)
+    with pytest.raises(HttpResponseError) as caught:
+        move(inside.name, create("third").id)
+    assert caught.value.error and caught.value.error.code == "VmssDoesNotSupportAttachingExistingAvsetVM"
+
+
 def test_a_disk_is_attached_snapshotted_grown_and_deleted(clients: Clients) -> None:
     compute, vm = clients.compute, clients.create_vm("vm")
     body = {"location": LOCATION, "properties": {"creationData": {"createOption": "Empty"}, "diskSizeGB": 4}}

@@ -18,6 +18,7 @@ from coterie.cpi.drivers.aws.properties import Settings
 from coterie.cpi.kit.ca_file import CaFile
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import AnswerLost, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.local_credentials import require_source
 
 Row = Mapping[str, Any]
 _REACH = "check properties.endpoint, the network, the proxy and the clock of this machine"
@@ -143,12 +144,18 @@ class Client:
     settle time is taken for what it is: not visible yet."""
 
     def __init__(
-        self, settings: Settings, director_uuid: str, limit: CallLimit, require_lease: Callable[[], None]
+        self,
+        settings: Settings,
+        director_uuid: str,
+        limit: CallLimit,
+        require_lease: Callable[[], None],
+        credential_sources: Sequence[str] = (),
     ) -> None:
         self.settings = settings
         self.director_uuid = director_uuid
         self.limit = limit
         self._require_lease = require_lease
+        self._credential_sources = credential_sources
         self._opening = threading.Lock()
         self._opened: tuple[Any, Any] | None = None  # session and credentials
         self._clients: dict[str, Any] = {}
@@ -254,6 +261,11 @@ class Client:
         """With the credentials that the properties name, and no others: a profile without any would otherwise be given
         those of this machine."""
         settings = self.settings
+        if not settings.access_key_id:
+            name = "profile" if settings.profile else "credentials_source"
+            local = f"profile:{settings.profile}" if settings.profile else str(settings.credentials_source)
+            leading = {one: getattr(settings, one) for one in ("endpoint", "ca_cert", "proxy_url")}
+            require_source(self._credential_sources, name, local, leading)
         session = _botocore("session").Session(profile=settings.profile)
         session.register_component("data_loader", _loader())
         if settings.access_key_id:

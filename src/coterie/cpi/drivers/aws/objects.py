@@ -151,14 +151,26 @@ class Objects:
         return describe("snapshot", cid, row, in_use_by=(), created_at=moment(row.get("StartTime")))
 
     def _describe_image(self, row: Row, director_uuid: str) -> CloudObject:
-        """Deregistering does not hurt instances; those that were made from it are shown as its users all the same."""
-        used = (*self._users_of("image", row), *(("everyone",) if row.get("Public") else ()))
-        return describe("image", str(row["ImageId"]), row, in_use_by=used, state=row.get("State"))
+        """Deregistering does not hurt instances; those that were made from it are shown as its users all the same.
+        Those of other accounts are not shown, so an account that may start some counts as a user."""
+        cid = str(row["ImageId"])
+        used = (*self._users_of("image", row), *self._sharers(cid))
+        return describe("image", cid, row, in_use_by=used, state=row.get("State"))
+
+    def _sharers(self, cid: str) -> tuple[str, ...]:
+        """Accounts, organizations and their units that the image is shared with; of a public one, all accounts."""
+        answer = self._client.ask(
+            f"read the launch permissions of image {cid}",
+            "describe_image_attribute",
+            ImageId=cid,
+            Attribute="launchPermission",
+        )
+        return tuple(f"{word} {name}" for one in answer.get("LaunchPermissions") or () for word, name in one.items())
 
     def _describe_security_group(self, row: Row, director_uuid: str) -> CloudObject:
-        found, tags = self._groups.ec2.existing(row), tags_of(row)
+        cid, name = str(row["GroupId"]), str(row["GroupName"])
         used = self._users_of("security_group", row)
-        return CloudObject("security_group", found.id, found.name, mark=found.mark, in_use_by=used, tags=tags)
+        return CloudObject("security_group", cid, name, mark=mark_of(row), in_use_by=used, tags=tags_of(row))
 
     def _describe_network(self, row: Row, director_uuid: str) -> CloudObject:
         used = self._users_of("network", row)

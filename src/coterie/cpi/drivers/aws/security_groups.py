@@ -31,14 +31,14 @@ class Ec2SecurityGroups:
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By name in the VPC, or by id."""
         rows = [row for row in self._rows(filters(group_name=name, vpc_id=self.vpc())) if row["GroupName"] == name]
-        return self.existing(rows[0]) if rows else self.read(name)
+        return self._existing(rows[0]) if rows else self.read(name)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         rows = [row for row in self._rows(filters(group_id=cid)) if row["GroupId"] == cid]
-        return self.existing(rows[0]) if rows else None
+        return self._existing(rows[0]) if rows else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
-        found = [self.existing(row) for row in with_mark(self._rows(of_mark(mark)), mark)]
+        found = [self._existing(row) for row in with_mark(self._rows(of_mark(mark)), mark)]
         return [one for one in found if one.mark]
 
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
@@ -144,7 +144,7 @@ class Ec2SecurityGroups:
     def _wait_for(self, name: str, look: Callable[[], ExistingSecurityGroup | None]) -> ExistingSecurityGroup:
         return self.waits.until(f"security group {name} being visible", look, self.client.settings.settle_s)
 
-    def existing(self, row: Row) -> ExistingSecurityGroup:
+    def _existing(self, row: Row) -> ExistingSecurityGroup:
         mark, cid = mark_of(row), str(row["GroupId"])
         ours = mark is not None and mark.director == self.client.director_uuid
         is_part = mark is not None and self.parts.is_ours(mark, "security_group", cid, str(row["GroupName"]))
@@ -158,6 +158,8 @@ def _entry(rule: SecurityRule) -> dict[str, Any]:
     entry: dict[str, Any] = {"IpProtocol": protocol}
     if protocol != "-1":
         entry |= {"FromPort": low, "ToPort": high}
+    if rule.other:
+        return {**entry, "PrefixListIds": [{"PrefixListId": rule.other}]}
     if rule.group:
         return {**entry, "UserIdGroupPairs": [{"GroupId": rule.group}]}
     if rule.family == "IPv6":
@@ -166,10 +168,13 @@ def _entry(rule: SecurityRule) -> dict[str, Any]:
 
 
 def _read_entry(direction: str, entry: Row) -> list[ListedRule]:
-    """A group as the other end counts for both families, as in manifests."""
+    """A group as the other end counts for both families, as in manifests. Prefix lists are of people."""
     protocol, ports = entry.get("IpProtocol"), (entry.get("FromPort"), entry.get("ToPort"))
     rules = [make_rule(direction, protocol, ports, one["CidrIp"]) for one in entry.get("IpRanges") or ()]
     rules += [make_rule(direction, protocol, ports, one["CidrIpv6"]) for one in entry.get("Ipv6Ranges") or ()]
+    rules += [
+        make_rule(direction, protocol, ports, other=one["PrefixListId"]) for one in entry.get("PrefixListIds") or ()
+    ]
     for one in entry.get("UserIdGroupPairs") or ():
         for family in ("IPv4", "IPv6"):
             rules.append(make_rule(direction, protocol, ports, None, str(one["GroupId"]), family))

@@ -53,8 +53,7 @@ class Groups:
     def __init__(self, client: Client, parts: Parts, waits: Waits) -> None:
         self.placement = PlacementGroups(client, waits)
         self.records = GroupRecords(TagRecords(client, self.placement))
-        self.ec2 = Ec2SecurityGroups(client, parts, waits)
-        self.security = SecurityGroups(self.ec2, self.records, parts)
+        self.security = SecurityGroups(Ec2SecurityGroups(client, parts, waits), self.records, parts)
         self.server = ServerGroups(
             self.placement, self.security, self.records, client.settings.policies, client.director_uuid
         )

@@ -7,7 +7,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -138,7 +138,12 @@ class Client:
     """Usable from any number of threads. Names are those of resources in the configured resource group."""
 
     def __init__(
-        self, settings: Settings, director_uuid: str, limit: CallLimit, require_lease: Callable[[], None]
+        self,
+        settings: Settings,
+        director_uuid: str,
+        limit: CallLimit,
+        require_lease: Callable[[], None],
+        credential_sources: Sequence[str] = (),
     ) -> None:
         self.settings = settings
         self.director_uuid = director_uuid
@@ -148,7 +153,7 @@ class Client:
         )
         self.endpoint = settings.endpoint or CLOUDS[settings.environment][1]
         self._require_lease = require_lease
-        self._login = Login(settings)
+        self._login = Login(settings, credential_sources)
 
     # -- ids --
 

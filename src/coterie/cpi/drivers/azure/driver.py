@@ -69,7 +69,7 @@ class AzureCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
-        client = Client(settings, director, limit, runtime.require_lease)
+        client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
         parts = Parts(runtime.parts)
         waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=max(settings.poll_s, 5.0))
         writer = SingleWriter(self, "azure", runtime.coordinator, settings.settle_s, Refusal, translate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from coterie.cpi.contract import AuthenticationFailed, CpiError, Unavailable
 from coterie.cpi.drivers.azure.properties import Settings
 from coterie.cpi.kit.ca_file import CaFile
+from coterie.cpi.kit.local_credentials import INSTANCE, require_source
 
 _RENEW_S = 300.0
 _REMEDY = "check tenant_id, client_id and its secret, the network and the clock of this machine"
@@ -39,8 +40,9 @@ _asking = threading.Lock()
 
 
 class Login:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, credential_sources: Sequence[str] = ()) -> None:
         self._settings = settings
+        self._credential_sources = credential_sources
         self._ca = CaFile(settings.ca_cert)
         authority, _, scope = CLOUDS[settings.environment]
         self._authority, self._scope = settings.authority or authority, settings.scope or scope
@@ -49,11 +51,25 @@ class Login:
 
     def token(self, refused: str | None = None) -> str:
         """A valid token, and never the one that was refused."""
+        self._require_source()
         with _asking:
             token, ends = _known.get(self._key, ("", 0.0))
             if token == (refused or "") or ends - _RENEW_S < time.time():
                 token, ends = _known[self._key] = self._ask()
             return token
+
+    def _require_source(self) -> None:
+        settings = self._settings
+        certificate = settings.certificate if "-----BEGIN" not in (settings.certificate or "") else None
+        sources = {
+            "federated_token_file": settings.federated_token_file,
+            "certificate": certificate,
+            "managed_identity": INSTANCE if settings.managed_identity else None,
+        }
+        leading = {one: getattr(settings, one) for one in ("authority", "endpoint", "ca_cert", "proxy_url")}
+        for name, wanted in sources.items():
+            if wanted:
+                require_source(self._credential_sources, name, wanted, leading)
 
     def _ask(self) -> tuple[str, float]:
         try:

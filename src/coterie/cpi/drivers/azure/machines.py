@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coterie.cpi.contract import Changed, Json, OutcomeUnknown, VMNotFound, read_name
-from coterie.cpi.drivers.azure.client import DISK, NIC, VM, Client, Refusal, Row, is_name, is_same, name_of
+from coterie.cpi.drivers.azure.client import DISK, NIC, SCALE_SET, VM, Client, Refusal, Row, is_name, is_same, name_of
 from coterie.cpi.drivers.azure.tags import merge_tags, user_tags
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import Size, instance_type_for
@@ -43,6 +43,26 @@ class Machines:
     def list_all(self) -> list[Row]:
         """Without their power state and fault domain: Azure tells those of single VMs only."""
         return list(self.client.list_type(VM))
+
+    def list_uses_of_images(self) -> list[tuple[str, str]]:
+        """Ids of images with who uses them, in the whole subscription: VMs, and scale sets, which need the image for
+        their next VM."""
+        found = []
+        for type_ in (VM, SCALE_SET):
+            rows = self.client.list_all(f"list {type_}", f"{self.client.subscription}/providers/{type_}")
+            for row in rows:
+                profile = row["properties"].get("virtualMachineProfile") or row["properties"]
+                image = ((profile.get("storageProfile") or {}).get("imageReference") or {}).get("id")
+                if image:
+                    found.append((str(image), self._user_name(str(row["id"]))))
+        return found
+
+    def _user_name(self, id_: str) -> str:
+        """Those of other resource groups with the group's name: they are none of ours."""
+        group = id_.split("/")[4]
+        return (
+            name_of(id_).lower() if is_same(group, self.client.settings.resource_group) else f"{group}/{name_of(id_)}"
+        )
 
     def delete(self, cid: str) -> None:
         """The VM, and then by their names all that came with it: an answer that it is gone is no proof for them. Names

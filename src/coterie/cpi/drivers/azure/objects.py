@@ -24,11 +24,11 @@ from coterie.cpi.drivers.azure.client import (
 )
 from coterie.cpi.drivers.azure.disks import Disks, users
 from coterie.cpi.drivers.azure.machines import MOST_NICS, OS, Machines, state_of
-from coterie.cpi.drivers.azure.security_groups import LabelRecords
+from coterie.cpi.drivers.azure.security_groups import labels_of
 from coterie.cpi.drivers.azure.server_groups import Groups, scale_set_of
 from coterie.cpi.drivers.azure.stemcells import Stemcells
-from coterie.cpi.drivers.azure.tags import describe, mark_of, tags_of
-from coterie.cpi.kit.group_records import GroupRecords
+from coterie.cpi.drivers.azure.tags import NAME, describe, mark_of, tags_of
+from coterie.cpi.kit.group_records import read_tags
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 
@@ -78,9 +78,9 @@ class Objects:
         def read(cid: str, director_uuid: str) -> Row | None:
             expand = {"expand": "instanceView"} if kind == "vm" else {}
             row = self._client.get(_TYPES[kind], cid, **expand)
-            if row or kind != "server_group":
-                return row
-            return self._client.get(SCALE_SET, cid) or next(self._recorded(director_uuid, cid), None)
+            if row is None and kind == "server_group":
+                return self._client.get(SCALE_SET, cid) or next(self._recorded(director_uuid, cid), None)
+            return self._label(cid) if row is None and kind == "security_group" else row
 
         def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
             path = f"{self._client.group_id()}/providers/{_TYPES[kind]}"
@@ -89,8 +89,11 @@ class Objects:
             rows = [row for row in rows if kind != "disk" or not _is_part(row)]
             if kind == "server_group" and not following:
                 rows += [*self._scale_sets(), *self._recorded(director_uuid)]
-            if kind == "security_group" and rows:
-                held = self._holders()
+            if kind == "security_group":
+                labels = list(self._client.list_type(ASG))
+                if not following:
+                    rows += self._lone_labels(labels, rows if cursor is None else list(self._client.list_type(NSG)))
+                held = _holders(labels)
                 rows = [{**row, "_holders": held.get(str(row["name"]), ())} for row in rows]
             if kind == "image" and rows:
                 rows = [{**row, "_users": used} for row, used in zip(rows, self._users_of_images(rows), strict=True)]
@@ -108,7 +111,9 @@ class Objects:
 
     def _search(self, kind: Kind, mark: Mark, read: Callable[[str, str], Row | None]) -> Iterable[Row]:
         if kind == "security_group":  # its name follows from the manifest
-            return [row for row in self._client.list_type(NSG) if mark_of(row) == mark]
+            groups = list(self._client.list_type(NSG))
+            rows = [*groups, *self._lone_labels(list(self._client.list_type(ASG)), groups)]
+            return [row for row in rows if mark_of(row) == mark]
         if kind == "port":  # the first may be gone where others are left
             found = (read(f"{mark.name()}-{number}", mark.director) for number in range(MOST_NICS))
             return (row for row in found if row)
@@ -126,6 +131,16 @@ class Objects:
                 members = [{"id": one} for one in group.members]
                 yield {**row, "type": _RECORD, "properties": {"virtualMachines": members}}
 
+    def _lone_labels(self, labels: list[Row], groups: list[Row]) -> list[Row]:
+        """Application security groups that are left of a security group which others deleted."""
+        listed = {str(row["name"]).lower() for row in groups}
+        lone = [row for row in labels if NAME in tags_of(row) and str(row["name"]).lower() not in listed]
+        return [row for row in lone if self._client.get(NSG, str(row["name"])) is None]
+
+    def _label(self, cid: str) -> Row | None:
+        row = self._client.get(ASG, cid)
+        return row if row and NAME in tags_of(row) else None
+
     def _scale_sets(self) -> list[Row]:
         """With their members, of all of them by one list."""
         rows = list(self._client.list_type(SCALE_SET))
@@ -134,9 +149,8 @@ class Objects:
 
     def _users_of_images(self, rows: list[Row]) -> list[tuple[str, ...]]:
         """VMs name their image, and images name no VM."""
-        found = self._machines.list_all()
-        images = [(str(vm["name"]), _image_of(vm)) for vm in found]
-        return [tuple(name for name, image in images if is_same(image, row["id"])) for row in rows]
+        uses = self._machines.list_uses_of_images()
+        return [tuple(user for image, user in uses if is_same(image, row["id"])) for row in rows]
 
     def _describe_image(self, row: Row) -> CloudObject:
         used = row["_users"] if "_users" in row else self._users_of_images([row])[0]
@@ -152,19 +166,25 @@ class Objects:
         return describe("server_group", row, in_use_by=members, state="live")
 
     def _describe_security_group(self, row: Row) -> CloudObject:
-        found = self._groups.azure.existing(row)
-        holders = row["_holders"] if "_holders" in row else self._holders().get(str(row["name"]), ())
+        cid = str(row["name"])
+        listed = () if "_holders" in row else list(self._client.list_type(ASG))
+        holders = row["_holders"] if "_holders" in row else _holders(listed).get(cid, ())
         nics = [name_of(one["id"]).lower() for one in row["properties"].get("networkInterfaces") or ()]
         subnets = [name_of(one["id"]).lower() for one in row["properties"].get("subnets") or ()]
-        return describe("security_group", row, mark=found.mark, in_use_by=(*holders, *nics, *subnets))
+        if is_same(row.get("type"), ASG):  # it does not tell who bears it
+            nics = [str(nic["name"]).lower() for nic in self._client.list_type(NIC) if cid in labels_of(nic)]
+        return describe("security_group", row, in_use_by=(*holders, *nics, *subnets))
 
-    def _holders(self) -> dict[str, tuple[str, ...]]:
-        """Which server groups have a security group, of all of them by one list."""
-        found: dict[str, tuple[str, ...]] = {}
-        for record in GroupRecords(LabelRecords(self._client)).newest().values():
-            for one in record.security_groups:
-                found[one] = (*found.get(one, ()), record.cid)
-        return found
+
+def _holders(labels: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """Which server groups have a security group, by their records."""
+    records = [record for row in labels for record in read_tags(str(row["name"]), tags_of(row))]
+    newest = {record.cid: record for record in sorted(records, key=lambda one: one.number)}
+    found: dict[str, tuple[str, ...]] = {}
+    for record in newest.values():
+        for one in record.security_groups:
+            found[one] = (*found.get(one, ()), record.cid)
+    return found
 
 
 def _with_members(row: Row, vms: list[Row]) -> Row:
@@ -174,11 +194,6 @@ def _with_members(row: Row, vms: list[Row]) -> Row:
 def _describe_port(row: Row) -> CloudObject:
     used = row["properties"].get("virtualMachine") or row["properties"].get("privateEndpoint")
     return replace(describe("port", row), in_use_by=(name_of(used["id"]).lower(),) if used else ())
-
-
-def _image_of(vm: Row) -> str | None:
-    found = (vm["properties"]["storageProfile"].get("imageReference") or {}).get("id")
-    return str(found) if found else None
 
 
 def _is_part(row: Row) -> bool:

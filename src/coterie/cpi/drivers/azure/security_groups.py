@@ -85,7 +85,7 @@ class AzureSecurityGroups:
         cid = self._name(name)
 
         def put() -> str:
-            rules = [{"name": _DENY_IN, "properties": _deny("Inbound", "VirtualNetwork")}]
+            rules = [{"name": _DENY_IN, "properties": _DENIES[_DENY_IN]}]
             body = {"location": self.client.settings.location, "tags": marked(mark, **{NAME: name})}
             what = f"create security group {name}"
             self.client.put(what, self.client.id(NSG, cid), {**body, "properties": {"securityRules": rules}})
@@ -97,13 +97,23 @@ class AzureSecurityGroups:
         return create_if_absent(lambda: [cid] if self.client.get(NSG, cid) else [], create, self.delete, hold)
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
-        listed = found.row["properties"].get("securityRules") or ()
-        return [
-            ListedRule(str(row["name"]), rule)
-            for row in listed
-            if is_same(row["properties"]["access"], "Allow")
-            for rule in _read_rule(row["properties"])
+        """Also what people wrote in Azure's own words, and in a group of ours what is open since a rule of ours that
+        denies the rest is missing or another."""
+        rows = {str(row["name"]): row["properties"] for row in found.row["properties"].get("securityRules") or ()}
+        intact = {name for name, deny in _DENIES.items() if name in rows and _is_denied_by(rows[name], deny)}
+        rules = [
+            ListedRule(name, rule)
+            for name, row in rows.items()
+            if name not in _DENIES
+            for rule in _read_rule(name, row)
         ]
+        wanted = {_DENY_IN: "ingress"}
+        if any(one.rule.direction == "egress" for one in rules):
+            wanted[_DENY_OUT] = "egress"
+        for name, direction in wanted.items() if found.mark else ():
+            if name not in intact:
+                rules.append(ListedRule(name, make_rule(direction, "any", other=f"what {name} denied")))
+        return rules
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, its priority from the name: a repeat is the same request, and of two that
@@ -126,22 +136,29 @@ class AzureSecurityGroups:
 
         self.waits.until(f"the rule {rule} of security group {cid}", attempt)
         if rule.direction == "egress":
-            self._change(cid, partial(self._put_rule, cid, _DENY_OUT, _deny("Outbound", "*")))
+            self._change(cid, partial(self._put_rule, cid, _DENY_OUT, _DENIES[_DENY_OUT]))
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
+        if listed.id in _DENIES:
+            self._change(cid, partial(self._put_rule, cid, listed.id, _DENIES[listed.id]))
+            return
         left = self.rules_of(self.read(cid) or ExistingSecurityGroup(cid, None, {"properties": {}}))
-        if not any(one.rule.direction == "egress" and one.id != listed.id for one in left):
+        if not any(one.rule.direction == "egress" and one.id not in (listed.id, *_DENIES) for one in left):
             self._change(cid, partial(self._delete_rule, cid, _DENY_OUT))
         self._change(cid, partial(self._delete_rule, cid, listed.id))
 
     def delete(self, cid: str) -> None:
-        """The label first: the group itself is what is found again. Rules that name the group itself would hold it."""
+        """The label first: the group itself is what is found again. Rules that name the group itself would hold it.
+        Where others deleted the group, its label is left, and goes if it is ours."""
         row, what = self.client.get(NSG, cid), f"delete security group {cid}"
         properties = (row or {}).get("properties") or {}
         used = [*(properties.get("networkInterfaces") or ()), *(properties.get("subnets") or ())]
         if row is None or used:
             if used:
                 raise Refusal(what, _IN_USE[0], f"{name_of(used[0]['id'])} has it", 400)
+            label = self.client.get(ASG, cid)
+            if label and self.existing(label).mark:
+                self.client.delete(what, self.client.id(ASG, cid))
             return
         if self.client.get(ASG, cid):
             for listed in self.rules_of(self.existing(row)):
@@ -289,6 +306,13 @@ class LabelRecords:
         self.client.put(f"record the security groups of {cid}", self.client.id(ASG, cid), body)
 
 
+def labels_of(nic: Row) -> set[str]:
+    """The application security groups that a NIC bears."""
+    configs = nic["properties"].get("ipConfigurations") or ()
+    found = [each for one in configs for each in one["properties"].get("applicationSecurityGroups") or ()]
+    return {name_of(each["id"]).lower() for each in found}
+
+
 def _require_busy(error: Refusal) -> None:
     """A group takes one writer; any other refusal is final."""
     if not error.is_one("AnotherOperationInProgress", "RetryableError", "Conflict"):
@@ -319,25 +343,35 @@ def _deny(direction: str, source: str) -> Row:
     return {"protocol": "*", "access": "Deny", "direction": direction, "priority": _DENY, **ends, **ports}
 
 
-def _read_rule(row: Row) -> list[SecurityRule]:
-    """In both families where the rule has no own; with a service tag it is none of ours."""
+_DENIES = {_DENY_IN: _deny("Inbound", "VirtualNetwork"), _DENY_OUT: _deny("Outbound", "*")}
+
+
+def _is_denied_by(row: Row, deny: Row) -> bool:
+    return all(is_same(str(row.get(key)), str(value)) for key, value in deny.items())
+
+
+def _read_rule(name: str, row: Row) -> list[SecurityRule]:
+    """In both families where the rule has no own. What is narrower than rules of ours, denies, or has a service tag was
+    written by others."""
     inside = is_same(row["direction"], "Inbound")
-    far, direction = ("source", "ingress") if inside else ("destination", "egress")
+    far, near, direction = ("source", "destination", "ingress") if inside else ("destination", "source", "egress")
+    narrow = row.get("sourcePortRange") not in ("*", None) or row.get(f"{near}AddressPrefix") not in ("*", None)
+    narrow = narrow or any(row.get(f"{near}{key}") for key in ("AddressPrefixes", "ApplicationSecurityGroups"))
+    foreign = f"rule {name}" if narrow or row.get("sourcePortRanges") or not is_same(row["access"], "Allow") else None
     protocol = {"*": "any"}.get(row["protocol"], str(row["protocol"]).lower())
     ranges = [*filter(None, [row.get("destinationPortRange")]), *(row.get("destinationPortRanges") or ())]
     found = []
     for text in ranges:
         low, _, high = text.partition("-")
         ports = (None, None) if text == "*" else (low, high or low)
+        if foreign:
+            found.append(make_rule(direction, protocol, ports, other=foreign))
+            continue
         for group in row.get(f"{far}ApplicationSecurityGroups") or ():
             found += [make_rule(direction, protocol, ports, None, name_of(group["id"]), one) for one in _EVERYWHERE]
         for prefix in [*filter(None, [row.get(f"{far}AddressPrefix")]), *(row.get(f"{far}AddressPrefixes") or ())]:
-            cidrs = (
-                list(_EVERYWHERE.values())
-                if prefix == "*"
-                else [prefix]
-                if prefix[0].isdigit() or ":" in prefix
-                else []
-            )
-            found += [make_rule(direction, protocol, ports, cidr) for cidr in cidrs]
+            is_tag = prefix != "*" and not prefix[0].isdigit() and ":" not in prefix
+            cidrs = [None] if is_tag else list(_EVERYWHERE.values()) if prefix == "*" else [prefix]
+            other = f"service tag {prefix}" if is_tag else None
+            found += [make_rule(direction, protocol, ports, cidr, other=other) for cidr in cidrs]
     return found

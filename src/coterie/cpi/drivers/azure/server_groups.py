@@ -89,7 +89,9 @@ class Groups:
 
     def update(self, cid: str, metadata: GroupMetadata) -> None:
         self.require_one(metadata, cid)
-        self._complete(cid, metadata)
+        if self._complete(cid, metadata):
+            for name in self.sets.list_outside(cid):
+                self.move(name, cid)
         self.of(cid).update(cid, metadata)
 
     def require_one(self, metadata: GroupMetadata, cid: str | None = None) -> None:
@@ -127,6 +129,8 @@ class Groups:
         _require_movable(row)
         before = tags_of(row).get(GROUP)
         wanted, had = self._membership(cid), None
+        if wanted and wanted.group and not wanted.group.startswith(_SCALE_SET):
+            raise _immovable(f"server group {cid} is an availability set, which VMs join at their creation only")
         with suppress(GroupMissing):
             had = self._membership(before)
         self._require_open(wanted, row)
@@ -144,12 +148,15 @@ class Groups:
                 ) from error
             raise
 
-    def _complete(self, cid: str, metadata: GroupMetadata) -> None:
-        """A scale set of ours that is gone is made again, and one whose deletion was begun but not ended is opened."""
+    def _complete(self, cid: str, metadata: GroupMetadata) -> bool:
+        """A scale set of ours that is gone is made again, and one whose deletion was begun but not ended is opened.
+        Whether the group is one."""
         if is_adopted(cid) or not metadata.policy or self.client.settings.spread != SCALE_SETS:
-            return
-        if self.client.get(SET, cid) is None:  # else the group is older than the setting
-            self.scale_sets.complete(metadata, mark_of_group(cid, self.client.director_uuid))
+            return False
+        if self.client.get(SET, cid):  # the group is older than the setting
+            return False
+        self.scale_sets.complete(metadata, mark_of_group(cid, self.client.director_uuid))
+        return True
 
     def _membership(self, cid: str | None) -> Membership | None:
         return self.membership({"bosh": {"server_group_cid": cid}}) if cid else None
@@ -249,20 +256,32 @@ class AzureGroups:
         if not groups and record and record.policy is None:
             return self.list_tagged(cid)
         scale_sets = [group for group in groups if group.id.startswith(_SCALE_SET)]
-        holders = [one for group in scale_sets for one in self.scale_sets.list_holders(group.name)]
+        holders = [one for group in scale_sets for one in self.scale_sets.list_holders(group.name, group.name)]
         return [*holders, *(one for group in groups if group not in scale_sets for one in group.members)]
 
     def inspect_members(
         self, cid: str, group: ExistingGroup | None, record: GroupRecord | None
     ) -> tuple[list[GroupMember], list[str]]:
         if group and group.id.startswith(_SCALE_SET):
-            closing = ["its deletion was begun, so no VM can join it"] if _CLOSING in tags_of(dict(group.row)) else []
-            return [
-                self._member(row, next(iter(row.get("zones") or ()), None)) for row in self._members(group)
-            ], closing
+            return self._inspect_scale_set(cid, group)
         names = group.members if group else self.list_tagged(cid)
         rows = [self.machines.read(name) for name in names]  # no list has the fault domain
         return [self._member(row, fault_domain(row)) for row in rows if row], []
+
+    def _inspect_scale_set(self, cid: str, group: ExistingGroup) -> tuple[list[GroupMember], list[str]]:
+        """Lists lag, so each VM that they show in the set, or made for it, is read."""
+        rows = [row for name in self.scale_sets.list_holders(group.name, cid) if (row := self.machines.read(name))]
+        inside = [row for row in rows if is_same(scale_set_of(row), group.name)]
+        notes = [f"VM {row['name']} is not in scale set {group.name}" for row in rows if row not in inside]
+        if _CLOSING in tags_of(dict(group.row)):
+            notes.append("its deletion was begun, so no VM can join it")
+        return [self._member(row, next(iter(row.get("zones") or ()), None)) for row in inside], notes
+
+    def list_outside(self, cid: str) -> list[str]:
+        """VMs of ours that were made for a scale set, and are in none."""
+        rows = [row for name in self.list_tagged(cid) if (row := self.machines.read(name))]
+        marks = [(row, mark_of(row)) for row in rows if scale_set_of(row) is None and _tag(row) == cid.lower()]
+        return [str(row["name"]) for row, mark in marks if mark and mark.director == self.client.director_uuid]
 
     def require_exchange(self, cid: str, group: ExistingGroup | None) -> None:
         """Azure changes the security groups of living NICs."""
@@ -367,10 +386,13 @@ class ScaleSets:
         show none."""
         return [row for row in self.machines.list_all() if is_same(scale_set_of(row), name)]
 
-    def list_holders(self, cid: str) -> list[str]:
-        """VMs that forbid to delete it: also those that are to be in it, and may be on their way."""
-        found = self.machines.list_all()
-        return [str(row["name"]).lower() for row in found if cid.lower() in (_lower(scale_set_of(row)), _tag(row))]
+    def list_holders(self, name: str, cid: str) -> list[str]:
+        """VMs in it, and those that are to be in it, and may be on their way: they forbid to delete it."""
+        return [
+            str(row["name"]).lower()
+            for row in self.machines.list_all()
+            if is_same(scale_set_of(row), name) or _tag(row) == cid.lower()
+        ]
 
     def require_open(self, cid: str, name: str, zones: Sequence[str]) -> None:
         row = self.client.get(SCALE_SET, name)
@@ -398,7 +420,7 @@ class ScaleSets:
             return
         self._write_tags(row, {_CLOSING: closing})
         time.sleep(self.client.settings.settle_s)
-        left, row = self.list_holders(name), self.client.get(SCALE_SET, name)
+        left, row = self.list_holders(name, name), self.client.get(SCALE_SET, name)
         if row is None:
             return
         if left or tags_of(row).get(_CLOSING) != closing:
@@ -489,11 +511,15 @@ def _require_movable(row: Row) -> None:
     """By the vendor's list of VMs that cannot be attached to a scale set."""
     for key in ("availabilitySet", "hostGroup", "host", "proximityPlacementGroup"):
         if row["properties"].get(key):
-            raise NotSupported(
-                f"VM {row['name']} keeps its {key} for life",
-                why="Azure attaches no such VM to a scale set",
-                remedy="make the node anew: coterie deploy MANIFEST --recreate --node NODE",
-            )
+            raise _immovable(f"VM {row['name']} keeps its {key} for life")
+
+
+def _immovable(what: str) -> NotSupported:
+    return NotSupported(
+        what,
+        why="Azure attaches living VMs to scale sets only, and none that is in another group",
+        remedy="make the node anew: coterie deploy MANIFEST --recreate --node NODE",
+    )
 
 
 def _next_change(row: Row, target: str | None, cid: str | None) -> Row | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -96,15 +96,20 @@ class Client:
         director_uuid: str,
         limit: CallLimit,
         require_lease: Callable[[], None],
+        credential_sources: Sequence[str] = (),
     ) -> None:
         self.settings = settings
         self._require_lease = require_lease
+        self._credential_sources = credential_sources
         self.director_uuid = director_uuid
         self.limit = limit
         self._opening = threading.Lock()
         self._session: Any = None
         self._services: Services
         self._http: Http
+
+    def complete_settings(self) -> Settings:
+        return complete_settings(self.settings, self._credential_sources)
 
     def get(self, what: str, service: str, path: str, **params: Any) -> Row:
         return self._repeat(lambda: self._call("GET", what, service, path, params=params))
@@ -214,7 +219,7 @@ class Client:
     def _open(self) -> None:
         with self._opening:
             if self._session is None:
-                settings = complete_settings(self.settings)
+                settings = self.complete_settings()
                 session = open_session(settings)
                 self._services = Services(settings, session)
                 self._http = Http(_http_options(settings))

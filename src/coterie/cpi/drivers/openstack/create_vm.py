@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NoPlacement, OutcomeUnknown, VmCreated
 from coterie.cpi.drivers.openstack.client import BAD, BROKEN, CONFLICT, Client, Refusal, Row, has_lost_host
 from coterie.cpi.drivers.openstack.disks import Volumes
-from coterie.cpi.drivers.openstack.login import complete_settings
 from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.machines import Machines, NovaKeyPairs, Servers
 from coterie.cpi.drivers.openstack.networks import FloatingIps, Nic, Ports, VmPorts, networks_with_addresses, read_nics
@@ -371,5 +370,5 @@ class Boots:
 
     def _secret(self) -> str:
         """All conductors that may apply a sealed request have it."""
-        full = complete_settings(self.client.settings)
+        full = self.client.complete_settings()
         return full.application_credential_secret or full.password or ""

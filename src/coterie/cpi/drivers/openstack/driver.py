@@ -61,7 +61,7 @@ class OpenstackCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
-        client = Client(settings, director, limit, runtime.require_lease)
+        client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
         parts = Parts(runtime.parts)
         rows = Rows(client, parts)
         waits = Waits(settings.state_timeout, settings.poll_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, InvalidCall, Un
 from coterie.cpi.drivers.openstack.properties import LOGIN_TEXTS, Settings
 from coterie.cpi.kit.ca_file import CaFile
 from coterie.cpi.kit.http import NotTaken, call_error, tls_context
+from coterie.cpi.kit.local_credentials import require_source
 from coterie.slotted import fields, replace
 
 Version = tuple[int, int]
@@ -117,11 +118,14 @@ class Services:
         return str(data.url).rstrip("/"), _choose_version(service, data, known) if known else None
 
 
-def complete_settings(settings: Settings) -> Settings:
+def complete_settings(settings: Settings, credential_sources: Sequence[str]) -> Settings:
     """The settings with what the named entry of clouds.yaml adds; what the properties say wins."""
     if settings.cloud is None:
         return settings
     path = _find_clouds_file(settings.clouds_file)
+    names = ("auth_url", "endpoints", "ca_cert", "insecure", "proxy_url")
+    leading = {name: getattr(settings, name) for name in names}
+    require_source(credential_sources, "clouds_file" if settings.clouds_file else "cloud", str(path), leading)
     public, secret = (_read_entry(one, settings.cloud) for one in (path, path.with_name("secure.yaml")))
     if not public and not secret:
         raise InvalidCall(

@@ -138,7 +138,7 @@ def rule_body(rule: SecurityRule) -> Row:
 def read_rule(row: Row) -> ListedRule:
     """A rule as Neutron lists it; some Neutrons leave the prefix out where a rule applies to every address."""
     ports = (row.get("port_range_min"), row.get("port_range_max"))
-    cidr, group = row.get("remote_ip_prefix"), row.get("remote_group_id")
-    return ListedRule(
-        str(row["id"]), make_rule(row["direction"], row.get("protocol"), ports, cidr, group, row.get("ethertype"))
-    )
+    cidr, group, addresses = (row.get(f"remote_{key}") for key in ("ip_prefix", "group_id", "address_group_id"))
+    other = f"address group {addresses}" if addresses else None
+    rule = make_rule(row["direction"], row.get("protocol"), ports, cidr, group, row.get("ethertype"), other)
+    return ListedRule(str(row["id"]), rule)

@@ -68,6 +68,7 @@ class Front:
         self._types: dict[str, str] = {}  # VM → its type
         self._failed: dict[str, tuple[str, str]] = {}  # VM that ended while it was starting → why
         self._partitions: dict[str, int] = {}  # placement group → how many it was made with
+        self._permissions: dict[str, list[Row]] = {}  # image → who else may start it
         self._serial = 0
         self.uploads: dict[str, Upload] = {}
         self.addresses: dict[str, str | None] = {}  # elastic address → VM
@@ -284,6 +285,22 @@ class Front:
         found = [rows.image(one) for one in self._every(images.list_images)]
         page, token = page_of(self._chosen("image", "ImageId", found, given), given)
         return {"Images": page, **token}
+
+    def do_ModifyImageAttribute(self, given: Row) -> Row:
+        self._require_image(str(given["ImageId"]))
+        changes = given.get("LaunchPermission") or {}
+        if not changes:
+            raise ApiError("InvalidParameterValue", "this front changes launch permissions only")
+        held = self._permissions.get(given["ImageId"], [])
+        left = [one for one in held if one not in (changes.get("Remove") or ())]
+        self._permissions[given["ImageId"]] = left + [one for one in changes.get("Add") or () if one not in left]
+        return {}
+
+    def do_DescribeImageAttribute(self, given: Row) -> Row:
+        self._require_image(str(given["ImageId"]))
+        if given["Attribute"] != "launchPermission":
+            raise ApiError("InvalidParameterValue", "this front shows launch permissions only")
+        return {"ImageId": given["ImageId"], "LaunchPermissions": self._permissions.get(given["ImageId"], [])}
 
     def do_DeregisterImage(self, given: Row) -> Row:
         images.delete_image(self._account, given["ImageId"])

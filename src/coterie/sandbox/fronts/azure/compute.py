@@ -99,7 +99,7 @@ class Compute:
         type_ = f"Microsoft.Compute/{call.type}"
         expand = call.query.get("$expand", "").lower() == "instanceview"
         if call.operation.is_list:
-            rows = self._front.listed(type_, call.names.get("resourceGroupName", self._group()))
+            rows = self._front.listed(type_, call.names.get("resourceGroupName"))
             wanted = call.query.get("$filter", "")
             if wanted:
                 rows = [one for one in rows if _is_chosen(one, wanted)]
@@ -884,9 +884,6 @@ class Compute:
             raise ApiError(
                 409, "Conflict", f"The request failed due to conflict with a concurrent request on {one.name}."
             )
-
-    def _group(self) -> str:
-        return next(iter(self._front.groups.values()))
 
 
 def _own(body: Body) -> Body:

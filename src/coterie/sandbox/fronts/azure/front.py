@@ -143,10 +143,10 @@ class Front:
             body["nextLink"] = f"{call.origin}{call.path}?{urlencode(query)}"
         return Reply(200, body)
 
-    def listed(self, type_: str, group: str) -> list[Resource]:
-        """Lists lag: what is younger than the lag is missing."""
+    def listed(self, type_: str, group: str | None) -> list[Resource]:
+        """Lists lag: what is younger than the lag is missing. Without a group: of the subscription."""
         now = time.time()
-        below = f"/subscriptions/{self.subscription}/resourceGroups/{group}/"
+        below = f"/subscriptions/{self.subscription}/resourceGroups/{group}/" if group else ""
         return [
             one
             for one in self.shelf.every(type_, below)

@@ -77,7 +77,7 @@ class Network:
             return self._get_rule(call)
         if call.operation.is_list:
             below = call.path.rsplit("/", 1)[0] if call.type == "virtualNetworks/subnets" else ""
-            rows = self._front.listed(type_, call.names.get("resourceGroupName", self._group()))
+            rows = self._front.listed(type_, call.names.get("resourceGroupName"))
             return self._front.page(call, [self.show(one) for one in rows if one.id.lower().startswith(below.lower())])
         one = self._front.require(call, type_)
         return Reply(200, self.show(one), {"ETag": _etag(one)})
@@ -507,9 +507,6 @@ class Network:
         if running:
             text = f"Another operation on this or dependent resource is in progress: {running[0].id}."
             raise ApiError(409, "AnotherOperationInProgress", text)
-
-    def _group(self) -> str:
-        return next(iter(self._front.groups.values()))
 
     def _nics(self) -> Iterator[Resource]:
         return self._front.shelf.every(NIC)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import CpiError, InvalidCall, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, CpiError, InvalidCall, NotSupported, Runtime
 from coterie.cpi.drivers.openstack.login import complete_settings, open_session
-from coterie.cpi.drivers.openstack.properties import read_settings
+from coterie.cpi.drivers.openstack.properties import Settings, read_settings
 from coterie.cpi.load import open_cloud
 
 URL = "https://keystone.example.org:5000/v3"
@@ -25,6 +25,10 @@ def file_with(folder: Path, **entry: Any) -> str:
     path = folder / "clouds.yaml"
     path.write_text(json.dumps({"clouds": {"mine": {"auth": AUTH, **entry}}}))
     return str(path)
+
+
+def completed(properties: dict[str, Any], *sources: str) -> Settings:
+    return complete_settings(read_settings(properties), sources or (EVERY_SOURCE,))
 
 
 @pytest.mark.parametrize(
@@ -76,30 +80,40 @@ def test_a_driver_is_opened_without_its_library() -> None:
 
 def test_an_entry_of_clouds_yaml_fills_what_the_properties_leave_out(tmp_path: Path) -> None:
     path = file_with(tmp_path, region_name="R1", verify=False, interface="internal")
-    found = complete_settings(read_settings({"cloud": "mine", "clouds_file": path, "project_name": "q"}))
+    found = completed({"cloud": "mine", "clouds_file": path, "project_name": "q"})
     assert (found.auth_url, found.username, found.password) == (URL, "me", "from-file")
     assert (found.project_name, found.region, found.insecure, found.interface) == ("q", "R1", True, "internal")
+
+
+def test_a_file_that_is_allowed_decides_alone_where_its_secret_is_sent(tmp_path: Path) -> None:
+    path = file_with(tmp_path)
+    (tmp_path / "link").symlink_to(path)
+    assert completed({"cloud": "mine", "clouds_file": str(tmp_path / "link")}, path).password == "from-file"
+    with pytest.raises(NotSupported, match="auth_url"):
+        completed({"cloud": "mine", "clouds_file": path, "auth_url": "https://elsewhere.example.org"}, path)
+    with pytest.raises(NotSupported, match="may not use"):
+        completed({"cloud": "mine", "clouds_file": path}, "environment", "/etc/openstack/clouds.yaml")
 
 
 def test_secure_yaml_beside_it_holds_the_secret(tmp_path: Path) -> None:
     path = file_with(tmp_path)
     (tmp_path / "secure.yaml").write_text(json.dumps({"clouds": {"mine": {"auth": {"password": "safer"}}}}))
-    found = complete_settings(read_settings({"cloud": "mine", "clouds_file": path}))
+    found = completed({"cloud": "mine", "clouds_file": path})
     assert (found.password, found.username) == ("safer", "me")
 
 
 def test_a_file_or_entry_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CpiError, match=r"nowhere\.yaml"):
-        complete_settings(read_settings({"cloud": "mine", "clouds_file": str(tmp_path / "nowhere.yaml")}))
+        completed({"cloud": "mine", "clouds_file": str(tmp_path / "nowhere.yaml")})
     with pytest.raises(InvalidCall, match="yours"):
-        complete_settings(read_settings({"cloud": "yours", "clouds_file": file_with(tmp_path)}))
+        completed({"cloud": "yours", "clouds_file": file_with(tmp_path)})
 
 
 def test_a_broken_file_is_refused_without_its_words(tmp_path: Path) -> None:
     path = tmp_path / "clouds.yaml"
     path.write_text("clouds: [\n  hunter2: {")
     with pytest.raises(CpiError) as caught:
-        complete_settings(read_settings({"cloud": "mine", "clouds_file": str(path)}))
+        completed({"cloud": "mine", "clouds_file": str(path)})
     assert "hunter2" not in str(caught.value.facts())
 
 

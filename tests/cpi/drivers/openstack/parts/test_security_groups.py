@@ -118,3 +118,9 @@ def test_a_rule_is_the_same_however_neutron_lists_it() -> None:
     assert read_rule({**row, "remote_group_id": GROUP}).rule != rule
     (ping,) = read_rules([{"protocol": "icmp", "cidr": "2001:db8::/32"}])
     assert read_rule({**rule_body(ping), "id": "1", "protocol": "ipv6-icmp"}).rule == ping
+
+
+def test_a_rule_with_an_address_group_is_not_one_from_everywhere() -> None:
+    row = {"id": "1", "direction": "ingress", "protocol": "tcp", "ethertype": "IPv4", "remote_ip_prefix": None}
+    assert str(read_rule(row).rule) == "ingress tcp from 0.0.0.0/0"
+    assert str(read_rule({**row, "remote_address_group_id": "a-1"}).rule) == "ingress tcp from address group a-1"

@@ -1,4 +1,4 @@
-"""Times for people: how long ago, how long it took."""
+"""Times for people, in the words of commands and pages: how long ago, how long it took. Standard library only."""
 
 from __future__ import annotations
 

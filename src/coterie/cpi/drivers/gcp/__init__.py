@@ -1,0 +1,1 @@
+"""The driver of Google Cloud: Compute Engine of one project and region."""

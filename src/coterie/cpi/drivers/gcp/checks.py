@@ -1,0 +1,133 @@
+"""Whether this project can do what a manifest needs: credentials, rights, zones, quotas, names that are taken. Changes
+nothing."""
+
+from __future__ import annotations
+
+from coterie.cpi.contract import CheckItem, CpiError, Needs, NotSupported, SecurityGroup, read_rules
+from coterie.cpi.drivers.gcp.client import Client, Refusal
+from coterie.cpi.drivers.gcp.machines import Machines
+from coterie.cpi.drivers.gcp.server_groups import Groups
+from coterie.cpi.drivers.gcp.stemcells import Stemcells
+from coterie.cpi.kit.check_items import (
+    group_items,
+    kind_items,
+    policy_items,
+    quota_item,
+    run_check,
+    security_group_items,
+)
+from coterie.cpi.kit.quotas import Quotas, az_item, quota
+from coterie.slotted import dataclass
+
+_KINDS = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "network")
+# the planner's words → Google's metrics
+_QUOTAS = {
+    "instances": "INSTANCES",
+    "server_groups": "RESOURCE_POLICIES",
+    "security_groups": "FIREWALLS",
+    "cpu": "CPUS",
+}
+_RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "security_groups"}
+RIGHTS = (
+    *(f"compute.instances.{one}" for one in ("create", "delete", "get", "list", "attachDisk", "detachDisk", "reset")),
+    *(f"compute.instances.{one}" for one in ("setLabels", "setMetadata", "setTags", "setServiceAccount", "start")),
+    "compute.instances.resume",
+    *(f"compute.disks.{one}" for one in ("create", "createSnapshot", "delete", "get", "list", "resize", "setLabels")),
+    *(f"compute.disks.{one}" for one in ("update", "use")),
+    *(f"compute.snapshots.{one}" for one in ("create", "delete", "get", "list", "setLabels")),
+    *(
+        f"compute.images.{one}"
+        for one in ("create", "delete", "get", "getFromFamily", "list", "setLabels", "useReadOnly")
+    ),
+    *(f"compute.resourcePolicies.{one}" for one in ("create", "delete", "get", "list", "use")),
+    *(f"compute.firewalls.{one}" for one in ("create", "delete", "get", "list", "update")),
+    "compute.networks.get",
+    "compute.networks.updatePolicy",
+    *(f"compute.subnetworks.{one}" for one in ("create", "delete", "get", "list", "use", "useExternalIp")),
+    *("compute.addresses.list", "compute.addresses.use", "compute.machineTypes.list", "compute.nodeGroups.list"),
+    *("compute.nodeGroups.get", "compute.projects.get", "compute.regions.get", "compute.zoneOperations.get"),
+    *("compute.regionOperations.get", "compute.globalOperations.get"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    client: Client
+    groups: Groups
+    machines: Machines
+    stemcells: Stemcells
+
+    def run(self, needs: Needs) -> list[CheckItem]:
+        try:
+            project = self.client.ask("read the project", self.client.project)
+        except CpiError as error:
+            if error.retryable:
+                raise
+            return [CheckItem("credentials", False, str(error), error.remedy)]
+        named = self.groups.of()
+        return [
+            CheckItem("credentials", True, f"project {project['name']} in {self.client.settings.region}"),
+            run_check("rights", self._rights),
+            run_check("azs", lambda: self._azs(needs)),
+            run_check("quotas", lambda: self._quotas(needs, project)),
+            *self._bucket_items(),
+            *policy_items(needs, self.client.settings.policies),
+            *kind_items(needs, _KINDS),
+            *group_items(needs, named.inspect, named.find_adopted),
+            *security_group_items(needs, named.require_security_groups),
+            *self._rule_items(needs),
+        ]
+
+    def identity(self) -> str:
+        """Numbers of projects are never given again."""
+        row = self.client.ask("read the project", self.client.project)
+        return f"project {row['id']} in {self.client.settings.region}"
+
+    def _rights(self) -> CheckItem:
+        path = f"v1/{self.client.project}:testIamPermissions"
+        url = self.client.url("cloudresourcemanager", path)
+        try:
+            answer = self.client.ask_url("read rights", url, "POST", {"permissions": list(RIGHTS)})
+        except Refusal as error:
+            remedy = "enable the Cloud Resource Manager API, so that missing rights are told beforehand"
+            return CheckItem("rights", True, f"cannot be asked: {error.why}", remedy)
+        missing = [one for one in RIGHTS if one not in (answer.get("permissions") or ())]
+        if missing:
+            return CheckItem("rights", False, f"missing: {', '.join(missing)}", "apply docs/gcp-role.yaml")
+        return CheckItem("rights", True, f"all {len(RIGHTS)} are there")
+
+    def _bucket_items(self) -> list[CheckItem]:
+        bucket = self.client.settings.stemcell_bucket
+        if not bucket:
+            return []
+
+        def look() -> CheckItem:
+            left = self.stemcells.list_objects("cot-")
+            return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
+
+        return [run_check("stemcell bucket", look)]
+
+    def _azs(self, needs: Needs) -> CheckItem:
+        return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")
+
+    def _quotas(self, needs: Needs, project: dict[str, object]) -> CheckItem:
+        region = self.client.ask("read the region", self.client.region)
+        listed = [*(region.get("quotas") or ()), *(project.get("quotas") or ())]  # type: ignore[misc] # a list, as JSON
+        rows = {row["metric"]: row for row in listed}
+        facts: Quotas = {
+            ours: quota(rows[metric]["limit"], rows[metric]["usage"])
+            for ours, metric in _QUOTAS.items()
+            if metric in rows
+        }
+        return quota_item(needs, facts, _RESOURCES)
+
+    def _rule_items(self, needs: Needs) -> list[CheckItem]:
+        """Rules that Google's firewalls do not have."""
+        items = []
+        for group in needs.groups:
+            for one in map(SecurityGroup.of_wire, group.get("security_groups") or ()):
+                try:
+                    self.groups.firewalls.require_rules(read_rules(one.rules or ()))
+                except NotSupported as error:
+                    items.append(CheckItem(f"security group {one.name}", False, str(error), error.remedy))
+        return items

@@ -1,0 +1,279 @@
+"""Creating a VM: one request carries the instance, its NICs, its disks and the mark, which labels the disks, too.
+Nothing is orphaned; names follow from the mark, so a repeat finds what is there, or what is left."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, NoPlacement, OutcomeUnknown, VmCreated
+from coterie.cpi.drivers.gcp.client import Client, Refusal, is_passing, require_marked
+from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, domain_of, group_label
+from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
+from coterie.cpi.drivers.gcp.networks import Subnetworks
+from coterie.cpi.drivers.gcp.properties import HOST_POLICY, VmSpec
+from coterie.cpi.drivers.gcp.server_groups import NODES, Groups
+from coterie.cpi.drivers.gcp.stemcells import Stemcells
+from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
+from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, answer_networks, create_vm
+from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
+from coterie.cpi.kit.marking import GROUP
+from coterie.cpi.kit.server_groups import Membership
+from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
+
+Args = CreateVmArgs[VmSpec]
+_SETTINGS = ("bosh_settings", "user-data")  # where agents of BOSH's stemcells look, and cloud-init
+_METADATA = 256 * 1024
+_ENDED = ("STOPPING", "TERMINATED", "DEPROVISIONING")
+_DEVICE = "/dev/disk/by-id/google-"
+
+
+@dataclass(frozen=True, slots=True)
+class VmFactory:
+    """The parts that each creation needs."""
+
+    client: Client
+    groups: Groups
+    machines: Machines
+    stemcells: Stemcells
+    networks: Subnetworks
+    waits: Waits
+
+    def create(self, args: Args) -> VmCreated:
+        zone = args.spec.zone or self.client.settings.default_zone
+        if not zone:
+            raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
+        row = create_vm(_Creation(self, args, zone))
+        given: dict[str, tuple[str | None, str | None]] = {}
+        for request, nic in zip(args.nics, row.get("networkInterfaces") or (), strict=False):
+            given[request.label] = nic.get("networkIP"), None
+        return VmCreated(cid_of(row), answer_networks(args.networks, given), _disks(args))
+
+
+class _Creation:
+    """One create_vm: the steps of the kit's `VmCreation`."""
+
+    def __init__(self, parts: VmFactory, args: Args, zone: str) -> None:
+        self._parts = parts
+        self._client = parts.client
+        self._args = args
+        self._zone = zone
+        self._cid = f"{zone}/{args.mark.name()}"
+        self._membership: Membership | None = None
+
+    def find_existing(self) -> Row | None:
+        """One that came to its end is removed, and proven gone, before it is made again."""
+        row = self._parts.machines.read(self._cid)
+        if row is None:
+            return None
+        require_marked(row, self._args.mark)
+        if row.get("status") in _ENDED:
+            self._parts.machines.delete(self._cid)
+            return None
+        return self._wait_until_running()
+
+    def resolve(self) -> Row:
+        """The request. What it names is looked up first, so that each missing thing has its own error."""
+        parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
+        membership = self._membership = parts.groups.membership(args.env)
+        for vip in args.vips:
+            parts.networks.require_address(str(vip.ip))
+        for disk in args.disk_cids:
+            if disk.partition("/")[0] != self._zone:
+                raise InvalidCall(
+                    f"disk {disk} is not in zone {self._zone}, where the VM is wanted",
+                    remedy="put the VM into the disk's zone",
+                )
+        tags = (
+            *settings.default_tags,
+            *spec.tags,
+            *(tag for one in args.nics for tag in one.properties.get("tags", ())),
+        )
+        labels = {**spec.labels, **marked(args.mark)}
+        if membership:
+            labels[GROUP] = group_label(membership.cid)
+            tags = (*tags, *membership.security_groups)
+        account = spec.service_account or settings.service_account
+        scopes = list(spec.service_scopes or settings.service_scopes)
+        return {
+            "name": args.mark.name(),
+            "labels": labels,
+            "machineType": f"{self._client.project}/zones/{self._zone}/machineTypes/{spec.size}",
+            "disks": self._own_disks(parts.stemcells.reference(args.stemcell_cid)),
+            "networkInterfaces": self._nics(membership),
+            "metadata": {"items": self._metadata()},
+            "tags": {"items": list(dict.fromkeys(tags))},
+            **({"serviceAccounts": [{"email": account, "scopes": scopes}]} if account else {}),
+            **({"canIpForward": True} if spec.ip_forwarding else {}),
+            **self._placement(membership),
+        }
+
+    def prepare(self, resolved: Row, undo: Undo) -> None:
+        """One request creates everything."""
+
+    def boot(self, resolved: Row, undo: Undo) -> Row:
+        collection, remove = f"{self._client.project}/zones/{self._zone}/instances", self._remove
+        try:
+            row = self._client.insert(f"create VM {self._cid}", collection, resolved, self._args.mark, remove)
+        except Refusal as error:
+            raise self._say_group(error) from error
+        require_marked(row, self._args.mark)
+        undo.add(remove)
+        return self._wait_until_running(row)
+
+    def finish(self, row: Row, undo: Undo) -> Row:
+        """Of two members that chose one domain at the same time the younger goes."""
+        membership = self._membership
+        if membership and membership.policy == "anti-affinity" and not undo.is_empty:
+            settings, members = self._client.settings, partial(self._members, membership)
+            require_kept_policy(_placed(row), membership, members, settings.state_timeout, settings.poll_s)
+        return row
+
+    def _wait_until_running(self, row: Row | None = None) -> Row:
+        """The operation ends when the instance is there; one that another call began may be on its way."""
+
+        def look() -> Row | None:
+            try:
+                found = row if row and row.get("status") == "RUNNING" else self._parts.machines.read(self._cid)
+            except CpiError as error:
+                if is_passing(error):
+                    return None
+                raise OutcomeUnknown(f"VM {self._cid} was made, and cannot be read", why=str(error)) from error
+            if found is None or found.get("status") in _ENDED:
+                raise OutcomeUnknown(f"VM {self._cid} ended while it was starting", remedy="repeat")
+            return found if found.get("status") not in ("PROVISIONING", "STAGING", "PENDING") else None
+
+        return self._parts.waits.until(f"VM {self._cid} running", look)
+
+    def _remove(self) -> None:
+        row = self._parts.machines.read(self._cid)
+        if row is not None:
+            require_marked(row, self._args.mark)
+        self._parts.machines.delete(self._cid)
+
+    def _say_group(self, error: Refusal) -> CpiError:
+        membership = self._membership
+        if error.is_missing and membership and f"resourcePolicies/{membership.group}" in error.why:
+            remedy = "deploy again so that the group is made anew"
+            return GroupMissing(f"server group {membership.cid} is missing", why=error.why, remedy=remedy)
+        return error
+
+    def _placement(self, membership: Membership | None) -> Row:
+        spec = self._args.spec
+        schedule: Row = {"onHostMaintenance": spec.on_host_maintenance, "automaticRestart": spec.automatic_restart}
+        if membership is None or membership.group is None:
+            return {"scheduling": schedule}
+        if membership.policy == HOST_POLICY:
+            name = membership.group.removeprefix(NODES)
+            schedule["nodeAffinities"] = [{"key": NODE_GROUP, "operator": "IN", "values": [name]}]
+            return {"scheduling": schedule}
+        if membership.policy == "anti-affinity":
+            schedule["availabilityDomain"] = self._domain(membership)
+        return {
+            "scheduling": schedule,
+            "resourcePolicies": [f"{self._client.region}/resourcePolicies/{membership.group}"],
+        }
+
+    def _domain(self, membership: Membership) -> int:
+        """By the member's number, which is its own for life; without one, the first that no member shows."""
+        count = self._client.settings.availability_domains
+        number = (self._args.env.get("bosh") or {}).get("server_group_member")
+        if number is not None:
+            return int(number) % count + 1
+        taken = {_domain_word(row) for row in self._parts.machines.members(membership.cid)}
+        free = [one for one in range(1, count + 1) if f"{self._zone}/{one}" not in taken]
+        if free:
+            return free[0]
+        raise NoPlacement(
+            f"server group {membership.cid} takes {count} members in {self._zone}",
+            why=f"its policy has {count} availability domains, and each has a member",
+            remedy="use fewer instances, more zones, or soft-anti-affinity",
+        )
+
+    def _members(self, membership: Membership) -> list[PlacedVm]:
+        return [_placed(row) for row in self._parts.machines.members(membership.cid) if _domain_word(row)]
+
+    def _own_disks(self, image: str) -> list[Row]:
+        spec, settings, types = self._args.spec, self._client.settings, f"{self._client.project}/zones/{self._zone}"
+        boot = spec.root_disk_size_gb or settings.default_root_disk_size_gb
+        kind = spec.root_disk_type or settings.default_root_disk_type
+        parts = [(BOOT, kind, {"sourceImage": image, **({"diskSizeGb": str(boot)} if boot else {})})]
+        if spec.ephemeral_disk_size_gb:
+            parts.append((EPHEMERAL, spec.ephemeral_disk_type, {"diskSizeGb": str(spec.ephemeral_disk_size_gb)}))
+        name = self._args.mark.name()
+        return [
+            {
+                "boot": part == BOOT,
+                "autoDelete": True,
+                "deviceName": f"{name}-{part}",
+                "initializeParams": {
+                    "diskName": f"{name}-{part}",
+                    "diskType": f"{types}/diskTypes/{kind}",
+                    "labels": marked(self._args.mark, **{OF_VM: name}),
+                    **more,
+                },
+            }
+            for part, kind, more in parts
+        ]
+
+    def _nics(self, membership: Membership | None) -> list[Row]:
+        args, found = self._args, list[Row]()
+        if not args.nics:
+            raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
+        if len(args.vips) > 1 or any(one.nic_group for one in args.requests):
+            raise InvalidCall("networks asks for more than a NIC can have", remedy="one vip, one network for each NIC")
+        for number, request in enumerate(args.nics):
+            given = self._parts.networks.subnetwork(request)
+            network = given["network"]
+            if membership and membership.security_groups and network != self._client.settings.default_network:
+                raise InvalidCall(
+                    f"networks.{request.label} is in {network}, security groups are in "
+                    f"{self._client.settings.default_network}",
+                    why="firewall rules are of one network, so its NIC would have none",
+                    remedy="use one network, and name it as properties.default_network",
+                )
+            link = {"subnetwork": given["subnetwork"]} if "subnetwork" in given else {"network": given["link"]}
+            public = [str(vip.ip) for vip in args.vips] if number == 0 else []
+            found.append(
+                {
+                    **link,
+                    **({"networkIP": request.ip} if request.ip else {}),
+                    **({"accessConfigs": [{"type": "ONE_TO_ONE_NAT", "natIP": ip} for ip in public]} if public else {}),
+                }
+            )
+        return found
+
+    def _metadata(self) -> list[Json]:
+        args = self._args
+        document = AgentSettings(
+            agent_id=args.agent_id,
+            vm_name=args.mark.name(),
+            networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
+            requested_networks=args.networks,
+            disks=_disks(args),
+            env=args.env,
+            keys=[args.spec.public_key] if args.spec.public_key else [],
+            cloud=self._client.settings.agent,
+        ).document()
+        raw = compact_json(document)
+        if len(raw) > _METADATA:
+            raise InvalidCall(
+                f"the agent's settings have {len(raw)} bytes, Google takes {_METADATA}", remedy="shorten env"
+            )
+        return [{"key": key, "value": raw.decode()} for key in _SETTINGS]
+
+
+def _disks(args: Args) -> Json:
+    ephemeral = f"{_DEVICE}{args.mark.name()}-{EPHEMERAL}" if args.spec.ephemeral_disk_size_gb else None
+    return {"system": "/dev/sda", "ephemeral": ephemeral}
+
+
+def _domain_word(row: Row) -> str | None:
+    """The one that the cloud shows, or that the VM was made with."""
+    asked = (row.get("scheduling") or {}).get("availabilityDomain")
+    return domain_of(row) or (f"{cid_of(row).partition('/')[0]}/{asked}" if asked else None)
+
+
+def _placed(row: Row) -> PlacedVm:
+    word, cid = str(_domain_word(row)), cid_of(row)
+    return PlacedVm(cid, f"availability domain {word}", (str(row.get("creationTimestamp")), cid), is_checked=False)

@@ -1,0 +1,185 @@
+"""Instances that are there: read, deleted with the disks that came with them, rebooted, described; machine types; and
+the instance that this process runs in."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator, Mapping
+
+from coterie.cpi.contract import CpiError, Json, NoPlacement, VMNotFound, read_name
+from coterie.cpi.drivers.gcp.client import Client
+from coterie.cpi.drivers.gcp.login import metadata_url
+from coterie.cpi.drivers.gcp.marks import TAGS, Row, name_of, user_labels, whole_tags, zone_of
+from coterie.cpi.kit.marking import GROUP
+from coterie.cpi.kit.metadata_service import not_inside
+from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
+from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
+
+BOOT, EPHEMERAL = "os", "eph"  # what follows the mark in the names of an instance's own disks
+_STATES = {
+    **dict.fromkeys(("PROVISIONING", "STAGING", "PENDING"), "building"),
+    **dict.fromkeys(("RUNNING", "REPAIRING"), "running"),
+    **dict.fromkeys(("TERMINATED", "STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING", "PENDING_STOP"), "stopped"),
+}
+NODE_GROUP = "compute.googleapis.com/node-group-name"
+_GONE = ("DEPROVISIONING",)
+_MIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    client: Client
+    waits: Waits
+
+    def path(self, cid: str) -> str | None:
+        return self.client.zonal("instances", cid)
+
+    def read(self, cid: str) -> Row | None:
+        return self.client.get(self.path(cid))
+
+    def require(self, cid: str) -> Row:
+        row = self.read(cid)
+        if row is None:
+            raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+        return row
+
+    def require_path(self, cid: str) -> str:
+        self.require(cid)
+        return str(self.path(cid))
+
+    def delete(self, cid: str) -> None:
+        """One operation, waited for and proven. Disks that were attached stay; its own go with it, and by their names
+        where it is gone already: an answer that it is gone is no proof for them."""
+        path = self.path(cid)
+        if path is None:
+            return
+        if self.client.get(path) is not None:
+            self.client.delete(f"delete VM {cid}", path)
+            self.waits.until(f"the deletion of VM {cid}", lambda: True if self.client.get(path) is None else None)
+        zone, name = cid.split("/")
+        for part in (BOOT, EPHEMERAL) if read_name(name) else ():
+            disk = str(self.client.zonal("disks", f"{zone}/{name}-{part}"))
+            if self.client.get(disk) is not None:
+                self.client.delete(f"delete disk {name}-{part}", disk)
+
+    def reboot(self, cid: str) -> None:
+        status = self.require(cid).get("status")
+        action = {"SUSPENDED": "resume", "TERMINATED": "start", "STOPPED": "start"}.get(str(status), "reset")
+        self.client.change(f"{action} VM {cid}", "POST", f"{self.path(cid)}/{action}")
+
+    def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
+        """As labels, by which lists are filtered; values that labels cannot hold stand whole in the metadata, too."""
+        labels, path = user_labels(metadata), self.require_path(cid)
+        self.client.set_labels(path, lambda: self.require(cid), labels)
+        whole = {key: str(value) for key, value in metadata.items() if labels.get(key) != str(value)}
+
+        def write(row: Row) -> None:
+            has, given = whole_tags(row), row.get("metadata") or {}
+            tags = {**{key: value for key, value in has.items() if key not in metadata}, **whole}
+            if tags != has:
+                items = [one for one in given.get("items") or () if one["key"] != TAGS]
+                items.append({"key": TAGS, "value": json.dumps(tags)})
+                body = {"items": items, "fingerprint": given.get("fingerprint", "")}
+                self.client.change(f"describe VM {cid}", "POST", f"{path}/setMetadata", body)
+
+        self.client.rewrite(lambda: self.require(cid), write)
+
+    def exchange_tags(self, cid: str, old: set[str], new: set[str]) -> None:
+        """Network tags, of which other writers' stay."""
+
+        def write(row: Row) -> None:
+            tags = row.get("tags") or {}
+            has = [str(one) for one in tags.get("items") or ()]
+            wanted = [*(one for one in has if one not in old - new), *sorted(new - set(has))]
+            if set(wanted) != set(has):
+                body = {"items": wanted, "fingerprint": tags.get("fingerprint", "")}
+                self.client.change(f"change the tags of {cid}", "POST", f"{self.path(cid)}/setTags", body)
+
+        self.client.rewrite(lambda: self.require(cid), write)
+
+    def list_disks(self, cid: str) -> list[str]:
+        """Persistent ones: those that stay when the instance goes."""
+        row = self.require(cid)
+        return [f"{zone_of(row)}/{name_of(one['source'])}" for one in attached(row)]
+
+    def members(self, group_cid: str) -> list[Row]:
+        """Ours of a server group, by their label."""
+        wanted = f'labels.{GROUP}="{group_label(group_cid)}"'
+        rows = self.client.everywhere("instances", filter=wanted)
+        return [row for row in rows if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)]
+
+    def list_all(self) -> Iterator[Row]:
+        """Of all owners: Google filters by no field that is a list, such as policies and tags."""
+        return (row for row in self.client.everywhere("instances") if row.get("status") not in _GONE)
+
+    def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
+        wanted, zone = read_requirements(requirements), self.zones()[0]
+        zone = self.client.settings.default_zone or zone
+        rows = self.client.list_all("machineTypes", f"{self.client.project}/zones/{zone}/machineTypes")
+        sizes = [Size(str(row["name"]), int(row["guestCpus"]), int(row["memoryMb"])) for row in rows]
+        found = smallest_fit(sizes, wanted)
+        if found is None:
+            raise NoPlacement(
+                f"no machine type has {wanted.cpu} cpu and {wanted.ram_mb} MiB",
+                why=f"zone {zone} has {len(sizes)} types",
+                remedy="ask for less, or use another zone",
+            )
+        disk = {"ephemeral_disk_size_gb": -(-wanted.disk_mb // _MIB)} if wanted.disk_mb else {}
+        return {"machine_type": found.name, **disk}
+
+    def zones(self) -> list[str]:
+        row = self.client.ask("read the region", self.client.region)
+        return sorted(name_of(one) for one in row.get("zones") or ())
+
+    def current_id(self) -> str:
+        return f"{name_of(_read(f'{metadata_url()}/zone'))}/{_read(f'{metadata_url()}/name')}"
+
+
+def group_label(group_cid: str) -> str:
+    return group_cid.replace(".", "_")[:63]
+
+
+def state_of(row: Row) -> str | None:
+    """In the contract's words."""
+    return _STATES.get(str(row.get("status")))
+
+
+def attached(row: Row) -> list[Row]:
+    """The persistent disks of an instance."""
+    return [
+        one for one in row.get("disks") or () if one.get("source") and not one.get("boot") and not one.get("autoDelete")
+    ]
+
+
+def domain_of(row: Row) -> str | None:
+    """The availability domain that the cloud shows; those of different zones are different ones."""
+    found = ((row.get("resourceStatus") or {}).get("scheduling") or {}).get("availabilityDomain")
+    return f"{zone_of(row)}/{found}" if found else None
+
+
+def node_group_of(row: Row) -> str | None:
+    """The group of sole-tenant nodes that it was put on."""
+    for one in (row.get("scheduling") or {}).get("nodeAffinities") or ():
+        if one.get("key") == NODE_GROUP and one.get("operator") == "IN" and one.get("values"):
+            return str(one["values"][0])
+    return None
+
+
+def host_of(row: Row) -> str | None:
+    """Shown for placements in which Google tells the host."""
+    status = row.get("resourceStatus") or {}
+    found = (status.get("physicalHostTopology") or {}).get("host") or status.get("physicalHost")
+    return str(found) if found else None
+
+
+def _read(url: str) -> str:
+    request = urllib.request.Request(url, headers={"Metadata-Flavor": "Google"})  # noqa: S310 # always http
+    try:
+        with urllib.request.urlopen(request, timeout=3.0) as answer:  # noqa: S310
+            if answer.headers.get("Metadata-Flavor") != "Google":
+                raise CpiError(f"{url} is not answered by Google", remedy="run it inside a VM of Google's")
+            return str(answer.read(4096).decode())
+    except (OSError, ValueError) as error:
+        raise not_inside(url, error) from error

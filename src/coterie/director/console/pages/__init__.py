@@ -1,0 +1,1 @@
+"""The pages, one noun per file: each calls the API as its caller and hands the answers to a template."""

@@ -1,0 +1,51 @@
+"""Where nodes are as the ledger knows it, in few columns: for the map of all nodes. No cloud is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from coterie.ledger.store import Tx
+from coterie.ledger.tables import nodes
+from coterie.ledger.views import clouds, groups
+from coterie.ledger.views.page import Row, Slice
+from coterie.ledger.visibility import visible
+
+_EVERY = 2**31
+
+
+def placed_nodes(tx: Tx, deployment: str | None) -> list[Row]:
+    """In the order of deployments and their nodes."""
+    names = ("deployment", "instance_group", "index", "enrolled", "state", "cloud", "az", "host", "server_group")
+    query = sa.select(*[nodes.c[name] for name in names]).where(visible(nodes.c.deployment))
+    if deployment is not None:
+        query = query.where(nodes.c.deployment == deployment)
+    order = (nodes.c.deployment, nodes.c.instance_group, nodes.c["index"])
+    return [
+        {
+            "deployment": row[0] or None,
+            "node": row[1] if row[3] else f"{row[1]}/{row[2]}",
+            "state": row[4],
+            "cloud": row[5],
+            "az": row[6],
+            "host": row[7],
+            "group": row[8],
+        }
+        for row in tx.execute(query.order_by(*order))
+    ]
+
+
+def every_group(tx: Tx, deployment: str | None) -> list[Row]:
+    return groups.page(tx, Slice(_EVERY), deployment=deployment).items
+
+
+def known_hosts(tx: Tx) -> dict[str, list[dict[str, Any]]]:
+    """By cloud, as its last check showed them."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for cloud in clouds.page(tx, Slice(_EVERY)).items:
+        check = clouds.known(tx, cloud["name"]).get("check") or {}
+        items = (check.get("data") or {}).get("items", ())
+        listed = [one["facts"]["hosts"] for one in items if one["what"] == "hosts" and one.get("facts")]
+        found[cloud["name"]] = [host for hosts in listed for host in hosts]
+    return found

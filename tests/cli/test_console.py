@@ -1,0 +1,67 @@
+"""`coterie console`: nothing listens on TCP until it is asked for, and a link logs in once."""
+
+from __future__ import annotations
+
+import http.client
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.cli.conftest import Machine
+from tests.console.http import Visitor, words
+
+
+def listeners(pid: int) -> int:
+    """Of TCP, of one process, as the kernel lists them."""
+    sockets = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            sockets.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except OSError:
+            continue
+    listed = [Path(f"/proc/{pid}/net/{kind}").read_text() for kind in ("tcp", "tcp6")]
+    rows = [line.split() for text in listed for line in text.splitlines()[1:]]
+    return sum(1 for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets)
+
+
+def test_the_local_director_listens_when_it_is_asked_and_its_link_logs_in_once(machine: Machine) -> None:
+    machine.furnish()
+    pid = machine.run("local", "status", "-o", "json").json["pid"]
+    assert listeners(pid) == 0
+    link = machine.run("console", "--no-open").out.strip()
+    assert listeners(pid) == 1
+    where = urlsplit(link)
+    assert where.hostname == "127.0.0.1"
+    one = Visitor(f"http://{where.netloc}")
+    assert one.get("/").status == 303
+    assert one.get(f"{where.path}?{where.query}").status == 200
+    assert "admin" in words(one.get("/access").text)
+    assert Visitor(one.url).get(f"{where.path}?{where.query}").status == 401
+    again = urlsplit(machine.run("console", "-o", "json").json["link"])
+    assert (again.netloc, again.query == where.query) == (where.netloc, False)
+    assert listeners(pid) == 1
+
+
+def test_the_port_is_no_way_round_the_permissions_of_the_socket(machine: Machine) -> None:
+    machine.furnish()
+    where = urlsplit(machine.run("console", "--no-open").out.strip())
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
+    for method, path in (("GET", "/v1/deployments"), ("POST", "/v1/console/links"), ("GET", "/v1/config")):
+        connection.request(method, path)
+        answer = connection.getresponse()
+        assert answer.status == 401, (path, answer.read())
+        answer.read()
+
+
+def test_the_map_is_printed_as_a_picture(machine: Machine) -> None:
+    machine.furnish()
+    assert machine.run("deploy", "web.yml", "--yes").code == 0
+    drawn = machine.run("placement", "map", "web", "-o", "svg").out
+    assert drawn.startswith("<?xml") and "web/web/0 (up)" in drawn
+    page = machine.run("placement", "map", "-o", "html").out
+    assert page.startswith("<!doctype html>") and "no two nodes on one host" in page
+    found = machine.run("placement", "map", "-o", "json").json
+    assert sum(rack["nodes"] for rack in found["racks"]) == 2 == len(found["nodes"])
+    key = next(rack["key"] for rack in found["racks"] if rack["nodes"])
+    assert "<svg" in machine.run("placement", "map", "--rack", key).out
+    assert machine.run("placement", "map", "--rack", "nowhere").code == 5
