@@ -92,14 +92,17 @@ def measure(count: int) -> dict[str, Any]:
         _fill(ledger, count)
         secret, _ = sessions.begin(ledger, Caller("ann", "admin", "socket"), 1.0)
         client = Client(build(context))
-        found = {name: _read(client, path, secret) for name, path in PAGES.items()}
+        found = {
+            name: _read(client, path, f"{sessions.cookie_name(context.identity)}={secret}")
+            for name, path in PAGES.items()
+        }
         client.close()
         ledger.close()
         return found
 
 
-def _read(client: Client, path: str, secret: str) -> dict[str, float]:
-    headers = {"accept": "text/html", "cookie": f"{sessions.COOKIE}={secret}"}
+def _read(client: Client, path: str, cookie: str) -> dict[str, float]:
+    headers = {"accept": "text/html", "cookie": cookie}
     took, size = [], 0
     for _ in range(_REPEATS + 1):
         begin = time.process_time()

@@ -20,6 +20,7 @@ from tests.director.access.conftest import Make
 AZURE = {"tenant_id": "t", "client_id": "c", "subscription_id": "s", "resource_group": "g", "location": "westeurope"}
 AZURE |= {"ssh_public_key": "ssh-ed25519 AAAA"}
 AWS = {"region": "eu-central-1"}
+GCP = {"project": "p", "region": "europe-west1"}
 
 
 class Attacker:
@@ -79,6 +80,7 @@ def _attacks(key: Path, url: str) -> dict[str, tuple[str, dict[str, Any], str]]:
     clouds = key.with_name("clouds.yaml")
     auth = {"auth_url": "https://keystone.example.org/v3", "username": "u", "password": "canary", "project_name": "p"}
     clouds.write_text(json.dumps({"clouds": {"mine": {"auth": auth}}}))
+    federation = {"credentials_source": "federation", "credentials_file": file}
     elsewhere = {"authority": secure, "endpoint": url}
     return {
         "azure-token": ("azure", AZURE | elsewhere | {"federated_token_file": file}, file),
@@ -87,18 +89,16 @@ def _attacks(key: Path, url: str) -> dict[str, tuple[str, dict[str, Any], str]]:
         "aws-environment": ("aws", AWS | {"endpoint": url, "credentials_source": "environment"}, "environment"),
         "aws-role": ("aws", AWS | {"endpoint": url, "credentials_source": "instance"}, "instance"),
         "aws-profile": ("aws", AWS | {"endpoint": url, "profile": "prod"}, "profile:prod"),
+        "gcp-role": ("gcp", GCP | {"endpoint": url, "credentials_source": "metadata"}, "instance"),
+        "gcp-federation": ("gcp", GCP | {"endpoint": url, **federation}, file),
+        "gcp-universe": ("gcp", GCP | {"universe_domain": "example.org", "credentials_source": "metadata"}, "instance"),
         "openstack-file": ("openstack", {"auth_url": url, "cloud": "mine", "clouds_file": str(clouds)}, str(clouds)),
     }
 
 
 NAMES = (
-    "azure-token",
-    "azure-certificate",
-    "azure-role",
-    "aws-environment",
-    "aws-role",
-    "aws-profile",
-    "openstack-file",
+    *("azure-token", "azure-certificate", "azure-role", "aws-environment", "aws-role", "aws-profile"),
+    *("gcp-role", "gcp-federation", "gcp-universe", "openstack-file"),
 )
 
 

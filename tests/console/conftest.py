@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from tests.console.http import Visitor
 from tests.console.world import World, world
 
-expect.set_options(timeout=20_000)  # other tests keep the machine busy
+expect.set_options(timeout=60_000)  # other tests keep the machine busy
 _ROOT = Path(__file__).parents[2]
 SCREENS = Path(os.environ.get("COTERIE_SCREENSHOTS") or _ROOT / "build" / "console")
 _VIOLATIONS = """
@@ -116,7 +116,7 @@ class open_screen:
         self._there, self._token = there, token
         self._context: BrowserContext = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
         self._context.add_init_script(_VIOLATIONS)
-        self._context.set_default_timeout(20_000)
+        self._context.set_default_timeout(60_000)
 
     def __enter__(self) -> Screen:
         page = self._context.new_page()

@@ -151,7 +151,10 @@ def test_a_user_of_the_issuer_logs_in_with_the_role_of_the_group(there: World, i
     browser = Visitor(there.url)
     answer = end(browser, issuer.log_in(begin(browser)))
     assert answer.status == 200 and 'content="0;url=/tasks"' in answer.text
-    assert any(one.startswith(sessions.COOKIE) and "SameSite=strict" in one for one in answer.cookies)
+    assert any(
+        one.startswith(sessions.cookie_name(there.context.identity)) and "SameSite=strict" in one
+        for one in answer.cookies
+    )
     said = words(browser.get("/access").text)
     assert "oidc:u1" in said and "operator" in said and "red" in said
 
@@ -214,7 +217,7 @@ def test_a_wrong_identity_token_is_refused(there: World, issuer: Issuer, claims:
     issuer.claims = claims
     browser = Visitor(there.url)
     answer = end(browser, issuer.log_in(begin(browser)))
-    assert answer.status == 403 and sessions.COOKIE not in browser.cookies
+    assert answer.status == 403 and sessions.cookie_name(there.context.identity) not in browser.cookies
 
 
 def test_a_token_that_another_key_signed_is_refused(there: World, issuer: Issuer) -> None:

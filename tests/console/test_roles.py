@@ -166,3 +166,14 @@ def test_undo_saves_a_disk_from_its_window(visitor: Make, there: World) -> None:
 def test_a_form_of_a_session_that_has_ended_says_so(there: World) -> None:
     answer = Visitor(there.url).post("/deployments/kafka/look")
     assert answer.status == 401 and "session has ended" in words(answer.text)
+
+
+def test_the_wizard_works_without_scripts(visitor: Make) -> None:
+    one = visitor("operator")
+    fields = {"name": "shop", "stemcell": "os 1", "g0_name": "front", "g0_instances": "two", "g0_vm_type": "small"}
+    written = one.post("/wizard", {**fields, "do": "write"})
+    assert written.status == 200 and "name: shop" in written.text and "it must be a whole number" in words(written.text)
+    more = one.post("/wizard", {**fields, "do": "add"}).text
+    assert 'name="g1_name"' in more and 'value="front"' in more
+    less = one.post("/wizard", {**fields, "groups": "2", "g1_name": "back", "do": "remove0"}).text
+    assert 'name="g1_name"' not in less and 'value="back"' in less

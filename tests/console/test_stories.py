@@ -28,7 +28,7 @@ def plan_and_confirm(page: Page, name: str) -> None:
 
 def wait_for_end(page: Page, state: str = "done") -> None:
     """The page tells it by itself, without being loaded again."""
-    expect(page.locator("#task-state")).to_contain_text(state, timeout=30_000)
+    expect(page.locator("#task-state")).to_contain_text(state, timeout=60_000)
 
 
 def test_the_wizard_leads_to_running_nodes(screen: Screen, there: World) -> None:
@@ -62,6 +62,19 @@ def test_the_wizard_leads_to_running_nodes(screen: Screen, there: World) -> None
     assert len(there.site.nodes("web-shop")) == 2
 
 
+def test_the_drs_groups_of_vsphere_are_written_as_they_are_filled_in(screen: Screen) -> None:
+    page = screen.go("/wizard")
+    page.get_by_role("button", name="Placement").click()
+    page.get_by_role("radio", name=re.compile("^host-affinity")).check()
+    page.get_by_label(re.compile("^DRS VM group")).fill("licensed-vms")
+    page.get_by_label(re.compile("^DRS host group")).fill("licensed-hosts")
+    page.get_by_label("How strict").select_option("should")
+    text = page.locator("#manifest")
+    expect(text).to_have_value(re.compile("policy: host-affinity\n    vm_group: licensed-vms"))
+    expect(text).to_have_value(re.compile("host_group: licensed-hosts\n    rule: should"))
+    screen.shoot("wizard-drs")
+
+
 def test_the_text_beside_the_form_can_be_edited_and_then_counts(screen: Screen) -> None:
     page = screen.go("/wizard")
     page.fill("#manifest", "name: mine\nbad: 1\n")
@@ -93,7 +106,7 @@ def test_progress_is_live_while_a_deployment_runs(screen: Screen, there: World) 
         1,
     )
     page = screen.go("/deployments/kafka/edit")
-    page.fill("#manifest", slow.replace("canary_watch_s: 5", "canary_watch_s: 30"))
+    page.fill("#manifest", slow.replace("canary_watch_s: 5", "canary_watch_s: 240"))
     page.click("button.primary[type=submit]")
     plan_and_confirm(page, "slow")
     page.evaluate("window.untouched = true")
@@ -193,7 +206,7 @@ def test_cleanup_finds_proves_and_deletes_what_was_left(screen: Screen, there: W
     page.fill("input[name=cap_percent]", "100")
     page.get_by_role("button", name="Survey").click()
     page.wait_for_url(re.compile(r"/cleanup/\d+$"))
-    expect(page.locator("p[role=status]").first).to_contain_text("planned", timeout=30_000)
+    expect(page.locator("p[role=status]").first).to_contain_text("planned", timeout=60_000)
     expect(page.locator("#plan")).to_be_visible()
     expect(page.get_by_role("table", name="Plan")).to_contain_text("vm")
     expect(page.get_by_role("table", name="Findings")).to_contain_text("orphan")
@@ -202,7 +215,7 @@ def test_cleanup_finds_proves_and_deletes_what_was_left(screen: Screen, there: W
     count = page.locator("input[data-match]").get_attribute("data-match") or ""
     page.fill("#typed", count)
     page.get_by_role("button", name="Carry it out").click()
-    expect(page.locator("p[role=status]").first).to_contain_text("swept", timeout=30_000)
+    expect(page.locator("p[role=status]").first).to_contain_text("swept", timeout=60_000)
     assert exists(there.site.folder, foreign)
 
 
@@ -219,6 +232,8 @@ def test_clouds_are_checked_and_a_stemcell_is_uploaded(screen: Screen, tmp_path:
     page.get_by_role("button", name="Check now").click()
     expect(page.get_by_role("table", name="Checks of lab")).to_contain_text("credentials")
     assert "settle_s" not in page.content()
+    expect(page.get_by_role("table", name="Quotas of lab")).to_contain_text("of 100")
+    expect(page.get_by_role("img", name=re.compile("of 100 used"))).to_be_visible()
     page.set_input_files("#stemcell", stemcell(tmp_path))
     page.click("#upload button")
     expect(page.get_by_role("table", name="Stemcells")).to_contain_text("debian-12")

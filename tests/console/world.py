@@ -33,6 +33,7 @@ clouds:
   driver: sandbox
   properties:
     settle_s: 0.1
+    quotas: {instances: 100}
     layout:
       zones:
       - {name: z1, racks: 2, hosts_per_rack: 3, cpu: 32, ram_mb: 131072, disk_mb: 4194304}

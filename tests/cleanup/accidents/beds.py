@@ -13,6 +13,7 @@ import yaml
 from peers.aws_bed import AwsBed
 from peers.azure_bed import AzureBed
 from peers.cloudstack_bed import CloudstackBed
+from peers.gcp_bed import PUBLIC_IMAGE, GcpBed, path_of
 from peers.openstack_bed import OpenstackBed
 from peers.openstack_operator import PATHS, until
 from peers.sandbox_bed import list_account
@@ -26,10 +27,13 @@ from coterie.cpi.contract import Cpi, GroupResource, Kind, Mark, Runtime
 from coterie.cpi.drivers.aws.driver import AwsCpi
 from coterie.cpi.drivers.azure.driver import AzureCpi
 from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
+from coterie.cpi.drivers.gcp.driver import GcpCpi
+from coterie.cpi.drivers.gcp.marks import describe_mark
 from coterie.cpi.drivers.openstack import rows
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, mark_tags
 from coterie.engine.coordinator import LedgerCoordinator
+from coterie.ids import director_prefix
 from coterie.sandbox import disks, images, networks, security_groups, server_groups, vms
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
@@ -44,6 +48,7 @@ from tests.peers.vcenter import vcenter
 from tests.requests import test_on_aws as aws
 from tests.requests import test_on_azure as azure
 from tests.requests import test_on_cloudstack as cloudstack
+from tests.requests import test_on_gcp as gcp
 from tests.requests.site import CONFIG, Site
 
 
@@ -188,6 +193,67 @@ class AzureGround:
 
     def unshare(self, image_cid: str) -> None:
         self._bed.operator.unshare(image_cid)
+
+    def close(self) -> None:
+        self._bed.close()
+
+
+class GcpSite(Site):
+    bed: GcpBed
+
+    def cpi(self, cloud: str = "lab", properties: Any = None, director: str | None = None) -> Cpi:
+        runtime = Runtime(director or self.director.uuid, LedgerCoordinator(self.ledger, "test"))
+        return GcpCpi(cloud, self.bed.properties(), runtime)
+
+
+class GcpGround:
+    driver = "gcp"
+    adoptable = "soft-anti-affinity"  # a policy of a person says no more
+
+    def open_site(self, folder: Path) -> Site:
+        (folder / "cloud").mkdir()
+        self._bed = GcpBed(folder / "cloud")
+        self._ask = self._bed.operator.witness.ask
+        self.operator, self.faults = self._bed.operator, self._bed.faults
+        self.inventory = self._bed.inventory
+        site = _site(GcpSite, folder, self.config())
+        site.bed = self._bed
+        return site
+
+    def config(self, **more: Any) -> str:
+        return gcp.config(self._bed, **more)
+
+    def config_elsewhere(self) -> str:
+        return self.config(region="elsewhere1")
+
+    def forge(self, kind: Kind, mark: Mark) -> str:
+        labels = {"labels": mark_tags(mark)}
+        match kind:
+            case "vm":
+                return self.operator.boot("cloned-vm", "z1", **labels)
+            case "disk":
+                self._ask("POST", "zones/z1/disks", {"name": "clone", "sizeGb": "1", **labels})
+                return "z1/clone"
+            case "image":
+                self._ask("POST", "global/images", {"name": "clone", "sourceImage": PUBLIC_IMAGE, **labels})
+                return "clone"
+            case "security_group":
+                name = f"cot-sg-{director_prefix(mark.director)}-{'c' * 26}"  # as long as ours
+                body = {"name": name, "description": describe_mark(mark), "denied": [{"IPProtocol": "all"}]}
+                self._ask("POST", "global/firewalls", {**body, "sourceRanges": ["0.0.0.0/0"], "targetTags": [name]})
+                return name
+        raise AssertionError(kind)
+
+    def give_away(self, vm_cid: str) -> None:
+        row = self._ask("GET", path_of("vm", vm_cid))
+        body = {"labels": {**row["labels"], DIRECTOR: OTHER_DIRECTOR}, "labelFingerprint": row["labelFingerprint"]}
+        self._ask("POST", f"{path_of('vm', vm_cid)}/setLabels", body)
+
+    def use_security_group(self, cid: str) -> str:
+        return self.operator.boot("theirs", "z1", tags={"items": [cid]})
+
+    def unshare(self, image_cid: str) -> None:
+        raise AssertionError("the operator shares none")
 
     def close(self) -> None:
         self._bed.close()
@@ -415,6 +481,7 @@ BEDS: dict[str, Callable[[], Bed]] = {
     "vsphere": VsphereGround,
     "aws": AwsGround,
     "azure": AzureGround,
+    "gcp": GcpGround,
     "openstack": OpenstackGround,
 }
 

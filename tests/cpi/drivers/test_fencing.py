@@ -13,6 +13,7 @@ import pytest
 from peers.aws_bed import AwsBed
 from peers.azure_bed import AzureBed
 from peers.cloudstack_bed import CloudstackBed
+from peers.gcp_bed import GcpBed
 from peers.openstack_bed import OpenstackBed
 from peers.vsphere_bed import VsphereBed
 
@@ -25,6 +26,7 @@ BEDS: dict[str, Callable[[Path], TestBed]] = {
     "aws": AwsBed,
     "azure": AzureBed,
     "cloudstack": CloudstackBed,
+    "gcp": GcpBed,
     "openstack": OpenstackBed,
     "vsphere": VsphereBed,
 }

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults, Operator
-from coterie.cpi.contract import KEEP, Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, KEEP, Cpi, GroupResource, Json, Kind, Networks, Reason, Runtime
 from coterie.cpi.drivers.gcp.driver import GcpCpi
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.part_records import LedgerPartRecords
@@ -314,7 +314,8 @@ class GcpBed(SmallBed):
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         parts = LedgerPartRecords(_ledger, "lab")
-        runtime = Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+        director = director_uuid or self.director_uuid
+        runtime = Runtime(director, self._coordinator, parts=parts, credential_sources=(EVERY_SOURCE,))
         return GcpCpi("lab", self.properties(), runtime)
 
     def az_properties(self, az: str) -> Json:

@@ -30,6 +30,10 @@ class Login:
         self._app = app
         self._oidc = OidcLogin.of(context.settings) if context.oidc is not None else None
 
+    @property
+    def _cookie(self) -> str:
+        return sessions.cookie_name(self._context.identity)
+
     def routes(self) -> list[Route]:
         return [
             Route("/login", self.form, methods=["GET"]),
@@ -98,7 +102,7 @@ class Login:
         # A page, not a redirect: the browser holds a strict cookie back while it follows one from another site.
         answer = HTMLResponse(render.page("again.html", {"target": safe_target(target)}))
         answer.set_cookie(
-            sessions.COOKIE, secret, max_age=seconds, path="/", secure=True, httponly=True, samesite="strict"
+            self._cookie, secret, max_age=seconds, path="/", secure=True, httponly=True, samesite="strict"
         )
         return answer
 
@@ -106,7 +110,7 @@ class Login:
         await run_in_threadpool(sessions.end, self._context.ledger, page.secret)
         await self._record(page.request, page.caller)
         answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(sessions.COOKIE, path="/", secure=True, httponly=True, samesite="strict")
+        answer.delete_cookie(self._cookie, path="/", secure=True, httponly=True, samesite="strict")
         return answer
 
     async def _record(self, request: Request, caller: Caller) -> None:

@@ -87,7 +87,7 @@ def endpoint(context: AppContext, app: ASGIApp, handle: Handler) -> Endpoint:
     """A route for callers with a session; others are asked to log in."""
 
     async def answer(request: Request) -> Response:
-        secret = request.cookies.get(sessions.COOKIE, "")
+        secret = request.cookies.get(sessions.cookie_name(context.identity), "")
         try:
             caller = await run_in_threadpool(sessions.caller_of, context.ledger, secret) if secret else None
         except DatabaseError:

@@ -11,10 +11,15 @@ from typing import Any
 from coterie.director.access import tokens
 from coterie.director.access.caller import Caller
 from coterie.ledger.rows import sessions
+from coterie.ledger.rows.identity import Identity
 from coterie.ledger.store import Ledger
 
-COOKIE = "coterie_session"
 _LINK_S = 120.0
+
+
+def cookie_name(director: Identity) -> str:
+    """Browsers send a cookie to every port of a machine: two Directors there must not share one."""
+    return f"coterie_{director.uuid[:8]}"
 
 
 def begin(ledger: Ledger, caller: Caller, hours: float) -> tuple[str, int]:

@@ -105,7 +105,7 @@ def _run(bed: AwsBed, number: int, answers: Any, intent: str, image: str, times:
     wanted = GroupMetadata({"name": "test", "uuid": bed.director_uuid}, "dep", "workers", azs=("z1",))
     try:
         mark = Mark(bed.director_uuid, intent)
-        (cid,) = {bed.open().create_server_group(wanted, mark=mark) for _ in range(times)}
+        (cid,) = {cpi.create_server_group(wanted, mark=mark) for _ in range(times)}
 
         def boot(n: int) -> str:
             networks = {"default": {"type": "dynamic", "cloud_properties": {"subnet": "subnet-z1"}}}

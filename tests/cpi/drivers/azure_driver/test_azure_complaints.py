@@ -215,6 +215,26 @@ def test_bosh_azure_359_a_vm_that_failed_minutes_later_is_removed_with_all_its_p
     assert {kind for kind, _ in bed.inventory()} == {"image"}
 
 
+def test_a_vm_whose_operation_fails_between_two_looks_says_why(bed: AzureBed, lab: Lab) -> None:
+    """The operation still runs when it is asked, and has failed when the VM is read."""
+    lab.image()
+    settings, operations = bed.peer.front.settings, bed.peer.front.operations
+
+    def end() -> None:
+        settings.operation_s = 0.0
+        for one in operations._open:
+            one.due = 0.0
+
+    def begin() -> None:
+        settings.operation_s = 1000.0
+        on(bed, "GET", "/virtualMachines/", end)
+
+    on(bed, "PUT", "/virtualMachines/", begin)
+    huge = bed.huge_vm_properties(lab.az)
+    error = expect_error(NoPlacement, lambda: lab.cpi.create_vm(**lab.vm_arguments(cloud_properties=huge)))
+    assert "capacity" in error.why
+
+
 def test_a_vm_that_runs_is_not_waited_for_until_its_agent_answers(bed: AzureBed, lab: Lab) -> None:
     lab.image()
     arguments = lab.vm_arguments()

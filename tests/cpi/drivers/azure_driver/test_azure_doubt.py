@@ -274,6 +274,31 @@ def test_a_label_without_a_group_is_swept_and_an_operators_stays(bed: AzureBed, 
     Witness(bed.peer).ask("DELETE", path_of("label", "theirs"))
 
 
+@pytest.mark.parametrize("state", ["Failed", "Creating", "Updating", "Succeeded"])
+def test_a_vm_that_runs_is_told_so_whatever_became_of_its_last_change(bed: AzureBed, lab: Lab, state: str) -> None:
+    """What is not running is taken for dead, and made anew: a VM runs long before its agent has answered, and one to
+    which a disk could not be attached is in state Failed."""
+    vm, cpi = lab.vm(), bed.open()
+    found = bed.peer.front.shelf.get(path_of("vm", vm))
+    assert found
+    found.state = state
+    bed.peer.front.shelf.put(found)
+
+    def states() -> set[str | None]:
+        (listed,) = [one for one in cpi.survey("vm", bed.director_uuid).objects if one.cid == vm]
+        mark = listed.mark
+        assert mark
+        read = cpi.find("vm", mark)
+        assert read
+        return {listed.state, read.state}
+
+    assert states() == {"running"}
+    bed.operator.deallocate(vm)
+    assert states() == {"stopped"}
+    found.state = "Succeeded"
+    bed.peer.front.shelf.put(found)
+
+
 def test_versions_in_galleries_are_read_with_a_version_of_galleries() -> None:
     image = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/galleries/a/images/b/versions/1.0.0"
     assert client_module._version(image) == "2022-03-03"

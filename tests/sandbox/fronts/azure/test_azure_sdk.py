@@ -120,6 +120,16 @@ def test_a_vm_lives_in_a_set_and_the_set_outlives_it(clients: Clients) -> None:
         clients.compute.availability_sets.get(GROUP, "set")
 
 
+def test_power_states_are_listed_for_the_subscription_only(clients: Clients) -> None:
+    vm = clients.create_vm("vm")
+    with pytest.raises(HttpResponseError) as caught:
+        list(clients.compute.virtual_machines.list(GROUP, expand="instanceView"))
+    assert "$filter" in str(caught.value)
+    (found,) = clients.compute.virtual_machines.list_all(status_only="true")
+    assert found.id.lower() == vm.id.lower()
+    assert "PowerState/running" in [one.code for one in found.properties.instance_view.statuses]
+
+
 def test_a_living_vm_joins_and_leaves_a_scale_set_which_takes_its_vms_with_it(clients: Clients) -> None:
     flexible = {"orchestrationMode": "Flexible", "platformFaultDomainCount": 1, "singlePlacementGroup": False}
     sets, vms = clients.compute.virtual_machine_scale_sets, clients.compute.virtual_machines

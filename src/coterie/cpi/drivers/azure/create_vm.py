@@ -214,6 +214,7 @@ class _Creation:
                 require_marked(row, self._args.mark)
             state = str(row["properties"].get("provisioningState")).lower() if row else "gone"
             if row is None or state in ("failed", "deleting"):
+                has_ended()  # it may have ended since, and says why
                 raise VMCreationFailed(
                     f"VM {self._name} is {state}", why="its creation failed", remedy="repeat", retryable=True
                 )

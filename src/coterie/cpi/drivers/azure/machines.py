@@ -21,7 +21,7 @@ OS, EPHEMERAL = "os", "eph"  # what follows the mark in the names of a VM's own 
 MOST_NICS = 8  # of one VM
 _RESERVED_S = 200.0  # a failed VM keeps its NICs for 180 seconds
 _TRIES = 5
-_STATES = {"running": "running", "starting": "building", "stopped": "stopped", "deallocated": "stopped"}
+_STATES = {"running": "running", "stopped": "stopped", "deallocated": "stopped"}  # others pass: nothing is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,14 @@ class Machines:
         return row
 
     def list_all(self) -> list[Row]:
-        """Without their power state and fault domain: Azure tells those of single VMs only."""
+        """Without their power state and fault domain."""
         return list(self.client.list_type(VM))
+
+    def list_with_power(self) -> list[Row]:
+        """With their power states, which Azure lists for the whole subscription only."""
+        path = f"{self.client.subscription}/providers/{VM}"
+        states = {str(row["id"]).lower(): row for row in self.client.list_all("list states", path, statusOnly="true")}
+        return [_with_view(row, states.get(str(row["id"]).lower())) for row in self.list_all()]
 
     def list_uses_of_images(self) -> list[tuple[str, str]]:
         """Ids of images with who uses them, in the whole subscription: VMs, and scale sets, which need the image for
@@ -158,11 +164,16 @@ def _codes(statuses: tuple[Row, ...]) -> list[str]:
 
 
 def state_of(row: Row) -> str | None:
-    """In the contract's words."""
-    provisioning = str(row["properties"].get("provisioningState")).lower()
-    if provisioning == "failed":
-        return "error"
-    return "building" if provisioning == "creating" else _STATES.get(power_of(row))
+    """In the contract's words. A VM that runs does so whatever became of the last change: one that is being created
+    runs long before its agent has answered, and one to which a disk could not be attached is in state Failed."""
+    if power := power_of(row):
+        return _STATES.get(power)
+    return {"failed": "error", "creating": "building"}.get(str(row["properties"].get("provisioningState")).lower())
+
+
+def _with_view(row: Row, state: Row | None) -> Row:
+    view = ((state or {}).get("properties") or {}).get("instanceView")
+    return {**row, "properties": {**row["properties"], "instanceView": view}} if view else row
 
 
 def attached(row: Row) -> list[Row]:

@@ -83,9 +83,10 @@ class Objects:
             return self._label(cid) if row is None and kind == "security_group" else row
 
         def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
+            if kind == "vm":
+                return RowPage(self._machines.list_with_power())
             path = f"{self._client.group_id()}/providers/{_TYPES[kind]}"
-            expand = {"expand": "instanceView"} if kind == "vm" else {}
-            rows, following = self._client.page(f"list {kind}s", path, cursor, **expand)
+            rows, following = self._client.page(f"list {kind}s", path, cursor)
             rows = [row for row in rows if kind != "disk" or not _is_part(row)]
             if kind == "server_group" and not following:
                 rows += [*self._scale_sets(), *self._recorded(director_uuid)]

@@ -7,7 +7,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
@@ -114,7 +114,12 @@ class Client:
     """Usable from any number of threads. Paths begin with `projects/`."""
 
     def __init__(
-        self, settings: Settings, director_uuid: str, limit: CallLimit, require_lease: Callable[[], None]
+        self,
+        settings: Settings,
+        director_uuid: str,
+        limit: CallLimit,
+        require_lease: Callable[[], None],
+        credential_sources: Sequence[str] = (),
     ) -> None:
         self.settings = settings
         self.director_uuid = director_uuid
@@ -123,7 +128,7 @@ class Client:
             HttpOptions(settings.connect_timeout, settings.request_timeout, settings.ca_cert, False, settings.proxy_url)
         )
         self._require_lease = require_lease
-        self._login = Login(settings, self.http)
+        self._login = Login(settings, self.http, credential_sources)
 
     # -- paths --
 

@@ -58,7 +58,7 @@ class GcpCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease)
+        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
         parts, waits = Parts(runtime.parts), Waits(settings.state_timeout, settings.poll_s)
         self.machines = machines = Machines(client, waits)
         firewalls = Firewalls(client, parts, machines)

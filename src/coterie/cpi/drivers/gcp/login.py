@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import quote
 
 from coterie.cpi.contract import AuthenticationFailed, CpiError, Unavailable
-from coterie.cpi.drivers.gcp.properties import Settings
+from coterie.cpi.drivers.gcp.properties import UNIVERSE, Settings
 from coterie.cpi.kit.http import AnswerLost, Http, NotTaken
+from coterie.cpi.kit.local_credentials import INSTANCE, require_source
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _RENEW_S = 300.0
@@ -27,8 +28,9 @@ _asking = threading.Lock()
 
 
 class Login:
-    def __init__(self, settings: Settings, http: Http) -> None:
+    def __init__(self, settings: Settings, http: Http, credential_sources: Sequence[str] = ()) -> None:
         self._settings = settings
+        self._credential_sources = credential_sources
         self._http = http
         key = settings.json_key or {}
         who = (key.get("client_email"), key.get("private_key_id"), key.get("private_key"))
@@ -36,6 +38,7 @@ class Login:
 
     def token(self, refused: str | None = None) -> str:
         """A valid token, and never the one that was refused."""
+        self._require_source()
         with _asking:
             token, ends = _known.get(self._key, ("", 0.0))
             while token == (refused or "") or ends - _RENEW_S < time.time():
@@ -43,6 +46,15 @@ class Login:
                 if token == refused:
                     time.sleep(0.25)  # two that are signed within a second are the same
             return token
+
+    def _require_source(self) -> None:
+        settings = self._settings
+        if not settings.credentials_source:
+            return
+        leading = {one: getattr(settings, one) for one in ("endpoint", "ca_cert", "proxy_url")}
+        leading["universe_domain"] = settings.universe_domain if settings.universe_domain != UNIVERSE else None
+        name = "credentials_file" if settings.credentials_file else "credentials_source"
+        require_source(self._credential_sources, name, settings.credentials_file or INSTANCE, leading)
 
     def _ask(self) -> tuple[str, float]:
         if self._settings.credentials_source == "metadata":

@@ -195,10 +195,9 @@ class Objects:
 
     def _describe_security_group(self, row: Row) -> CloudObject:
         cid = str(row["name"])
-        found = self._groups.firewalls.existing(row, [])
         holders = row["_holders"] if "_holders" in row else self._groups.holders()
         used = (*holders.get(cid, ()), *self._groups.firewalls.users(cid, row.get("_vms")))
-        return describe("security_group", cid, row, mark=found.mark, in_use_by=used)
+        return describe("security_group", cid, row, in_use_by=used)
 
     def _describe_network(self, row: Row) -> CloudObject:
         vms = row["_vms"] if "_vms" in row else self._machines.list_all()

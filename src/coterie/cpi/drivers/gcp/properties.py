@@ -23,6 +23,9 @@ _BALANCER = "add the VMs to it by their addresses or its network tag"
 _FREE = ("preemptible VMs end at any time", "leave it out")
 
 
+UNIVERSE = "googleapis.com"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every property by its name; docs/gcp.md says what each is for."""
@@ -33,7 +36,7 @@ class Settings:
     credentials_source: str | None = None
     credentials_file: str | None = None
     xpn_host_project_id: str | None = None
-    universe_domain: str = "googleapis.com"
+    universe_domain: str = UNIVERSE
     endpoint: str | None = None
     ca_cert: str | None = None
     proxy_url: str | None = field(default=None, repr=False)

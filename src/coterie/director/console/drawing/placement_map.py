@@ -187,7 +187,8 @@ def _host(host: _Host, rack: Json, x: float, y: float, high: float, numbers: dic
 
 def _cell(node: Json, x: float, y: float, numbers: dict[str, int]) -> str:
     number = numbers.get(node["group"] or "")
-    mark = STATE_MARKS.get(node["state"]) or ("" if number is None else svg.letter(number)[:_LETTERS_SHOWN]) or "·"
+    letter = "·" if number is None else svg.letter(number)[:_LETTERS_SHOWN]
+    mark = letter + STATE_MARKS.get(node["state"], "")
     bad = node["state"] in ("failing", "dead", "missing")
     kind = f"map-node {'none' if number is None else f'g{number % len(svg.FILLS)}'}{' bad' if bad else ''}"
     label = f"{node['deployment'] or 'enrolled'}/{node['node']} ({node['state']})"

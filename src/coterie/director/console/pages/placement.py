@@ -23,6 +23,7 @@ async def show(page: Page) -> Response:
         title="Placement map",
         live="/live",
         drawing=drawing,
+        marks=placement_map.STATE_MARKS,
         groups=[{**one, "letter": letter(n), "colour": n % 8} for n, one in enumerate(found["groups"][:_GROUPS])],
         more=max(0, len(found["groups"]) - _GROUPS),
         nodes=sum(one["nodes"] for one in found["racks"]),

@@ -101,8 +101,14 @@ class Compute:
         if call.operation.is_list:
             rows = self._front.listed(type_, call.names.get("resourceGroupName"))
             wanted = call.query.get("$filter", "")
+            if expand and not wanted:
+                raise ApiError(
+                    400, "InvalidParameter", "$expand can only be specified if a valid $filter is specified."
+                )
             if wanted:
                 rows = [one for one in rows if _is_chosen(one, wanted)]
+            if call.query.get("statusOnly", "").lower() == "true":
+                return self._front.page(call, [self._status(one) for one in rows])
             return self._front.page(call, [self.show(one, expand) for one in rows])
         one = self._front.require(call, type_)
         return Reply(200, self.show(one, expand), {"ETag": _etag(one)} if one.type == VM else {})
@@ -129,6 +135,11 @@ class Compute:
             }
         return shown
 
+    def _status(self, one: Resource) -> Body:
+        """Of a virtual machine in a list of states."""
+        shown: Body = {"name": one.name, "id": shout(one.id), "type": one.type, "location": LOCATION}
+        return {**shown, "properties": {"provisioningState": one.state, "instanceView": self.instance_view(one)}}
+
     def _show_vm(self, one: Resource, shown: Body, expand: bool) -> None:
         shown["etag"] = _etag(one)
         properties = shown["properties"]
@@ -148,7 +159,7 @@ class Compute:
             self._power(one), "unknown"
         )
         statuses = [{"code": f"ProvisioningState/{one.state.lower()}", "level": "Info", "displayStatus": one.state}]
-        if one.state != "Failed" and power != "unknown":
+        if power != "unknown":
             statuses.append({"code": f"PowerState/{power}", "level": "Info", "displayStatus": f"VM {power}"})
         found: Body = {"statuses": statuses, "disks": []}
         if "fault_domain" in one.facts:
