@@ -8,7 +8,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Tests start many processes: with it, each of them would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages lint docs screenshots bench bench-openstack release constraints install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages test-incus demo-real bench-incus lint docs screenshots bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -24,14 +24,14 @@ QUICK := tests/manifest tests/plan tests/group tests/ring tests/seal tests/setti
          tests/cpi/wire tests/cpi/drivers/sandbox
 
 quick: $(VENV)/.tested ## while you work, about two minutes: packages without I/O, the sandbox's conformance
-	$(BIN)/pytest -n 2 -m "not full and not openstack" $(QUICK)
-	$(BIN)/pytest -n 2 -m "not full and not openstack" tests/cpi/test_conformance.py -k sandbox
+	$(BIN)/pytest -n 2 -m "not full and not openstack and not incus" $(QUICK)
+	$(BIN)/pytest -n 2 -m "not full and not openstack and not incus" tests/cpi/test_conformance.py -k sandbox
 
 test: packages $(VENV)/.tested lint ## everything that decides whether a change lands
-	$(PYTEST) -m "not full and not openstack"
+	$(PYTEST) -m "not full and not openstack and not incus"
 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
-	$(PYTEST) -m "not openstack"
+	$(PYTEST) -m "not openstack and not incus"
 
 OPENSTACK := tests/cpi/drivers/openstack tests/cpi/test_conformance.py tests/cleanup/accidents
 
@@ -45,8 +45,19 @@ test-openstack-short: $(VENV)/.tested ## create, server group, delete and a kill
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and short" $(OPENSTACK)
 
 test-vsphere-new: $(VENV)/.tested ## the vSphere driver on the newest simulator of a vCenter, with govc as witness; needs Go
-	folder=$$(tests/peers/vcsim/build-newest) && COTERIE_VCSIM=$$folder $(BIN)/pytest -q -m "not openstack" -k vsphere \
+	folder=$$(tests/peers/vcsim/build-newest) && COTERIE_VCSIM=$$folder $(BIN)/pytest -q -m "not openstack and not incus" -k vsphere \
 	  tests/cpi/drivers/vsphere tests/cpi/test_conformance.py
+
+INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py
+
+test-incus: $(VENV)/.tested ## against a real Incus cluster of three members: brings it up (Debian, root), runs the tests, takes it down
+	$(BIN)/python -m tests.peers.incus run $(BIN)/pytest -p no:xdist -m "incus and not full" $(INCUS)
+
+demo-real: $(VENV)/.tested ## a deployment on real machines: a three-member Incus cluster in namespaces of this machine (root)
+	$(BIN)/python -m tests.peers.incus demo
+
+bench-incus: $(VENV)/.tested ## 30 machines made and deleted, against a bare loop of the same calls
+	PYTHONPATH=.:tests/cpi $(BIN)/python -m tests.peers.incus run $(BIN)/python bench/incus.py
 
 test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI and agent; needs Go
 	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py tests/deploy/test_create_env.py

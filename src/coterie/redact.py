@@ -41,7 +41,8 @@ _COMMON = frozenset(
         *("true", "false", "none", "null", "default", "auto", "always", "never", "enabled", "disabled", "redacted"),
         *("admin", "root", "user", "users", "vcap", "name", "test", "local", "localhost", "password", "secret"),
         *("token", "public", "private", "internal", "external", "http", "https", "info", "debug", "error", "warning"),
-        *("bosh", "sandbox", "exec", "openstack", "cloudstack", "vsphere", "azure", "gcp", "linux", "ubuntu", "debian"),
+        *("bosh", "sandbox", "exec", "openstack", "cloudstack", "vsphere", "azure", "gcp", "incus", "linux", "ubuntu"),
+        "debian",
     }
 )
 

@@ -11,6 +11,7 @@ from peers.azure_bed import AzureBed, ScaleSetBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.gcp_bed import GcpBed
+from peers.incus_bed import IncusBed
 from peers.openstack_bed import OpenstackBed
 from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
 from peers.sandbox_bed import DomainsBed, SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
@@ -35,6 +36,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "openstack": OpenstackBed,
     "azure": AzureBed,
     "gcp": GcpBed,
+    "incus": IncusBed,
     "azure-scale-sets": ScaleSetBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
@@ -44,7 +46,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
 
 # every call of theirs is a process of its own
 LONG = ("coterie-cpi", "coterie-cpi-cloudstack", "coterie-cpi-vsphere")
-MARKS = {**dict.fromkeys(LONG, pytest.mark.full), "openstack": pytest.mark.openstack}
+MARKS = {**dict.fromkeys(LONG, pytest.mark.full), "openstack": pytest.mark.openstack, "incus": pytest.mark.incus}
 
 
 @pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, ())) for name in BEDS])

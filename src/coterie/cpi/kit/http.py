@@ -78,10 +78,14 @@ class Answer:
 
 
 class Http:
-    """Usable from any number of threads; opens nothing before the first request."""
+    """Usable from any number of threads; opens nothing before the first request. `new_connection`: gives one that is
+    not open yet, for a server behind a Unix socket or with a TLS of its own; then there is no proxy."""
 
-    def __init__(self, options: HttpOptions) -> None:
+    def __init__(
+        self, options: HttpOptions, new_connection: Callable[[], http.client.HTTPConnection] | None = None
+    ) -> None:
         self._options = options
+        self._given_connection = new_connection
         self._own = threading.local()
         self._tls: ssl.SSLContext | None = None
 
@@ -127,7 +131,7 @@ class Http:
         if kept is not None and time.monotonic() - used_at < _FRESH_S and _is_open(kept):
             return kept
         self._drop(key)
-        made = self._new_connection(where, proxy)
+        made = self._given_connection() if self._given_connection else self._new_connection(where, proxy)
         try:
             made.connect()
         except (OSError, http.client.HTTPException) as error:

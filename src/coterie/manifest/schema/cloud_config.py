@@ -19,7 +19,7 @@ class Cloud(Part):
     name: Name = Field(description="The name of the cloud.", examples=["lab"])
     driver: Name = Field(
         description="The driver. Built in: `sandbox`, `exec`, `cloudstack`, `openstack`, `vsphere`, `aws`, `azure`, "
-        "`gcp`; an installed package may bring others.",
+        "`gcp`, `incus`; an installed package may bring others.",
         examples=["sandbox"],
     )
     properties: Properties = Field(

@@ -1,0 +1,388 @@
+"""Creating a VM: everything that can be refused is refused first; then the one writer of its server group chooses a
+member of the cluster and reserves it by creating the instance there; then it gets its settings, and starts.
+
+The name of an instance follows from its mark and is unique in the cluster, so that a create that arrives late makes no
+second one. The settings hold secrets and a change waits in the ledger: so they come after the reservation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from coterie.cpi.contract import (
+    CpiError,
+    InvalidCall,
+    Json,
+    NetworkNotFound,
+    NoPlacement,
+    OutcomeUnknown,
+    Unavailable,
+    VmCreated,
+    VMCreationFailed,
+)
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
+from coterie.cpi.drivers.incus.disks import Disks
+from coterie.cpi.drivers.incus.machines import Machines
+from coterie.cpi.drivers.incus.marks import (
+    SETTINGS,
+    address_key,
+    is_unread,
+    mark_config,
+    mark_of,
+    of_address,
+    user_config,
+)
+from coterie.cpi.drivers.incus.placement import Members, choose
+from coterie.cpi.drivers.incus.properties import VmSpec
+from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
+from coterie.cpi.drivers.incus.stemcells import Stemcells
+from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, compact_json
+from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
+from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, chosen_mac, create_vm
+from coterie.cpi.kit.server_groups import Membership, group_missing
+from coterie.cpi.kit.waits import Overdue
+from coterie.slotted import dataclass, replace
+
+Args = CreateVmArgs[VmSpec]
+_STRICT = ("anti-affinity", "affinity", "host-affinity")
+_IN_SIGHT_S = 10.0  # a creation shows its instance at once, long before it is through
+_ROOT_MIB = 1024
+_OTHER_CALL_S = 5.0
+_RESTS_S = (0.1, 0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """`change`: what the writer gets, without secrets. `macs`: by the networks' labels."""
+
+    membership: Membership | None
+    change: Json
+    macs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class VmFactory:
+    """The parts that each creation needs."""
+
+    client: Client
+    members: Members
+    machines: Machines
+    groups: Groups
+    disks: Disks
+    stemcells: Stemcells
+    writer: SingleWriter[Refusal]
+
+    def create(self, args: Args) -> VmCreated:
+        creation = _Creation(self, args)
+        try:
+            row = create_vm(creation)
+        except CpiError as error:
+            raise creation.explain_left(error) from error
+        macs = {label: (args.networks[label].get("ip"), mac) for label, mac in creation.macs().items()}
+        return VmCreated(str(row["name"]), answer_networks(args.networks, macs), {"system": "/", "ephemeral": None})
+
+    def place_once(self, change: Json, hold: Hold) -> Created:
+        """Applies a change as the one writer of its group: the members' places are read now, whatever state they are
+        in. The answer is the operation that creates the instance, or empty where another call began it."""
+        name, profile, policy = str(change["body"]["name"]), change["profile"], change["policy"]
+        if self.machines.read(name):
+            return Created("", False)
+        self._require_free(change["addresses"])
+        taken = [str(row["location"]) for row in self.groups.profiles.instances(profile)] if policy else []
+        allowed = self.groups.profiles.hosts_of(profile) if policy == "host-affinity" else None
+        places = self.members.places(change["cpu"], change["memory"], change["group"], change["pins"])
+        doubt: Refusal | None = None
+        while True:
+            try:
+                member = choose(policy, places, taken, allowed)
+            except NoPlacement:
+                if doubt:
+                    raise doubt from None
+                raise
+            hold()
+            try:
+                return Created(self._reserve(name, member, change["body"]), True)
+            except Refusal as error:
+                if look_after(error, partial(self.machines.read, name)):
+                    return Created("", False)
+                if error.http_status < 500:
+                    raise
+                # the member fell silent; under the name of the next try nothing can come of this one
+                doubt = error
+                places = [replace(one, why_not=error.why) if one.name == member else one for one in places]
+
+    def _require_free(self, addresses: Mapping[str, str]) -> None:
+        """Incus compares addresses on one member only. Those on silent members are not known."""
+        for ip, network in addresses.items():
+            rows = self.client.rows("look for an address", "/instances", of_address(ip, network))
+            if rows:
+                raise InvalidCall(
+                    f"address {ip} of network {network} is taken",
+                    why=f"instance {rows[0]['name']} has it",
+                    remedy="delete that instance, or use another address",
+                )
+
+    def _reserve(self, name: str, member: str, body: Json) -> str:
+        """Until the instance can be seen: the next choice must count it."""
+        query = {"target": member} if self.members.is_clustered() else {}
+        _, operation = self.client.change(f"create instance {name}", "POST", "/instances", body, **query)
+
+        def look() -> bool | None:
+            if self.machines.read(name):
+                return True
+            found = self.client.ask("read the operation", f"/operations/{operation}") or {}
+            if found.get("status") in ("Failure", "Cancelled"):
+                status = int(found.get("status_code") or 400)
+                raise Refusal(f"create instance {name}", status, str(found.get("err")), changes=True, is_over=True)
+            return None
+
+        try:
+            self.machines.waits.until(f"instance {name} being visible", look, _IN_SIGHT_S)
+        except (OutcomeUnknown, Refusal):
+            raise
+        except CpiError as error:
+            remedy = "look for it by its mark"
+            raise OutcomeUnknown(f"{name} was begun, and cannot be seen", why=str(error), remedy=remedy) from error
+        self.members.count_in(member)
+        return operation
+
+
+class _Creation:
+    """One create_vm: the steps of the kit's `VmCreation`."""
+
+    def __init__(self, parts: VmFactory, args: Args) -> None:
+        self._parts = parts
+        self._args = args
+        self._name = args.mark.name()
+        self._is_ours = False
+
+    def find_existing(self) -> Row | None:
+        """One that runs is whole. One that does not may be another call's that is still at it."""
+        row = self._parts.machines.read(self._name)
+        return row if row and row["status"] == "Running" and mark_of(row) == self._args.mark else None
+
+    def resolve(self) -> Resolved:
+        parts, args, spec = self._parts, self._args, self._args.spec
+        membership = parts.groups.server.membership(args.env)
+        image = args.stemcell_cid
+        parts.stemcells.require(image)
+        group = spec.cluster_group or parts.client.settings.default_cluster_group
+        parts.members.names_of(group)
+        change = {
+            "kind": "vm",
+            "body": self._body(membership, image),
+            "profile": profile_of(membership.cid) if membership else "",
+            "policy": membership.policy if membership else None,
+            "group": group,
+            "pins": parts.disks.locations(args.disk_cids),
+            "cpu": spec.cpu,
+            "memory": spec.memory,
+            "addresses": self._addresses(),
+        }
+        return Resolved(membership, change, self.macs())
+
+    def prepare(self, resolved: Resolved, undo: Undo) -> None:
+        """The instance is all that is created."""
+
+    def boot(self, resolved: Resolved, undo: Undo) -> Row:
+        parts, membership = self._parts, resolved.membership
+        key = membership.cid if membership and membership.policy else self._name
+        try:
+            made = parts.writer.submit("place", key, resolved.change)
+        except CpiError as error:
+            raise self._explain(error, membership) from error
+        self._is_ours = made.new
+        if made.new:
+            undo.add(lambda: parts.machines.delete(self._name))
+        try:
+            row = parts.machines.await_creation(self._name, made.cid)
+        except Refusal as error:
+            undo.clear()
+            raise self._ended(error) from error
+        if row is None:
+            raise VMCreationFailed(f"instance {self._name} came to nothing", remedy="repeat", retryable=True)
+        if is_unread(row):
+            undo.clear()
+            raise OutcomeUnknown(
+                f"instance {self._name} is there, and its member is silent",
+                why=f"member {row.get('location')} does not answer",
+                remedy="bring it back, or have the instance deleted",
+            )
+        if mark_of(row) != self._args.mark:
+            undo.clear()
+            raise InvalidCall(f"instance {self._name} exists and is not ours", remedy="have its owner delete it")
+        return row
+
+    def finish(self, vm: Row, undo: Undo) -> Row:
+        """Repeatable: also for one that an interrupted call left."""
+        row = vm if self._is_ours else self._await_other_call()
+        for rest in _RESTS_S:
+            if row["status"] == "Running":
+                return row
+            try:
+                self._parts.machines.configure(self._name, {SETTINGS: self._settings()})
+                self._parts.machines.start(self._name)
+                return vm
+            except Refusal as error:
+                refusal = error
+            time.sleep(rest)  # another call may be at it, which Incus refuses in many words
+            found = self._parts.machines.await_idle(self._name)
+            if found is None:
+                undo.clear()
+                raise self._removed() from refusal
+            row = found
+        raise self._not_started(refusal) from refusal
+
+    def _await_other_call(self) -> Row:
+        """What the call that created it makes of it; soon it is taken for dead."""
+
+        def look() -> Row | None:
+            row = self._parts.machines.read(self._name)
+            if row is None:
+                raise self._removed()
+            return row if row["status"] == "Running" else None
+
+        limit = min(_OTHER_CALL_S, self._parts.client.settings.settle_s)
+        with suppress(Overdue):
+            return self._parts.machines.waits.until("the start by another call", look, limit)
+        return self._parts.machines.require_read(self._name)
+
+    def _removed(self) -> CpiError:
+        return VMCreationFailed(f"{self._name} was removed by another call", remedy="repeat", retryable=True)
+
+    def explain_left(self, error: CpiError) -> CpiError:
+        """No error may say that nothing was made while something of an earlier call is there."""
+        kind = error.kind if isinstance(error, Refusal) else type(error)
+        if issubclass(kind, OutcomeUnknown):
+            return error
+        try:
+            row = self._parts.machines.read(self._name)
+        except CpiError:
+            row = None if issubclass(kind, Unavailable) else {}
+        if row is None:
+            return error
+        return OutcomeUnknown(
+            f"instance {self._name} is there, or cannot be looked for, and was not finished",
+            why=str(error),
+            remedy=error.remedy or "look for it by its mark",
+            retryable=error.retryable,
+        )
+
+    def macs(self) -> dict[str, str]:
+        """Of a static address the MAC follows, so that no neighbour has a wrong one in mind."""
+        return {
+            one.label: chosen_mac(f"{self._parts.client.settings.project}/{one.ip}" if one.ip else self._name, number)
+            for number, one in enumerate(self._args.nics)
+        }
+
+    def _body(self, membership: Membership | None, image: str) -> Json:
+        args, spec, settings = self._args, self._args.spec, self._parts.client.settings
+        config = {
+            **spec.config,
+            **user_config({"name": self._name}),
+            **mark_config(args.mark),
+            **{address_key(ip): network for ip, network in self._addresses().items()},
+            "limits.cpu": str(spec.cpu),
+            **({"limits.memory": f"{spec.memory}MiB"} if settings.memory_limits else {}),
+            "boot.autostart": "false",  # else a VM that was replaced comes back with its member
+        }
+        if membership and membership.policy in _STRICT:
+            config["cluster.evacuate"] = "stop"  # an evacuation would put it where the policy forbids
+        root = {"type": "disk", "path": "/", "pool": settings.storage_pool}
+        if spec.root_disk or spec.ephemeral_disk:
+            root["size"] = f"{(spec.root_disk or _ROOT_MIB) + spec.ephemeral_disk}MiB"
+        return {
+            "name": self._name,
+            "type": "container",
+            "source": {"type": "image", "fingerprint": image},
+            "profiles": [*spec.profiles, *([profile_of(membership.cid)] if membership else ())],
+            "config": config,
+            "devices": {"root": root, **self._nics(membership)},
+        }
+
+    def _addresses(self) -> dict[str, str]:
+        """Static ones, each with its network."""
+        default = self._parts.client.settings.default_network
+        found = {one.ip: one.properties for one in self._args.nics if one.ip}
+        return {ip: str(one.get("parent") or one.get("network") or default) for ip, one in found.items()}
+
+    def _nics(self, membership: Membership | None) -> Json:
+        args, macs = self._args, self.macs()
+        if not args.nics:
+            raise InvalidCall("networks names no manual or dynamic network", remedy="give the VM at least one")
+        if args.vips:
+            raise InvalidCall(
+                f"networks.{args.vips[0].label} is a vip network", remedy="Incus has none; use a manual one"
+            )
+        found = {}
+        for number, request in enumerate(args.nics):
+            found[f"eth{number}"] = {
+                "type": "nic",
+                "name": f"eth{number}",
+                "hwaddr": macs[request.label],
+                **self._nic(request, membership),
+            }
+        return found
+
+    def _nic(self, request: NetworkRequest, membership: Membership | None) -> Json:
+        parts, settings = self._parts, self._parts.client.settings
+        require = parts.groups.security.require_existing
+        own = self._args.spec.security_groups or settings.default_security_groups
+        named = require((*own, *request.properties.get("security_groups", ())))
+        acls = list(dict.fromkeys([*(membership.security_groups if membership else ()), *named]))
+        parent = request.properties.get("parent")
+        if parent:
+            if acls:
+                raise InvalidCall(
+                    f"networks.{request.label}.cloud_properties.parent is an unmanaged bridge",
+                    why="Incus has ACLs on managed networks only",
+                    remedy="name a managed network, or leave the security groups out",
+                )
+            return {"nictype": "bridged", "parent": parent}
+        network = request.properties.get("network") or settings.default_network
+        if not network:
+            raise InvalidCall(
+                f"networks.{request.label}.cloud_properties.network is missing",
+                remedy="name a network of Incus, or set properties.default_network",
+            )
+        row = parts.members.cache.get(f"network {network}", lambda: self._network(network))
+        if not row:
+            raise NetworkNotFound(f"there is no network {network}", remedy="name one that `incus network list` shows")
+        return {"network": network, **({"security.acls": ",".join(acls)} if acls else {})}
+
+    def _network(self, name: str) -> Sequence[Row]:
+        row = self._parts.client.ask(f"read network {name}", f"/networks/{name}")
+        return [row] if row and row.get("managed") else []
+
+    def _settings(self) -> str:
+        args, settings = self._args, self._parts.client.settings
+        document = AgentSettings(
+            agent_id=args.agent_id,
+            vm_name=self._name,
+            networks=agent_networks(args.networks, dict(self.macs())),
+            requested_networks=args.networks,
+            disks={"system": "/", "ephemeral": None},
+            env=args.env,
+            cloud=settings.agent,
+        ).document()
+        return compact_json(document).decode()
+
+    def _explain(self, error: CpiError, membership: Membership | None) -> CpiError:
+        if membership and not isinstance(error, (NoPlacement, OutcomeUnknown)):
+            with suppress(CpiError):
+                if self._parts.groups.profiles.read(profile_of(membership.cid)) is None:
+                    return group_missing(membership.cid)
+        return error
+
+    def _ended(self, error: Refusal) -> CpiError:
+        """Incus removes by itself what it could not create."""
+        if error.is_over and self._parts.machines.read(self._name) is None:
+            return VMCreationFailed(f"Incus could not create {self._name}", why=error.why, remedy=error.remedy)
+        return OutcomeUnknown(error.what, why=error.why, remedy="look for it by its mark")
+
+    def _not_started(self, error: Refusal) -> CpiError:
+        if error.is_over:
+            return VMCreationFailed(f"Incus could not start {self._name}", why=error.why, remedy=error.remedy)
+        return error

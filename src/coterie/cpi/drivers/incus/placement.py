@@ -1,0 +1,160 @@
+"""Which member of a cluster a new VM goes to. Incus itself knows no server groups: the one writer of a group chooses
+here, and reserves the place by creating the instance there. The choice is a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from coterie.cpi.contract import InvalidCall, NoPlacement, Unavailable
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row
+from coterie.cpi.kit.lookups import LookupCache
+from coterie.slotted import dataclass, field
+
+_KEEP_S = 30.0
+_RECENT_S = 3.0  # Incus itself takes longer to notice that a member is silent
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A member as a candidate. `why_not`: the reason why nothing can be put there. `load`: VMs that it has."""
+
+    name: str
+    cpu: int = 0
+    memory: int = 0
+    load: int = 0
+    why_not: str = ""
+
+
+def choose(
+    policy: str | None, places: Sequence[Place], taken: Collection[str], allowed: Collection[str] | None = None
+) -> str:
+    """The member for one VM more of a group whose members are on `taken`, one entry for each. `allowed`: the only ones
+    that host-affinity permits. Of equal ones that with fewest VMs, then by name."""
+    count = {place.name: list(taken).count(place.name) for place in places}
+    refused = {place.name: _refusal(policy, place, taken, allowed) for place in places}
+    free = [place for place in places if not refused[place.name]]
+    if not free:
+        raise NoPlacement(
+            f"no member of the cluster fits{f' policy {policy}' if policy else ''}",
+            why="; ".join(f"{name}: {why}" for name, why in sorted(refused.items())) or "none is known",
+            remedy="ask for fewer or smaller VMs, add members, bring members back, or relax the policy",
+        )
+    sign = -1 if policy == "soft-affinity" else 1 if policy in ("anti-affinity", "soft-anti-affinity") else 0
+    return min(free, key=lambda one: (sign * count[one.name], one.load, one.name)).name
+
+
+def _refusal(policy: str | None, place: Place, taken: Collection[str], allowed: Collection[str] | None) -> str:
+    if place.why_not:
+        return place.why_not
+    if policy == "anti-affinity" and place.name in taken:
+        return "it has a member of the group"
+    if policy == "affinity" and taken and set(taken) != {place.name}:
+        return f"the group is on {', '.join(sorted(set(taken)))}"
+    if policy == "host-affinity" and allowed is not None and place.name not in allowed:
+        return "it is none of the group's hosts"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The members of the cluster, or the one server where there is no cluster."""
+
+    client: Client
+    cache: LookupCache = field(default_factory=lambda: LookupCache(_KEEP_S))
+    recent: LookupCache = field(default_factory=lambda: LookupCache(_RECENT_S))
+
+    def rows(self) -> list[Row]:
+        """Where there is no cluster, one row in the form of a member's."""
+        if not self.is_clustered():
+            return [{"server_name": self.server()["environment"]["server_name"], "status": "Online", "groups": []}]
+        return list(self.recent.get("members", lambda: self.client.rows("list members", "/cluster/members")))
+
+    def server(self) -> Row:
+        found: Sequence[Row] = self.cache.get("server", lambda: [self.client.ask("read the server", "")])
+        return found[0]
+
+    def is_clustered(self) -> bool:
+        return bool(self.server()["environment"].get("server_clustered"))
+
+    def groups(self) -> dict[str, list[str]]:
+        """Cluster groups and their members; an az is one of them."""
+        if not self.is_clustered():
+            return {}
+        rows = self.recent.get("groups", lambda: self.client.rows("list cluster groups", "/cluster/groups"))
+        return {str(row["name"]): list(row["members"]) for row in rows}
+
+    def names_of(self, group: str | None) -> list[str] | None:
+        """None: all members."""
+        if group is None:
+            return None
+        known = self.groups()
+        if group not in known:
+            raise InvalidCall(
+                f"there is no cluster group {group!r}", remedy=f"use one of: {', '.join(sorted(known)) or 'none'}"
+            )
+        return known[group]
+
+    def places(self, cpu: int, memory: int, group: str | None, pins: Collection[str]) -> list[Place]:
+        """Every member, with the reason why it is no candidate. `pins`: members that have disks of the VM."""
+        of_group, loads = self.names_of(group), self._loads()
+        found = []
+        for row in self.rows():
+            name = str(row["server_name"])
+            why_not = ""
+            if of_group is not None and name not in of_group:
+                why_not = f"it is not in cluster group {group}"
+            elif pins and {name} != set(pins):
+                why_not = f"a disk of the VM is on {', '.join(sorted(set(pins) - {name}))}"
+            elif row["status"] != "Online":
+                why_not = f"it is {str(row['status']).lower()}"
+            else:
+                why_not = self._lack(name, cpu, memory)
+            found.append(Place(name, cpu, memory, loads.get(name, 0), why_not))
+        return found
+
+    def size(self, name: str) -> tuple[int, int]:
+        """CPUs, as often as they are shared, and MiB of a member."""
+        query = {"target": name} if self.is_clustered() else {}
+
+        def look() -> list[tuple[int, int]]:
+            try:
+                row = self.client.ask(f"read the resources of {name}", "/resources", **query)
+            except Refusal as error:
+                raise Unavailable(f"member {name} does not answer", why=error.why, remedy="bring it back") from error
+            cpus = int(row["cpu"]["total"]) * self.client.settings.cpu_ratio
+            return [(cpus, int(row["memory"]["total"]) // _MIB)]
+
+        return self.cache.get(f"size {name}", look)[0]
+
+    def resolve_hosts(self, words: Sequence[str]) -> list[str]:
+        """Members by name, and those of cluster groups that are written @group."""
+        groups = self.groups() if any(one.startswith("@") for one in words) else {}
+        found = [name for one in words for name in (groups.get(one[1:], []) if one.startswith("@") else [one])]
+        return list(dict.fromkeys(found))
+
+    def _lack(self, name: str, cpu: int, memory: int) -> str:
+        """Containers share their host, so only what is larger than the whole member fits nowhere."""
+        try:
+            has_cpu, has_memory = self.size(name)
+        except Unavailable as error:
+            return str(error)
+        if cpu > has_cpu:
+            return f"it has {has_cpu} CPUs to share"
+        return f"it has {has_memory} MiB" if memory > has_memory else ""
+
+    def count_in(self, name: str) -> None:
+        """A VM that was put there just now."""
+        loads = self._loads()
+        loads[name] = loads.get(name, 0) + 1
+
+    def _loads(self) -> dict[str, int]:
+        """How many VMs each member has, as far as this process knows; of equal places it decides."""
+
+        def look() -> list[dict[str, int]]:
+            loads: dict[str, int] = {}
+            for row in self.client.rows("list instances", "/instances"):
+                loads[str(row.get("location"))] = loads.get(str(row.get("location")), 0) + 1
+            return [loads]
+
+        return self.cache.get("loads", look)[0]

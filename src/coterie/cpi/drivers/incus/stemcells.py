@@ -1,0 +1,119 @@
+"""Stemcells as images: a unified tarball with `metadata.yaml` and `rootfs`, as Incus has it. Incus knows images by the
+hash of its bytes, and refuses the same bytes twice: so each upload begins with an entry that holds its mark, packed as
+the rest is, and two Directors share no image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlencode
+
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
+from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
+from coterie.cpi.kit.marking import DIRECTOR, INTENT, mark_tags, metadata_tags, read_mark_tags
+from coterie.cpi.kit.publishing import file_pieces
+from coterie.slotted import dataclass
+
+_PATH = "/images"
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+_IGNORED = (
+    *("name", "version", "infrastructure", "hypervisor", "disk", "disk_format", "container_format", "os_type"),
+    *("os_distro", "os", "architecture", "root_device_name"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stemcells:
+    client: Client
+
+    def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
+        for key in cloud_properties:
+            if key not in _IGNORED:
+                raise InvalidCall(f"cloud_properties.{key} is not known", remedy="leave it out")
+        path = Path(image_path)
+        if not path.is_file():
+            raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
+        first = _mark_entry(mark, _head(path))
+        properties = {**metadata_tags(env.get("tags") or {}), **mark_tags(mark)}
+        known = self.find(mark)
+        if known is None:
+            self._upload(path, first, properties, mark)
+            known = self.find(mark)
+        if known is None:
+            raise CpiError("the image was deleted while it was made", remedy="repeat", retryable=True)
+        return str(known["fingerprint"])
+
+    def find(self, mark: Mark) -> Row | None:
+        rows = self.client.rows("find an image", _PATH, {f"properties.{INTENT}": mark.intent})
+        return next((row for row in rows if mark_of_image(row) == mark), None)
+
+    def delete(self, cid: str) -> None:
+        if self.read(cid) is None:
+            return
+        try:
+            self.client.run(f"delete image {cid}", "DELETE", f"{_PATH}/{cid}")
+        except Refusal as error:
+            if not error.is_missing and self.read(cid):
+                raise
+
+    def read(self, cid: str) -> Row | None:
+        """By its whole fingerprint: Incus takes the beginning of one, too."""
+        row: Row | None = self.client.ask(f"read image {cid}", f"{_PATH}/{cid}") if cid.isalnum() else None
+        return row if row and row["fingerprint"] == cid else None
+
+    def require(self, cid: str) -> None:
+        if self.read(cid) is None:
+            raise StemcellNotFound(f"image {cid[:80]} is not there", remedy="upload the stemcell again")
+
+    def _upload(self, path: Path, first: bytes, properties: Mapping[str, str], mark: Mark) -> None:
+        """Of two calls at once Incus refuses one: then the other's image counts."""
+
+        def body() -> Iterator[bytes]:
+            yield first
+            yield from file_pieces(path)
+
+        headers = {
+            "content-type": "application/octet-stream",
+            "content-length": str(len(first) + path.stat().st_size),
+            "x-incus-filename": path.name,
+            "x-incus-properties": urlencode(properties),
+        }
+        try:
+            self.client.upload("upload an image", _PATH, body(), headers)
+        except Refusal as error:
+            if not look_after(error, lambda: self.find(mark)):
+                raise
+
+
+def mark_of_image(row: Row) -> Mark | None:
+    return read_mark_tags(row.get("properties") or {})
+
+
+def image_tags(row: Row) -> dict[str, str]:
+    return {str(key): str(value) for key, value in (row.get("properties") or {}).items()}
+
+
+def of_director(director_uuid: str) -> dict[str, str]:
+    return {f"properties.{DIRECTOR}": director_uuid}
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(6)
+
+
+def _mark_entry(mark: Mark, head: bytes) -> bytes:
+    """One entry of a tar archive, to which the rest is appended; gzip and xz take one stream after another."""
+    import gzip
+    import lzma
+    import tarfile
+
+    text = f"{mark.director} {mark.intent}\n".encode()
+    entry = tarfile.TarInfo("coterie-mark")
+    entry.size = len(text)
+    block = entry.tobuf(tarfile.USTAR_FORMAT) + text.ljust(512, b"\0")
+    if head.startswith(_GZIP):
+        return gzip.compress(block, mtime=0)
+    if head.startswith(_XZ):
+        return lzma.compress(block)
+    return block

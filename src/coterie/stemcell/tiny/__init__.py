@@ -1,0 +1,8 @@
+"""The tiny stemcell: a system container of one megabyte that shows from the inside what its cloud gave it.
+
+    python -m coterie.stemcell.tiny tiny.tgz && coterie stemcells upload tiny.tgz
+
+It reads its settings, sets and announces its addresses, and answers `GET /health` and `GET /facts` on port 80. For
+tests, demonstrations and first steps; it is no base for anything that shall be safe: all who reach it may read its
+facts and write into its store (`GET /cgi-bin/write?NAME` or `?NAME=MIB`). Built from a static busybox, without root.
+"""

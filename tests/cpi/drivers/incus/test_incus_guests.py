@@ -1,0 +1,116 @@
+"""What the guest itself sees: settings, address, disks, their size, and the data after it was made anew."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+from peers.incus_bed import IncusBed
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import SecurityGroup
+
+_PATIENCE_S = 20.0
+
+
+def get(ip: str, path: str, timeout: float = 2.0) -> str:
+    with urllib.request.urlopen(f"http://{ip}{path}", timeout=timeout) as answer:
+        return str(answer.read().decode())
+
+
+def facts(ip: str, **wanted: Any) -> Any:
+    """Once the guest answers, and its facts have these values."""
+    give_up, found = time.monotonic() + _PATIENCE_S, None
+    while time.monotonic() < give_up:
+        try:
+            found = json.loads(get(ip, "/facts"))
+            if all(found[key] == value for key, value in wanted.items()):
+                return found
+        except (OSError, ValueError):
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"the guest at {ip} shows {found}, not {wanted}")
+
+
+def machine(lab: Lab, ip: str, **more: Any) -> str:
+    return lab.vm(networks=lab.bed.networks("z1", ip), **more)
+
+
+def test_a_guest_has_its_settings_and_its_address(lab: Lab) -> None:
+    ip = str(lab.bed.address("z1"))
+    arguments = lab.vm_arguments(networks=lab.bed.networks("z1", ip))
+    vm = lab.cpi.create_vm(**arguments).cid
+    lab.undo(lab.cpi.delete_vm, vm)
+    found = facts(ip)
+    assert found["hostname"] == vm
+    assert found["agent_id"] == arguments["agent_id"]
+    assert found["address"] == f"{ip}/16"
+    assert get(ip, "/health") == "ok\n"
+
+
+def test_data_survives_a_new_machine_at_the_same_address(bed: IncusBed, lab: Lab) -> None:
+    ip = str(bed.address("z1"))
+    first, disk = machine(lab, ip), lab.disk()
+    facts(ip)
+    lab.cpi.attach_disk(first, disk)
+    store = {"path": "/var/vcap/store", "mounted": True}
+    facts(ip, store={**store, "files": []})
+    assert get(ip, "/cgi-bin/write?hello") == "written\n"
+    facts(ip, store={**store, "files": ["hello"]})
+    home = bed.operator.locations(first)
+    lab.cpi.delete_vm(first)
+    second = machine(lab, ip, disk_cids=[disk])
+    lab.cpi.attach_disk(second, disk)
+    facts(ip, hostname=second, store={**store, "files": ["hello"]})
+    assert bed.operator.locations(second) == home
+    lab.cpi.detach_disk(second, disk)
+    facts(ip, store={"path": "/var/vcap/store", "mounted": False, "files": []})
+
+
+def test_a_disk_is_as_large_as_requested_and_grows(lab: Lab) -> None:
+    ip = str(lab.bed.address("z1"))
+    vm = machine(lab, ip)
+    disk = lab.cpi.create_disk(64, {}, vm, mark=lab.mark())
+    lab.undo(lab.cpi.delete_disk, disk)
+    lab.cpi.attach_disk(vm, disk)
+    facts(ip)
+    try:
+        get(ip, "/cgi-bin/write?big=100", 20)
+    except urllib.error.HTTPError as error:
+        assert error.code == 507
+    else:
+        raise AssertionError("100 MiB fit on a disk of 64")
+    lab.cpi.detach_disk(vm, disk)
+    lab.cpi.resize_disk(disk, 256)
+    lab.cpi.attach_disk(vm, disk)
+    assert get(ip, "/cgi-bin/write?big=100", 20) == "written\n"
+    lab.cpi.detach_disk(vm, disk)
+
+
+def test_rules_of_a_security_group_reach_the_guest_in_place(lab: Lab) -> None:
+    def rules(port: str) -> SecurityGroup:
+        return SecurityGroup("guest-web", ({"protocol": "tcp", "ports": port, "cidr": "10.78.0.0/16"},))
+
+    group, ip = lab.group(security_groups=[rules("80")]), str(lab.bed.address("z1"))
+    machine(lab, ip, group=group)
+    facts(ip)
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[rules("443")]))
+    try:
+        get(ip, "/health", 1.0)
+    except OSError:
+        pass
+    else:
+        raise AssertionError("port 80 is still open")
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[rules("80")]))
+    facts(ip)
+
+
+def test_a_rebooted_guest_answers_again(lab: Lab) -> None:
+    ip = str(lab.bed.address("z1"))
+    vm = machine(lab, ip)
+    facts(ip)
+    lab.cpi.reboot_vm(vm)
+    facts(ip, hostname=vm)

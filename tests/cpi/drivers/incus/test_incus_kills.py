@@ -1,0 +1,147 @@
+"""Killed after any of its changes, a method leaves nothing that a sweep by marks does not find; and repeated under the
+same mark it makes what it would have made at once, and nothing twice."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from peers.incus_bed import IncusBed
+
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import Cpi, Expected, Kind, Mark, SecurityGroup
+from coterie.cpi.drivers.incus.client import Client
+from coterie.ledger.work import domains
+
+SWEPT: tuple[Kind, ...] = ("vm", "snapshot", "disk", "image", "server_group", "security_group")
+Act = Callable[[Cpi, Mark], Any]
+RULES = ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"},)
+
+
+class Killed(BaseException):
+    """Nothing in the driver may catch it, as nothing catches SIGKILL."""
+
+
+def killed_after(bed: IncusBed, act: Act, changes: int, mark: Mark) -> bool:
+    """Whether it died after so many changes; what it had submitted to the one writer stays there."""
+    cpi, call, counted = bed.open(), Client._call, itertools.count(1)
+
+    def counting(self: Client, what: str, method: str, *words: Any, changes: bool, **more: Any) -> Any:
+        answer = call(self, what, method, *words, changes=changes, **more)
+        if changes and self is cpi.client and next(counted) == limit:  # type: ignore[attr-defined]
+            raise Killed
+        return answer
+
+    limit = changes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "_call", counting)
+        patch.setattr(domains, "withdraw", lambda tx, change: None)
+        try:
+            act(cpi, mark)
+        except Killed:
+            return True
+    return False
+
+
+def sweep(bed: IncusBed, keep: frozenset[str]) -> None:
+    cpi = bed.open()
+    for kind in SWEPT:
+        for one in cpi.survey(kind, bed.director_uuid).objects:
+            if one.mark and one.cid not in keep:
+                cpi.delete_object(kind, one.cid, Expected(one.mark, one.created_at, one.etag))
+
+
+def every_change(bed: IncusBed, lab: Lab, act: Act, undo: Callable[[Any], Any], keep: frozenset[str]) -> int:
+    before = bed.inventory()
+    answer = act(bed.open(), lab.mark())
+    whole = shape(bed, before)
+    undo(answer)
+    assert bed.inventory() == before
+    for changes in itertools.count(1):
+        died = killed_after(bed, act, changes, lab.mark())
+        sweep(bed, keep)
+        assert bed.inventory() == before, f"killed after change {changes}, swept"
+        mark = lab.mark()
+        killed_after(bed, act, changes, mark)
+        answer = act(bed.open(), mark)
+        assert shape(bed, before) == whole, f"killed after change {changes}, repeated"
+        undo(answer)
+        assert bed.inventory() == before, f"killed after change {changes}, repeated and undone"
+        if not died:
+            return changes - 1
+    raise AssertionError("unreachable")
+
+
+def shape(bed: IncusBed, before: Any) -> Any:
+    running = [row["status"] for row in bed.operator.rows("/1.0/instances")]
+    return Counter(kind for kind, _ in bed.inventory() - before), Counter(running)
+
+
+def test_create_vm_in_a_strict_group(bed: IncusBed, lab: Lab) -> None:
+    group, image = lab.group("anti-affinity", security_groups=[SecurityGroup("kill-web", RULES)]), lab.image()
+    networks = bed.networks("z1", bed.address("z1"))
+
+    def act(cpi: Cpi, mark: Mark) -> str:
+        return str(cpi.create_vm(**lab.vm_arguments("z1", group, networks=networks, mark=mark)).cid)
+
+    keep = frozenset({group, image, "kill-web"})
+    assert every_change(bed, lab, act, lab.cpi.delete_vm, keep) >= 3
+
+
+def test_create_disk(bed: IncusBed, lab: Lab) -> None:
+    def act(cpi: Cpi, mark: Mark) -> str:
+        return cpi.create_disk(64, {}, mark=mark)
+
+    assert every_change(bed, lab, act, lab.cpi.delete_disk, frozenset()) >= 1
+
+
+def test_create_server_group_with_rules(bed: IncusBed, lab: Lab) -> None:
+    metadata = lab.metadata("affinity", security_groups=[SecurityGroup("kill-ssh", RULES)])
+
+    def act(cpi: Cpi, mark: Mark) -> str:
+        return cpi.create_server_group(metadata, mark=mark)
+
+    assert every_change(bed, lab, act, lab.cpi.delete_server_group, frozenset()) >= 3
+
+
+def test_create_stemcell(bed: IncusBed, lab: Lab) -> None:
+    path, properties = bed.image()
+
+    def act(cpi: Cpi, mark: Mark) -> str:
+        return cpi.create_stemcell(path, properties, mark=mark)
+
+    assert every_change(bed, lab, act, lab.cpi.delete_stemcell, frozenset()) >= 1
+
+
+def test_an_empty_disk_that_moves_to_its_vm(bed: IncusBed, lab: Lab) -> None:
+    """Killed anywhere, it is there once in the end, and a repeat attaches it."""
+    vm = lab.vm("z1")
+    for changes in itertools.count(1):
+        disk = lab.cpi.create_disk(64, {"cluster_group": "z2"}, mark=lab.mark())
+        died = killed_after(bed, lambda cpi, _, disk=disk: cpi.attach_disk(vm, disk), changes, lab.mark())
+        assert lab.cpi.has_disk(disk)
+        assert lab.cpi.attach_disk(vm, disk)
+        copies = [cid for kind, cid in bed.inventory() if kind == "disk"]
+        assert len(copies) == 1, copies
+        assert lab.cpi.get_disks(vm) == [disk]
+        lab.cpi.detach_disk(vm, disk)
+        lab.cpi.delete_disk(disk)
+        if not died:
+            assert changes > 4
+            return
+
+
+def test_delete_vm_with_a_disk(bed: IncusBed, lab: Lab) -> None:
+    disk = lab.disk()
+    for changes in (1, 2):
+        vm = lab.vm(disk_cids=[disk])
+        lab.cpi.attach_disk(vm, disk)
+        killed_after(bed, lambda cpi, _, vm=vm: cpi.delete_vm(vm), changes, lab.mark())
+        lab.cpi.delete_vm(vm)
+        assert not lab.cpi.has_vm(vm)
+        assert lab.cpi.has_disk(disk)
+        vm = lab.vm(disk_cids=[disk])
+        assert bed.operator.locations(vm) == [str(lab.cpi.disks.require(disk)["location"])]  # type: ignore[attr-defined]

@@ -1,0 +1,89 @@
+"""What the cluster needs: packages of Debian and, for Debian 12, of its backports. Their source is the machine's
+own with the suite's name changed, in a folder of its own: the machine's list of sources stays as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+PACKAGES = ("incus-base", "btrfs-progs", "busybox-static", "dnsmasq-base", "nftables", "iproute2", "lxcfs")
+DAEMON = Path("/usr/libexec/incus/incusd")
+_TOOLS = ("incus", "mkfs.btrfs", "busybox", "dnsmasq", "nft", "ip")
+_OPTIONS = ("-q", "-y", "-o", "DPkg::Lock::Timeout=900", "-o", "Dpkg::Use-Pty=0", "-o", "APT::Sandbox::User=root")
+
+
+def missing() -> str:
+    """What has to be done before a cluster can start here, as the exact line; empty: nothing."""
+    lacking = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if DAEMON.exists() and not lacking:
+        return ""
+    backports = " -t bookworm-backports" if _codename() == "bookworm" else ""
+    return f"apt-get install --no-install-recommends{backports} {' '.join(PACKAGES)}"
+
+
+def install() -> None:
+    """Starts no daemon: a policy forbids it to the packages while they are installed."""
+    if not missing():
+        return
+    with tempfile.TemporaryDirectory(prefix="coterie-incus-apt-") as folder:
+        options = _sources(Path(folder)) if _codename() == "bookworm" else []
+        policy = Path("/usr/sbin/policy-rc.d")
+        mine = not policy.exists()
+        if mine:
+            policy.write_text("#!/bin/sh\nexit 101\n")
+            policy.chmod(0o755)
+        try:
+            _apt(options, "update")
+            _apt([*options, "--no-install-recommends"], "install", *PACKAGES)
+        finally:
+            if mine:
+                policy.unlink()
+
+
+def _sources(folder: Path) -> list[str]:
+    """The machine's sources and, beside each, the same with the suite of the backports."""
+    parts, lists = folder / "parts", folder / "lists"
+    parts.mkdir()
+    (lists / "partial").mkdir(parents=True)
+    own = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*.list")]
+    own += Path("/etc/apt/sources.list.d").glob("*.sources")
+    for path in (one for one in own if one.exists()):
+        text = path.read_text()
+        if "bookworm" not in text or "debian" not in text:
+            continue
+        (parts / path.name).write_text(text)
+        backports = _backports(text, path.suffix == ".sources")
+        if backports:
+            (parts / f"backports-{path.name}").write_text(backports)
+    chosen = ["-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}"]
+    return [*chosen, "-o", f"Dir::State::lists={lists}", "-t", "bookworm-backports"]
+
+
+def _backports(text: str, is_paragraphs: bool) -> str:
+    """Of those that name the suite itself, not its updates or security."""
+    if not is_paragraphs:
+        lines = [line for line in text.splitlines() if " bookworm " in line and line.startswith("deb ")]
+        return "".join(line.replace(" bookworm ", " bookworm-backports ") + "\n" for line in lines)
+    found = []
+    for paragraph in text.split("\n\n"):
+        lines = paragraph.splitlines()
+        suites = next((line for line in lines if line.startswith("Suites:")), "")
+        if "bookworm" in suites.split()[1:]:
+            found.append("\n".join("Suites: bookworm-backports" if line == suites else line for line in lines))
+    return "\n\n".join(found) + "\n" if found else ""
+
+
+def _codename() -> str:
+    words = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    return words.get("VERSION_CODENAME", "").strip('"')
+
+
+def _apt(options: list[str], *words: str) -> None:
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LANG": "C.UTF-8"}
+    given = [one for one in options if one not in ("-t", "bookworm-backports")] if words[0] == "update" else options
+    ran = subprocess.run(["apt-get", *_OPTIONS, *given, *words], env=env, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise SystemExit(f"apt-get {' '.join(words)} failed:\n{ran.stderr[-2000:]}")
