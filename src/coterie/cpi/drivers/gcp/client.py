@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, Mark, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.gcp.login import Login
-from coterie.cpi.drivers.gcp.marks import Row, is_marked
+from coterie.cpi.drivers.gcp.marks import Row, mark_of
 from coterie.cpi.drivers.gcp.properties import NAME, Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id
@@ -376,7 +376,7 @@ class Client:
 
 def require_marked(row: Row, mark: Mark) -> Row:
     """For what has the name of a mark: only that mark itself makes it ours."""
-    if not is_marked(row, mark):
+    if mark_of(row) != mark:
         raise contract.NameTaken(
             f"{row['name']} has the name of {mark.name()}, but not its mark", remedy="find out who made it"
         )

@@ -4,13 +4,13 @@ the instance that this process runs in."""
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator, Mapping
 
-from coterie.cpi.contract import CpiError, Json, NoPlacement, VMNotFound, read_name
+from coterie.cpi.contract import Json, NoPlacement, VMNotFound, read_name
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.login import metadata_url
 from coterie.cpi.drivers.gcp.marks import TAGS, Row, name_of, user_labels, whole_tags, zone_of
+from coterie.cpi.kit.http import AnswerLost, NotTaken
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
@@ -134,7 +134,17 @@ class Machines:
         return sorted(name_of(one) for one in row.get("zones") or ())
 
     def current_id(self) -> str:
-        return f"{name_of(_read(f'{metadata_url()}/zone'))}/{_read(f'{metadata_url()}/name')}"
+        return f"{name_of(self._read_metadata('zone'))}/{self._read_metadata('name')}"
+
+    def _read_metadata(self, what: str) -> str:
+        url = f"{metadata_url()}/{what}"
+        try:
+            answer = self.client.http.request("GET", url, {"Metadata-Flavor": "Google"})
+        except (NotTaken, AnswerLost) as error:
+            raise not_inside(url, error) from error
+        if answer.status != 200 or answer.headers.get("metadata-flavor") != "Google":
+            raise not_inside(url, ValueError(f"HTTP {answer.status}"))
+        return answer.body.decode(errors="replace")
 
 
 def group_label(group_cid: str) -> str:
@@ -172,14 +182,3 @@ def host_of(row: Row) -> str | None:
     status = row.get("resourceStatus") or {}
     found = (status.get("physicalHostTopology") or {}).get("host") or status.get("physicalHost")
     return str(found) if found else None
-
-
-def _read(url: str) -> str:
-    request = urllib.request.Request(url, headers={"Metadata-Flavor": "Google"})  # noqa: S310 # always http
-    try:
-        with urllib.request.urlopen(request, timeout=3.0) as answer:  # noqa: S310
-            if answer.headers.get("Metadata-Flavor") != "Google":
-                raise CpiError(f"{url} is not answered by Google", remedy="run it inside a VM of Google's")
-            return str(answer.read(4096).decode())
-    except (OSError, ValueError) as error:
-        raise not_inside(url, error) from error

@@ -42,12 +42,6 @@ def mark_of(row: Row) -> Mark | None:
     return read_mark_tags(labels_of(row)) or read_mark_tags(words_of(row))
 
 
-def is_marked(row: Row, mark: Mark) -> bool:
-    """Whether it bears this mark; marks of callers may be of a class of their own."""
-    found = mark_of(row)
-    return found is not None and found.wire() == mark.wire()
-
-
 def whole_tags(row: Row) -> dict[str, str]:
     """What users wrote on an instance and no label can hold as it is."""
     items = (row.get("metadata") or {}).get("items") or ()

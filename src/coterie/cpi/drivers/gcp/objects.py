@@ -9,7 +9,7 @@ from coterie.cpi.contract import CloudObject, Kind, Mark
 from coterie.cpi.drivers.gcp.client import Client, RowsPage
 from coterie.cpi.drivers.gcp.disks import Disks, users
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, Machines, host_of, node_group_of, state_of
-from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe, is_marked, labels_of, name_of
+from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe, labels_of, mark_of, name_of
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
@@ -105,7 +105,7 @@ class Objects:
             return self._with_nodes(row for row in rows if row)
         if kind == "security_group":  # its name follows from the manifest
             rows_of = self._groups.firewalls.list_rows(_PREFIXES[kind].format(director_prefix(mark.director)))
-            return [row for row in self._groups.firewalls.heads(rows_of) if is_marked(row, mark)]
+            return [row for row in self._groups.firewalls.heads(rows_of) if mark_of(row) == mark]
         row = self._read(kind, mark.group_cid if kind == "server_group" else mark.name())
         return [row] if row else []
 

@@ -12,7 +12,7 @@ from coterie.cpi.contract import CpiError, Mark, NotSupported, SecurityRule
 from coterie.cpi.contract.rules import make_rule
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.machines import Machines
-from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, is_marked, mark_of, words_of
+from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, mark_of, words_of
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.ids import director_prefix
@@ -48,7 +48,7 @@ class Firewalls:
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
         rows = self.list_rows(f"{_PREFIX}{director_prefix(mark.director)}")
-        found = [self.existing(row, rows) for row in self.heads(rows) if is_marked(row, mark)]
+        found = [self.existing(row, rows) for row in self.heads(rows) if mark_of(row) == mark]
         return [one for one in found if one.mark]
 
     def heads(self, rows: Sequence[Row]) -> list[Row]:
@@ -99,7 +99,7 @@ class Firewalls:
 
         row = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made["name"]))
         found = self.existing(row, [])
-        return found, found.mark is not None and is_marked(row, mark)
+        return found, found.mark == mark
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
         rows = found.row.get("_rules", ())

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO
 from urllib.parse import quote, urlencode
 
@@ -193,6 +192,8 @@ def _open_archive(path: Path) -> Iterator[IO[bytes]]:
         if head[:2] == b"\x1f\x8b" and zlib.decompressobj(31).decompress(head, _BLOCK)[:9] == b"disk.raw\0":
             yield file
             return
+    from tempfile import TemporaryFile  # slow to import, and few calls pack
+
     with open_disk(path) as disk, TemporaryFile(prefix="coterie-stemcell-") as packed:
         for piece in _pack(disk):
             packed.write(piece)
