@@ -79,7 +79,8 @@ def _ours(bed: IncusBed, folder: Path, nodes: int, parallel: int) -> float:
     text = text.replace("max_in_flight: 50", f"max_in_flight: {parallel}").replace("canaries: 1", "canaries: 0")
     with placed(folder, bed) as place:
         place.conductor.drain()
-        place.conductor = Conductor(place.ledger, "c", state_folder=place.folder)
+        place.conductor = Conductor(place.ledger, "bench", state_folder=place.folder, workers=32, per_cloud=parallel)
+        place.conductor.start()
         began = time.monotonic()
         place.deploy(text)
         middle = time.monotonic()
