@@ -62,7 +62,7 @@ def link_caller(context: AppContext, code: str, listener: str = "") -> Caller | 
 
 
 def take_link_code(context: AppContext, code: str, listener: str = "") -> Caller | None:
-    """Writes only for a code that is right: anybody can send wrong ones."""
+    """Writes only for a code that is right: wrong ones come without a log-in."""
     if link_caller(context, code, listener) is None:
         return None
     with context.ledger.write() as tx:
