@@ -607,6 +607,14 @@ def _rules(lab: Lab, group: str) -> list[str]:
     return sorted({str(rule) for one in found for rule in read_rules(one.rules or ())})
 
 
+def test_an_image_whose_roles_are_not_shown_is_not_called_unused(bed: GcpBed, lab: Lab) -> None:
+    cid = lab.cpi.create_stemcell(*bed.image(), mark=lab.mark())
+    lab.undo(lab.cpi.delete_stemcell, cid)
+    bed.front.tricks.append(Trick("refuse", "images.getIamPolicy"))
+    expect_error(PrivilegeMissing, lambda: lab.cpi.survey("image", bed.director_uuid))
+    assert [one.in_use_by for one in lab.cpi.survey("image", bed.director_uuid).objects if one.cid == cid] == [()]
+
+
 @pytest.mark.parametrize(
     ("properties", "word"),
     [
