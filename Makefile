@@ -8,7 +8,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Tests start many processes: with it, each of them would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-incus demo-real bench-incus lint docs screenshots bench bench-openstack release constraints install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages test-incus demo-real bench-incus lint docs screenshots bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -61,6 +61,14 @@ bench-incus: $(VENV)/.tested ## 30 machines made and deleted, against a bare loo
 
 test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI and agent; needs Go
 	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py tests/deploy/test_create_env.py
+
+test-packages: $(VENV)/.tested ## the Debian package installed on a view of this machine (as root), the chart read by helm; needs Go
+	@wanted=""; \
+	/usr/bin/python3 -c 'import ensurepip' 2>/dev/null || wanted="$$wanted python3-venv"; \
+	[ -z "$$wanted" ] || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; }
+	folder=$$(mktemp -d) && $(BIN)/python deploy/deb/build.py --output "$$folder" && helm=$$(tests/peers/helm/build) && \
+	  COTERIE_DEB=$$(echo "$$folder"/*.deb) COTERIE_HELM=$$helm $(BIN)/pytest -n 0 -v tests/deploy/test_deb.py tests/deploy/test_chart.py; \
+	  ended=$$?; rm -rf "$$folder"; exit $$ended
 
 lint: $(VENV)/.tested ## ruff, mypy, import-linter, the check of words
 	$(BIN)/ruff check --output-format concise .

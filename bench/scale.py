@@ -34,6 +34,7 @@ from coterie.ring.owner import Fleet
 from coterie.ring.what_if import moves
 
 WORKS = ("plan", "deploy", "plan again", "list", "audit", "look", "what-if")
+ROUNDS = 5  # of what can be repeated; the cheapest counts, since other load only adds
 PAGE = 1000
 _LEASE_S = 120.0  # a machine with other work on it shall not end a run of many minutes
 
@@ -62,7 +63,7 @@ def _measure_works(ledger: Ledger, name: str, count: int) -> dict[str, float]:
         "look": lambda: _finish(ledger, looks.look(ledger) or 0),
         "what-if": lambda: _what_if(ledger),
     }
-    return {name: _cpu(work) for name, work in works.items()}
+    return {name: min(_cpu(work) for _ in range(1 if name == "deploy" else ROUNDS)) for name, work in works.items()}
 
 
 def measure_groups(count: int) -> dict[str, Any]:

@@ -92,13 +92,14 @@ def _attacks(key: Path, url: str) -> dict[str, tuple[str, dict[str, Any], str]]:
         "gcp-role": ("gcp", GCP | {"endpoint": url, "credentials_source": "metadata"}, "instance"),
         "gcp-federation": ("gcp", GCP | {"endpoint": url, **federation}, file),
         "gcp-universe": ("gcp", GCP | {"universe_domain": "example.org", "credentials_source": "metadata"}, "instance"),
+        "incus-socket": ("incus", {"socket": f"{key.parent}/docker.sock"}, f"{key.parent}/docker.sock"),
         "openstack-file": ("openstack", {"auth_url": url, "cloud": "mine", "clouds_file": str(clouds)}, str(clouds)),
     }
 
 
 NAMES = (
     *("azure-token", "azure-certificate", "azure-role", "aws-environment", "aws-role", "aws-profile"),
-    *("gcp-role", "gcp-federation", "gcp-universe", "openstack-file"),
+    *("gcp-role", "gcp-federation", "gcp-universe", "incus-socket", "openstack-file"),
 )
 
 
@@ -121,7 +122,9 @@ def test_credentials_of_the_machine_are_neither_used_nor_sent_elsewhere(
     driver, properties, source = _attacks(folder / "conductor.key", attacker.url)[name]
     answer = check(driver, properties, *([source] if allowed else []))
     assert not attacker.heard()
-    if allowed:
+    if allowed and driver == "incus":
+        assert "credential_sources" not in answer, answer  # a socket says itself where requests go
+    elif allowed:
         assert "decides where they are sent" in answer, answer
     else:
         assert "credential_sources" in answer, answer

@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from coterie.cleanup import start
-from coterie.errors import NotFound, StalePlan
+from coterie.errors import NotFound, Refused, StalePlan
 from coterie.ledger import writes
 from coterie.ledger.rows import objects
 from coterie.ledger.store import time
-from coterie.ledger.tables import addresses, suspects, tasks
+from coterie.ledger.tables import addresses, cleanups, suspects, tasks
 from coterie.ledger.tables import nodes as nodes_table
 from coterie.ledger.tables import objects as objects_table
 from coterie.requests.operations import abandon
@@ -20,6 +20,7 @@ from coterie.sandbox import faults
 from coterie.sandbox.tags import set_tags
 from tests.cleanup.yard import Yard
 from tests.requests.site import group, manifest
+from tests.requests.test_health import add_cloud
 
 DAY = 86_400.0
 
@@ -228,3 +229,22 @@ def _wait_for_reclaim(yard: Yard) -> None:
     with yard.ledger.read() as tx:
         for task in tx.execute(sa.select(tasks.c.id).where(tasks.c.kind == "reclaim")).scalars():
             yard.site.wait(task)
+
+
+def test_a_cloud_without_a_conductor_is_left_out_and_told(yard: Yard) -> None:
+    """A site that is gone keeps no other one from being cleaned up."""
+    yard.leave()
+    add_cloud(yard.site, "far")
+    plan = yard.clean()
+    assert {(one.cloud, one.reason) for one in plan.stopped} == {("far", "no conductor is alive for it")}
+    assert yard.held() == {}
+
+
+def test_where_no_conductor_is_alive_a_survey_is_refused_with_the_remedy(yard: Yard) -> None:
+    yard.leave()
+    yard.site.conductor.drain(5.0)
+    with pytest.raises(Refused, match="no conductor is alive") as refused:
+        yard.survey()
+    assert refused.value.remedy and "start one: coterie conductor" in refused.value.remedy
+    with yard.ledger.read() as tx:
+        assert tx.execute(sa.select(cleanups.c.id)).all() == [], "nothing is begun"

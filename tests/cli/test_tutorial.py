@@ -64,3 +64,15 @@ def test_the_tutorial_does_what_it_says(reader: Machine) -> None:
 def squeeze(text: str) -> str:
     """Columns may be wider elsewhere."""
     return re.sub(r"\s+", " ", text).strip()
+
+
+def test_the_five_minutes_of_the_readme_show_the_dead_node_at_once(machine: Machine) -> None:
+    (block,) = re.findall(r"```\n(coterie demo --files.*?)```", (PAGE.parents[1] / "README.md").read_text(), re.DOTALL)
+    lines = [line.partition("#")[0].strip() for line in block.splitlines()]
+    asks = ("coterie delete ", "coterie disks delete ")  # without a terminal they want to be told
+    scripts = [f"{line} --yes" if line.startswith(asks) else line for line in lines]
+    outputs = dict(zip(lines, run_blocks(machine, scripts), strict=True))
+    assert "dead" in outputs["coterie look"]
+    assert "holds" in outputs["coterie placement audit kafka"]
+    assert machine.run("disks", "-o", "json").json["items"] == machine.run("nodes", "-o", "json").json["items"] == []
+    machine.run("local", "stop")

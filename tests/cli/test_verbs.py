@@ -128,6 +128,9 @@ def test_events_are_listed_and_followed(machine: Machine) -> None:
     assert "task.done" in machine.run("events", "--task", "1").out
     listed = machine.run("events")
     assert listed.out.index("task.started") < listed.out.index("task.done")
+    assert [machine.run("look").code for _ in range(2)] == [0, 0]
+    newest = machine.run("events", "--limit", "3").out.splitlines()
+    assert len(newest) == 3 and "task.done" in newest[0], "two looks were asked for; what they did takes no place"
     followed = machine.run("events", "--task", "1", "--follow", "-o", "json")
     kinds = [json.loads(line)["kind"] for line in followed.out.splitlines()]
     assert (kinds[0], kinds[-1], followed.code) == ("task.started", "task.done", 0)

@@ -75,6 +75,38 @@ def test_a_question_is_taken_once_while_the_ring_changes(ledger: Ledger) -> None
     assert taken == [None]
 
 
+def test_a_question_that_is_overtaken_does_not_close_the_one_that_was_asked_later(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two plans ask the same; the first one to read the clock is the last one to write."""
+    cloud, asked = CLOUDS[0], []
+    read_cloud = clouds.get
+
+    def overtake(tx: Tx, name: str) -> CloudRow | None:
+        """Between the clock and the row of the first one."""
+        monkeypatch.undo()
+        with ledger.write() as other:
+            asked.append(facts.want(other, cloud, "check", {}))
+        return read_cloud(tx, name)
+
+    with ledger.write() as tx:
+        _register(tx, "a")
+        share = Share(conductors.fleet(tx), "a")
+    monkeypatch.setattr(clouds, "get", overtake)
+    with ledger.write() as tx:
+        asked.append(facts.want(tx, cloud, "check", {}))
+    later, earlier = asked
+    assert earlier < later
+    with ledger.write() as tx:
+        wanted = facts.claim(tx, "a#1", 60.0, share)
+        assert wanted is not None
+        facts.answer(tx, "a#1", wanted, (earlier + later) / 2, {}, None)  # begun between the two
+    with ledger.write() as tx:
+        assert facts.find_answer(tx, cloud.name, "check", earlier) is not None
+        assert facts.find_answer(tx, cloud.name, "check", later) is None
+        assert facts.claim(tx, "a#1", 60.0, share) is not None, "the later one is open still"
+
+
 def test_twenty_plans_with_two_conductors_wait_for_no_poll(
     ledger: Ledger, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from functools import cache
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from packaging.requirements import Requirement
 
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 IS_ROOT = os.geteuid() == 0
@@ -28,10 +32,11 @@ _PATIENCE_S = 120.0
 class Machine:
     """`etc` and `var` stand for its /etc/coterie and /var/lib/coterie."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, python: tuple[str, str]) -> None:
         self.folder = folder / f"machine{number}"
-        self.user = _FIRST_USER + number if IS_ROOT else os.geteuid()
+        self.user = user_of(number)
         self.etc, self.var = self.folder / "etc/coterie", self.folder / "var/lib/coterie"
+        self._python = python  # see `interpreter`
         self._services: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
         for one in (self.etc.parent, self.var):
             one.mkdir(parents=True)
@@ -68,11 +73,12 @@ class Machine:
         listener.bind(str(ready))
         self.give(ready)
         program, *words = shlex.split(unit["ExecStart"][0])
+        python, packages = self._python
         assert program == "/opt/coterie/bin/coterie"
         with (self.folder / f"{service}.log").open("wb") as log:
             process = subprocess.Popen(
-                [interpreter(self.user), "-c", "from coterie.cli.main import main; main()", *words],
-                env={"PYTHONPATH": _packages(), "NOTIFY_SOCKET": str(ready), **self._environment(unit)},
+                [python, "-c", "from coterie.cli.main import main; main()", *words],
+                env={"PYTHONPATH": packages, "NOTIFY_SOCKET": str(ready), **self._environment(unit)},
                 stdout=log,
                 stderr=log,
                 cwd="/",
@@ -137,20 +143,50 @@ def _as_user(user: int) -> dict[str, Any]:
     return {"user": user, "group": user, "extra_groups": []} if IS_ROOT else {}
 
 
-def _packages() -> str:
-    return os.pathsep.join([str(Path(__file__).parents[2] / "src"), str(Path(psycopg.__file__).parents[1])])
+def user_of(machine: int) -> int:
+    return _FIRST_USER + machine if IS_ROOT else os.geteuid()
 
 
-@cache
-def interpreter(user: int) -> str:
-    """One that this user can run: ours, or the system's of the same version."""
-    for path in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        command = [path, "-c", "import coterie.cli.main, psycopg, nacl"]
-        try:
-            subprocess.run(
-                command, env={"PYTHONPATH": _packages()}, cwd="/", check=True, capture_output=True, **_as_user(user)
-            )
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        return path
-    raise LookupError(f"user {user} can run no Python with these packages")
+def interpreter(user: int, folder: Path) -> tuple[str, str]:
+    """A Python that this user can run, ours or the system's of the same version, and where it finds the packages:
+    where they are, or in a copy below `folder`, if only root may read them there."""
+    own = os.pathsep.join([str(Path(__file__).parents[2] / "src"), str(Path(psycopg.__file__).parents[1])])
+    for packages in (lambda: own, lambda: _copy_packages(folder / "packages")):
+        for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+            env = {"PYTHONPATH": packages()}
+            command = [python, "-c", "import coterie.cli.main, psycopg, nacl"]
+            with suppress(OSError, subprocess.CalledProcessError):
+                subprocess.run(command, env=env, cwd="/", check=True, capture_output=True, **_as_user(user))
+                return python, env["PYTHONPATH"]
+    raise LookupError(f"user {user} can run no Python {sys.version_info.major}.{sys.version_info.minor}")
+
+
+def _copy_packages(target: Path) -> str:
+    """What Coterie needs, for every user to read."""
+    if not target.exists():
+        shutil.copytree(Path(__file__).parents[2] / "src" / "coterie", target / "coterie")
+        for one in _distributions("coterie", frozenset()):
+            parts = {str(file).partition("/")[0] for file in one.files or () if not str(file).startswith("..")}
+            for part in parts - {"coterie", "__pycache__"}:
+                found = Path(str(one.locate_file(part)))
+                if found.is_dir():
+                    shutil.copytree(found, target / part, dirs_exist_ok=True)
+                elif found.suffix != ".pth":
+                    shutil.copy(found, target / part)
+        for path in (target, *target.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    return str(target)
+
+
+def _distributions(name: str, extras: frozenset[str], seen: set[str] | None = None) -> Iterator[metadata.Distribution]:
+    """This one and those that it requires, with these extras."""
+    seen = set() if seen is None else seen
+    found = metadata.distribution(name)
+    if f"{name}{sorted(extras)}" in seen:
+        return
+    seen.add(f"{name}{sorted(extras)}")
+    yield found
+    for line in found.requires or ():
+        wanted = Requirement(line)
+        if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in (*extras, "")):
+            yield from _distributions(wanted.name, frozenset(wanted.extras), seen)

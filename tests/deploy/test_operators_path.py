@@ -21,7 +21,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.deploy.machines import IS_ROOT, UNITS, Machine, interpreter
+from tests.deploy.machines import IS_ROOT, UNITS, Machine, interpreter, user_of
 from tests.ledger.test_tls import furnish
 from tests.peers import postgres
 from tests.peers.certificates import Authority
@@ -63,7 +63,8 @@ class Site:
     """A PostgreSQL with passwords and four machines: two with a Director each, two with the conductors of a group each.
     Administrators work on them as root does."""
 
-    def __init__(self, folder: Path, server: postgres.Server, authority: Authority) -> None:
+    def __init__(self, folder: Path, server: postgres.Server, authority: Authority, python: tuple[str, str]) -> None:
+        self._python = python
         self.folder, self.server, self.authority = folder, server, authority
         self.ports = free_port(), free_port()
         self.directors = [self._add_director(number) for number in (0, 1)]
@@ -94,7 +95,7 @@ class Site:
 
     def _add_machine(self, number: int, role: str) -> Machine:
         """With the folder of the guide, and the files that the settings name."""
-        made = Machine(self.folder, number)
+        made = Machine(self.folder, number, self._python)
         folder = next(line for line in block("operating.md", "install -d").splitlines() if "install" in line).strip()
         owner = f"-g {made.user}" if IS_ROOT else ""
         folder = folder.replace("-g coterie ", f"{owner} ") if IS_ROOT else folder.replace("-o root -g coterie ", "")
@@ -188,13 +189,13 @@ def site() -> Iterator[Site]:
         folder = Path(name)
         folder.chmod(0o755)  # each user has to reach its own machine
         try:
-            interpreter(Machine(folder, 9).user)
+            python = interpreter(user_of(0), folder)
         except LookupError as error:
             pytest.skip(str(error))
         authority = Authority(folder)
         furnish(server, authority)
         want_passwords(server)
-        made = Site(folder, server, authority)
+        made = Site(folder, server, authority, python)
         try:
             yield made
         finally:

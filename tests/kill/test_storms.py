@@ -10,6 +10,7 @@ import pytest
 from coterie.cleanup import start as cleaning
 from coterie.cleanup.options import Options
 from coterie.ledger.store import Ledger
+from coterie.ledger.work import conductors
 from coterie.requests import start
 from coterie.requests.draft import accept_draft, draft_plan
 from coterie.requests.operations import abandon
@@ -56,6 +57,8 @@ def test_a_cleanup(yard: Yard, database_url: str) -> None:
     foreign, here = yard.foreign(), yard.site
     here.conductor.drain(10.0)
     abandon(here.ledger, "dep")
+    with here.ledger.write() as tx:  # a survey is begun only where a conductor is alive: this one dies at once
+        conductors.register(tx, "died", "1", group="", drivers=["sandbox"], release="0.1.0", ttl_s=1.0)
     number, survey = cleaning.survey(here.ledger, Options.of_wire(AT_ONCE), "test")
     killed = run_in_storm(database_url, here.folder, survey, kills=KILLS, longest_s=LONGEST_S)
     here.wait(survey)

@@ -67,6 +67,13 @@ CONSEQUENCES = [
     ((), ("- alias: default", "- alias: [a]"), "stemcells[debian-12].alias"),
     (("networks:\n", "networks: 5\nx:\n"), (), "networks"),
     ((), ("    server_group: data", "    server_group: ''"), "instance_groups[broker].placement.server_group"),
+    (
+        ("networks:\n- name: default", "networks:\n- name: net"),
+        ("instance_groups:", "instance_group:"),
+        "instance_group",
+    ),
+    (("networks:\n- name: default", "network:\n- name: default"), (), "network"),
+    (("azs:\n- name: z1", "azz:\n- name: z1"), (), "azz"),
 ]
 
 

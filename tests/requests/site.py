@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.conductor.process import Conductor
-from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, Cpi, Runtime
 from coterie.cpi.load import open_cloud
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.runner import Retry
@@ -77,7 +77,8 @@ class Site:
     def new_conductor(self, name: str = "c") -> Conductor:
         retry = Retry(first_s=0.01, longest_s=0.05)
         keys = self.keys if self.opens_sealed else None
-        return Conductor(self.ledger, name, state_folder=self.folder, retry=retry, keys=keys)
+        own = (EVERY_SOURCE,)  # the tests' machine lends what it has
+        return Conductor(self.ledger, name, state_folder=self.folder, retry=retry, keys=keys, credential_sources=own)
 
     def _publish_key(self) -> KeyFile:
         """What a conductor does at its first start."""

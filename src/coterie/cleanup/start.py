@@ -14,25 +14,30 @@ from coterie.errors import Conflict, NotFound, StalePlan
 from coterie.ledger.rows import alarms, cleanups, clouds, deletion_candidates, identity, objects
 from coterie.ledger.rows.cleanups import CleanupRow
 from coterie.ledger.store import Ledger, Tx, time
-from coterie.ledger.work import tasks
+from coterie.ledger.work import conductors, tasks
 from coterie.ledger.work.tasks import NewStage, NewTask
 
 _REMEMBERED = 50  # runs
 
 
 def survey(ledger: Ledger, options: Options, by: str | None) -> tuple[int, int]:
-    """(cleanup, task). Lists every kind of every cloud that is meant; changes none of them."""
+    """(cleanup, task). Lists every kind of every cloud that is meant; changes none of them. Clouds without a living
+    conductor are left out, and the plan says so: a survey does not wait for a site that is gone."""
     note_clock(ledger)
     with ledger.write() as tx:
         cleanups.refuse_second(tx)
+        meant = _meant(tx, options)
+        served = _served(tx, meant)
         cleanups.forget_old(tx, _REMEMBERED)
         number = cleanups.add(tx, options.wire(), by)
         steps = []
-        for name, cloud in _meant(tx, options).items():
+        for name, cloud in meant.items():
             for kind in DELETION_ORDER:
                 if kind in (options.kinds or DELETION_ORDER) and kind not in options.not_kinds:
-                    cleanups.start_survey(tx, number, name, kind)
-                    steps.append(SURVEY.step(Survey(number, kind), f"{kind}@{name}", cloud))
+                    obstacle = None if name in served else "no conductor is alive for it"
+                    cleanups.start_survey(tx, number, name, kind, obstacle)
+                    if obstacle is None:
+                        steps.append(SURVEY.step(Survey(number, kind), f"{kind}@{name}", cloud))
         stage = NewStage("survey", steps, max_in_flight=8)
         task = tasks.create(tx, NewTask("survey", None, [stage], requested_by=by, opening=f"cleanup {number}"))
         cleanups.set_survey_task(tx, number, task)
@@ -112,6 +117,16 @@ def _meant(tx: Tx, options: Options) -> dict[str, clouds.CloudRow]:
         for name, row in present.items()
         if name in (options.clouds or present) and name not in options.not_clouds
     }
+
+
+def _served(tx: Tx, meant: Mapping[str, clouds.CloudRow]) -> set[str]:
+    """Those with a living conductor; if none has one, that is an error with its remedy."""
+    fleet = conductors.living(tx)
+    served = {name for name, row in meant.items() if fleet.table(row.conductor_group, row.driver, SURVEY.name).members}
+    if meant and not served:
+        first = meant[min(meant)]
+        raise fleet.refusal(first.conductor_group, first.driver)
+    return served
 
 
 def _make_plan(tx: Tx, row: CleanupRow) -> CleanupPlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import click
@@ -29,14 +30,12 @@ def events(session: Session, task: int | None, following: bool, everything: bool
     if following:
         return _follow(session, task, everything)
     past = session.client.events.of_task(task) if task else session.client.events.list(kind=kind)
-    found = past.listing(limit)
     if session.json:
-        session.data(as_json(found))
+        session.data(as_json(past.listing(limit)))
         return 0
-    ordered = found["items"] if task else reversed(found["items"])
-    for event in ordered:
-        if everything or not _routine(event):
-            session.data(line(event))
+    found = list(islice((event for event in past if everything or not _routine(event)), limit))
+    for event in found if task else reversed(found):
+        session.data(line(event))
     return 0
 
 

@@ -67,6 +67,7 @@ def _work(ledger: Ledger, settings: Settings, role: ConductorRole, database: str
         ledger,
         settings["conductor_name"] or _name(role),
         state_folder=settings.state,
+        drivers_folder=settings.shared_state,
         role=role,
         keys=key_file(ledger, settings, role.group),
         workers=settings["workers"],

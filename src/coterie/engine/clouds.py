@@ -40,7 +40,7 @@ class Clouds:
         coordinator: Coordinator,
         lease: Lease,
         *,
-        state_folder: Path,
+        drivers_folder: Path,
         keys: KeyFile | None = None,
         exec_paths: Sequence[str] = (),
         credential_sources: Sequence[str] = (),
@@ -48,7 +48,9 @@ class Clouds:
     ) -> None:
         self._keys = keys
         self._ledger = ledger
-        self._runtime = Runtime(director_uuid, coordinator, state_folder, lease.require, exec_paths, credential_sources)
+        self._runtime = Runtime(
+            director_uuid, coordinator, drivers_folder, lease.require, exec_paths, credential_sources
+        )
         self._lease = lease
         self._observe = observe
         self._open: dict[str, tuple[CloudRow, Cpi, Pin]] = {}

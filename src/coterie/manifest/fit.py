@@ -38,16 +38,17 @@ class _Findings:
         found = error.errors(include_url=False)
         misspelt = [self._unknown(_loc(entry)) for entry in found if entry["type"] == "extra_forbidden"]
         # A key that was only misspelt is not missing as well.
-        meant = {loc for _, loc in misspelt}
+        meant = {flaw.meant for flaw in misspelt}
         rest = (self._flaw(entry, meant) for entry in found if entry["type"] != "extra_forbidden")
-        return [flaw for flaw, _ in misspelt] + [flaw for flaw in rest if flaw]
+        return misspelt + [flaw for flaw in rest if flaw]
 
-    def _unknown(self, loc: Loc) -> tuple[Flaw, Loc | None]:
+    def _unknown(self, loc: Loc) -> Flaw:
         key, part = str(loc[-1]), part_at(self._part, loc[:-1])
         known = tuple(part.model_fields) if part else ()
         meant = self._hints.near(key, known)
         what, remedy = unknown_key(key, known, meant)
-        return Flaw(loc, self._root.key_place(loc), what, remedy, spoils=False), (*loc[:-1], meant) if meant else None
+        place = self._root.key_place(loc)
+        return Flaw(loc, place, what, remedy, spoils=False, meant=(*loc[:-1], meant) if meant else None)
 
     def _flaw(self, entry: Any, meant: set[Loc | None]) -> Flaw | None:
         loc = _loc(entry)

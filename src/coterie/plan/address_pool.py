@@ -72,7 +72,10 @@ class AddressPool:
                     "free it with one deploy, and give it away with the next"
                 )
             elif holder is None and value in taken:
-                self.refusals.append(f"{name}: {ip} in network {network.name} belongs to another deployment")
+                self.refusals.append(
+                    f"{name}: {ip} in network {network.name} belongs to another deployment; give it "
+                    "another one, or free it there first"
+                )
             taken.add(value)
 
     def _next(self, network: NetworkSpec, az: str) -> str | None:

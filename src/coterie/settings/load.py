@@ -42,6 +42,12 @@ class Settings:
         folder: Path = self["state"]
         return folder
 
+    @property
+    def shared_state(self) -> Path:
+        """The state folder of processes that are given none: one for all processes of a user."""
+        folder: Path = self.found["state"].setting.default
+        return folder
+
     def origin(self, name: str) -> str:
         return self.found[name].origin
 

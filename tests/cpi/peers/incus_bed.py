@@ -19,7 +19,7 @@ from tests.peers.incus.front import Front
 
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
-from coterie.cpi.contract import Cpi, Json, Networks, Reason, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, Cpi, Json, Networks, Reason, Runtime
 from coterie.cpi.drivers.incus import machines
 from coterie.cpi.drivers.incus.driver import IncusCpi
 from coterie.engine.coordinator import LedgerCoordinator
@@ -90,7 +90,8 @@ class IncusBed(SmallBed):
 
     def runtime(self, director_uuid: str | None = None) -> Runtime:
         parts = LedgerPartRecords(_ledger, "lab")
-        return Runtime(director_uuid or self.director_uuid, self._coordinator, parts=parts)
+        director = director_uuid or self.director_uuid
+        return Runtime(director, self._coordinator, parts=parts, credential_sources=(EVERY_SOURCE,))
 
     def open(self, director_uuid: str | None = None) -> Cpi:
         return IncusCpi("lab", self.properties(), self.runtime(director_uuid))

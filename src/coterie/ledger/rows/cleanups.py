@@ -161,8 +161,10 @@ def hook_since(tx: Tx, hook: str, digest: str) -> float:
 # -- surveys and findings --
 
 
-def start_survey(tx: Tx, cleanup: int, cloud: str, kind: str) -> None:
-    tx.execute(surveys.insert().values(cleanup=cleanup, cloud=cloud, kind=kind, state="listing"))
+def start_survey(tx: Tx, cleanup: int, cloud: str, kind: str, obstacle: str | None = None) -> None:
+    """`obstacle`: why this kind is not surveyed."""
+    state = {"state": "stopped", "reason": obstacle, "at": now()} if obstacle else {"state": "listing"}
+    tx.execute(surveys.insert().values(cleanup=cleanup, cloud=cloud, kind=kind, **state))
 
 
 def end_survey(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from coterie.ledger.rows import clouds, director_keys
 from coterie.ledger.rows.clouds import CloudRow
-from coterie.ledger.store import Tx, insert_or_update, now, signer_of
+from coterie.ledger.store import Tx, insert_into, now, signer_of
 from coterie.ledger.tables import facts
 from coterie.ledger.work.share import Share
 
@@ -56,7 +56,10 @@ def want(tx: Tx, cloud: CloudRow, what: str, question: Any) -> float:
     signer = signer_of(tx)
     row = {"cloud": cloud.name, "what": what, **asked}
     asked["signature"] = director_keys.sign_question(signer, row) if signer else None
-    insert_or_update(tx, facts, {"cloud": cloud.name, "what": what}, asked)
+    # The clock is read before the row is locked: of two that ask the same, the last one to write may have asked first.
+    new = insert_into(tx, facts).values(cloud=cloud.name, what=what, **asked)
+    is_newest = sa.or_(facts.c.wanted_at.is_(None), facts.c.wanted_at <= at, facts.c.wanted_at > now())
+    tx.execute(new.on_conflict_do_update(index_elements=["cloud", "what"], set_=asked, where=is_newest))
     _forget_old(tx, cloud.name, what)
     return at
 

@@ -10,13 +10,15 @@ from coterie.manifest.tree.node import Loc, Place
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """`spoils`: the value there cannot be believed, so what follows from it is no mistake of the user's."""
+    """`spoils`: the value there cannot be believed, so what follows from it is no mistake of the user's. `meant`: the
+    key that a misspelt one was meant to be; the value of that is not known either."""
 
     loc: Loc
     place: Place
     what: str
     remedy: str
     spoils: bool = True
+    meant: Loc | None = None
 
 
 class Unreadable(Exception):
@@ -31,7 +33,8 @@ class Spoilt:
     """Which places of a document are spoilt. A test costs the depth of the place, not the number of flaws."""
 
     def __init__(self, flaws: Iterable[Flaw] = ()) -> None:
-        self._exact = {flaw.loc for flaw in flaws if flaw.spoils}
+        flaws = tuple(flaws)
+        self._exact = {flaw.loc for flaw in flaws if flaw.spoils} | {flaw.meant for flaw in flaws if flaw.meant}
         self._above = {loc[:n] for loc in self._exact for n in range(len(loc))}
         # A list with a nameless or broken entry: the names in it are not known completely.
         self._uncertain = {loc[0] for loc in self._exact if loc and _hides_a_name(loc)}

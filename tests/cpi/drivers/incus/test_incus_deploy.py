@@ -16,7 +16,7 @@ from peers.incus_bed import CLUSTER, IncusBed, stemcell
 from tests.requests.lost_ledger import prove_recovery
 from tests.requests.site import Site, group, manifest, site
 
-from coterie.cpi.contract import Cpi, Runtime
+from coterie.cpi.contract import EVERY_SOURCE, Cpi, Runtime
 from coterie.cpi.drivers.incus.driver import IncusCpi
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.ledger.rows import stemcells
@@ -34,7 +34,8 @@ class Place(Site):
     bed: IncusBed
 
     def cpi(self, cloud: str = "lab", properties: Any = None, director: str | None = None) -> Cpi:
-        runtime = Runtime(director or self.director.uuid, LedgerCoordinator(self.ledger, "test"))
+        coordinator = LedgerCoordinator(self.ledger, "test")
+        runtime = Runtime(director or self.director.uuid, coordinator, credential_sources=(EVERY_SOURCE,))
         return IncusCpi(cloud, properties or self.bed.properties(), runtime)
 
     def hosts(self) -> list[str]:

@@ -19,6 +19,7 @@ from tests.requests.site import group, manifest
 from coterie.cleanup import start as cleaning
 from coterie.cleanup.options import Options
 from coterie.cpi.contract import KINDS
+from coterie.ledger.work import conductors
 from coterie.requests import start
 from coterie.requests.draft import accept_draft, draft_plan
 from coterie.requests.operations import abandon
@@ -80,6 +81,8 @@ def test_a_cleanup(storm: Storm) -> None:
     place = storm.place
     place.conductor.drain(10.0)
     abandon(place.ledger, "dep")
+    with place.ledger.write() as tx:  # a survey is begun only where a conductor is alive: this one dies at once
+        conductors.register(tx, "died", "1", group="", drivers=["openstack"], release="0.1.0", ttl_s=1.0)
     number, survey = cleaning.survey(place.ledger, Options.of_wire(AT_ONCE), "test")
     killed = storm.run(survey)
     plan = cleaning.read_plan(place.ledger, number)

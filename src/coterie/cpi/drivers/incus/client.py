@@ -7,7 +7,7 @@ import http.client
 import json
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -17,6 +17,7 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown,
 from coterie.cpi.drivers.incus.properties import SOCKET, Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.local_credentials import require_source
 from coterie.cpi.kit.waits import Overdue
 
 Row = dict[str, Any]
@@ -69,12 +70,18 @@ class Client:
     """Usable from any number of threads."""
 
     def __init__(
-        self, settings: Settings, director_uuid: str, limit: CallLimit, require_lease: Callable[[], None]
+        self,
+        settings: Settings,
+        director_uuid: str,
+        limit: CallLimit,
+        require_lease: Callable[[], None],
+        credential_sources: Sequence[str] = (),
     ) -> None:
         self.settings = settings
         self.director_uuid = director_uuid
         self.limit = limit
         self._require_lease = require_lease
+        self._credential_sources = credential_sources
         self._is_trusted = settings.trust_token is None
         self._tls: ssl.SSLContext | None = None
         options = HttpOptions(settings.connect_timeout, settings.request_timeout)
@@ -212,7 +219,9 @@ class Client:
             host, _, port = self.settings.url.removeprefix("https://").partition(":")
             timeout = self.settings.connect_timeout
             return http.client.HTTPSConnection(host, int(port or 8443), timeout=timeout, context=self._tls_context())
-        return SocketConnection(self.settings.socket or SOCKET, self.settings.connect_timeout)
+        path = self.settings.socket or SOCKET  # Incus asks for nothing there: what the conductor's user may, it may
+        require_source(self._credential_sources, "socket", path, {})
+        return SocketConnection(path, self.settings.connect_timeout)
 
     def _tls_context(self) -> ssl.SSLContext:
         """Incus signs its own certificate, so the very one is believed, whatever name is in it."""

@@ -63,7 +63,7 @@ class IncusCpi(Cpi):
         super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease)
+        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
         waits = Waits(settings.state_timeout, settings.poll_s)
         self.writer = writer = SingleWriter(self, "incus", runtime.coordinator, settings.settle_s, Refusal, translate)
         members = Members(client)
