@@ -474,7 +474,7 @@ _ACCOUNT = "build@lab-project.iam.gserviceaccount.com"
         (_person(denied=[{"IPProtocol": "tcp", "ports": ["80"]}]), "ingress tcp 80 from rule theirs"),
         (_person(priority=10), "ingress tcp 22 from rule theirs"),
         (_person(disabled=True), "ingress tcp 22 from disabled rule theirs"),
-        (_person(direction="EGRESS", destinationRanges=["192.0.2.0/24"]), "egress tcp 22 to 192.0.2.0/24"),
+        (_person(direction="EGRESS", destinationRanges=["192.0.2.0/24"]), "egress tcp 22 to rule theirs"),
     ],
 )
 def test_a_rule_that_a_person_wrote_for_the_tag_is_drift_and_goes(
@@ -557,16 +557,22 @@ def test_a_rule_of_ours_that_a_person_changed_is_drift_and_is_mended_in_place(
     assert bed.operator.witness.ask("GET", f"global/firewalls/{row['name']}")["id"] == row["id"]
 
 
-def test_what_denies_all_to_leave_without_a_rule_that_lets_some_is_drift_and_goes(bed: GcpBed, lab: Lab) -> None:
+def test_a_persons_rules_about_what_leaves_go_and_nothing_is_cut_off_meanwhile(bed: GcpBed, lab: Lab) -> None:
     plain = SecurityGroup("kit-plain", ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"},))
     group = lab.group(security_groups=[plain])
     (cid,) = (one.cid for one in lab.cpi.inspect_server_group(group).resources if one.kind == "security_group")
-    body = _person(name=f"{cid}-deny-out", direction="EGRESS", denied=[{"IPProtocol": "all"}], targetTags=[cid])
-    bed.operator.witness.ask("POST", "global/firewalls", {**body, "destinationRanges": ["0.0.0.0/0"]})
-    assert f"egress any to what {cid}-deny-out denies" in _rules(lab, group)
-    lab.cpi.update_server_group(group, lab.metadata(security_groups=[plain]))
-    assert _rules(lab, group) == ["ingress tcp 80 from 10.0.0.0/8"]
-    assert not bed.operator.exists("security_group", f"{cid}-deny-out")
+    denied = _person(name=f"{cid}-deny-out", direction="EGRESS", denied=[{"IPProtocol": "all"}], targetTags=[cid])
+    allowed = _person(direction="EGRESS", destinationRanges=["192.0.2.0/24"], targetTags=[cid])
+    for rule, drift in (
+        ({**denied, "destinationRanges": ["0.0.0.0/0"]}, f"egress any to what {cid}-deny-out denies"),
+        (allowed, "egress tcp 22 to rule theirs"),
+    ):
+        bed.operator.witness.ask("POST", "global/firewalls", rule)
+        assert _rules(lab, group) == [drift, "ingress tcp 80 from 10.0.0.0/8"]
+        seen = counted(bed)
+        lab.cpi.update_server_group(group, lab.metadata(security_groups=[plain]))
+        assert (seen["firewalls.insert"], seen["firewalls.delete"]) == (0, 1)
+        assert _rules(lab, group) == ["ingress tcp 80 from 10.0.0.0/8"]
 
 
 def test_a_persons_rule_stays_when_its_security_group_goes(bed: GcpBed, lab: Lab) -> None:

@@ -125,7 +125,8 @@ class Firewalls:
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, so it is there once. With an egress rule nothing else may leave."""
-        text = self._text(cid)
+        group = self.client.get(self.client.firewall(cid)) or {}
+        text = {"description": str(group.get("description") or "")}
         if rule.direction == "egress":
             self._write({**self._deny(f"{cid}-{_DENY_OUT}", cid), **text})
         digest = hashlib.sha256(str(rule).encode()).hexdigest()[:_DIGEST]
@@ -136,16 +137,13 @@ class Firewalls:
         """A rule that a person wrote for other machines, too, stays for these."""
         left, deny_out = self.read(cid), f"{cid}-{_DENY_OUT}"
         rules = self.rules_of(left) if left else []
-        if listed not in rules:  # it came to say what was requested
+        if left is None or listed not in rules:  # it came to say what was requested
             return
-        if listed.id == cid:
-            self._write({**self._deny(cid, cid), **self._text(cid)})
+        has_egress = _has_egress(one for one in rules if one.id != listed.id)
+        if listed.id == cid or (listed.id == deny_out and has_egress):
+            self._write({**self._deny(listed.id, cid), "description": left.row["description"]})
             return
-        if _has_egress(one for one in rules if one.id != listed.id):
-            if listed.id == deny_out:
-                self._write({**self._deny(deny_out, cid), **self._text(cid)})
-                return
-        else:
+        if not has_egress:
             self._remove(deny_out)
         row = self.client.get(self.client.firewall(listed.id)) or {}
         tags = [tag for tag in row.get("targetTags") or () if tag != cid]
@@ -200,9 +198,6 @@ class Firewalls:
         is_named = is_group({"name": cid}) and str(row["name"]).startswith(f"{cid}-")
         return is_named or (is_here and cid in (row.get("targetTags") or ()))
 
-    def _text(self, cid: str) -> Row:
-        return {"description": str((self.client.get(self.client.firewall(cid)) or {}).get("description") or "")}
-
     def _deny(self, name: str, tag: str) -> Row:
         out = name.endswith(f"-{_DENY_OUT}")
         ranges = {"destinationRanges" if out else "sourceRanges": ["0.0.0.0/0"]}
@@ -254,7 +249,7 @@ def _write_rule(rule: SecurityRule) -> Row:
 
 
 def _has_egress(rules: Iterable[ListedRule]) -> bool:
-    """What lets nothing else out."""
+    """Rules with which nothing else may leave."""
     return any(one.rule.direction == "egress" and one.rule.other is None for one in rules)
 
 
@@ -265,11 +260,14 @@ def _says(row: Mapping[str, Any], body: Row) -> bool:
 
 def _read_rules(row: Row, tag: str) -> list[SecurityRule]:
     """A tag as the other end counts for both families, as in manifests. What denies, is disabled or narrower than rules
-    of ours, of another priority, for other machines or from service accounts was written by people."""
+    of ours, of another priority, for other machines or from service accounts was written by people; so was what lets
+    traffic out of a group of ours under another name: only our own rules keep all else in."""
     direction, name = str(row.get("direction", "INGRESS")).lower(), str(row["name"])
     here, there = _ENDS if direction == "ingress" else _ENDS[::-1]
     is_plain = row.get("allowed") and int(row.get("priority", _ALLOWED)) == _ALLOWED and not row.get(there)
     is_plain = is_plain and tag in (row.get("targetTags") or ()) and not row.get("sourceServiceAccounts")
+    if direction == "egress" and is_group({"name": tag}):
+        is_plain = is_plain and name.startswith(f"{tag}-")
     foreign = f"disabled rule {name}" if row.get("disabled") else None if is_plain else f"rule {name}"
     found = []
     for entry in (*(row.get("allowed") or ()), *(row.get("denied") or ())):
