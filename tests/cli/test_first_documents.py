@@ -22,7 +22,7 @@ def test_what_init_writes_has_no_mistakes(driver: str, tmp_path: Path, monkeypat
 def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "manifest.yml").write_text("mine")
     assert run(["init", str(tmp_path)]) == 2
-    assert "manifest.yml exists" in capsys.readouterr().err
+    assert "there is already manifest.yml in" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.yml"]
     assert (tmp_path / "manifest.yml").read_text() == "mine"
 

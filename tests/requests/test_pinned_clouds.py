@@ -233,3 +233,13 @@ def test_two_ledgers_under_one_uuid_both_say_so(here: Site) -> None:
 def age(site: Site) -> None:
     with site.ledger.write() as tx:
         tx.execute(cloud_pins.update().values(token_at=cloud_pins.c.token_at - 3600))
+
+
+def test_a_cloud_with_objects_gets_no_other_driver(local: Site) -> None:
+    """Also where nothing can be asked of the other one: its properties are an example's."""
+    local.deploy(TWO)
+    other = local.config.replace("driver: sandbox", "driver: exec").replace("settle_s: 0.1", "path: /nowhere/cpi")
+    with pytest.raises(CloudMoved, match="cannot get the driver exec"):
+        pinned_clouds.refuse_moved_clouds(local.ledger, cloud_rows(load_cloud_config(other, "c.yml").value))
+    local.delete()
+    pinned_clouds.refuse_moved_clouds(local.ledger, cloud_rows(load_cloud_config(other, "c.yml").value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,13 @@ instance_groups:
 _CLOUD_CONFIG = """\
 # Where it runs. `coterie explain clouds.properties@{driver}` documents what the driver takes.
 clouds:
-- name: lab
+- name: {driver}
   driver: {driver}
   properties: {cloud}
 
 azs:
 - name: z1
-  cloud: lab
+  cloud: {driver}
 
 vm_types:
 - name: small
@@ -77,22 +78,23 @@ def init(session: Session, folder: str, driver: str, name: str) -> None:
     load_cloud_config(texts["cloud-config.yml"], "cloud-config.yml")
     _write(Path(folder), texts)
     session.say(f"wrote {' and '.join(texts)} in {folder}; adapt them, then:")
-    session.say("  coterie validate manifest.yml --cloud-config cloud-config.yml")
-    session.say("  coterie clouds set cloud-config.yml")
+    manifest, config = (shlex.quote(str(Path(folder) / name)) for name in texts)
+    session.say(f"  coterie validate {manifest} --cloud-config {config}")
+    session.say(f"  coterie clouds set {config}")
     session.say("  coterie stemcells upload FILE")
-    session.say("  coterie deploy manifest.yml")
+    session.say(f"  coterie deploy {manifest}")
 
 
 def _flow(values: Any) -> str:
     """JSON is YAML."""
-    return json.dumps(dict(values))
+    return json.dumps(dict(values), ensure_ascii=False)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
     there = [name for name in texts if (folder / name).exists()]
     if there:
         raise UsageError(
-            f"{' and '.join(there)} exists already in {folder}", remedy="choose another folder: coterie init FOLDER"
+            f"there is already {' and '.join(there)} in {folder}", remedy="choose another folder: coterie init FOLDER"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -177,7 +177,8 @@ def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
     now = {"running": "up", "unknown": node.state, None: "missing"}.get(state, "dead")
     if now == node.state or (now == "up" and node.is_unhealthy):
         return
-    problem = None if now == "up" else {"code": f"vm_{now}", "what": f"VM {node.vm_cid} is {state or 'not there'}"}
+    found = f"in state {state}" if state else "not there"
+    problem = None if now == "up" else {"code": f"vm_{now}", "what": f"VM {node.vm_cid} is {found}"}
     if now == "up" and (node.spec or {}).get("health"):
         now, problem = "failing", nodes.unhealthy("its VM runs again; its health check has not passed yet", 0)
     work.write(nodes.set_state_if(node, now, problem))

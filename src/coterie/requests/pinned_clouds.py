@@ -8,6 +8,7 @@ from coterie.errors import CoterieError, NotFound
 from coterie.ledger.rows import alarms, clouds, events, pins
 from coterie.ledger.rows.clouds import CloudRow
 from coterie.ledger.rows.events import Event
+from coterie.ledger.rows.pins import CloudMoved
 from coterie.ledger.store import Ledger, time
 from coterie.ledger.work import conductors
 from coterie.requests.ask_clouds import ask
@@ -19,9 +20,13 @@ def refuse_moved_clouds(ledger: Ledger, wanted: Mapping[str, CloudRow]) -> None:
     """Raises CloudMoved. A cloud that cannot be asked now is let through: its conductors compare before each change."""
     with ledger.read() as tx:
         present, pinned, fleet = clouds.all_clouds(tx), pins.all_pins(tx), conductors.living(tx)
-        changed = [row for name, row in wanted.items() if name in pinned and present.get(name) != row]
+        changed = [row for name, row in wanted.items() if present.get(name) != row]
         changed = [row for row in changed if pins.holds_objects(tx, row.name)]
     for row in changed:
+        _refuse_other_driver(present.get(row.name), row)
+    for row in changed:
+        if row.name not in pinned:
+            continue
         try:
             fleet.require(row.conductor_group, row.driver)
             (answer,) = ask(ledger, [(row, "identity", {})], _PATIENCE_S)
@@ -31,6 +36,16 @@ def refuse_moved_clouds(ledger: Ledger, wanted: Mapping[str, CloudRow]) -> None:
             moved = pins.conflict(tx, row.name, answer["identity"])
         if moved is not None:
             raise moved
+
+
+def _refuse_other_driver(before: CloudRow | None, row: CloudRow) -> None:
+    if before is not None and before.driver != row.driver:
+        raise CloudMoved(
+            f"cloud {row.name} cannot get the driver {row.driver} while the ledger has objects in it",
+            why=f"they were made by the driver {before.driver}",
+            remedy=f"give the other cloud a name of its own, or first delete what is in {row.name}",
+            details={"cloud": row.name, "driver": before.driver, "wanted": row.driver},
+        )
 
 
 def repin(ledger: Ledger, cloud: str, identity: str, by: str | None) -> None:

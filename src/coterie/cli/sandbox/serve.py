@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -136,7 +137,12 @@ def _print_endpoint(session: Session, shown: Mapping[str, Any]) -> None:
                 pair = f"api key     {keys['api_key']}", f"secret key  {keys['secret_key']}"
                 lines += ["", f"account     {account}", *pair]
         elif isinstance(value, Mapping):
-            lines += ["", f"{name}:", *(f"  {key}: {one}" for key, one in value.items())]
+            lines += ["", f"{name}:", *(f"  {key}: {_in_yaml(one)}" for key, one in value.items())]
         else:
             lines.append(f"{name:<11} {value}")
     session.data("\n".join(lines))
+
+
+def _in_yaml(value: Any) -> Any:
+    """JSON is YAML."""
+    return json.dumps(value) if isinstance(value, (Mapping, list)) else value

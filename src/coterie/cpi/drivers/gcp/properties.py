@@ -211,8 +211,14 @@ CLOUD = Form(
     example={
         "project": "PROJECT",
         "region": "europe-west1",
-        "json_key": {"type": "service_account", "client_email": "ACCOUNT", "private_key": "KEY"},
+        "json_key": {
+            "type": "service_account",
+            "client_email": "ACCOUNT",
+            "private_key": "KEY",
+            "token_uri": "https://oauth2.googleapis.com/token",
+        },
         "default_zone": "europe-west1-b",
+        "default_network": "machines",
         "default_subnetwork": "machines",
         "stemcell_bucket": "BUCKET",
     },
@@ -246,7 +252,7 @@ VM = Form(
 DISK = Form(readers_of(DiskSpec, type=_DISK_TYPE, zone=_name, iops=size, throughput=size))
 NETWORK = Form(
     readers_of(NetworkSpec, network_name=_name, subnetwork_name=_name, tags=_names),
-    example={"network_name": "default", "subnetwork_name": "machines"},
+    example={"subnetwork_name": "machines"},
     unsupported={
         "ephemeral_external_ip": ("addresses are never made", "reserve one, and name it in a network of type vip"),
         "ip_forwarding": ("it is a VM's", "write it under the VM's cloud_properties"),
