@@ -133,7 +133,7 @@ def document(drawing: Drawing, found: Mapping[str, Any]) -> str:
 
 
 def _verdict(group: Mapping[str, Any]) -> str:
-    down = ", ".join(f"{node} ({what})" for node, what in group["down"].items())
+    down = ", ".join(f"{node} ({what})" for node, what in (group.get("down") or {}).items())
     return f"{_VERDICTS[group['holds']]} {group['why']}{f'; down: {down}' if down else ''}"
 
 
@@ -204,8 +204,9 @@ def _host(host: _Host, rack: Json, x: float, y: float, high: float, numbers: dic
     is_down = not host.shown and bool(down) and len(down) == len(host.nodes)
     label = f"{'host ' if host.known else ''}{host.name}{': down' if is_down else ''}"
     label += f": {_loss(len(host.nodes), len(down))}"
-    if host.nodes:
-        label += f" ({', '.join(node['node'] for node in host.nodes[:12])}{', …' if len(host.nodes) > 12 else ''})"
+    named = [node["node"] for node in host.nodes if node not in down] or [node["node"] for node in down]
+    if named:
+        label += f" ({', '.join(named[:12])}{', …' if len(named) > 12 else ''})"
     doubled = max(groups.values(), default=0)
     kind = "map-host" if host.shown else "map-host unknown"
     cells = "".join(
