@@ -42,6 +42,22 @@ def test_the_local_director_listens_when_it_is_asked_and_its_link_logs_in_once(m
     assert listeners(pid) == 1
 
 
+def test_without_a_display_no_text_browser_takes_the_terminal(machine: Machine) -> None:
+    machine.furnish()
+    program = machine.folder / "bin" / "www-browser"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {machine.folder}/opened\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    machine.env |= {"PATH": path, "DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
+    done = machine.run("console")
+    assert done.out.startswith("http://127.0.0.1:") and "open the link yourself" in done.err
+    assert not (machine.folder / "opened").exists()
+    machine.env["BROWSER"] = str(program)
+    assert machine.run("console").code == 0
+    assert (machine.folder / "opened").exists()
+
+
 def test_the_port_is_no_way_round_the_permissions_of_the_socket(machine: Machine) -> None:
     machine.furnish()
     where = urlsplit(machine.run("console", "--no-open").out.strip())
@@ -53,6 +69,43 @@ def test_the_port_is_no_way_round_the_permissions_of_the_socket(machine: Machine
         answer.read()
 
 
+def test_a_wrong_token_is_refused_at_the_port_and_counted(machine: Machine) -> None:
+    machine.furnish()
+    where = urlsplit(machine.run("console", "--no-open").out.strip())
+    one = Visitor(f"http://{where.netloc}")
+    answers = [one.post("/login", {"token": f"cot_aaaaaaaaaaa{n}_x"}) for n in range(10)]
+    assert {answer.status for answer in answers} == {401}
+    assert not any(answer.cookies for answer in answers)
+    assert "bearer token" in words(answers[0].text)
+    assert one.post("/login", {"token": "cot_bbbbbbbbbbbb_x"}).status == 429
+
+
+def test_a_token_of_the_ledger_logs_in_at_the_port_with_its_own_role(machine: Machine) -> None:
+    machine.furnish()
+    text = machine.run("tokens", "create", "ann", "--role", "viewer").out.strip()
+    where = urlsplit(machine.run("console", "--no-open").out.strip())
+    one = Visitor(f"http://{where.netloc}").log_in(text)
+    assert "viewer" in words(one.get("/access").text)
+
+
+def test_a_session_of_the_port_ends_with_the_director(machine: Machine) -> None:
+    """Open pages ask the port again, whatever process has it by then, and send it their cookie."""
+    machine.furnish()
+    one = log_in(machine)
+    assert one.get("/").status == 200
+    assert machine.run("local", "stop").code == 0
+    two = log_in(machine)
+    two.cookies = one.cookies
+    assert two.get("/").status == 303
+
+
+def log_in(machine: Machine) -> Visitor:
+    where = urlsplit(machine.run("console", "--no-open").out.strip())
+    one = Visitor(f"http://{where.netloc}")
+    assert one.get(f"{where.path}?{where.query}").status == 200
+    return one
+
+
 def test_the_map_is_printed_as_a_picture(machine: Machine) -> None:
     machine.furnish()
     assert machine.run("deploy", "web.yml", "--yes").code == 0
@@ -62,6 +115,8 @@ def test_the_map_is_printed_as_a_picture(machine: Machine) -> None:
     assert page.startswith("<!doctype html>") and "no two nodes on one host" in page
     found = machine.run("placement", "map", "-o", "json").json
     assert sum(rack["nodes"] for rack in found["racks"]) == 2 == len(found["nodes"])
+    assert machine.run("-o", "json", "placement", "map").json == found
+    assert machine.run("-o", "json", "placement", "map", "-o", "svg").out == machine.run("placement", "map").out
     key = next(rack["key"] for rack in found["racks"] if rack["nodes"])
     assert "<svg" in machine.run("placement", "map", "--rack", key).out
     assert machine.run("placement", "map", "--rack", "nowhere").code == 5

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from coterie.director.access.caller import Caller
 from coterie.director.console import sessions
 from coterie.ledger.rows import tokens
 from tests.console.http import Visitor, words
@@ -14,6 +15,8 @@ from tests.console.world import World
 
 Make = Callable[..., Visitor]
 PAGES = ("/", "/deployments", "/placement", "/tasks", "/ring", "/cleanup", "/clouds", "/events", "/access", "/wizard")
+
+ANN = Caller("ann", "operator", "socket")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -83,17 +86,45 @@ def test_a_session_ends_with_its_token(there: World) -> None:
     assert one.get("/").status == 303
 
 
-def test_a_session_ends_with_its_time(there: World) -> None:
-    from coterie.director.access.caller import Caller
+def test_a_session_of_the_directors_own_token_ends_when_that_token_is_another(
+    there: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(there.context, "token", "the-first-one")
+    one = Visitor(there.url).log_in("the-first-one")
+    assert one.get("/").status == 200
+    monkeypatch.setattr(there.context, "token", "the-second-one")
+    assert one.get("/").status == 303
+    monkeypatch.setattr(there.context, "token", None)
+    assert one.get("/").status == 303
 
-    secret, _ = sessions.begin(there.context.ledger, Caller("ann", "viewer", "socket"), -1.0)
-    assert sessions.caller_of(there.context.ledger, secret) is None
+
+def test_a_new_login_ends_the_session_that_the_browser_had(there: World) -> None:
+    one = Visitor(there.url).log_in(there.token("admin"))
+    before = dict(one.cookies)
+    one.log_in(there.token("viewer"))
+    assert one.get("/").status == 200
+    one.cookies = before
+    assert one.get("/").status == 303
+
+
+def test_a_session_ends_with_its_time(there: World) -> None:
+    secret, _ = sessions.begin(there.context, ANN, -1.0)
+    assert sessions.caller_of(there.context, secret) is None
+
+
+def test_a_session_is_of_the_listener_that_it_was_begun_at(there: World) -> None:
+    """Another process may listen at the same port later, and is sent the cookie."""
+    secret, _ = sessions.begin(there.context, ANN, 1.0, "first")
+    assert sessions.caller_of(there.context, secret, "first") == ANN
+    for other in ("second", ""):
+        assert sessions.caller_of(there.context, secret, other) is None
+    code = sessions.make_link_code(there.context, ANN, "first")
+    assert sessions.take_link_code(there.context, code, "second") is None
+    assert sessions.take_link_code(there.context, code, "first") == ANN
 
 
 def test_a_link_logs_in_once(there: World) -> None:
-    from coterie.director.access.caller import Caller
-
-    code = sessions.make_link_code(there.context.ledger, Caller("ann", "operator", "socket"))
+    code = sessions.make_link_code(there.context, ANN)
     one, two = Visitor(there.url), Visitor(there.url)
     assert one.get(f"/login/link?code={code}").status == 200
     assert "operator" in words(one.get("/access").text)

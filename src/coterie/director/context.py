@@ -44,6 +44,14 @@ class Activity:
         return 0.0 if self.open else time.monotonic() - self.last
 
 
+@dataclass(frozen=True, slots=True)
+class Loopback:
+    """A listener for browsers on this machine. Its port may be another process's later, its id is its own for good."""
+
+    origin: str
+    id: str
+
+
 @dataclass(slots=True)
 class AppContext:
     ledger: Ledger
@@ -65,7 +73,7 @@ class AppContext:
     stream_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STREAM_THREADS))
     ring_moves: RingMoves = field(default_factory=RingMoves)
     readiness: Readiness = field(default_factory=Readiness)
-    open_loopback: Callable[[], str] | None = None  # listens for the console if nothing does yet; its origin
+    open_loopback: Callable[[], Loopback] | None = None  # listens for the console if nothing does yet
 
     @property
     def locked(self) -> bool:

@@ -26,7 +26,7 @@ from coterie.ledger.errors import DatabaseError
 from coterie.ledger.rows.tokens import valid_ids
 
 CALLER = "coterie.caller"  # in the scope of a call of this process: the caller that a page has authenticated
-OVER_LOOPBACK = "coterie.loopback"  # in the scope of a request to the listener that was opened for the console
+OVER_LOOPBACK = "coterie.loopback"  # in the scope of a request to the listener that was opened for the console: its id
 _OPEN_PATHS = ("/livez", "/readyz")
 _ISSUER_THREADS = 8
 _IDS_S = 1.0

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from starlette.types import ASGIApp, Message, Receive, Scope
 
 from coterie.director.access.caller import Caller
-from coterie.director.access.middleware import CALLER
+from coterie.director.access.middleware import CALLER, OVER_LOOPBACK
 from coterie.director.console.middleware import API_APP
 
 Json = dict[str, Any]
@@ -124,6 +124,8 @@ class Api:
             "client": self._scope.get("client"),
             "app": self._scope[API_APP],
         }
+        if OVER_LOOPBACK in self._scope:  # else a call without a caller would be the owner of the socket
+            scope[OVER_LOOPBACK] = self._scope[OVER_LOOPBACK]
         return scope if self._caller is None else {**scope, CALLER: self._caller}
 
 

@@ -13,12 +13,13 @@ from starlette.types import ASGIApp
 
 from coterie.director.access import record
 from coterie.director.access.caller import Caller
-from coterie.director.access.middleware import authenticate
+from coterie.director.access.middleware import OVER_LOOPBACK, authenticate
 from coterie.director.console import render, sessions
 from coterie.director.console.api import Api, Refusal
 from coterie.director.console.oidc_login import OidcLogin
 from coterie.director.console.page import Page, endpoint, failure, is_same_origin, safe_target
 from coterie.director.context import AppContext
+from coterie.director.http import problem
 from coterie.errors import CoterieError
 
 _LONGEST = 20_000
@@ -62,11 +63,16 @@ class Login:
             caller = await run_in_threadpool(authenticate, self._context, token)
         except Refusal as refusal:
             return self._form(target, refusal.problem, refusal.status)
+        except CoterieError as error:
+            body = problem.body_of(error, request.url.path)
+            return self._form(target, body, body["status"])
         return await self._begin(request, caller, target)
 
     async def by_link(self, request: Request) -> Response:
         code = request.query_params.get("code", "")
-        caller = await run_in_threadpool(sessions.take_link_code, self._context.ledger, code) if code else None
+        caller = (
+            await run_in_threadpool(sessions.take_link_code, self._context, code, _listener(request)) if code else None
+        )
         if caller is None:
             return failure(401, "this link was used already, or is too old", "run `coterie console` again")
         return await self._begin(request, caller, "/")
@@ -97,7 +103,9 @@ class Login:
 
     async def _begin(self, request: Request, caller: Caller, target: str) -> Response:
         hours = self._context.settings["console_session_hours"]
-        secret, seconds = await run_in_threadpool(sessions.begin, self._context.ledger, caller, hours)
+        presented = request.cookies.get(self._cookie, "")
+        known = (caller, hours, _listener(request), presented)
+        secret, seconds = await run_in_threadpool(sessions.begin, self._context, *known)
         await self._record(request, caller)
         # A page, not a redirect: the browser holds a strict cookie back while it follows one from another site.
         answer = HTMLResponse(render.page("again.html", {"target": safe_target(target)}))
@@ -121,6 +129,11 @@ class Login:
     def _form(self, target: str, problem: dict[str, object] | None = None, status: int = 200) -> Response:
         values = {"target": target, "problem": problem, "oidc": self._oidc is not None}
         return HTMLResponse(render.page("login.html", {**values, "director": self._context.identity.name}), status)
+
+
+def _listener(request: Request) -> str:
+    found: str = request.scope.get(OVER_LOOPBACK, "")
+    return found
 
 
 def routes(app: Starlette | ASGIApp, context: AppContext) -> list[Route]:

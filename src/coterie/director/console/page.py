@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from coterie.director.access import rules
 from coterie.director.access.caller import Caller
+from coterie.director.access.middleware import OVER_LOOPBACK
 from coterie.director.console import render, sessions
 from coterie.director.console.api import Api, Refusal
 from coterie.director.context import AppContext
@@ -89,7 +90,8 @@ def endpoint(context: AppContext, app: ASGIApp, handle: Handler) -> Endpoint:
     async def answer(request: Request) -> Response:
         secret = request.cookies.get(sessions.cookie_name(context.identity), "")
         try:
-            caller = await run_in_threadpool(sessions.caller_of, context.ledger, secret) if secret else None
+            listener = request.scope.get(OVER_LOOPBACK, "")
+            caller = await run_in_threadpool(sessions.caller_of, context, secret, listener) if secret else None
         except DatabaseError:
             return failure(503, "the ledger does not answer", "try again in a moment")
         if caller is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 import ssl
@@ -21,7 +22,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from coterie.director.access.middleware import OVER_LOOPBACK
-from coterie.director.context import AppContext
+from coterie.director.context import AppContext, Loopback
 from coterie.director.process import sockets
 from coterie.director.process.connections import Acceptor, Protocol, connection_limit
 from coterie.errors import UsageError
@@ -42,7 +43,7 @@ class HttpServer:
         self._parent = parent
         self._tls = tls
         self._server: _Server | None = None
-        self._loopback: str | None = None
+        self._loopback: Loopback | None = None
 
     def run(self, app: FastAPI, listener: socket.socket) -> None:
         config = uvicorn.Config(
@@ -76,14 +77,15 @@ class HttpServer:
         if self._server is not None:
             self._server.should_exit = True
 
-    def _open_loopback(self) -> str:
+    def _open_loopback(self) -> Loopback:
         """Listen on a port of this machine too, for browsers that log in there. Called in the event loop."""
         assert self._server is not None  # a request is being answered
         if self._loopback is None:
             listener = sockets.tcp("127.0.0.1:0")
-            self._loopback = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            self._server.listen_on(listener, _mark_loopback(self._server.config.app))
-            log.info("listening for the console on %s", self._loopback)
+            origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            self._loopback = Loopback(origin, secrets.token_hex(16))
+            self._server.listen_on(listener, _mark_loopback(self._server.config.app, self._loopback.id))
+            log.info("listening for the console on %s", origin)
         return self._loopback
 
     async def _serve(self, server: uvicorn.Server, listener: socket.socket) -> None:
@@ -125,9 +127,9 @@ class HttpServer:
             return bool(tasks.unfinished(tx))
 
 
-def _mark_loopback(app: Any) -> ASGIApp:
+def _mark_loopback(app: Any, listener: str) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await app({**scope, OVER_LOOPBACK: True}, receive, send)
+        await app({**scope, OVER_LOOPBACK: listener}, receive, send)
 
     return answer
 

@@ -23,6 +23,7 @@ class Link(BaseModel):
 @router.post("/links", status_code=201, response_model=Link)
 async def make_link(context: Context) -> Link:
     """A Director on a unix socket begins to listen on a loopback port for it, where callers have to log in."""
-    origin = context.open_loopback() if context.open_loopback is not None else None
-    code = await run_in_threadpool(sessions.make_link_code, context.ledger, caller.current())
-    return Link(path=f"/login/link?code={code}", origin=origin)
+    opened = context.open_loopback() if context.open_loopback is not None else None
+    listener = opened.id if opened else ""
+    code = await run_in_threadpool(sessions.make_link_code, context, caller.current(), listener)
+    return Link(path=f"/login/link?code={code}", origin=opened.origin if opened else None)

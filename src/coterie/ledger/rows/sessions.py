@@ -21,17 +21,23 @@ def add(tx: Tx, key: str, kind: str, caller: dict[str, Any], ttl_s: float) -> No
 
 def caller_of(tx: Tx, key: str) -> dict[str, Any] | None:
     """The caller of a session that has not ended."""
-    valid = sa.and_(sessions.c.hash == key, sessions.c.kind == SESSION, sessions.c.expires_at > now())
-    found: dict[str, Any] | None = tx.execute(sa.select(sessions.c.caller).where(valid)).scalar()
-    return found
+    return _find(tx, key, SESSION)
+
+
+def link_caller(tx: Tx, key: str) -> dict[str, Any] | None:
+    """The caller that a link logs in."""
+    return _find(tx, key, LINK)
 
 
 def take_link(tx: Tx, key: str) -> dict[str, Any] | None:
-    """The caller that a link logs in; it works once."""
-    valid = sa.and_(sessions.c.hash == key, sessions.c.kind == LINK, sessions.c.expires_at > now())
+    """The same, once: the link is gone."""
+    found = _find(tx, key, LINK)
+    return found if found is not None and tx.execute(sessions.delete().where(sessions.c.hash == key)).rowcount else None
+
+
+def _find(tx: Tx, key: str, kind: str) -> dict[str, Any] | None:
+    valid = sa.and_(sessions.c.hash == key, sessions.c.kind == kind, sessions.c.expires_at > now())
     found: dict[str, Any] | None = tx.execute(sa.select(sessions.c.caller).where(valid)).scalar()
-    if found is None or not tx.execute(sessions.delete().where(valid)).rowcount:
-        return None
     return found
 
 
