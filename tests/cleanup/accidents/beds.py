@@ -253,7 +253,7 @@ class GcpGround:
         return self.operator.boot("theirs", "z1", tags={"items": [cid]})
 
     def unshare(self, image_cid: str) -> None:
-        raise AssertionError("the operator shares none")
+        self.operator.unshare(image_cid)
 
     def close(self) -> None:
         self._bed.close()

@@ -60,7 +60,6 @@ LACKS: dict[str, dict[str, Reason]] = {
         "ip": _NO_PARTS,
         "part of a VM": _NO_PARTS,
         "copy of a server group": Reason("a placement policy is marked by its name, which is unique", "docs/gcp.md"),
-        "sharing": Reason("roles on an image share it, and its driver does not read these", "docs/gcp.md"),
     },
     "openstack": {},
 }

@@ -45,6 +45,7 @@ _KINDS: dict[str, str] = {
     "network": "subnetworks",
 }
 _ZONAL = ("vm", "disk")
+_OTHERS = "serviceAccount:build@others.iam.gserviceaccount.com"
 # contract method → what the driver sends for it
 _CALLS = {
     "create_vm": "instances.insert",
@@ -227,7 +228,17 @@ class GcpOperator(Operator):
         return name
 
     def share(self, image_cid: str) -> bool:
-        return False
+        """With another project's service account, by a role on the image."""
+        self._set_policy(image_cid, [{"role": "roles/compute.imageUser", "members": [_OTHERS]}])
+        return True
+
+    def unshare(self, image_cid: str) -> None:
+        self._set_policy(image_cid, [])
+
+    def _set_policy(self, image_cid: str, bindings: list[Json]) -> None:
+        path = f"global/images/{image_cid}"
+        policy = self.witness.ask("GET", f"{path}/getIamPolicy")
+        self.witness.ask("POST", f"{path}/setIamPolicy", {"policy": {**policy, "bindings": bindings}})
 
     def join(self, vm_cid: str, resource: GroupResource) -> str:
         """A policy is joined at creation, so the operator makes the VM anew."""

@@ -28,6 +28,7 @@ from coterie.cpi.contract import (
     Throttled,
     Unavailable,
     VMCreationFailed,
+    read_rules,
 )
 from coterie.cpi.drivers.gcp.client import Client, Failed, Refusal, translate
 from coterie.cpi.drivers.gcp.machines import domain_of
@@ -452,6 +453,172 @@ def test_security_groups_of_another_network_are_refused(bed: GcpBed, lab: Lab) -
     networks = {"default": {"type": "dynamic", "cloud_properties": {"subnetwork_name": "other"}}}
     error = expect_error(InvalidCall, lambda: lab.vm(group=group, networks=networks))
     assert "default_network" in error.remedy
+
+
+def _person(**changed: Any) -> dict[str, Any]:
+    """A rule as the console writes it, for the tag of a security group."""
+    ends = {} if "direction" in changed or "sourceTags" in changed else {"sourceRanges": ["192.0.2.0/24"]}
+    action = {} if "denied" in changed else {"allowed": [{"IPProtocol": "tcp", "ports": ["22"]}]}
+    return {"name": "theirs", **ends, **action, **changed}
+
+
+_ACCOUNT = "build@lab-project.iam.gserviceaccount.com"
+
+
+@pytest.mark.parametrize(
+    ("rule", "drift"),
+    [
+        (_person(), "ingress tcp 22 from 192.0.2.0/24"),
+        (_person(sourceTags=["build"]), "ingress tcp 22 from group build"),
+        (_person(sourceServiceAccounts=[_ACCOUNT]), "ingress tcp 22 from rule theirs"),
+        (_person(denied=[{"IPProtocol": "tcp", "ports": ["80"]}]), "ingress tcp 80 from rule theirs"),
+        (_person(priority=10), "ingress tcp 22 from rule theirs"),
+        (_person(disabled=True), "ingress tcp 22 from disabled rule theirs"),
+        (_person(direction="EGRESS", destinationRanges=["192.0.2.0/24"]), "egress tcp 22 to rule theirs"),
+    ],
+)
+def test_a_rule_that_a_person_wrote_for_the_tag_is_drift_and_goes(
+    bed: GcpBed, lab: Lab, rule: dict[str, Any], drift: str
+) -> None:
+    """Wherever it stands in the network's list; strangers' rules of other tags and of all machines stay."""
+    strangers = [bed.operator.create_security_group(f"a-stranger-{n}") for n in range(bed.page_size)]
+    bed.operator.witness.ask("POST", "global/firewalls", _person(name="for-all"))
+    for name in (*strangers, "for-all"):
+        lab.undo(bed.operator.delete, "security_group", name)
+    group, cid = _group_of_web(bed, lab)
+    assert _rules(lab, group) == _WEB_RULES
+    bed.operator.witness.ask("POST", "global/firewalls", {**rule, "targetTags": [cid]})
+    assert _rules(lab, group) == sorted({*_WEB_RULES, drift})
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[_WEB]))
+    assert _rules(lab, group) == _WEB_RULES
+    assert not bed.operator.exists("security_group", "theirs")
+    assert all(bed.operator.exists("security_group", name) for name in (*strangers, "for-all"))
+
+
+def test_a_persons_rule_for_other_machines_too_stays_for_these(bed: GcpBed, lab: Lab) -> None:
+    group, cid = _group_of_web(bed, lab)
+    bed.operator.witness.ask("POST", "global/firewalls", _person(targetTags=["laptops", cid]))
+    lab.undo(bed.operator.delete, "security_group", "theirs")
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[_WEB]))
+    assert _rules(lab, group) == _WEB_RULES
+    assert bed.operator.witness.ask("GET", "global/firewalls/theirs")["targetTags"] == ["laptops"]
+
+
+_DENIED_IN = "ingress any from what {} denied"
+_DENIED_OUT = "egress any to what {}-deny-out denied"
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "drift"),
+    [
+        ("", {"disabled": True}, _DENIED_IN),
+        ("", {"sourceRanges": ["192.0.2.0/24"]}, _DENIED_IN),
+        ("", {"priority": 60000}, _DENIED_IN),
+        ("", {"targetTags": ["nothing"]}, _DENIED_IN),
+        ("-deny-out", None, _DENIED_OUT),
+        ("-deny-out", {"disabled": True}, _DENIED_OUT),
+        ("-deny-out", {"denied": [{"IPProtocol": "tcp"}]}, _DENIED_OUT),
+    ],
+)
+def test_a_denying_rule_of_ours_that_is_gone_or_changed_is_drift_and_comes_back(
+    bed: GcpBed, lab: Lab, part: str, change: dict[str, Any] | None, drift: str
+) -> None:
+    group, cid = _group_of_web(bed, lab)
+    name = f"{cid}{part}"
+    before = bed.operator.witness.ask("GET", f"global/firewalls/{name}")
+    _change_rule(bed, name, change)
+    assert set(_rules(lab, group)) - set(_WEB_RULES) == {drift.format(cid)}
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[_WEB]))
+    assert _rules(lab, group) == _WEB_RULES
+    after = bed.operator.witness.ask("GET", f"global/firewalls/{name}")
+    said = ("disabled", "priority", "denied", "sourceRanges", "destinationRanges", "targetTags", "description")
+    assert [after.get(key) for key in said] == [before.get(key) for key in said]
+
+
+@pytest.mark.parametrize(
+    ("change", "drift"),
+    [
+        ({"disabled": True}, "ingress tcp 80 from disabled rule {}"),
+        ({"priority": 60000}, "ingress tcp 80 from rule {}"),
+        ({"targetTags": ["nothing"]}, "ingress tcp 80 from rule {}"),
+        ({"sourceRanges": ["10.1.0.0/16"]}, "ingress tcp 80 from 10.1.0.0/16"),
+    ],
+)
+def test_a_rule_of_ours_that_a_person_changed_is_drift_and_is_mended_in_place(
+    bed: GcpBed, lab: Lab, change: dict[str, Any], drift: str
+) -> None:
+    group, cid = _group_of_web(bed, lab)
+    rows = bed.operator.witness.ask("GET", "global/firewalls")["items"]
+    (row,) = [one for one in rows if one["name"].startswith(f"{cid}-") and one["direction"] == "INGRESS"]
+    _change_rule(bed, row["name"], change)
+    assert _rules(lab, group) == sorted({*_WEB_RULES[:1], drift.format(row["name"])})
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[_WEB]))
+    assert _rules(lab, group) == _WEB_RULES
+    assert bed.operator.witness.ask("GET", f"global/firewalls/{row['name']}")["id"] == row["id"]
+
+
+def test_a_persons_rules_about_what_leaves_go_and_nothing_is_cut_off_meanwhile(bed: GcpBed, lab: Lab) -> None:
+    plain = SecurityGroup("kit-plain", ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"},))
+    group = lab.group(security_groups=[plain])
+    (cid,) = (one.cid for one in lab.cpi.inspect_server_group(group).resources if one.kind == "security_group")
+    denied = _person(name=f"{cid}-deny-out", direction="EGRESS", denied=[{"IPProtocol": "all"}], targetTags=[cid])
+    allowed = _person(direction="EGRESS", destinationRanges=["192.0.2.0/24"], targetTags=[cid])
+    for rule, drift in (
+        ({**denied, "destinationRanges": ["0.0.0.0/0"]}, f"egress any to what {cid}-deny-out denies"),
+        (allowed, "egress tcp 22 to rule theirs"),
+    ):
+        bed.operator.witness.ask("POST", "global/firewalls", rule)
+        assert _rules(lab, group) == [drift, "ingress tcp 80 from 10.0.0.0/8"]
+        seen = counted(bed)
+        lab.cpi.update_server_group(group, lab.metadata(security_groups=[plain]))
+        assert (seen["firewalls.insert"], seen["firewalls.delete"]) == (0, 1)
+        assert _rules(lab, group) == ["ingress tcp 80 from 10.0.0.0/8"]
+
+
+def test_a_persons_rule_stays_when_its_security_group_goes(bed: GcpBed, lab: Lab) -> None:
+    """Without the tag it is of no machine, and no plan named it."""
+    cid = lab.cpi.create_server_group(lab.metadata(security_groups=[_WEB]), mark=lab.mark())
+    (web,) = (one.cid for one in lab.cpi.inspect_server_group(cid).resources if one.kind == "security_group")
+    bed.operator.witness.ask("POST", "global/firewalls", _person(targetTags=[web]))
+    lab.undo(bed.operator.delete, "security_group", "theirs")
+    lab.cpi.delete_server_group(cid)
+    assert bed.operator.exists("security_group", "theirs")
+    assert not bed.operator.exists("security_group", web)
+
+
+_WEB = SecurityGroup(
+    "kit-web",
+    ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"}, {"direction": "egress", "cidr": "10.0.0.0/8"}),
+)
+_WEB_RULES = ["egress tcp to 10.0.0.0/8", "ingress tcp 80 from 10.0.0.0/8"]
+
+
+def _group_of_web(bed: GcpBed, lab: Lab) -> tuple[str, str]:
+    """The CIDs of a server group and of its security group."""
+    group = lab.group(security_groups=[_WEB])
+    (cid,) = (one.cid for one in lab.cpi.inspect_server_group(group).resources if one.kind == "security_group")
+    return group, cid
+
+
+def _change_rule(bed: GcpBed, name: str, change: dict[str, Any] | None) -> None:
+    path = f"global/firewalls/{name}"
+    if change is None:
+        bed.operator.witness.ask("DELETE", path)
+    else:
+        bed.operator.witness.ask("PATCH", path, {"name": name, **change})
+
+
+def _rules(lab: Lab, group: str) -> list[str]:
+    found = lab.cpi.inspect_server_group(group).resources
+    return sorted({str(rule) for one in found for rule in read_rules(one.rules or ())})
+
+
+def test_an_image_whose_roles_are_not_shown_is_not_called_unused(bed: GcpBed, lab: Lab) -> None:
+    cid = lab.cpi.create_stemcell(*bed.image(), mark=lab.mark())
+    lab.undo(lab.cpi.delete_stemcell, cid)
+    bed.front.tricks.append(Trick("refuse", "images.getIamPolicy"))
+    expect_error(PrivilegeMissing, lambda: lab.cpi.survey("image", bed.director_uuid))
+    assert [one.in_use_by for one in lab.cpi.survey("image", bed.director_uuid).objects if one.cid == cid] == [()]
 
 
 @pytest.mark.parametrize(

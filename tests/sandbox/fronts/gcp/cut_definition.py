@@ -33,7 +33,7 @@ def cut() -> dict[str, Any]:
         f"{resource}.{name}": method
         for resource in RESOURCES
         for name, method in whole["resources"][resource]["methods"].items()
-        if "IamPolicy" not in name
+        if "IamPolicy" not in name or resource == "images"
     }
     wanted, left = set[str](), [one[key]["$ref"] for one in methods.values() for key in one if key in _BODIES]
     while left:

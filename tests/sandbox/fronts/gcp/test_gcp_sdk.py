@@ -269,3 +269,20 @@ def test_an_image_comes_out_of_the_bucket(peer: Peer, discovered: Any) -> None:
     peer.front.compute.objects[bucket, "a.tar.gz"] = archive("disk.raw", 2**30), {}
     discovered.images().insert(project=PROJECT, body=body).execute()
     assert discovered.images().get(project=PROJECT, image="a").execute()["diskSizeGb"] == "1"
+
+
+def test_a_role_on_an_image_is_given_read_and_taken_back(clients: Clients) -> None:
+    images = clients.of("Images")
+    image = compute_v1.Image(name="a", source_image=PUBLIC_IMAGE)
+    images.insert(project=PROJECT, image_resource=image).result()
+    empty = images.get_iam_policy(project=PROJECT, resource="a")
+    assert (list(empty.bindings), bool(empty.etag)) == ([], True)
+    binding = compute_v1.Binding(role="roles/compute.imageUser", members=["allAuthenticatedUsers"])
+    given = compute_v1.GlobalSetPolicyRequest(policy=compute_v1.Policy(bindings=[binding], etag=empty.etag))
+    words = {"project": PROJECT, "resource": "a", "global_set_policy_request_resource": given}
+    images.set_iam_policy(**words)
+    assert list(images.get_iam_policy(project=PROJECT, resource="a").bindings) == [binding]
+    with pytest.raises(exceptions.PreconditionFailed):
+        images.set_iam_policy(**words)
+    with pytest.raises(exceptions.NotFound):
+        images.get_iam_policy(project=PROJECT, resource="b")

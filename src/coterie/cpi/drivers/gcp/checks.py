@@ -37,7 +37,7 @@ RIGHTS = (
     *(f"compute.snapshots.{one}" for one in ("create", "delete", "get", "list", "setLabels")),
     *(
         f"compute.images.{one}"
-        for one in ("create", "delete", "get", "getFromFamily", "list", "setLabels", "useReadOnly")
+        for one in ("create", "delete", "get", "getFromFamily", "getIamPolicy", "list", "setLabels", "useReadOnly")
     ),
     *(f"compute.resourcePolicies.{one}" for one in ("create", "delete", "get", "list", "use")),
     *(f"compute.firewalls.{one}" for one in ("create", "delete", "get", "list", "update")),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from coterie.cpi.contract import CloudObject, Kind, Mark
-from coterie.cpi.drivers.gcp.client import Client, RowsPage
+from coterie.cpi.drivers.gcp.client import Client, Refusal, RowsPage
 from coterie.cpi.drivers.gcp.disks import Disks, users
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, Machines, host_of, node_group_of, state_of
 from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe, labels_of, mark_of, name_of
@@ -177,14 +177,27 @@ class Objects:
         return describe("vm", cid_of(row), row, in_use_by=(), state=state_of(row), host=host)
 
     def _describe_image(self, row: Row) -> CloudObject:
-        """Images name no disks that were made of them, and do not need them. An upload has its mark beside it."""
+        """Images name no disks that were made of them, and do not need them; who has a role on one uses it. An upload
+        has its mark beside it."""
         if "timeCreated" in row:
             mark = read_mark_tags(row.get("metadata") or {}) or read_mark_name(
                 str(row["name"]), self._client.director_uuid
             )
             found = {"name": row["name"], "labels": {}, "creationTimestamp": row.get("timeCreated")}
             return describe("image", str(row["name"]), found, mark=mark, in_use_by=(), state="uploaded")
-        return describe("image", str(row["name"]), row, in_use_by=(), state=row.get("status"))
+        cid = str(row["name"])
+        return describe("image", cid, row, in_use_by=self._sharers(cid), state=row.get("status"))
+
+    def _sharers(self, cid: str) -> tuple[str, ...]:
+        """Who has a role on the image itself. Roles on the project are for all of it, and share nothing."""
+        path = f"{self._client.project}/global/images/{cid}/getIamPolicy"
+        try:
+            policy = self._client.ask(f"read the policy of image {cid}", path, optionsRequestedPolicyVersion="3")
+        except Refusal as error:
+            if error.is_missing:
+                return ()
+            raise
+        return tuple(dict.fromkeys(who for one in policy.get("bindings") or () for who in one.get("members") or ()))
 
     def _describe_group(self, row: Row) -> CloudObject:
         name = str(row["name"])

@@ -1,18 +1,18 @@
 """A security group is a network tag, and firewall rules for what bears it: one that is there as long as the group, has
 its name and mark and denies what comes in, and one for each rule, named after what it says. Names follow from the
-manifest's words, so all of them are found without a list that could lag, and are made once."""
+manifest's words, so each is made once. What the network's other rules say about the tag was written by people."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from coterie.cpi.contract import CpiError, Mark, NotSupported, SecurityRule
 from coterie.cpi.contract.rules import make_rule
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.machines import Machines
-from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, mark_of, words_of
+from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, mark_of, name_of, words_of
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.ids import director_prefix
@@ -25,6 +25,8 @@ _DENY_OUT = "deny-out"
 _PROTOCOLS = {"any": "all", "tcp": "tcp", "udp": "udp", "icmp": "icmp", "esp": "esp", "ah": "ah", "sctp": "sctp"}
 _ICMP_V6 = "58"
 _BOTH = ("IPv4", "IPv6")
+_ENDS = ("sourceRanges", "destinationRanges")
+_SAID = ("direction", "priority", "allowed", "denied", *_ENDS, "sourceTags", "sourceServiceAccounts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,9 @@ class Firewalls:
         return ours or (theirs if theirs and name in (theirs.row.get("targetTags") or ()) else None)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
+        """With all rules for its tag, whatever they are called: Google filters by no list field."""
         row = self.client.get(self.client.firewall(cid))
-        return self.existing(row, self.list_rows(cid)) if row else None
+        return self.existing(row, self.client.list_all("firewalls", self._collection())) if row else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
         rows = self.list_rows(f"{_PREFIX}{director_prefix(mark.director)}")
@@ -64,8 +67,7 @@ class Firewalls:
 
     def list_rows(self, prefix: str) -> list[Row]:
         """Firewall rules whose name begins so."""
-        collection = self.client.firewall("x").removesuffix("/x")
-        rows = self.client.list_all("firewalls", collection, filter=f"name eq {prefix}.*")
+        rows = self.client.list_all("firewalls", self._collection(), filter=f"name eq {prefix}.*")
         return [row for row in rows if str(row["name"]).startswith(prefix)]
 
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
@@ -86,13 +88,7 @@ class Firewalls:
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         cid, what = self._name(name), f"create security group {name}"
-        body = {
-            **self._body(cid, cid, "INGRESS"),
-            "description": describe_mark(mark, **{NAME: name}),
-            "priority": _DENIED,
-            "denied": [{"IPProtocol": "all"}],
-            "sourceRanges": ["0.0.0.0/0"],
-        }
+        body = {**self._deny(cid, cid), "description": describe_mark(mark, **{NAME: name})}
 
         def insert() -> Row:
             return self.client.insert(what, self._collection(), body, mark, lambda: self._remove(cid))
@@ -102,33 +98,60 @@ class Firewalls:
         return found, found.mark == mark
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
-        rows = found.row.get("_rules", ())
-        return [
-            ListedRule(str(row["name"]), rule)
-            for row in rows
-            if row["name"] != found.id and row.get("allowed") and not row.get("disabled")
-            for rule in _read_rules(row)
+        """Also what people wrote in Google's own words, and in a group of ours what is open since a rule of ours that
+        denies the rest is missing or another, or closed since one is left."""
+        cid, rows = found.id, {str(row["name"]): row for row in found.row.get("_rules", ())}
+        deny_in, deny_out = self._deny(cid, cid), self._deny(f"{cid}-{_DENY_OUT}", cid)
+        own = {str(deny["name"]) for deny in (deny_in, deny_out)} if is_group(found.row) else set()
+        rules = [
+            ListedRule(name, rule)
+            for name, row in rows.items()
+            if name not in own and not _says(row, deny_in)
+            for rule in _read_rules(row, cid)
         ]
+        if found.mark is None:
+            return rules
+        left = rows.get(f"{cid}-{_DENY_OUT}")
+        is_open = not _says(found.row, deny_in)
+        broken = [ListedRule(cid, make_rule("ingress", "any", other=f"what {cid} denied"))] if is_open else []
+        if _has_egress(rules):
+            word = None if left and _says(left, deny_out) else "what {} denied"
+        else:
+            word = "what {} denies" if left else None
+        if word:
+            name = str(deny_out["name"])
+            broken.append(ListedRule(name, make_rule("egress", "any", other=word.format(name))))
+        return [*rules, *broken]
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, so it is there once. With an egress rule nothing else may leave."""
         group = self.client.get(self.client.firewall(cid)) or {}
         text = {"description": str(group.get("description") or "")}
         if rule.direction == "egress":
-            body = {**self._body(f"{cid}-{_DENY_OUT}", cid, "EGRESS"), **text, "priority": _DENIED}
-            body |= {"denied": [{"IPProtocol": "all"}], "destinationRanges": ["0.0.0.0/0"]}
-            self.client.insert(f"write a rule of {cid}", self._collection(), body, None)
+            self._write({**self._deny(f"{cid}-{_DENY_OUT}", cid), **text})
         digest = hashlib.sha256(str(rule).encode()).hexdigest()[:_DIGEST]
         body = {**self._body(f"{cid}-{digest}", cid, rule.direction.upper()), **text, "priority": _ALLOWED}
-        body |= _write_rule(rule)
-        self.client.insert(f"write a rule of {cid}", self._collection(), body, None)
+        self._write(body | _write_rule(rule))
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
-        left = self.read(cid)
-        others = self.rules_of(left) if left else []
-        if not any(one.rule.direction == "egress" and one.id != listed.id for one in others):
-            self._remove(f"{cid}-{_DENY_OUT}")
-        self._remove(listed.id)
+        """A rule that a person wrote for other machines, too, stays for these."""
+        left, deny_out = self.read(cid), f"{cid}-{_DENY_OUT}"
+        rules = self.rules_of(left) if left else []
+        if left is None or listed not in rules:  # it came to say what was requested
+            return
+        has_egress = _has_egress(one for one in rules if one.id != listed.id)
+        if listed.id == cid or (listed.id == deny_out and has_egress):
+            self._write({**self._deny(listed.id, cid), "description": left.row["description"]})
+            return
+        if not has_egress:
+            self._remove(deny_out)
+        row = self.client.get(self.client.firewall(listed.id)) or {}
+        tags = [tag for tag in row.get("targetTags") or () if tag != cid]
+        if tags and not listed.id.startswith(f"{cid}-"):
+            body = {"name": listed.id, "targetTags": tags}
+            self.client.change(f"take {cid} out of {listed.id}", "PATCH", self.client.firewall(listed.id), body)
+        else:
+            self._remove(listed.id)
 
     def delete(self, cid: str) -> None:
         """The rules first: the group itself is what is found again. Google knows no users of a firewall rule."""
@@ -153,13 +176,14 @@ class Firewalls:
         rows = self.machines.list_all() if vms is None else vms
         return [cid_of(row) for row in rows if tag in ((row.get("tags") or {}).get("items") or ())]
 
-    def existing(self, row: Row, rows: Sequence[Row]) -> ExistingSecurityGroup:
+    def existing(self, row: Row, rows: Iterable[Row]) -> ExistingSecurityGroup:
+        """Of these rules those are its own that are for its tag in its network, or are named after it."""
         mark, cid = mark_of(row), str(row["name"])
         name = words_of(row).get(NAME, cid)
         group = _group_of(row)
         ours = mark is not None and mark.director == self.client.director_uuid and group == self._name(name)
         is_part = ours and mark is not None and self.parts.is_ours(mark, "security_group", group, name)
-        own = [one for one in rows if str(one["name"]).startswith(f"{cid}-")]
+        own = [one for one in rows if self._is_of(cid, one)]
         return ExistingSecurityGroup(cid, mark if is_part else None, {**row, "_rules": own}, name)
 
     def _name(self, name: str) -> str:
@@ -168,6 +192,31 @@ class Firewalls:
 
     def _collection(self) -> str:
         return self.client.firewall("x").removesuffix("/x")
+
+    def _is_of(self, cid: str, row: Row) -> bool:
+        is_here = name_of(str(row.get("network"))) == self.client.settings.default_network
+        is_named = is_group({"name": cid}) and str(row["name"]).startswith(f"{cid}-")
+        return is_named or (is_here and cid in (row.get("targetTags") or ()))
+
+    def _deny(self, name: str, tag: str) -> Row:
+        out = name.endswith(f"-{_DENY_OUT}")
+        ranges = {"destinationRanges" if out else "sourceRanges": ["0.0.0.0/0"]}
+        body = self._body(name, tag, "EGRESS" if out else "INGRESS")
+        return {**body, "priority": _DENIED, "denied": [{"IPProtocol": "all"}], **ranges}
+
+    def _write(self, body: Row) -> None:
+        """Once, and in these words: a person may have changed or disabled it. Direction, network and whether it denies
+        are for the life of a firewall rule."""
+        name, what = str(body["name"]), f"write the firewall rule {body['name']}"
+        row = self.client.insert(what, self._collection(), body, None)
+        if _says(row, body):
+            return
+        fixed = [(str(one.get("direction")), name_of(str(one["network"])), "denied" in one) for one in (row, body)]
+        if fixed[0] == fixed[1]:
+            self.client.change(what, "PUT", self.client.firewall(name), {**body, "disabled": False})
+        else:
+            self._remove(name)
+            self.client.insert(what, self._collection(), body, None)
 
     def _body(self, name: str, tag: str, direction: str) -> Row:
         network = (
@@ -180,7 +229,7 @@ class Firewalls:
             self.client.delete(f"delete firewall rule {name}", self.client.firewall(name))
 
 
-def is_group(row: Row) -> bool:
+def is_group(row: Mapping[str, Any]) -> bool:
     """Not a rule of one."""
     return str(row["name"]).startswith(_PREFIX) and len(str(row["name"])) == _LENGTH
 
@@ -199,17 +248,38 @@ def _write_rule(rule: SecurityRule) -> Row:
     return {"allowed": [allowed], "sourceRanges" if rule.direction == "ingress" else "destinationRanges": [rule.cidr]}
 
 
-def _read_rules(row: Row) -> list[SecurityRule]:
-    """A tag as the other end counts for both families, as in manifests."""
-    direction = str(row.get("direction", "INGRESS")).lower()
-    cidrs = [*(row.get("sourceRanges") or ()), *(row.get("destinationRanges") or ())]
+def _has_egress(rules: Iterable[ListedRule]) -> bool:
+    """Rules with which nothing else may leave."""
+    return any(one.rule.direction == "egress" and one.rule.other is None for one in rules)
+
+
+def _says(row: Mapping[str, Any], body: Row) -> bool:
+    is_for = set(body["targetTags"]) <= set(row.get("targetTags") or ())
+    return is_for and not row.get("disabled") and all((row.get(key) or None) == body.get(key) for key in _SAID)
+
+
+def _read_rules(row: Row, tag: str) -> list[SecurityRule]:
+    """A tag as the other end counts for both families, as in manifests. What denies, is disabled or narrower than rules
+    of ours, of another priority, for other machines or from service accounts was written by people; so was what lets
+    traffic out of a group of ours under another name: only our own rules keep all else in."""
+    direction, name = str(row.get("direction", "INGRESS")).lower(), str(row["name"])
+    here, there = _ENDS if direction == "ingress" else _ENDS[::-1]
+    is_plain = row.get("allowed") and int(row.get("priority", _ALLOWED)) == _ALLOWED and not row.get(there)
+    is_plain = is_plain and tag in (row.get("targetTags") or ()) and not row.get("sourceServiceAccounts")
+    if direction == "egress" and is_group({"name": tag}):
+        is_plain = is_plain and name.startswith(f"{tag}-")
+    foreign = f"disabled rule {name}" if row.get("disabled") else None if is_plain else f"rule {name}"
     found = []
-    for entry in row.get("allowed") or ():
+    for entry in (*(row.get("allowed") or ()), *(row.get("denied") or ())):
         protocol = {"all": "any", _ICMP_V6: "icmp"}.get(str(entry["IPProtocol"]), str(entry["IPProtocol"]))
         for text in entry.get("ports") or [None]:
             low, _, high = (text or "").partition("-")
             ports = (low or None, (high or low) or None)
-            found += [make_rule(direction, protocol, ports, cidr) for cidr in cidrs]
-            for tag in row.get("sourceTags") or ():
-                found += [make_rule(direction, protocol, ports, None, tag, family) for family in _BOTH]
+            if foreign:
+                found.append(make_rule(direction, protocol, ports, other=foreign))
+                continue
+            everywhere = () if row.get("sourceTags") else (None,)
+            found += [make_rule(direction, protocol, ports, cidr) for cidr in row.get(here) or everywhere]
+            for end in row.get("sourceTags") or ():
+                found += [make_rule(direction, protocol, ports, None, end, family) for family in _BOTH]
     return found

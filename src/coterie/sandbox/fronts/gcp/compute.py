@@ -213,6 +213,20 @@ class Compute:
             raise ApiError(400, "invalid", f"The referenced object {raw} is not there", "RESOURCE_NOT_FOUND")
         return {"diskSizeGb": str(_disk_gib(self.objects[bucket, name][0])), "archiveSizeBytes": "1"}
 
+    def getIamPolicy_images(self, call: Call) -> Reply:
+        one = self._front.require(call.path.rpartition("/")[0])
+        policy = one.facts.get("policy") or {}
+        return Reply(200, {"version": 1, **policy, "etag": _digest(policy)})
+
+    def setIamPolicy_images(self, call: Call) -> Reply:
+        one = self._front.require(call.path.rpartition("/")[0])
+        given = call.body.get("policy") or {"bindings": call.body.get("bindings") or []}
+        if given.get("etag") not in (None, _digest(one.facts.get("policy") or {})):
+            raise stale()
+        one.facts["policy"] = {key: value for key, value in given.items() if key != "etag"}
+        self._front.shelf.put(one)
+        return self.getIamPolicy_images(call)
+
     def resize_disks(self, call: Call) -> Reply:
         one = self._front.require(call.path.rpartition("/")[0])
         size = int(call.body["sizeGb"])
