@@ -11,6 +11,7 @@ from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
 from coterie.director.console.page import Page
+from coterie.ledger.errors import DatabaseError
 
 _CHANGED = "event: changed\ndata: 1\n\n"
 _QUIET = ": still here\n\n"
@@ -65,6 +66,8 @@ async def _changes(page: Page, path: str, every: float | None, headers: dict[str
                     yield _CHANGED
         except StopAsyncIteration:
             yield _CHANGED
+        except DatabaseError:
+            return  # the browser connects again
         finally:
             if waiting is not None:
                 waiting.cancel()
