@@ -23,6 +23,7 @@ from coterie.director.console.page import Page, endpoint, failure, is_same_origi
 from coterie.director.context import AppContext
 from coterie.director.http import problem
 from coterie.errors import CoterieError, Forbidden, TooManyAttempts, Unauthenticated, Unreachable
+from coterie.ledger.errors import DatabaseError
 
 _LONGEST = 20_000
 _ISSUER_THREADS = 8
@@ -97,7 +98,10 @@ class Login:
     async def _caller_of_code(self, request: Request, code: str, read: ReadCode) -> Caller:
         peer, attempts = address_of(self._context, request.scope), self._context.attempts
         attempts.check(peer, code)
-        caller = await run_in_threadpool(read, self._context, code, _listener(request)) if code else None
+        try:
+            caller = await run_in_threadpool(read, self._context, code, _listener(request)) if code else None
+        except DatabaseError as error:
+            raise Unreachable("the ledger does not answer", remedy="try again in a moment") from error
         if caller is None:
             attempts.count_failure(peer, code)
             raise Unauthenticated("this link was used already, or is too old", remedy="run `coterie console` again")
