@@ -44,6 +44,22 @@ def test_the_local_director_listens_when_it_is_asked_and_its_link_logs_in_once(m
     assert listeners(pid) == 1
 
 
+def test_without_a_display_no_text_browser_takes_the_terminal(machine: Machine) -> None:
+    machine.furnish()
+    program = machine.folder / "bin" / "www-browser"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {machine.folder}/opened\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    machine.env |= {"PATH": path, "DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
+    done = machine.run("console")
+    assert done.out.startswith("http://127.0.0.1:") and "open the link yourself" in done.err
+    assert not (machine.folder / "opened").exists()
+    machine.env["BROWSER"] = str(program)
+    assert machine.run("console").code == 0
+    assert (machine.folder / "opened").exists()
+
+
 def test_the_port_is_no_way_round_the_permissions_of_the_socket(machine: Machine) -> None:
     machine.furnish()
     where = urlsplit(machine.run("console", "--no-open").out.strip())
@@ -101,6 +117,8 @@ def test_the_map_is_printed_as_a_picture(machine: Machine) -> None:
     assert page.startswith("<!doctype html>") and "no two nodes on one host" in page
     found = machine.run("placement", "map", "-o", "json").json
     assert sum(rack["nodes"] for rack in found["racks"]) == 2 == len(found["nodes"])
+    assert machine.run("-o", "json", "placement", "map").json == found
+    assert machine.run("-o", "json", "placement", "map", "-o", "svg").out == machine.run("placement", "map").out
     key = next(rack["key"] for rack in found["racks"] if rack["nodes"])
     assert "<svg" in machine.run("placement", "map", "--rack", key).out
     assert machine.run("placement", "map", "--rack", "nowhere").code == 5

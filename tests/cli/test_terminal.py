@@ -104,3 +104,9 @@ def test_nodes_fit_a_narrow_terminal(machine: Machine) -> None:
     assert max(len(line) for line in lines) <= 80
     assert "…" not in narrow.shown and "controller/1" in narrow.shown and "127.0.0." in narrow.shown
     assert "CONDUCTORS" not in wide.shown and "vm-" in wide.shown
+
+
+def test_a_picture_is_not_printed_on_a_terminal(machine: Machine) -> None:
+    terminal = Terminal(machine, "placement", "map")
+    assert terminal.finish() == 2
+    assert "coterie placement map > map.svg" in terminal.shown and "<svg" not in terminal.shown

@@ -131,6 +131,10 @@ def test_events_are_listed_and_followed(machine: Machine) -> None:
     assert [machine.run("look").code for _ in range(2)] == [0, 0]
     newest = machine.run("events", "--limit", "3").out.splitlines()
     assert len(newest) == 3 and "task.done" in newest[0], "two looks were asked for; what they did takes no place"
+    listed_json = machine.run("events", "--limit", "3", "-o", "json").json["items"]
+    assert [(one["kind"], one["subject"]) for one in listed_json[:2]] == [("audit", "/v1/looks")] * 2
+    assert (len(listed_json), listed_json[2]["kind"]) == (3, "task.done")
+    assert machine.run("events", "--limit", "1", "-o", "json", "--all").json["items"][0]["subject"] == "look"
     followed = machine.run("events", "--task", "1", "--follow", "-o", "json")
     kinds = [json.loads(line)["kind"] for line in followed.out.splitlines()]
     assert (kinds[0], kinds[-1], followed.code) == ("task.started", "task.done", 0)

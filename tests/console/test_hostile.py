@@ -115,7 +115,7 @@ def test_pictures_escape_what_they_draw(there: World) -> None:
                    "rack": HOSTILE, "host": HOSTILE, "group": HOSTILE}],
         "hosts": [{"cloud": HOSTILE, "az": HOSTILE, "rack": HOSTILE, "name": HOSTILE}],
         "groups": [{"intent": HOSTILE, "deployment": HOSTILE, "name": HOSTILE, "policy": HOSTILE, "promise": HOSTILE,
-                    "holds": False, "why": HOSTILE}],
+                    "cloud": HOSTILE, "holds": False, "why": HOSTILE, "down": {HOSTILE: HOSTILE}}],
     }  # fmt: skip
     drawing = placement_map.draw(found)
     racks = placement_map.draw({**found, "nodes": [], "hosts": []})

@@ -100,6 +100,21 @@ def test_without_the_header_events_come_as_pages(client: Client, ledger: Ledger)
     assert second["next"] is None
 
 
+def test_begin_and_end_of_a_kind_of_task_can_be_left_out(client: Client, ledger: Ledger) -> None:
+    rows.task(ledger, 3, deployment="look")
+    rows.event(ledger, 3, 1, kind="task.started", subject="look")
+    for number in (4, 5, 6):
+        rows.task(ledger, number, kind="look", deployment=None)
+        rows.event(ledger, number, 1, kind="task.started", subject="look")
+        rows.event(ledger, number, 2, kind="node.dead", subject="lab")
+    rows.event(ledger, None, 0, kind="audit")
+    found = client.get("/v1/events?without=look&limit=5").json["items"]
+    assert [(one["kind"], one["task"]) for one in found] == [
+        ("audit", None), ("node.dead", 6), ("node.dead", 5), ("node.dead", 4), ("task.started", 3),
+    ], "a deployment that is called so is none"  # fmt: skip
+    assert len(client.get("/v1/events").json["items"]) == 8
+
+
 def test_a_stream_of_an_unknown_task_is_a_problem(client: Client) -> None:
     reply = client.get("/v1/tasks/9/events", accept="text/event-stream")
     assert (reply.status, reply.json["code"]) == (404, "not_found")

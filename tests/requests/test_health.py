@@ -224,7 +224,7 @@ def test_a_look_leaves_out_a_cloud_without_a_conductor_and_says_so(here: Site) -
         for _ in range(2):
             task = look(here)
             assert steps_of(here, task) == ["look lab", "node.health lab"]
-            assert "1 clouds, without far: no conductor is alive for it" in here.story(task)
+            assert "1 cloud, without far: no conductor is alive for it" in here.story(task)
     look(here, Scope())
     assert state(here) == "failing"
 

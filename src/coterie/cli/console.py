@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from coterie.cli.frame.session import Session
@@ -26,5 +29,10 @@ def console(session: Session, no_open: bool) -> None:
         return
     import webbrowser
 
-    if not webbrowser.open(link):
-        session.say("no browser could be started: open the link yourself")
+    # Without a display the webbrowser module takes a text browser, which would fill the terminal.
+    if not _has_display() or not webbrowser.open(link):
+        session.say("no browser was started: open the link yourself, from another machine through `ssh -L`")
+
+
+def _has_display() -> bool:
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 import click
@@ -29,28 +28,26 @@ def events(session: Session, task: int | None, following: bool, everything: bool
         raise UsageError("--kind chooses among past events of all tasks", remedy="leave out --task and --follow")
     if following:
         return _follow(session, task, everything)
-    past = session.client.events.of_task(task) if task else session.client.events.list(kind=kind)
+    without = None if everything else "look"  # its findings are events of their own
+    past = session.client.events.of_task(task) if task else session.client.events.list(kind=kind, without=without)
+    found = past.listing(limit)
     if session.json:
-        session.data(as_json(past.listing(limit)))
+        session.data(as_json(found))
         return 0
-    found = list(islice((event for event in past if everything or not _routine(event)), limit))
-    for event in found if task else reversed(found):
+    for event in found["items"] if task else reversed(found["items"]):
         session.data(line(event))
     return 0
 
 
 def _routine(event: Mapping[str, Any]) -> bool:
-    """A periodic look began or ended; its findings are events of their own."""
     return bool(event["kind"].startswith("task.") and event["subject"] == "look")
 
 
 def _follow(session: Session, task: int | None, everything: bool) -> int:
     try:
         for event in session.client.follow(task or None, timeout=session.timeout):
-            if session.json:
-                session.data(json.dumps(event, ensure_ascii=False))
-            elif everything or not _routine(event):
-                session.data(line(event))
+            if everything or task or not _routine(event):
+                session.data(json.dumps(event, ensure_ascii=False) if session.json else line(event))
     except KeyboardInterrupt:
         return 130
     except TimedOut as over:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from coterie.cli.frame.session import Session
 from coterie.cli.frame.verb import noun
 from coterie.cli.show.table import as_json, fields, table
-from coterie.errors import NotFound
+from coterie.errors import NotFound, UsageError
 
 BROKEN = 1
 
@@ -46,16 +47,21 @@ def audit(session: Session, deployment: str | None) -> int:
 @placement.verb("map", own_output=True)
 @click.argument("deployment", required=False)
 @click.option(
-    "-o", "--output", "form", type=click.Choice(["svg", "html", "json"]), default="svg", help="Form of the picture."
+    "-o", "--output", "form", type=click.Choice(["svg", "html", "json"]), help="Form of the picture; default: svg."
 )
 @click.option("--rack", metavar="CLOUD/AZ/RACK", default="", help="Only this rack, with its hosts.")
-def show_map(session: Session, deployment: str | None, form: str, rack: str) -> None:
+def show_map(session: Session, deployment: str | None, form: str | None, rack: str) -> None:
     """Print a picture of clouds, azs, racks, hosts and nodes, as the console shows it.
 
     It is of the last look and check; no cloud is asked. More than 150 hosts are drawn by rack: name one with --rack.
     """
     from coterie.director.console.drawing import placement_map
 
+    form = form or ("json" if session.json else "svg")
+    if form != "json" and sys.stdout.isatty():
+        raise UsageError(
+            "a picture is no text for a terminal", remedy=f"write a file: {session.command()} > map.{form}"
+        )
     most = None if rack or form == "json" else placement_map.DETAIL_HOSTS
     found = session.client.placement.show_map(deployment=deployment, rack=rack or None, most=most)
     if form == "json":

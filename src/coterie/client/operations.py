@@ -486,10 +486,17 @@ class EventsOperations:
         self._api = api
 
     def list(
-        self, *, kind: str | None = None, subject: str | None = None, deployment: str | None = None
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        deployment: str | None = None,
+        without: str | None = None,
     ) -> Pages[Event]:
         """Newest first; the stream begins now, or after Last-Event-ID."""
-        return Pages(self._api, "/v1/events", {"kind": kind, "subject": subject, "deployment": deployment})
+        return Pages(
+            self._api, "/v1/events", {"kind": kind, "subject": subject, "deployment": deployment, "without": without}
+        )
 
     def of_task(self, task: int) -> Pages[Event]:
         """Oldest first. The stream's ids are the events' numbers in the task; its last event is `end` with

@@ -425,6 +425,7 @@ class MapGroup(TypedDict):
     promise: str
     holds: bool | None
     why: str
+    down: NotRequired[dict[str, str]]
     worst_host: Worst | None
     worst_rack: Worst | None
 
@@ -457,6 +458,7 @@ class MapRack(TypedDict):
     hosts: int
     nodes: int
     unhealthy: int
+    down: NotRequired[int]
     groups: dict[str, int]
 
 

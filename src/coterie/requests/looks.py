@@ -46,7 +46,7 @@ def look(
         checks = _health_steps(tx, rows, fleet, scope, busy[CHECK_HEALTH.name])
         looked_at = _look_steps(rows, served, how or Look(), scope or Scope())
         tasks.forget_old(tx, "look", keep=20)
-        opening = ", ".join([f"{len(served)} clouds", *_left_out(wanted - served)])
+        opening = ", ".join(["1 cloud" if len(served) == 1 else f"{len(served)} clouds", *_left_out(wanted - served)])
         new = NewTask("look", None, _stages(looked_at, checks), requested_by=requested_by, opening=opening)
         return tasks.create(tx, new)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Header, Request
+from fastapi import Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -57,12 +57,15 @@ async def index(
     kind: Word | None = None,
     subject: Word | None = None,
     deployment: Word | None = None,
+    without: Annotated[
+        Word | None, Query(description="a kind of task whose begin and end are left out, e.g. look")
+    ] = None,
     last: LastEvent = None,
 ) -> Response:
     """Newest first; the stream begins now, or after Last-Event-ID."""
     if _wants_stream(request):
         return _EventStream(context, stream.all_events(context, last))
-    return SafeJson(await run_in_threadpool(_page, context, part, kind, subject, deployment))
+    return SafeJson(await run_in_threadpool(_page, context, part, kind, subject, deployment, without))
 
 
 def _wants_stream(request: Request) -> bool:
@@ -80,9 +83,16 @@ def _page_of_task(context: AppContext, task: int, part: Slice) -> Json:
         return listing(events.of_task(tx, task, part))
 
 
-def _page(context: AppContext, part: Slice, kind: str | None, subject: str | None, deployment: str | None) -> Json:
+def _page(
+    context: AppContext,
+    part: Slice,
+    kind: str | None,
+    subject: str | None,
+    deployment: str | None,
+    without: str | None,
+) -> Json:
     with context.ledger.read() as tx:
-        found = events.page(tx, part, deployment=deployment, kind=kind, subject=subject)
+        found = events.page(tx, part, deployment=deployment, without=without, kind=kind, subject=subject)
         return listing(require_names(tx, found, deployment=deployment))
 
 

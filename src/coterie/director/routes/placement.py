@@ -76,6 +76,7 @@ class MapRack(Resource):
     hosts: int
     nodes: int
     unhealthy: int
+    down: int = Field(default=0, description="of the unhealthy ones: those whose VM is dead or missing")
     groups: dict[str, int]
 
 
@@ -110,6 +111,7 @@ class MapGroup(Resource):
     promise: str
     holds: bool | None
     why: str
+    down: dict[str, str] = Field(default={}, description="nodes whose VM is dead or missing")
     worst_host: Worst | None
     worst_rack: Worst | None
 

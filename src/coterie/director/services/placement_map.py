@@ -8,7 +8,7 @@ from typing import Any
 from coterie.director.context import AppContext
 from coterie.group.audit import Host, Member, audit
 from coterie.ledger.views import deployments
-from coterie.ledger.views.placement_map import every_group, known_hosts, placed_nodes
+from coterie.ledger.views.placement_map import earlier_hosts, every_group, known_hosts, placed_nodes
 
 Json = dict[str, Any]
 _DOWN = ("dead", "missing")
@@ -24,17 +24,16 @@ def placement_map(context: AppContext, deployment: str | None, rack: str | None,
     with context.ledger.read() as tx:
         if deployment is not None:
             deployments.one(tx, deployment)  # refuses one that the caller cannot see
-        nodes, groups, shown = placed_nodes(tx, deployment), every_group(tx, deployment), known_hosts(tx)
-    known = {
-        cloud: {one["name"]: Host(one["name"], one["az"], one.get("rack")) for one in listed}
-        for cloud, listed in shown.items()
-    }
+        nodes, groups, known = placed_nodes(tx, deployment), every_group(tx, deployment), _by_name(known_hosts(tx))
+        gone = any(node["host"] and node["host"] not in known.get(node["cloud"], {}) for node in nodes)
+        earlier = _by_name(earlier_hosts(tx)) if gone else {}
     racks, members = _Racks(), defaultdict[str, list[Json]](list)
     hosts = [_host(cloud, host) for cloud, listed in sorted(known.items()) for host in listed.values()]
     for host in hosts:
         racks.of(host)["hosts"] += 1
     for node in nodes:
-        found = known.get(node["cloud"], {}).get(node["host"] or "")
+        places = (of.get(node["cloud"], {}).get(node["host"] or "") for of in (known, earlier))
+        found = next((place for place in places if place), None)
         node["rack"] = (found.rack or _NO_RACK) if found else _UNKNOWN
         node["az"] = found.az if found else node["az"]
         racks.add(node)
@@ -53,6 +52,13 @@ def placement_map(context: AppContext, deployment: str | None, rack: str | None,
     }
 
 
+def _by_name(shown: dict[str, list[Json]]) -> dict[str, dict[str, Host]]:
+    return {
+        cloud: {one["name"]: Host(one["name"], one["az"], one.get("rack")) for one in listed}
+        for cloud, listed in shown.items()
+    }
+
+
 class _Racks:
     """By key, in the order of clouds, azs and racks."""
 
@@ -67,13 +73,14 @@ class _Racks:
         key = _key(thing)
         if key not in self._rows:
             place = {name: thing[name] for name in ("cloud", "az", "rack")}
-            self._rows[key] = {"key": key, **place, "hosts": 0, "nodes": 0, "unhealthy": 0, "groups": {}}
+            self._rows[key] = {"key": key, **place, "hosts": 0, "nodes": 0, "unhealthy": 0, "down": 0, "groups": {}}
         return self._rows[key]
 
     def add(self, node: Json) -> None:
         row = self.of(node)
         row["nodes"] += 1
         row["unhealthy"] += node["state"] in _UNHEALTHY
+        row["down"] += node["state"] in _DOWN
         row["groups"][node["group"] or ""] = row["groups"].get(node["group"] or "", 0) + 1
 
 
@@ -100,6 +107,7 @@ def _group(group: Json, members: list[Json], hosts: dict[str, Host]) -> Json:
         "promise": judged["promise"],
         "holds": holds,
         "why": why,
+        "down": judged["down"],
         "worst_host": judged["worst_host"],
         "worst_rack": judged["worst_rack"],
     }

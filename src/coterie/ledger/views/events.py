@@ -20,13 +20,17 @@ def of_task(tx: Tx, task: int, part: Slice) -> Page:
     return Page([_view(row) for row in found.items], found.next)
 
 
-def page(tx: Tx, part: Slice, deployment: str | None = None, **wanted: str | None) -> Page:
-    """Newest first. Filters: kind, subject, deployment, whose tasks' events they are."""
+def page(tx: Tx, part: Slice, deployment: str | None = None, without: str | None = None, **wanted: str | None) -> Page:
+    """Newest first. Filters: kind, subject, deployment, whose tasks' events they are; `without`: a kind of task whose
+    begin and end are left out, not what it found."""
     query = matching(
         sa.select(*events.c).where(visible_event()), {events.c[name]: value for name, value in wanted.items()}
     )
     if deployment is not None:
         query = query.where(events.c.task.in_(sa.select(tasks.c.id).where(tasks.c.deployment == deployment)))
+    if without is not None:
+        theirs = sa.exists().where(tasks.c.id == events.c.task, tasks.c.kind == without)
+        query = query.where(sa.not_(sa.and_(events.c.kind.startswith("task."), theirs)))
     found = fetch(tx, query, [events.c.id], part, newest_first=True)
     return Page([_view(row) for row in found.items], found.next)
 

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from coterie.ledger.store import Tx
-from coterie.ledger.tables import nodes
+from coterie.ledger.tables import facts, nodes
 from coterie.ledger.views import clouds, groups
 from coterie.ledger.views.page import Row, Slice
 from coterie.ledger.visibility import visible
@@ -45,7 +45,21 @@ def known_hosts(tx: Tx) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for cloud in clouds.page(tx, Slice(_EVERY)).items:
         check = clouds.known(tx, cloud["name"]).get("check") or {}
-        items = (check.get("data") or {}).get("items", ())
-        listed = [one["facts"]["hosts"] for one in items if one["what"] == "hosts" and one.get("facts")]
-        found[cloud["name"]] = [host for hosts in listed for host in hosts]
+        found[cloud["name"]] = _hosts_in(check.get("data"))
     return found
+
+
+def earlier_hosts(tx: Tx) -> dict[str, list[dict[str, Any]]]:
+    """By cloud, those of every check that the ledger still has, the newest last: hosts that went down, too."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    checks = sa.or_(facts.c.what == "check", facts.c.what.startswith("check:"))
+    query = sa.select(facts.c.cloud, facts.c.data).where(checks, facts.c.at.is_not(None)).order_by(facts.c.at)
+    for cloud, data in tx.execute(query):
+        found.setdefault(cloud, []).extend(_hosts_in(data))
+    return found
+
+
+def _hosts_in(check: dict[str, Any] | None) -> list[dict[str, Any]]:
+    items = (check or {}).get("items", ())
+    listed = [one["facts"]["hosts"] for one in items if one["what"] == "hosts" and one.get("facts")]
+    return [host for hosts in listed for host in hosts]

@@ -24,7 +24,8 @@ from coterie.slotted import dataclass
 _SPACE = uuid.UUID("9e0ad7b4-51b0-4d5e-9f0a-6a6f1f7c5d21")
 _SCOPE = re.compile(r"projects/[^/]+/(?:zones/[^/]+|regions/[^/]+|global)")
 _TRIES = 20
-_PASSING = ("PENDING", "CREATING", "PROVISIONING", "STAGING")  # states of what another call is creating
+_GOING = ("DELETING",)
+_PASSING = ("PENDING", "CREATING", "RESTORING", "UPLOADING", "PROVISIONING", "STAGING", *_GOING)
 _REACH = "check properties.endpoint, the network and the proxy"
 _RIGHTS = "give the service account the role of docs/gcp-role.yaml; a new one takes minutes to count everywhere"
 _QUOTA = "delete some, or have Google raise the quota"
@@ -210,29 +211,47 @@ class Client:
     def insert(
         self, what: str, collection: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None
     ) -> Row:
-        """Create what has its name from its mark, once: the row of what this call, or another under the mark, created.
-        After a failure `remove` takes away what is left. A request id is answered by Google with what became of its
-        first request, so after one that came to nothing another is used. Without a mark: what comes and goes under one
-        name any number of times."""
-        path = f"{collection}/{body['name']}"
-        ids = chosen_ids(_SPACE, mark, path) if mark else (str(uuid.uuid4()) for _ in range(_TRIES))
+        """The row of `insert_once`."""
+        return self.insert_once(what, collection, body, mark, remove)[0]
 
-        def attempt(request_id: str) -> Row | None:
+    def insert_once(
+        self, what: str, collection: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None
+    ) -> tuple[Row, bool]:
+        """Create what has its name from its mark, once: the row of what this call, or another under the mark, created;
+        and whether it was this one. After a failure `remove` takes away what is left.
+
+        Google answers a request id with what became of its first request. So one that ended before this call is
+        followed by a fresh id, whose end is told as it is. Without a mark: what comes and goes under one name any
+        number of times."""
+        path = f"{collection}/{body['name']}"
+        first = next(chosen_ids(_SPACE, mark, path)) if mark else None
+        ids = [first or str(uuid.uuid4()), *(str(uuid.uuid4()) for _ in range(_TRIES - 1))]
+        blocked: list[str] = []  # by what, where a name is taken and nothing has it
+
+        def attempt(request_id: str) -> tuple[Row, bool] | None:
+            operation: Row = {}
+            refusal: Refusal | None = None
             try:
                 operation = _body(self._change(what, "POST", collection, body, requestId=request_id))
-                try:
-                    self.wait(what, collection, operation)
-                except Failed as error:
-                    if error.is_one("RESOURCE_ALREADY_EXISTS"):
-                        return self._read_other(what, path)
-                    if operation.get("status") == "DONE":
-                        return None  # it ended before this request, which is answered with its end
-                    raise
+                self.wait(what, collection, operation)
             except Refusal as error:
-                if error.http_status == HTTPStatus.CONFLICT:
-                    return self._read_other(what, path)
-                raise
-            return self._read_sure(what, path)
+                is_repeat = request_id == first and operation.get("status") == "DONE"
+                if not _is_taken(error) and not is_repeat:
+                    raise
+                refusal = error
+            row = self._read_settled(what, path, _GOING if refusal is None else _PASSING)
+            is_failed = row is not None and row.get("status") == "FAILED" and mark_of(row) == mark
+            if row is not None and not is_failed:
+                return row, refusal is None and operation.get("status") != "DONE"
+            if is_failed and refusal is None and request_id != first:
+                raise Failed(what, "FAILED", f"{body['name']} has the state FAILED, and no reason", 0)
+            if refusal is not None and _is_taken(refusal):  # by a part that an earlier try left, or by a stranger's
+                if blocked:
+                    raise refusal
+                blocked.append(refusal.why)
+            if remove:
+                remove()
+            return None
 
         try:
             return create_with_id(ids, attempt, f"the request to {what}")
@@ -307,15 +326,16 @@ class Client:
 
     # -- one request --
 
-    def _read_other(self, what: str, path: str) -> Row | None:
-        """What another call creates under the name, once it is there; None if it came to nothing."""
+    def _read_settled(self, what: str, path: str, passing: Sequence[str]) -> Row | None:
+        """What has the name, once it is in none of these states; None if it came to nothing."""
         deadline = time.monotonic() + self.settings.state_timeout
         while True:
             row = self._read_sure(what, path)
-            if row is None or row.get("status") not in _PASSING:
+            if row is None or row.get("status") not in passing:
                 return row
             if time.monotonic() >= deadline:
-                raise OutcomeUnknown(f"what another call began to {what} is not ready", remedy=_LOOK)
+                why = f"{row.get('name')} is {row.get('status')}"
+                raise OutcomeUnknown(f"what another call began to {what} is not settled", why=why, remedy=_LOOK)
             time.sleep(self.settings.poll_s)
 
     def _read_sure(self, what: str, path: str) -> Row | None:
@@ -381,6 +401,10 @@ def require_marked(row: Row, mark: Mark) -> Row:
             f"{row['name']} has the name of {mark.name()}, but not its mark", remedy="find out who made it"
         )
     return row
+
+
+def _is_taken(error: Refusal) -> bool:
+    return error.http_status == HTTPStatus.CONFLICT or error.is_one("RESOURCE_ALREADY_EXISTS")
 
 
 def remove_half_made(error: CpiError, remove: Callable[[], object]) -> CpiError:

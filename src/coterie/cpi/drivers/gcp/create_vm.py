@@ -114,11 +114,14 @@ class _Creation:
     def boot(self, resolved: Row, undo: Undo) -> Row:
         collection, remove = f"{self._client.project}/zones/{self._zone}/instances", self._remove
         try:
-            row = self._client.insert(f"create VM {self._cid}", collection, resolved, self._args.mark, remove)
+            row, is_new = self._client.insert_once(
+                f"create VM {self._cid}", collection, resolved, self._args.mark, remove
+            )
         except Refusal as error:
             raise self._say_group(error) from error
         require_marked(row, self._args.mark)
-        undo.add(remove)
+        if is_new:  # else it is another call's, which may have answered it
+            undo.add(remove)
         return self._wait_until_running(row)
 
     def finish(self, row: Row, undo: Undo) -> Row:
@@ -180,7 +183,7 @@ class _Creation:
         number = (self._args.env.get("bosh") or {}).get("server_group_member")
         if number is not None:
             return int(number) % count + 1
-        taken = {_domain_word(row) for row in self._parts.machines.members(membership.cid)}
+        taken = {_domain_word(row) for row in self._list_members(membership)}
         free = [one for one in range(1, count + 1) if f"{self._zone}/{one}" not in taken]
         if free:
             return free[0]
@@ -191,7 +194,11 @@ class _Creation:
         )
 
     def _members(self, membership: Membership) -> list[PlacedVm]:
-        return [_placed(row) for row in self._parts.machines.members(membership.cid) if _domain_word(row)]
+        return [_placed(row) for row in self._list_members(membership) if _domain_word(row)]
+
+    def _list_members(self, membership: Membership) -> list[Row]:
+        """Domains are those of one zone, so another that does not answer hinders nothing."""
+        return self._parts.machines.placed_members(self._zone, membership.cid, str(membership.group))
 
     def _own_disks(self, image: str) -> list[Row]:
         spec, settings, types = self._args.spec, self._client.settings, f"{self._client.project}/zones/{self._zone}"

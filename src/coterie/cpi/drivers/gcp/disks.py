@@ -76,7 +76,8 @@ class Disks:
 
     def attach(self, vm_cid: str, disk_cid: str) -> DiskHint:
         """The device is named after the disk, so the hint follows from the CID."""
-        vm, disk = self.machines.require(vm_cid), self.require(disk_cid)
+        self.machines.require(vm_cid)
+        disk = self.require(disk_cid)
         name = str(disk["name"])
         if vm_cid not in users(disk):
             require_detached(disk_cid, users(disk))
@@ -87,13 +88,13 @@ class Disks:
                 if vm_cid not in users(self.require(disk_cid)):  # else another call was faster
                     raise
         else:
-            name = next(str(one["deviceName"]) for one in vm["disks"] if name_of(one["source"]) == name)
+            name = next(iter(_devices(self.machines.require(vm_cid), disk_cid)), name)
         return {"path": f"/dev/disk/by-id/google-{name}", "id": name}
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
         """Not attached is fine, also when another call was faster."""
-        disk, vm = self.require(disk_cid), self.machines.require(vm_cid)
-        devices = [str(one["deviceName"]) for one in vm["disks"] if name_of(one["source"]) == disk["name"]]
+        self.require(disk_cid)
+        devices = _devices(self.machines.require(vm_cid), disk_cid)
         if not devices:
             return
         path = f"{self.machines.path(vm_cid)}/detachDisk"
@@ -130,3 +131,10 @@ class Disks:
 def users(row: Row) -> tuple[str, ...]:
     """CIDs of the VMs that a disk is attached to, which are in its zone."""
     return tuple(f"{zone_of(row)}/{name_of(one)}" for one in row.get("users") or ())
+
+
+def _devices(vm: Row, disk_cid: str) -> list[str]:
+    """What a VM calls this disk. Local SSDs have no source; a disk of the same name may be in another zone."""
+    zone, _, name = disk_cid.partition("/")
+    link = f"/zones/{zone}/disks/{name}"
+    return [str(one["deviceName"]) for one in vm.get("disks") or () if str(one.get("source") or "").endswith(link)]

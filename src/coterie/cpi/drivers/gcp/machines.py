@@ -4,12 +4,13 @@ the instance that this process runs in."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 
-from coterie.cpi.contract import Json, NoPlacement, VMNotFound, read_name
-from coterie.cpi.drivers.gcp.client import Client
+from coterie.cpi.contract import Json, NoPlacement, VMNotFound, opt_out_reason, read_name
+from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.login import metadata_url
-from coterie.cpi.drivers.gcp.marks import TAGS, Row, name_of, user_labels, whole_tags, zone_of
+from coterie.cpi.drivers.gcp.marks import TAGS, Row, labels_of, mark_of, name_of, user_labels, whole_tags, zone_of
 from coterie.cpi.kit.http import AnswerLost, NotTaken
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
@@ -50,19 +51,38 @@ class Machines:
         return str(self.path(cid))
 
     def delete(self, cid: str) -> None:
-        """One operation, waited for and proven. Disks that were attached stay; its own go with it, and by their names
-        where it is gone already: an answer that it is gone is no proof for them."""
+        """One operation, waited for and proven. Disks that were attached stay, also where a person had them go with
+        the VM; its own go with it, and by their names and marks where it is gone already: an answer that it is gone is
+        no proof for them."""
         path = self.path(cid)
         if path is None:
             return
-        if self.client.get(path) is not None:
+        row = self.client.get(path)
+        if row is not None:
+            if not row.get("deletionProtection"):  # else Google refuses, and nothing is changed
+                self._detach_others(cid, row)
             self.client.delete(f"delete VM {cid}", path)
             self.waits.until(f"the deletion of VM {cid}", lambda: True if self.client.get(path) is None else None)
         zone, name = cid.split("/")
         for part in (BOOT, EPHEMERAL) if read_name(name) else ():
             disk = str(self.client.zonal("disks", f"{zone}/{name}-{part}"))
-            if self.client.get(disk) is not None:
+            left = self.client.get(disk)
+            if left is not None and _goes_with(left, name):
                 self.client.delete(f"delete disk {name}-{part}", disk)
+
+    def _detach_others(self, cid: str, row: Row) -> None:
+        """What Google would delete with the VM, and is not the VM's own."""
+        for one in attached(row):
+            if not one.get("autoDelete"):
+                continue
+            device = str(one["deviceName"])
+            try:
+                what = f"detach {name_of(one['source'])}, which would be deleted with VM {cid}"
+                self.client.change(what, "POST", f"{self.path(cid)}/detachDisk", deviceName=device)
+            except Refusal:  # another call was faster, or it stays attached and must keep its VM
+                left = self.client.get(self.path(cid))
+                if left is not None and any(each.get("deviceName") == device for each in attached(left)):
+                    raise
 
     def reboot(self, cid: str) -> None:
         status = self.require(cid).get("status")
@@ -100,7 +120,7 @@ class Machines:
         self.client.rewrite(lambda: self.require(cid), write)
 
     def list_disks(self, cid: str) -> list[str]:
-        """Persistent ones: those that stay when the instance goes."""
+        """Persistent ones: all but the instance's own."""
         row = self.require(cid)
         return [f"{zone_of(row)}/{name_of(one['source'])}" for one in attached(row)]
 
@@ -109,6 +129,18 @@ class Machines:
         wanted = f'labels.{GROUP}="{group_label(group_cid)}"'
         rows = self.client.everywhere("instances", filter=wanted)
         return [row for row in rows if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)]
+
+    def placed_members(self, zone: str, group_cid: str, policy: str) -> list[Row]:
+        """Those that share the policy's domains of a zone. A copy that a person made bears our labels under another
+        name, and what has not the policy has no domain."""
+        wanted, path = f'labels.{GROUP}="{group_label(group_cid)}"', f"{self.client.project}/zones/{zone}/instances"
+        return [
+            row
+            for row in self.client.list_all("instances", path, filter=wanted)
+            if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)
+            and policy in {name_of(one) for one in row.get("resourcePolicies") or ()}
+            and _has_name_of_mark(row)
+        ]
 
     def list_all(self) -> Iterator[Row]:
         """Of all owners: Google filters by no field that is a list, such as policies and tags."""
@@ -157,10 +189,21 @@ def state_of(row: Row) -> str | None:
 
 
 def attached(row: Row) -> list[Row]:
-    """The persistent disks of an instance."""
-    return [
-        one for one in row.get("disks") or () if one.get("source") and not one.get("boot") and not one.get("autoDelete")
-    ]
+    """The persistent disks of an instance. Not told by `autoDelete`, which people may have switched on."""
+    own = {f"{row['name']}-{part}" for part in (BOOT, EPHEMERAL)}
+    disks = [one for one in row.get("disks") or () if one.get("source") and not one.get("boot")]
+    return [one for one in disks if name_of(one["source"]) not in own]
+
+
+def _goes_with(disk: Row, vm_name: str) -> bool:
+    """A disk that is named like the VM's own: whether it is that, and bears no word that keeps it."""
+    mark = mark_of(disk)
+    return mark is not None and mark.name() == vm_name and not opt_out_reason(labels_of(disk), time.time())
+
+
+def _has_name_of_mark(row: Row) -> bool:
+    mark = mark_of(row)
+    return mark is not None and mark.name() == row["name"]
 
 
 def domain_of(row: Row) -> str | None:

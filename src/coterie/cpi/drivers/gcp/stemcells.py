@@ -68,7 +68,8 @@ class Stemcells:
             except FileNotFoundError as error:
                 raise CpiError("the image cannot be read", why=str(error), remedy="name a file that exists") from error
             collection = self._path("x").removesuffix("/x")
-            return self.client.insert(f"create image {name}", collection, body, mark, lambda: self.delete(name))
+            what, path = f"create image {name}", self._path(name)
+            return self.client.insert(what, collection, body, mark, lambda: self.client.delete(f"delete {name}", path))
         except OutcomeUnknown:
             raise
         except CpiError as error:

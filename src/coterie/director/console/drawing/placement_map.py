@@ -23,6 +23,8 @@ _RACK_W, _RACK_H = 148, 64
 _WIDTH = 1120
 _UNKNOWN = "unknown"
 _LETTERS_SHOWN = 2
+_DOWN = ("dead", "missing")
+_MARGIN, _LINE, _LEGEND_GROUPS = 16, 20, 50
 _VERDICTS = {True: "holds:", False: "broken:", None: "unknown:"}
 STATE_MARKS = {"failing": "!", "dead": "✕", "missing": "?", "stopped": "◆", "changing": "◐", "planned": "…",
                "deleting": "−"}  # fmt: skip
@@ -30,8 +32,11 @@ STATE_MARKS = {"failing": "!", "dead": "✕", "missing": "?", "stopped": "◆", 
 
 @dataclass(slots=True)
 class _Host:
+    """`shown`: by the last check of its cloud. `known`: the nodes' host has a name."""
+
     name: str
     nodes: list[Json] = field(default_factory=list)
+    shown: bool = True
     known: bool = True
 
 
@@ -44,6 +49,7 @@ class Drawing:
     parts: list[str]
     label: str
     detailed: bool
+    legend: list[str]
 
     def inline(self) -> str:
         """For a page, whose style sheet has the colours."""
@@ -54,7 +60,11 @@ class Drawing:
         )
 
     def file(self) -> str:
-        return svg.file(self.width, self.height, self.label, self.parts, _RULES)
+        """A file of its own, with a margin, and with what letters and signs mean."""
+        below = svg.element("g", *self.legend, transform=f"translate(0 {self.height + _LINE:.0f})")
+        inside = svg.element("g", *self.parts, below, transform=f"translate({_MARGIN} {_MARGIN})")
+        height = self.height + _LINE * (len(self.legend) + 1) + 2 * _MARGIN
+        return svg.file(self.width + 2 * _MARGIN, height, self.label, [inside], _RULES)
 
 
 def letters(groups: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -82,8 +92,26 @@ def draw(found: Mapping[str, Any], links: bool = True) -> Drawing:
             parts += made
             y += height + 14
     totals = [sum(rack[name] for rack in found["racks"]) for name in ("nodes", "hosts")]
-    label = f"Placement map: {_count(totals[0], 'node')} on {_count(totals[1], 'host')}"
-    return Drawing(_WIDTH, max(y, 40), parts, label, detailed)
+    label = f"Placement map: {_count(totals[0], 'node')}; {_count(totals[1], 'host')} known"
+    return Drawing(_WIDTH, max(y, 40), parts, label, detailed, _legend(found["groups"], detailed))
+
+
+def _legend(groups: Sequence[Json], detailed: bool) -> list[str]:
+    """A line each."""
+    signs = ", ".join(f"{sign} {word}" for word, sign in STATE_MARKS.items())
+    share = "A bar: how many of a rack's nodes are of which server group, by colour. ✕: how many are unhealthy."
+    cell = f"A cell is a node, with the letter of its server group (· none), and a sign where it is not up: {signs}."
+    lines = [svg.text(0, 0, cell if detailed else share, "map-name small")]
+    for n, one in enumerate(groups[:_LEGEND_GROUPS]):
+        words = f"{one['deployment']}/{one['name']} in {one['cloud']}: {_verdict(one)}"
+        box = svg.element("rect", y=_LINE * (n + 1) - 14, width=_CELL, height=_CELL, rx=3)
+        mark = svg.text(_CELL / 2, _LINE * (n + 1), svg.letter(n)[:_LETTERS_SHOWN], "map-letter", text_anchor="middle")
+        swatch = svg.element("g", box, mark, class_=f"map-node g{n % len(svg.FILLS)}")
+        lines.append(swatch + svg.text(_CELL + 8, _LINE * (n + 1), svg.cut(words, 150), "map-name"))
+    if len(groups) > _LEGEND_GROUPS:
+        more = f"{len(groups) - _LEGEND_GROUPS} more groups: choose a deployment"
+        lines.append(svg.text(0, _LINE * len(lines), more, "map-name small"))
+    return lines
 
 
 def document(drawing: Drawing, found: Mapping[str, Any]) -> str:
@@ -92,7 +120,7 @@ def document(drawing: Drawing, found: Mapping[str, Any]) -> str:
     rows = "".join(
         f"<tr><td>{svg.letter(n)}</td><td>{escape(one['deployment'])}/{escape(one['name'])}</td>"
         f"<td>{escape(one['policy'] or 'none')}: {escape(one['promise'])}</td>"
-        f"<td>{_VERDICTS[one['holds']]} {escape(one['why'])}</td></tr>"
+        f"<td>{escape(_verdict(one))}</td></tr>"
         for n, one in enumerate(found["groups"])
     )
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Placement map</title>'
@@ -102,6 +130,11 @@ def document(drawing: Drawing, found: Mapping[str, Any]) -> str:
         "<h2>Server groups and their promises</h2><table><thead><tr><th>Sign</th><th>Group</th><th>Promise</th>"
         f"<th>Verdict</th></tr></thead><tbody>{rows}</tbody></table></body></html>\n"
     )
+
+
+def _verdict(group: Mapping[str, Any]) -> str:
+    down = ", ".join(f"{node} ({what})" for node, what in (group.get("down") or {}).items())
+    return f"{_VERDICTS[group['holds']]} {group['why']}{f'; down: {down}' if down else ''}"
 
 
 def _hosts_of(found: Mapping[str, Any]) -> dict[str, list[_Host]]:
@@ -115,7 +148,7 @@ def _hosts_of(found: Mapping[str, Any]) -> dict[str, list[_Host]]:
         name = node["host"] or "host unknown"
         place = (node["cloud"], name) if node["host"] else (node["cloud"], f"{node['az']} {name}")
         if place not in hosts:
-            hosts[place] = _Host(name, known=False)
+            hosts[place] = _Host(name, shown=False, known=bool(node["host"]))
             of_rack[_key(node)].append(hosts[place])
         hosts[place].nodes.append(node)
     return of_rack
@@ -156,8 +189,8 @@ def _host_height(host: _Host) -> float:
 
 def _rack_frame(rack: Json, x: float, y: float, wide: float, high: float) -> str:
     kind = "map-rack unknown" if rack["rack"] == _UNKNOWN else "map-rack"
-    name = "hosts that the cloud does not place" if rack["rack"] == _UNKNOWN else f"rack {rack['rack']}"
-    label = f"{name}: its loss takes down {_count(rack['nodes'], 'node')}"
+    name = f"rack {rack['rack']}"
+    label = f"{name}: {_loss(rack['nodes'], rack.get('down', 0))}"
     frame = svg.element("rect", x=x, y=y, width=wide, height=high, rx=6, class_=kind)
     words = svg.text(x + _PAD, y + 17, svg.cut(name, int(wide / 7)), "map-name")
     inside = svg.title(label) + frame + words
@@ -167,17 +200,22 @@ def _rack_frame(rack: Json, x: float, y: float, wide: float, high: float) -> str
 
 def _host(host: _Host, rack: Json, x: float, y: float, high: float, numbers: dict[str, int], links: bool) -> str:
     groups = Counter(node["group"] for node in host.nodes if node["group"])
-    label = f"{'host ' if host.known else ''}{host.name}: its loss takes down {_count(len(host.nodes), 'node')}"
-    if host.nodes:
-        label += f" ({', '.join(node['node'] for node in host.nodes[:12])}{', …' if len(host.nodes) > 12 else ''})"
+    down = [node for node in host.nodes if node["state"] in _DOWN]
+    is_down = not host.shown and bool(down) and len(down) == len(host.nodes)
+    label = f"{'host ' if host.known else ''}{host.name}{': down' if is_down else ''}"
+    label += f": {_loss(len(host.nodes), len(down))}"
+    named = [node["node"] for node in host.nodes if node not in down] or [node["node"] for node in down]
+    if named:
+        label += f" ({', '.join(named[:12])}{', …' if len(named) > 12 else ''})"
     doubled = max(groups.values(), default=0)
-    kind = "map-host" if host.known else "map-host unknown"
+    kind = "map-host" if host.shown else "map-host unknown"
     cells = "".join(
         _cell(node, x + _PAD + (n % _ROW) * (_CELL + _GAP), y + 24 + (n // _ROW) * (_CELL + _GAP), numbers)
         for n, node in enumerate(host.nodes)
     )
     frame = svg.element("rect", x=x, y=y, width=_HOST_W, height=high, rx=5, class_=kind)
-    words = svg.text(x + _PAD, y + 16, svg.cut(host.name, 19), "map-name small")
+    name = f"{svg.cut(host.name, 13)}, down" if is_down else svg.cut(host.name, 19)
+    words = svg.text(x + _PAD, y + 16, name, "map-name small")
     return svg.element(
         "g", svg.title(label), frame, words, cells,
         class_="map-zone", data_host=f"{rack['cloud']}/{host.name}", data_rack=rack["key"], data_say=label,
@@ -211,7 +249,7 @@ def _tile(rack: Json, x: float, y: float, numbers: dict[str, int], links: bool) 
     by_group: Counter[str] = Counter(rack["groups"])
     bad = rack["unhealthy"]
     label = (
-        f"rack {rack['rack']}: {_count(rack['hosts'], 'host')}; its loss takes down {_count(rack['nodes'], 'node')}"
+        f"rack {rack['rack']}: {_count(rack['hosts'], 'host')}; {_loss(rack['nodes'], rack.get('down', 0))}"
         f" of {_count(len([one for one in by_group if one]), 'group')}{f', {bad} of them unhealthy' if bad else ''}"
     )
     inside = [
@@ -236,6 +274,13 @@ def _tile(rack: Json, x: float, y: float, numbers: dict[str, int], links: bool) 
     if not links:
         return tile
     return svg.element("a", tile, href=f"/placement?{urlencode({'rack': rack['key']})}", aria_label=label)
+
+
+def _loss(nodes: int, down: int) -> str:
+    """What the loss of a place would take down; what is down already is not lost again."""
+    if down and down == nodes:
+        return f"{_count(down, 'node')} down already"
+    return f"its loss takes down {_count(nodes - down, 'node')}{f', {down} down already' if down else ''}"
 
 
 def _count(n: int, word: str) -> str:

@@ -28,6 +28,7 @@ async def show(page: Page) -> Response:
         more=max(0, len(found["groups"]) - _GROUPS),
         nodes=sum(one["nodes"] for one in found["racks"]),
         hosts=sum(one["hosts"] for one in found["racks"]),
+        unhealthy=sum(one["unhealthy"] for one in found["racks"]),
         unplaced=sum(one["nodes"] for one in found["racks"] if one["rack"] == "unknown"),
         racks=found["racks"],
         deployment=deployment,

@@ -1,0 +1,290 @@
+"""What must never be deleted by mistake, and what must never be left: data that people attached, VMs of other calls,
+disks and snapshots of creations that failed half way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from peers.gcp_bed import GcpBed
+
+from coterie.cpi.conformance.expect import expect_error
+from coterie.cpi.conformance.lab import Lab
+from coterie.cpi.contract import KEEP, CpiError, OutcomeUnknown, QuotaExceeded, VMCreationFailed
+from coterie.cpi.drivers.gcp.create_vm import _Creation
+from coterie.sandbox.fronts.gcp.call import Call, Reply
+from coterie.sandbox.fronts.gcp.refusals import ApiError
+
+
+def shelved(bed: GcpBed, path: str) -> Any:
+    found = bed.front.shelf.get(path)
+    assert found is not None, path
+    return found
+
+
+def change(bed: GcpBed, path: str, **fields: Any) -> None:
+    """Behind the API's back, as other consoles of Google's may do it."""
+    with bed.front.lock:
+        one = shelved(bed, path)
+        one.row |= fields
+        bed.front.shelf.put(one)
+
+
+def counted(bed: GcpBed) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    bed.front.watch = lambda method: seen.update([method])
+    return seen
+
+
+def switch_auto_delete(bed: GcpBed, vm: str, disk: str) -> None:
+    path = f"zones/z1/instances/{vm.split('/')[1]}"
+    disks = [dict(one) for one in shelved(bed, path).row["disks"]]
+    for one in disks:
+        one["autoDelete"] |= one["source"].endswith(f"/disks/{disk.split('/')[1]}")
+    change(bed, path, disks=disks)
+
+
+# -- data --
+
+
+def test_a_persistent_disk_that_was_set_to_go_with_its_vm_stays(bed: GcpBed, lab: Lab) -> None:
+    vm, disk = lab.vm(), lab.disk()
+    lab.cpi.attach_disk(vm, disk)
+    switch_auto_delete(bed, vm, disk)
+    assert lab.cpi.get_disks(vm) == [disk]
+    lab.cpi.delete_vm(vm)
+    assert not lab.cpi.has_vm(vm) and lab.cpi.has_disk(disk)
+
+
+def test_a_protected_vm_keeps_its_disks(bed: GcpBed, lab: Lab) -> None:
+    vm, disk = lab.vm(), lab.disk()
+    lab.cpi.attach_disk(vm, disk)
+    switch_auto_delete(bed, vm, disk)
+    path = f"zones/z1/instances/{vm.split('/')[1]}"
+    change(bed, path, deletionProtection=True)
+    expect_error(CpiError, lambda: lab.cpi.delete_vm(vm))
+    assert lab.cpi.get_disks(vm) == [disk]
+    change(bed, path, deletionProtection=False)
+    lab.cpi.delete_vm(vm)
+
+
+@pytest.mark.parametrize("labels", [{}, {"keep": True}])
+def test_a_boot_disk_that_outlived_its_vm_goes_only_if_it_is_ours_and_nobody_keeps_it(
+    bed: GcpBed, lab: Lab, labels: dict[str, bool]
+) -> None:
+    """An empty set: a person's disk that has the name."""
+    mark = lab.mark()
+    vm, path = lab.vm(mark=mark), f"zones/z1/disks/{mark.name()}-os"
+    row = shelved(bed, f"zones/z1/instances/{mark.name()}").row
+    change(bed, f"zones/z1/instances/{mark.name()}", disks=[{**one, "autoDelete": False} for one in row["disks"]])
+    bed.operator.delete("vm", vm)
+    ours = shelved(bed, path).row["labels"]
+    change(bed, path, labels={**ours, KEEP: "yes"} if labels else {})
+    lab.cpi.delete_vm(vm)
+    assert bed.front.shelf.get(path)
+    change(bed, path, labels=ours)
+    lab.cpi.delete_vm(vm)
+    assert not bed.front.shelf.get(path)
+
+
+def test_a_failed_snapshot_is_no_snapshot(bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is lost, the operation ends in an error and leaves the snapshot, FAILED."""
+    disk, mark, front = lab.disk(), lab.mark(), bed.front
+    fail_late(bed, monkeypatch, "snapshots", lambda path: change(bed, path, status="FAILED"))
+    front.lose = lambda method: method == "snapshots.insert"
+    expect_error(OutcomeUnknown, lambda: bed.open().snapshot_disk(disk, {}, mark=mark))
+    front.lose = lambda method: False
+    made = bed.open().snapshot_disk(disk, {}, mark=mark)
+    lab.undo(lab.cpi.delete_snapshot, made)
+    assert shelved(bed, f"global/snapshots/{made}").row["status"] == "READY"
+
+
+def test_a_failed_snapshot_of_a_stranger_is_left(bed: GcpBed, lab: Lab) -> None:
+    disk, mark = lab.disk(), lab.mark()
+    body = {"name": mark.name(), "sourceDisk": f"projects/{bed.front.project}/zones/z1/disks/{disk.split('/')[1]}"}
+    bed.operator.witness.ask("POST", "global/snapshots", body)
+    change(bed, f"global/snapshots/{mark.name()}", status="FAILED")
+    error = expect_error(CpiError, lambda: bed.open().snapshot_disk(disk, {}, mark=mark))
+    assert "not its mark" in error.what
+    bed.operator.witness.ask("DELETE", f"global/snapshots/{mark.name()}")
+
+
+def test_a_snapshot_that_is_being_deleted_is_made_anew(bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, mark = lab.disk(), lab.mark()
+    first = bed.open().snapshot_disk(disk, {}, mark=mark)
+    old = shelved(bed, f"global/snapshots/{first}").row["id"]
+    bed.front.settings.operation_s = 0.3
+    bed.operator.witness._send("DELETE", f"global/snapshots/{first}", None)
+    assert shelved(bed, f"global/snapshots/{first}").row["status"] == "DELETING"
+    lab.undo(lab.cpi.delete_snapshot, bed.open().snapshot_disk(disk, {}, mark=mark))
+    bed.front.settings.operation_s = 0.0
+    assert shelved(bed, f"global/snapshots/{first}").row["id"] != old
+
+
+def fail_late(bed: GcpBed, patch: pytest.MonkeyPatch, kind: str, leave: Any) -> None:
+    """The next insert of this kind is taken, ends in an error, and leaves what `leave` makes of it."""
+    insert, left = bed.front.compute.any_insert, iter(range(1))
+
+    def failing(call: Call) -> Reply:
+        reply = insert(call)
+        if call.method.kind == kind and next(left, None) is not None:
+            path = f"{call.path}/{call.body['name']}"
+            bed.front.finish_due()
+            leave(path)
+            operation = bed.front._operations[reply.body["name"]]
+            operation.error, operation.end = ApiError(503, "backendError", "Internal error.", "INTERNAL_ERROR"), None
+        return reply
+
+    patch.setattr(bed.front.compute, "any_insert", failing)
+
+
+def test_a_disk_of_an_earlier_try_is_never_removed_by_a_repeat(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try failed, the second succeeded: the repeat is told of the first one's end, and finds the disk."""
+    mark = lab.mark()
+    fail_late(bed, monkeypatch, "disks", lambda path: bed.front.shelf.drop(shelved(bed, path)))
+    expect_error(CpiError, lambda: bed.open().create_disk(1024, {}, mark=mark))
+    disk = bed.open().create_disk(1024, {}, mark=mark)
+    lab.undo(lab.cpi.delete_disk, disk)
+    made = shelved(bed, f"zones/z1/disks/{mark.name()}").row["id"]
+    assert bed.open().create_disk(1024, {}, mark=mark) == disk
+    assert shelved(bed, f"zones/z1/disks/{mark.name()}").row["id"] == made
+
+
+# -- strict groups --
+
+
+def copy_vm(bed: GcpBed, vm: str, name: str, **more: Any) -> str:
+    """As "create similar" does it: labels and scheduling are copied."""
+    row = shelved(bed, f"zones/z1/instances/{vm.split('/')[1]}").row
+    cid: str = bed.operator.boot(name, "z1", labels=row["labels"], **more)
+    change(bed, f"zones/z1/instances/{name}", scheduling=row["scheduling"])
+    return cid
+
+
+def test_a_persons_copy_of_a_member_is_no_member(bed: GcpBed, lab: Lab) -> None:
+    group = lab.group("anti-affinity")
+    first = lab.vm(group=group, member=0)
+    lab.undo(bed.operator.delete, "vm", copy_vm(bed, first, "copy"))
+    change(bed, "zones/z1/instances/copy", status="TERMINATED")
+    lab.cpi.delete_vm(first)
+    assert lab.cpi.has_vm(lab.vm(group=group, member=0))
+    vms = [lab.vm(group=group) for _ in range(2)]
+    assert all(map(lab.cpi.has_vm, vms))
+
+
+def test_a_zone_that_does_not_answer_hinders_no_vm_of_another(bed: GcpBed, lab: Lab) -> None:
+    group = lab.group("anti-affinity")
+    lab.image()
+    bed.front.unreachable = {"z2"}
+    try:
+        vms = [lab.vm(group=group, member=0), lab.vm(group=group)]
+    finally:
+        bed.front.unreachable = set()
+    assert all(map(lab.cpi.has_vm, vms))
+
+
+def test_the_vm_of_another_call_is_never_taken_back(bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two calls under one mark; the one that came second fails after it found the VM."""
+    arguments = lab.vm_arguments(group=lab.group("anti-affinity"), member=0)
+    first = bed.open()
+    find = _Creation.find_existing
+
+    def late(self: _Creation) -> Any:
+        found = find(self)
+        monkeypatch.setattr(_Creation, "find_existing", find)
+        lab.undo(lab.cpi.delete_vm, first.create_vm(**arguments).cid)
+        return found
+
+    monkeypatch.setattr(_Creation, "find_existing", late)
+    wait = _Creation._wait_until_running
+
+    def fails(self: _Creation, row: Any = None) -> Any:
+        if self._client is first.client:  # type: ignore[attr-defined] # it is ours
+            return wait(self, row)
+        raise VMCreationFailed("it is not ready", remedy="repeat")
+
+    monkeypatch.setattr(_Creation, "_wait_until_running", fails)
+    expect_error(CpiError, lambda: bed.open().create_vm(**arguments))
+    assert lab.cpi.has_vm(f"z1/{arguments['mark'].name()}")
+
+
+# -- what failed --
+
+
+def test_a_boot_disk_that_a_failed_creation_left_does_not_block_its_mark(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operation fails and leaves the disk, and the answer is lost: a repeat takes the disk away."""
+    mark = lab.mark()
+    arguments = lab.vm_arguments(mark=mark)
+    bed.front.compute.leaves_disks = True
+    huge = bed.huge_vm_properties("z1")
+    bed.front.lose = lambda method: method == "instances.insert"
+    expect_error(OutcomeUnknown, lambda: bed.open().create_vm(**{**arguments, "cloud_properties": huge}))
+    bed.front.lose = lambda method: False
+    assert bed.front.shelf.get(f"zones/z1/disks/{mark.name()}-os")
+    seen = counted(bed)
+    lab.undo(lab.cpi.delete_vm, bed.open().create_vm(**arguments).cid)
+    assert seen["instances.insert"] == 2
+
+
+def test_a_strangers_disk_that_has_the_name_is_told_and_left(bed: GcpBed, lab: Lab) -> None:
+    mark = lab.mark()
+    bed.operator.witness.ask("POST", "zones/z1/disks", {"name": f"{mark.name()}-os", "sizeGb": "1"})
+    lab.undo(bed.operator.delete, "disk", f"z1/{mark.name()}-os")
+    arguments, seen = lab.vm_arguments(mark=mark), counted(bed)
+    error = expect_error(CpiError, lambda: bed.open().create_vm(**arguments))
+    assert f"{mark.name()}-os" in error.why and seen["instances.insert"] == 2
+    assert bed.operator.exists("disk", f"z1/{mark.name()}-os")
+
+
+def test_a_failure_that_is_told_at_once_is_told_as_it_is(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = bed.front.begin
+
+    def at_once(call: Call, target: str, *rest: Any, **more: Any) -> Reply:
+        if call.method.id != "disks.insert":
+            return begin(call, target, *rest, **more)
+        bed.front.shelf.drop(shelved(bed, target))
+        error = ApiError(403, "quotaExceeded", "Quota 'DISKS_TOTAL_GB' exceeded.", "QUOTA_EXCEEDED")
+        reply = begin(call, target, error=error)
+        bed.front.finish_due()
+        return Reply(200, bed.front.show_operation(bed.front._operations[reply.body["name"]]))
+
+    monkeypatch.setattr(bed.front, "begin", at_once)
+    seen = counted(bed)
+    expect_error(QuotaExceeded, lambda: bed.open().create_disk(1024, {}, mark=lab.mark()))
+    assert seen["disks.insert"] == 2
+
+
+# -- disks --
+
+
+def test_a_local_ssd_is_in_nobodys_way(bed: GcpBed, lab: Lab) -> None:
+    """It has no source, and is listed as a disk all the same."""
+    vm, disk = lab.vm(), lab.disk()
+    path = f"zones/z1/instances/{vm.split('/')[1]}"
+    local = {"type": "SCRATCH", "deviceName": "local-ssd-0", "autoDelete": True, "interface": "NVME"}
+    change(bed, path, disks=[local, *shelved(bed, path).row["disks"]])
+    hint = lab.cpi.attach_disk(vm, disk)
+    assert lab.cpi.attach_disk(vm, disk) == hint
+    assert lab.cpi.get_disks(vm) == [disk]
+    lab.cpi.detach_disk(vm, disk)
+    assert lab.cpi.get_disks(vm) == []
+    rows = shelved(bed, path).row["disks"]
+    change(bed, path, disks=[one for one in rows if one.get("source")])
+
+
+def test_a_disk_of_the_same_name_in_another_zone_is_another_disk(bed: GcpBed, lab: Lab) -> None:
+    mark = lab.mark()
+    vm, here = lab.vm(), lab.disk(mark=mark)
+    there = lab.cpi.create_disk(1024, {"zone": "z2"}, mark=mark)
+    lab.undo(lab.cpi.delete_disk, there)
+    lab.cpi.attach_disk(vm, here)
+    lab.cpi.detach_disk(vm, there)
+    assert lab.cpi.get_disks(vm) == [here]
+    lab.cpi.detach_disk(vm, here)
