@@ -11,7 +11,6 @@ from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
 from coterie.director.console.page import Page
-from coterie.ledger.errors import DatabaseError
 
 _CHANGED = "event: changed\ndata: 1\n\n"
 _QUIET = ": still here\n\n"
@@ -56,7 +55,7 @@ async def _changes(page: Page, path: str, every: float | None, headers: dict[str
                 if now - checked >= _RECHECK_S:
                     checked = now
                     if not await to_thread.run_sync(page.has_session, limiter=page.context.stream_threads):
-                        return
+                        return  # where the ledger did not answer, the browser connects again
                 if done:
                     block = waiting.result()
                     waiting, told = None, now
@@ -66,8 +65,6 @@ async def _changes(page: Page, path: str, every: float | None, headers: dict[str
                     yield _CHANGED
         except StopAsyncIteration:
             yield _CHANGED
-        except DatabaseError:
-            return  # the browser connects again
         finally:
             if waiting is not None:
                 waiting.cancel()
