@@ -127,7 +127,7 @@ packages: ## what the tests need and pip cannot give: PostgreSQL, ruby's ERB, zs
 	command -v ruby >/dev/null || wanted="$$wanted ruby"; \
 	for shell in zsh fish; do command -v $$shell >/dev/null || wanted="$$wanted $$shell"; done; \
 	command -v openssl >/dev/null || wanted="$$wanted openssl"; \
-	command -v chromium >/dev/null || wanted="$$wanted chromium fonts-dejavu-core"; \
+	command -v chromium >/dev/null || grep -qx ID=ubuntu /etc/os-release || wanted="$$wanted chromium fonts-dejavu-core"; \
 	command -v npm >/dev/null || wanted="$$wanted npm"; \
 	[ -z "$$wanted" ] || { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; }
 	@tests/peers/vcsim/build >/dev/null

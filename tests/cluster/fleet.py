@@ -282,7 +282,8 @@ class Cluster:
     def _env(self, state: Path) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("COTERIE_", "XDG_"))}
         mine = {"COTERIE_STATE": str(state), "COTERIE_TOKEN": TOKEN, "COTERIE_LOOK_INTERVAL": "0", "HOME": str(state)}
-        return {**clean, **mine, **self.env}
+        datacenter = {"COTERIE_SANDBOX_STATE": str(state / STATE_FILE)}  # a site has its own
+        return {**clean, **mine, **datacenter, **self.env}
 
     def _livez(self, port: int) -> bool:
         with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=5) as answer:

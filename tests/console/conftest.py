@@ -50,9 +50,12 @@ def visitor(there: World) -> Callable[..., Visitor]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    path = os.environ.get("COTERIE_CHROMIUM", "/usr/bin/chromium")
+    if not Path(path).exists():
+        pytest.skip("no Chromium that a program can drive is installed (CONTRIBUTING.md, Tests)")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=os.environ.get("COTERIE_CHROMIUM", "/usr/bin/chromium"),
+            executable_path=path,
             args=["--no-sandbox"] if os.geteuid() == 0 else [],
         )
         yield chromium

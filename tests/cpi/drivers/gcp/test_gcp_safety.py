@@ -3,7 +3,9 @@ disks and snapshots of creations that failed half way."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,9 +13,17 @@ from peers.gcp_bed import GcpBed
 
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
-from coterie.cpi.contract import KEEP, CpiError, OutcomeUnknown, QuotaExceeded, VMCreationFailed
+from coterie.cpi.contract import (
+    KEEP,
+    CpiError,
+    InvalidCall,
+    OutcomeUnknown,
+    QuotaExceeded,
+    SecurityGroup,
+    VMCreationFailed,
+)
 from coterie.cpi.drivers.gcp.create_vm import _Creation
-from coterie.sandbox.fronts.gcp.call import Call, Reply
+from coterie.sandbox.fronts.gcp.call import Call, Reply, Trick
 from coterie.sandbox.fronts.gcp.refusals import ApiError
 
 
@@ -288,3 +298,94 @@ def test_a_disk_of_the_same_name_in_another_zone_is_another_disk(bed: GcpBed, la
     lab.cpi.detach_disk(vm, there)
     assert lab.cpi.get_disks(vm) == [here]
     lab.cpi.detach_disk(vm, here)
+
+
+# -- where things are --
+
+
+def test_a_zone_of_another_region_is_refused(bed: GcpBed, lab: Lab) -> None:
+    """What is there would not be found again by its mark."""
+    arguments, seen = lab.vm_arguments(), counted(bed)
+    given = {**arguments["cloud_properties"], "zone": "us-east1-b"}
+    for act in (
+        lambda: lab.cpi.create_vm(**{**arguments, "cloud_properties": given}),
+        lambda: lab.cpi.create_disk(1024, {"zone": "us-east1-b"}, mark=lab.mark()),
+    ):
+        error = expect_error(InvalidCall, act)
+        assert "us-east1-b is not in region lab1" in error.what
+    assert not {"instances.insert", "disks.insert"} & seen.keys()
+
+
+def test_members_without_numbers_share_no_domain_though_lists_lag(bed: GcpBed, lab: Lab) -> None:
+    bed.more["settle_s"] = 1
+    group = lab.group("anti-affinity")
+    arguments = [lab.vm_arguments(group=group) for _ in range(2)]
+    bed.front.settings.list_lag_s = 0.6
+
+    def create(one: dict[str, Any]) -> str | None:
+        try:
+            return bed.open().create_vm(**one).cid
+        except VMCreationFailed:
+            return None
+
+    with ThreadPoolExecutor(2) as pool:
+        made = [cid for cid in pool.map(create, arguments) if cid]
+    bed.front.settings.list_lag_s = 0.0
+    lab.undo(lab.cpi.delete_vm, *made)
+    domains = [one.domain for one in lab.cpi.inspect_server_group(group).members]
+    assert made and len(set(domains)) == len(domains) == len(made)
+
+
+# -- security groups --
+
+
+def test_each_network_has_a_security_group_of_its_own_by_one_name(bed: GcpBed, lab: Lab) -> None:
+    """Two clouds in one project: a group of the other network would let nothing reach the VMs of this one."""
+    bed.operator.witness.ask("POST", "global/networks", {"name": "other", "autoCreateSubnetworks": False})
+    wanted = lab.metadata(security_groups=[SecurityGroup("web")])
+    here = lab.cpi.create_server_group(wanted, mark=lab.mark())
+    lab.undo(lab.cpi.delete_server_group, here)
+    bed.more["default_network"] = "other"
+    cpi = bed.open()
+    there = cpi.create_server_group(wanted, mark=lab.mark())
+    networks = [
+        one.row["network"].rpartition("/")[2] for one in bed.front.shelf.every("firewalls") if not one.row["disabled"]
+    ]
+    assert sorted(networks) == ["default", "other"]
+    cpi.delete_server_group(there)
+    assert bed.operator.exists("server_group", here)
+
+
+def test_an_operators_rule_of_another_network_is_refused(bed: GcpBed, lab: Lab) -> None:
+    witness = bed.operator.witness
+    witness.ask("POST", "global/networks", {"name": "other", "autoCreateSubnetworks": False})
+    body = {"name": "web", "network": f"projects/{bed.front.project}/global/networks/other", "targetTags": ["web"]}
+    witness.ask(
+        "POST", "global/firewalls", {**body, "sourceRanges": ["10.0.0.0/8"], "allowed": [{"IPProtocol": "tcp"}]}
+    )
+    lab.undo(bed.operator.delete, "security_group", "web")
+    asked = lab.metadata(security_groups=[SecurityGroup("web", adopt=True)])
+    error = expect_error(CpiError, lambda: lab.cpi.create_server_group(asked, mark=lab.mark()))
+    assert "is of network other" in str(error)
+
+
+def test_a_failed_security_group_removes_nothing_of_others(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the failure and the removal another call made the group."""
+    made, answer = list[str](), bed.front.answer
+
+    def make_theirs(verb: str, url: str, raw: bytes) -> Reply:
+        reply = answer(verb, url, raw)
+        if verb == "POST" and "/global/firewalls?" in url and not made:
+            body = {**json.loads(raw), "description": "theirs"}
+            made.append(body["name"])
+            bed.front.compute._put(f"global/firewalls/{made[0]}", body)
+        return reply
+
+    monkeypatch.setattr(bed.front, "answer", make_theirs)
+    bed.front.tricks.append(Trick("fail", "firewalls.insert"))
+    wanted = lab.metadata(security_groups=[SecurityGroup("web")])
+    expect_error(CpiError, lambda: bed.open().create_server_group(wanted, mark=lab.mark()))
+    assert bed.operator.exists("security_group", made[0])
+    bed.operator.delete("security_group", made[0])

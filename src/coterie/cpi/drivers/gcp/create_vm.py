@@ -3,6 +3,7 @@ Nothing is orphaned; names follow from the mark, so a repeat finds what is there
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, NoPlacement, OutcomeUnknown, VmCreated
@@ -43,6 +44,7 @@ class VmFactory:
         zone = args.spec.zone or self.client.settings.default_zone
         if not zone:
             raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
+        self.machines.require_zone(zone)
         row = create_vm(_Creation(self, args, zone))
         given: dict[str, tuple[str | None, str | None]] = {}
         for request, nic in zip(args.nics, row.get("networkInterfaces") or (), strict=False):
@@ -60,6 +62,7 @@ class _Creation:
         self._zone = zone
         self._cid = f"{zone}/{args.mark.name()}"
         self._membership: Membership | None = None
+        self._inserted_at = 0.0
 
     def find_existing(self) -> Row | None:
         """One that came to its end is removed, and proven gone, before it is made again."""
@@ -120,15 +123,19 @@ class _Creation:
         except Refusal as error:
             raise self._say_group(error) from error
         require_marked(row, self._args.mark)
+        self._inserted_at = time.monotonic()
         if is_new:  # else it is another call's, which may have answered it
             undo.add(remove)
         return self._wait_until_running(row)
 
     def finish(self, row: Row, undo: Undo) -> Row:
-        """Of two members that chose one domain at the same time the younger goes."""
+        """Of two members that chose one domain at the same time the younger goes. Those without numbers chose by a list
+        that may lag, so they look again when it shows whatever was there before them."""
         membership = self._membership
         if membership and membership.policy == "anti-affinity" and not undo.is_empty:
             settings, members = self._client.settings, partial(self._members, membership)
+            if self._number() is None:
+                time.sleep(max(0.0, self._inserted_at + settings.settle_s - time.monotonic()))
             require_kept_policy(_placed(row), membership, members, settings.state_timeout, settings.poll_s)
         return row
 
@@ -180,9 +187,9 @@ class _Creation:
     def _domain(self, membership: Membership) -> int:
         """By the member's number, which is its own for life; without one, the first that no member shows."""
         count = self._client.settings.availability_domains
-        number = (self._args.env.get("bosh") or {}).get("server_group_member")
+        number = self._number()
         if number is not None:
-            return int(number) % count + 1
+            return number % count + 1
         taken = {_domain_word(row) for row in self._list_members(membership)}
         free = [one for one in range(1, count + 1) if f"{self._zone}/{one}" not in taken]
         if free:
@@ -192,6 +199,10 @@ class _Creation:
             why=f"its policy has {count} availability domains, and each has a member",
             remedy="use fewer instances, more zones, or soft-anti-affinity",
         )
+
+    def _number(self) -> int | None:
+        found = (self._args.env.get("bosh") or {}).get("server_group_member")
+        return None if found is None else int(found)
 
     def _members(self, membership: Membership) -> list[PlacedVm]:
         return [_placed(row) for row in self._list_members(membership) if _domain_word(row)]

@@ -25,6 +25,7 @@ class Disks:
         zone = spec.zone or (vm_cid or "").partition("/")[0] or self.client.settings.default_zone
         if not zone:
             raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
+        self.machines.require_zone(zone)
         collection = f"{self.client.project}/zones/{zone}/disks"
         body = {
             "name": mark.name(),

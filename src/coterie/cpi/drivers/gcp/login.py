@@ -23,8 +23,9 @@ from coterie.cpi.kit.local_credentials import INSTANCE, require_source
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _RENEW_S = 300.0
 _REMEDY = "check json_key or credentials_source, the network and the clock of this machine"
-_known: dict[tuple[object, ...], tuple[str, float]] = {}
-_asking = threading.Lock()
+_FRESH = 8  # tries for a token that is not the refused one
+_known: dict[tuple[object, ...], tuple[str, float]] = {}  # token, and from when on another is asked for
+_asking: dict[tuple[object, ...], threading.Lock] = {}
 
 
 class Login:
@@ -39,13 +40,21 @@ class Login:
     def token(self, refused: str | None = None) -> str:
         """A valid token, and never the one that was refused."""
         self._require_source()
-        with _asking:
-            token, ends = _known.get(self._key, ("", 0.0))
-            while token == (refused or "") or ends - _RENEW_S < time.time():
-                token, ends = _known[self._key] = self._ask()
-                if token == refused:
-                    time.sleep(0.25)  # two that are signed within a second are the same
+        with _asking.setdefault(self._key, threading.Lock()):
+            token, renewed_at = _known.get(self._key, ("", 0.0))
+            if token == refused or renewed_at < time.time():
+                token, renewed_at = self._ask_other(refused)
+                _known[self._key] = token, renewed_at
             return token
+
+    def _ask_other(self, refused: str | None) -> tuple[str, float]:
+        """With the time to ask again: short-lived ones are used for half of their life."""
+        for _ in range(_FRESH):
+            token, ends = self._ask()
+            if token != refused:
+                return token, ends - min(_RENEW_S, (ends - time.time()) / 2)
+            time.sleep(0.25)  # two that are signed within a second are the same
+        raise AuthenticationFailed("Google refuses its token, and gives no other", remedy=_REMEDY)
 
     def _require_source(self) -> None:
         settings = self._settings

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 
-from coterie.cpi.contract import Json, NoPlacement, VMNotFound, opt_out_reason, read_name
+from coterie.cpi.contract import InvalidCall, Json, NoPlacement, VMNotFound, opt_out_reason, read_name
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.login import metadata_url
 from coterie.cpi.drivers.gcp.marks import TAGS, Row, labels_of, mark_of, name_of, user_labels, whole_tags, zone_of
@@ -164,6 +164,13 @@ class Machines:
     def zones(self) -> list[str]:
         row = self.client.ask("read the region", self.client.region)
         return sorted(name_of(one) for one in row.get("zones") or ())
+
+    def require_zone(self, zone: str) -> None:
+        """One of another region would be made, and never found again. Google's zones begin with their region."""
+        region = self.client.settings.region
+        if not zone.startswith(f"{region}-") and zone not in self.zones():
+            why = "what is in another region would not be found again"
+            raise InvalidCall(f"zone {zone[:80]} is not in region {region}", why=why, remedy="name one of this region")
 
     def current_id(self) -> str:
         return f"{name_of(self._read_metadata('zone'))}/{self._read_metadata('name')}"

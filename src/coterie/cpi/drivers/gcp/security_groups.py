@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import CpiError, Mark, NotSupported, SecurityRule
+from coterie.cpi.contract import CpiError, InvalidCall, Mark, NotSupported, SecurityRule
 from coterie.cpi.contract.rules import make_rule
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.machines import Machines
@@ -40,9 +40,19 @@ class Firewalls:
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By its word in manifests; else an operator's firewall rule that is named like its tag."""
-        ours = self.read(self._name(name))
-        theirs = None if ours else self.read(name)
-        return ours or (theirs if theirs and name in (theirs.row.get("targetTags") or ()) else None)
+        here = self.client.settings.default_network
+        found = self.read(self._name(name, here))
+        if found is None:
+            found = self.read(name)
+            if found is None or name not in (found.row.get("targetTags") or ()):
+                return None
+        if _network_of(found.row) != here:
+            raise InvalidCall(
+                f"firewall rule {found.id} is of network {_network_of(found.row)}, security groups are in {here}",
+                why="VMs in one network are not reached by rules of another",
+                remedy="use another name, or set properties.default_network",
+            )
+        return found
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         """With all rules for its tag, whatever they are called: Google filters by no list field."""
@@ -87,11 +97,11 @@ class Firewalls:
                 )
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
-        cid, what = self._name(name), f"create security group {name}"
+        cid, what = self._name(name, self.client.settings.default_network), f"create security group {name}"
         body = {**self._deny(cid, cid), "description": describe_mark(mark, **{NAME: name})}
 
         def insert() -> Row:
-            return self.client.insert(what, self._collection(), body, mark, lambda: self._remove(cid))
+            return self.client.insert(what, self._collection(), body, mark, lambda: self._remove_marked(cid, mark))
 
         row = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made["name"]))
         found = self.existing(row, [])
@@ -181,20 +191,26 @@ class Firewalls:
         mark, cid = mark_of(row), str(row["name"])
         name = words_of(row).get(NAME, cid)
         group = _group_of(row)
-        ours = mark is not None and mark.director == self.client.director_uuid and group == self._name(name)
+        ours = (
+            mark is not None
+            and mark.director == self.client.director_uuid
+            and group == self._name(name, _network_of(row))
+        )
         is_part = ours and mark is not None and self.parts.is_ours(mark, "security_group", group, name)
         own = [one for one in rows if self._is_of(cid, one)]
         return ExistingSecurityGroup(cid, mark if is_part else None, {**row, "_rules": own}, name)
 
-    def _name(self, name: str) -> str:
-        digest = hashlib.sha256(name.encode()).hexdigest()[:26]
+    def _name(self, name: str, network: str) -> str:
+        """Rules are of one network, so each network of a project has a group of its own by the name."""
+        word = f"{self.client.settings.network_project}/{network}/{name}"
+        digest = hashlib.sha256(word.encode()).hexdigest()[:26]
         return f"{_PREFIX}{director_prefix(self.client.director_uuid)}-{digest}"
 
     def _collection(self) -> str:
         return self.client.firewall("x").removesuffix("/x")
 
     def _is_of(self, cid: str, row: Row) -> bool:
-        is_here = name_of(str(row.get("network"))) == self.client.settings.default_network
+        is_here = _network_of(row) == self.client.settings.default_network
         is_named = is_group({"name": cid}) and str(row["name"]).startswith(f"{cid}-")
         return is_named or (is_here and cid in (row.get("targetTags") or ()))
 
@@ -211,7 +227,7 @@ class Firewalls:
         row = self.client.insert(what, self._collection(), body, None)
         if _says(row, body):
             return
-        fixed = [(str(one.get("direction")), name_of(str(one["network"])), "denied" in one) for one in (row, body)]
+        fixed = [(str(one.get("direction")), _network_of(one), "denied" in one) for one in (row, body)]
         if fixed[0] == fixed[1]:
             self.client.change(what, "PUT", self.client.firewall(name), {**body, "disabled": False})
         else:
@@ -224,6 +240,12 @@ class Firewalls:
         )
         return {"name": name, "network": network, "direction": direction, "targetTags": [tag]}
 
+    def _remove_marked(self, cid: str, mark: Mark) -> None:
+        """What a failed creation left, and nothing that another call made under the name."""
+        row = self.client.get(self.client.firewall(cid))
+        if row is not None and mark_of(row) == mark:
+            self._remove(cid)
+
     def _remove(self, name: str) -> None:
         if self.client.get(self.client.firewall(name)) is not None:
             self.client.delete(f"delete firewall rule {name}", self.client.firewall(name))
@@ -232,6 +254,10 @@ class Firewalls:
 def is_group(row: Mapping[str, Any]) -> bool:
     """Not a rule of one."""
     return str(row["name"]).startswith(_PREFIX) and len(str(row["name"])) == _LENGTH
+
+
+def _network_of(row: Mapping[str, Any]) -> str:
+    return name_of(str(row.get("network")))
 
 
 def _group_of(row: Row) -> str:
