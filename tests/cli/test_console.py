@@ -35,6 +35,8 @@ def test_the_local_director_listens_when_it_is_asked_and_its_link_logs_in_once(m
     one = Visitor(f"http://{where.netloc}")
     assert one.get("/").status == 303
     assert one.get(f"{where.path}?{where.query}").status == 200
+    assert one.get("/").status == 303
+    assert one.post(where.path, {"code": where.query.removeprefix("code=")}).status == 200
     assert "admin" in words(one.get("/access").text)
     assert Visitor(one.url).get(f"{where.path}?{where.query}").status == 401
     again = urlsplit(machine.run("console", "-o", "json").json["link"])
@@ -102,7 +104,7 @@ def test_a_session_of_the_port_ends_with_the_director(machine: Machine) -> None:
 def log_in(machine: Machine) -> Visitor:
     where = urlsplit(machine.run("console", "--no-open").out.strip())
     one = Visitor(f"http://{where.netloc}")
-    assert one.get(f"{where.path}?{where.query}").status == 200
+    assert one.post(where.path, {"code": where.query.removeprefix("code=")}).status == 200
     return one
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from coterie.director.access.attempts import Attempts
 from coterie.director.access.caller import Caller
-from coterie.director.console import sessions
+from coterie.director.console import render, sessions
 from coterie.ledger.rows import tokens
 from tests.console.http import Visitor, words
 from tests.console.world import World
@@ -126,10 +127,44 @@ def test_a_session_is_of_the_listener_that_it_was_begun_at(there: World) -> None
 def test_a_link_logs_in_once(there: World) -> None:
     code = sessions.make_link_code(there.context, ANN)
     one, two = Visitor(there.url), Visitor(there.url)
-    assert one.get(f"/login/link?code={code}").status == 200
+    assert one.post("/login/link", {"code": code}).status == 200
     assert "operator" in words(one.get("/access").text)
-    answer = two.get(f"/login/link?code={code}")
+    answer = two.post("/login/link", {"code": code})
     assert answer.status == 401 and not answer.cookies
+    assert two.get(f"/login/link?code={code}").status == 401
+
+
+def test_a_link_says_whom_it_logs_in_and_does_it_at_a_click(there: World) -> None:
+    """The sender of a link may be another user, and programs open links before their reader does."""
+    code = sessions.make_link_code(there.context, ANN)
+    one = Visitor(there.url)
+    for _ in range(2):
+        answer = one.get(f"/login/link?code={code}", sec_fetch_site="cross-site")
+        assert answer.status == 200 and not answer.cookies and "as ann" in words(answer.text)
+    answer = one.post("/login/link", {"code": code}, sec_fetch_site="cross-site")
+    assert answer.status == 403 and not answer.cookies
+    assert one.post("/login/link", {"code": code}, sec_fetch_site="same-origin").cookies
+
+
+def test_a_wrong_code_writes_nothing_and_is_counted(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = sessions.make_link_code(there.context, ANN)
+    monkeypatch.setattr(there.context, "attempts", Attempts())
+    monkeypatch.setattr(there.context.ledger, "write", None)
+    one = Visitor(there.url)
+    answers = [one.get("/login/link?code=x").status for _ in range(5)]
+    answers += [one.post("/login/link", {"code": "x"}).status for _ in range(6)]
+    assert answers == [401] * 10 + [429]
+    there.context.attempts.remember_success(right)  # as the route does that made it
+    assert one.get(f"/login/link?code={right}").status == 200
+
+
+def test_names_of_files_that_are_not_there_are_not_kept(there: World) -> None:
+    one = Visitor(there.url)
+    caches = [found for found in vars(render).values() if hasattr(found, "cache_info")]
+    assert one.get("/assets/console.css").status == 200
+    before = [found.cache_info().currsize for found in caches]
+    assert {one.get(f"/assets/{name}").status for name in ("a.css", "b.css", "..%2Frender.py", "htmx.LICENSE")} == {404}
+    assert [found.cache_info().currsize for found in caches] == before
 
 
 _FORMS = ("/logout", "/plan", "/apply", "/cleanup", "/access/tokens", "/clouds/config", "/tasks/1/cancel")

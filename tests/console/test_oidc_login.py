@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -12,13 +13,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.request import build_opener
 
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 from playwright.sync_api import Browser
+from starlette.requests import Request
 
+from coterie.director.access.attempts import Attempts
 from coterie.director.console import sessions
+from coterie.director.console.oidc_login import OidcLogin
+from coterie.errors import Unreachable
 from tests.console.http import Answer, Visitor, words
 from tests.console.world import World, world
 
@@ -126,8 +132,9 @@ def there(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(autouse=True)
-def fresh(issuer: Issuer) -> None:
-    issuer.claims, issuer.codes = {}, {}
+def fresh(there: World, issuer: Issuer) -> None:
+    issuer.claims, issuer.codes, issuer.refused = {}, {}, []
+    there.context.attempts = Attempts()
 
 
 def begin(browser: Visitor) -> str:
@@ -235,6 +242,51 @@ def test_what_the_issuer_refuses_is_said(there: World, issuer: Issuer) -> None:
     state = parse_qs(urlsplit(begin(browser)).query)["state"][0]
     answer = end(browser, f"/login/oidc/callback?{urlencode({'error': 'access_denied', 'state': state})}")
     assert answer.status == 403 and "did not log you in" in words(answer.text)
+
+
+def test_made_up_answers_of_the_issuer_are_counted(there: World, issuer: Issuer) -> None:
+    """Each has the Director send its client secret to the issuer."""
+    browser = Visitor(there.url)
+    path = f"/login/oidc/callback?{urlencode({'code': 'x', 'state': 's'})}"
+    mine = base64.urlsafe_b64encode(json.dumps(["s", "v", "n", "/"]).encode()).decode()
+    found = [browser.get(path, cookie=f"coterie_oidc={mine}").status for _ in range(12)]
+    assert found == [403] * 10 + [429] * 2
+    assert len(issuer.refused) == 10
+
+
+def test_an_issuer_that_hangs_keeps_nobody_else_waiting(there: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+
+    def hang(*_: object) -> None:
+        released.wait(60)
+        raise Unreachable("the issuer does not answer")
+
+    monkeypatch.setattr(OidcLogin, "redirect", hang)
+    waiting = [threading.Thread(target=Visitor(there.url).get, args=("/login/oidc",)) for _ in range(45)]
+    other = threading.Thread(target=Visitor(there.url).log_in, args=(there.token("viewer"),))
+    for one in waiting:
+        one.start()
+    time.sleep(1.0)
+    other.start()
+    other.join(20)
+    was_answered = not other.is_alive()
+    released.set()
+    for one in (*waiting, other):
+        one.join(60)
+    assert was_answered
+
+
+def test_an_issuer_that_does_not_answer_is_left_alone_for_a_while() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    login = OidcLogin(url, CLIENT, None, "openid", build_opener())
+    asked: list[str] = []
+    monkey = login.opener.open
+    login.opener.open = lambda request, **more: asked.append(request.full_url) or monkey(request, **more)  # type: ignore
+    for _ in range(3):
+        with pytest.raises(Unreachable):
+            login.redirect(Request({"type": "http", "path": "/", "headers": [(b"host", b"here")]}), "/")
+    assert len(asked) == 1
 
 
 def test_without_a_client_there_is_no_such_login(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
+from coterie.director.access.caller import Caller
+from coterie.director.console import sessions
 from tests.console.conftest import Screen, open_screen
 from tests.console.world import MANIFEST, World, unhealthy
 
@@ -83,6 +85,13 @@ def test_the_login_page_is_sound(there: World, browser: Browser) -> None:
             opened.go("/login")
             assert opened.judge() == []
             opened.shoot(f"login-{theme}")
+            code = sessions.make_link_code(there.context, Caller("ann", "operator", "socket", frozenset({"red"})))
+            opened.go(f"/login/link?code={code}")
+            assert opened.judge() == []
+            opened.shoot(f"link-{theme}")
+        opened.page.click("button[type=submit]")
+        opened.page.wait_for_url(f"{there.url}/")
+        assert opened.page.locator(".me summary").inner_text() == "ann"
         opened.end()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from coterie.director.access.attempts import Attempts
 from coterie.director.http.slots import Slots, WaitingSlots
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.readiness import Readiness
@@ -72,6 +73,7 @@ class AppContext:
     large_documents: Slots = field(default_factory=lambda: Slots("large documents", _LARGE_OF_A_CALLER, _LARGE))
     stream_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STREAM_THREADS))
     ring_moves: RingMoves = field(default_factory=RingMoves)
+    attempts: Attempts = field(default_factory=Attempts)
     readiness: Readiness = field(default_factory=Readiness)
     open_loopback: Callable[[], Loopback] | None = None  # listens for the console if nothing does yet
 

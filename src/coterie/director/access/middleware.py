@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie.director.access import record, rules, tokens
-from coterie.director.access.attempts import Attempts, client_address
+from coterie.director.access.attempts import client_address
 from coterie.director.access.caller import Caller, act_as, socket_owner
 from coterie.director.context import AppContext
 from coterie.director.http import problem
@@ -36,7 +36,6 @@ class AccessMiddleware:
     def __init__(self, app: ASGIApp, context: AppContext) -> None:
         self._app = app
         self._context = context
-        self._attempts = Attempts()
         self._owner = socket_owner()
         self._issuer_threads = CapacityLimiter(_ISSUER_THREADS)
         self._ids: frozenset[str] = frozenset()
@@ -69,19 +68,19 @@ class AccessMiddleware:
             return known
         if not self._context.locked and OVER_LOOPBACK not in scope:
             return self._owner
-        peer, credential = self._address(scope), _credential(scope)
+        peer, credential = address_of(self._context, scope), _credential(scope)
         if not credential:
             raise token_required()
         try:
-            if self._attempts.is_over(peer, credential):
-                self._attempts.check(peer, credential, await self._valid_ids())
+            if self._context.attempts.is_over(peer, credential):
+                self._context.attempts.check(peer, credential, await self._valid_ids())
             found = await to_thread.run_sync(authenticate, self._context, credential, limiter=self._threads(credential))
         except Unauthenticated:
-            self._attempts.count_failure(peer, credential)
+            self._context.attempts.count_failure(peer, credential)
             raise
         except DatabaseError as error:
             raise Unreachable("the ledger does not answer", remedy="try again in a moment") from error
-        self._attempts.remember_success(credential)
+        self._context.attempts.remember_success(credential)
         return found
 
     def _threads(self, credential: str) -> CapacityLimiter | None:
@@ -94,11 +93,6 @@ class AccessMiddleware:
             self._ids_read_at = time.monotonic()
             self._ids = await to_thread.run_sync(_read_valid_ids, self._context)
         return self._ids
-
-    def _address(self, scope: Scope) -> str:
-        trusted = self._context.settings["trusted_proxies"]
-        forwarded = Headers(scope=scope).getlist("x-forwarded-for") if trusted else []
-        return client_address(_peer(scope), ",".join(forwarded), trusted) if forwarded else _peer(scope)
 
     async def _refuse(
         self, error: CoterieError, caller: Caller | None, scope: Scope, receive: Receive, send: Send
@@ -122,11 +116,18 @@ class AccessMiddleware:
             if message["type"] == "http.response.start":
                 # Before the answer leaves: a caller that has one can rely on the record.
                 made = Headers(raw=message.get("headers", ())).get("location")
-                known = (caller, self._address(scope), method, path, message["status"], made)
+                known = (caller, address_of(self._context, scope), method, path, message["status"], made)
                 await run_in_threadpool(record.write, self._context.ledger, *known)
             await send(message)
 
         return out
+
+
+def address_of(context: AppContext, scope: Scope) -> str:
+    """The client's address, as far as its connection and trusted proxies tell."""
+    trusted = context.settings["trusted_proxies"]
+    forwarded = Headers(scope=scope).getlist("x-forwarded-for") if trusted else []
+    return client_address(_peer(scope), ",".join(forwarded), trusted) if forwarded else _peer(scope)
 
 
 def _read_valid_ids(context: AppContext) -> frozenset[str]:

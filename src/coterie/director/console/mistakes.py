@@ -7,24 +7,31 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from coterie.cpi.load import driver_names, forms_of
-from coterie.director.console.api import Api, Refusal
+from coterie.director.console.api import Refusal
+from coterie.director.console.page import Page
 from coterie.errors import InvalidDocument
 from coterie.manifest.load import load_both, load_deployment
 from coterie.redact import hide
 
 _LARGEST = 256 * 1024  # above, only the plan looks at it
+_MOST = 100
 
 
-async def find_mistakes(api: Api, text: str) -> list[dict[str, Any]]:
-    """Each with line, field, what and remedy."""
+async def find_mistakes(page: Page, text: str) -> list[dict[str, Any]]:
+    """Each with line, field, what and remedy; of very many the first ones."""
     if len(text) > _LARGEST:
         return []
     try:
-        config = str((await api.get("/v1/cloud-config"))["text"])
+        config = str((await page.api.get("/v1/cloud-config"))["text"])
     except Refusal:
         config = ""
-    found: list[dict[str, Any]] = hide(await run_in_threadpool(_find, text.replace("\r\n", "\n"), config))
-    return found
+    async with page.context.documents.take(page.caller.identity):
+        found: list[dict[str, Any]] = await run_in_threadpool(_find, text.replace("\r\n", "\n"), config)
+    shown: list[dict[str, Any]] = hide(found[:_MOST])
+    if len(found) > _MOST:
+        rest = {"what": f"{len(found) - _MOST} more mistakes", "remedy": "mend these first", "line": None, "field": ""}
+        shown.append({**rest, "total": len(found)})
+    return shown
 
 
 def _find(text: str, config: str) -> list[dict[str, Any]]:

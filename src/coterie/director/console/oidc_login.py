@@ -31,6 +31,7 @@ _SECONDS = 600
 _TIMEOUT_S = 10.0
 _LARGEST = 1 << 20
 _KEEP_S = 600.0
+_REST_S = 10.0  # after the issuer did not answer, however many want to log in
 
 
 @dataclass
@@ -43,6 +44,7 @@ class OidcLogin:
     behind_proxy: bool = False  # which adds TLS: the browser sees https
     _found: dict[str, Any] | None = None
     _at: float = 0.0
+    _rests_until: float = 0.0
 
     @staticmethod
     def of(settings: Settings) -> OidcLogin | None:
@@ -124,6 +126,8 @@ class OidcLogin:
 
     def _call(self, url: str, form: bytes | None = None) -> dict[str, Any]:
         require_safe(url)
+        if time.monotonic() < self._rests_until:
+            raise _silent(self.issuer, None)
         request = urllib.request.Request(url, form)  # noqa: S310 - see require_safe
         try:
             with self.opener.open(request, timeout=_TIMEOUT_S) as answer:
@@ -133,6 +137,7 @@ class OidcLogin:
                 "the issuer refused the log-in", why=f"status {error.code}", remedy="log in again"
             ) from error
         except (OSError, ValueError, Mismatch) as error:
+            self._rests_until = time.monotonic() + _REST_S
             raise _silent(self.issuer, error) from error
         if not isinstance(found, dict):
             raise _silent(self.issuer, None)

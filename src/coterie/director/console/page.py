@@ -32,6 +32,7 @@ Handler = Callable[["Page"], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 _UNSAFE = ("POST",)
 _MOST_FIELDS = 5000
+_LARGEST_FIELD = 10 << 20  # as the body of any request
 
 
 @dataclass
@@ -55,6 +56,13 @@ class Page:
 
     def fields(self, name: str) -> list[str]:
         return [one for one in self.form.getlist(name) if isinstance(one, str)]
+
+    def has_session(self) -> bool:
+        """Whether the ledger says that its session is still valid."""
+        try:
+            return _read_caller(self.context, self.request, self.secret) is not None
+        except DatabaseError:
+            return False
 
     def may(self, method: str, path: str) -> bool:
         """Whether the API would let this caller try; a button is shown only then."""
@@ -90,8 +98,7 @@ def endpoint(context: AppContext, app: ASGIApp, handle: Handler) -> Endpoint:
     async def answer(request: Request) -> Response:
         secret = request.cookies.get(sessions.cookie_name(context.identity), "")
         try:
-            listener = request.scope.get(OVER_LOOPBACK, "")
-            caller = await run_in_threadpool(sessions.caller_of, context, secret, listener) if secret else None
+            caller = await run_in_threadpool(_read_caller, context, request, secret)
         except DatabaseError:
             return failure(503, "the ledger does not answer", "try again in a moment")
         if caller is None:
@@ -118,6 +125,10 @@ def endpoint(context: AppContext, app: ASGIApp, handle: Handler) -> Endpoint:
     return answer
 
 
+def _read_caller(context: AppContext, request: Request, secret: str) -> Caller | None:
+    return sessions.caller_of(context, secret, request.scope.get(OVER_LOOPBACK, "")) if secret else None
+
+
 _FOREIGN = {
     "what": "this form is not of your session",
     "why": "it came from another site, or you have logged in again since it was loaded",
@@ -130,7 +141,7 @@ async def _read_form(request: Request) -> FormData:
     kind = request.headers.get("content-type", "").partition(";")[0]
     if request.method != "POST" or kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
         return FormData()
-    return await request.form(max_files=0, max_fields=_MOST_FIELDS)
+    return await request.form(max_files=0, max_fields=_MOST_FIELDS, max_part_size=_LARGEST_FIELD)
 
 
 def _is_ours(request: Request, form: FormData, secret: str) -> bool:

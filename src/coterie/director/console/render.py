@@ -31,14 +31,15 @@ def page(template: str, values: dict[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
 
-@cache
 def asset(name: str) -> tuple[bytes, str] | None:
     """The bytes of an asset and their type; None if there is none of this name."""
-    kind = _KINDS.get(name[name.rfind(".") :])
-    file = files(_HERE) / "assets" / name
-    if kind is None or "/" in name or not file.is_file():
-        return None
-    return file.read_bytes(), kind
+    return _assets().get(name)
+
+
+@cache
+def _assets() -> dict[str, tuple[bytes, str]]:
+    listed = [file for file in (files(_HERE) / "assets").iterdir() if file.name[file.name.rfind(".") :] in _KINDS]
+    return {file.name: (file.read_bytes(), _KINDS[file.name[file.name.rfind(".") :]]) for file in listed}
 
 
 def tone(word: Any) -> str:

@@ -26,4 +26,5 @@ async def make_link(context: Context) -> Link:
     opened = context.open_loopback() if context.open_loopback is not None else None
     listener = opened.id if opened else ""
     code = await run_in_threadpool(sessions.make_link_code, context, caller.current(), listener)
+    context.attempts.remember_success(code)  # wrong ones from the same address must not keep it out
     return Link(path=f"/login/link?code={code}", origin=opened.origin if opened else None)

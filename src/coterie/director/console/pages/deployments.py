@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from coterie.director.console.page import Page, go
 
 _ROWS = 100
+_MOST_LINES = 3000  # of each text: comparing takes the square of their number
 _STATES = ("planned", "changing", "up", "failing", "dead", "missing", "stopped", "deleting")
 
 
@@ -58,6 +60,10 @@ async def history(page: Page) -> Response:
     new = _chosen(page.query.get("new", ""), numbers, 0)
     old = _chosen(page.query.get("old", ""), numbers, numbers.index(new) + 1 if new in numbers else 1)
     texts = {n: (await page.api.get(f"/v1/deployments/{name}/manifests/{n}"))["body"] for n in {old, new} if n}
+    diff = None
+    if old is not None and new is not None:
+        async with page.context.documents.take(page.caller.identity):
+            diff = await run_in_threadpool(_diff, texts[old], texts[new])
     return await _show(
         page,
         "history",
@@ -65,19 +71,24 @@ async def history(page: Page) -> Response:
         old=old,
         new=new,
         text="" if new is None else texts[new],
-        diff=_diff(texts[old], texts[new]) if old is not None and new is not None else [],
+        diff=diff,
+        most_lines=_MOST_LINES,
     )
 
 
 def _chosen(given: str, numbers: list[int], otherwise: int) -> int | None:
-    if given.isdigit() and int(given) in numbers:
-        return int(given)
+    chosen = next((number for number in numbers if str(number) == given), None)
+    if chosen is not None:
+        return chosen
     return numbers[otherwise] if otherwise < len(numbers) else None
 
 
-def _diff(old: str, new: str) -> list[tuple[str, str]]:
-    """Lines with their sign; what is far from a change is left out."""
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
+def _diff(old: str, new: str) -> list[tuple[str, str]] | None:
+    """Lines with their sign; what is far from a change is left out. None: the texts are too long."""
+    before, after = old.splitlines(), new.splitlines()
+    if max(len(before), len(after)) > _MOST_LINES:
+        return None
+    lines = difflib.unified_diff(before, after, lineterm="", n=3)
     return [(line[:1], line[1:]) for line in list(lines)[2:]]
 
 

@@ -38,7 +38,7 @@ def _editor(page: Page, name: str, text: str, mistakes: list[dict[str, Any]], st
 async def check(page: Page) -> Response:
     """The mistakes in a text, while it is typed."""
     text = page.field("manifest")
-    return page.show("mistakes.html", mistakes=await find_mistakes(page.api, text), text=text)
+    return page.show("mistakes.html", mistakes=await find_mistakes(page, text), text=text)
 
 
 async def plan(page: Page) -> Response:

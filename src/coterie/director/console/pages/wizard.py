@@ -38,7 +38,7 @@ async def change(page: Page) -> Response:
 async def draft(page: Page) -> Response:
     """The manifest that the form says now, with its mistakes."""
     text = write_manifest(read_form(page.fields))
-    return page.show("wizard_text.html", text=text, mistakes=await find_mistakes(page.api, text))
+    return page.show("wizard_text.html", text=text, mistakes=await find_mistakes(page, text))
 
 
 async def _show(page: Page, form: Form | None) -> Response:
@@ -62,7 +62,7 @@ async def _show(page: Page, form: Form | None) -> Response:
         offers=await _offers(page),
         drivers={cloud.name: cloud.driver for cloud in config.clouds} if config else {},
         text=manifest,
-        mistakes=await find_mistakes(page.api, manifest),
+        mistakes=await find_mistakes(page, manifest),
     )
 
 
