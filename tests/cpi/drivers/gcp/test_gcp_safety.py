@@ -22,6 +22,7 @@ from coterie.cpi.contract import (
     SecurityGroup,
     VMCreationFailed,
 )
+from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.create_vm import _Creation
 from coterie.sandbox.fronts.gcp.call import Call, Reply, Trick
 from coterie.sandbox.fronts.gcp.refusals import ApiError
@@ -389,3 +390,28 @@ def test_a_failed_security_group_removes_nothing_of_others(
     expect_error(CpiError, lambda: bed.open().create_server_group(wanted, mark=lab.mark()))
     assert bed.operator.exists("security_group", made[0])
     bed.operator.delete("security_group", made[0])
+
+
+def test_a_shared_vpc_is_asked_about_its_network_in_its_own_project(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed.more["xpn_host_project_id"] = "host-project"
+    cpi, ask = bed.open(), Client.ask_url
+    asked: dict[str, list[str]] = {}
+
+    def of_two_projects(self: Client, what: str, url: str, verb: str = "GET", body: Any = None) -> Any:
+        project = url.partition("/projects/")[2].partition("/")[0].partition(":")[0]
+        if url.endswith(":testIamPermissions"):
+            asked[project] = body["permissions"]
+            kept = [one for one in body["permissions"] if one != "compute.firewalls.create"]
+            return {"permissions": kept if project == "host-project" else body["permissions"]}
+        if url.endswith("/projects/host-project"):
+            return {"quotas": [{"metric": "FIREWALLS", "limit": 7.0, "usage": 3.0}]}
+        return ask(self, what, url, verb, body)
+
+    monkeypatch.setattr(Client, "ask_url", of_two_projects)
+    items = {one.what: one for one in cpi.check()}
+    assert "compute.firewalls.create in host-project" in items["rights"].detail
+    assert {one.split(".")[1] for one in asked["host-project"]} == {"firewalls", "networks", "subnetworks"}
+    assert not {one.split(".")[1] for one in asked[bed.front.project]} & {"firewalls", "networks", "subnetworks"}
+    assert items["quotas"].facts["quotas"]["security_groups"] == {"limit": 7, "used": 3}

@@ -50,6 +50,9 @@ RIGHTS = (
 )
 
 
+_OF_NETWORK = ("compute.firewalls.", "compute.networks.", "compute.subnetworks.")
+
+
 @dataclass(frozen=True, slots=True)
 class Checks:
     client: Client
@@ -84,17 +87,26 @@ class Checks:
         return f"project {row['id']} in {self.client.settings.region}"
 
     def _rights(self) -> CheckItem:
-        path = f"v1/{self.client.project}:testIamPermissions"
-        url = self.client.url("cloudresourcemanager", path)
+        """Of a shared VPC, those on the network are needed in the project that has it."""
+        settings = self.client.settings
+        wanted: dict[str, list[str]] = {}
+        for one in RIGHTS:
+            project = settings.network_project if one.startswith(_OF_NETWORK) else settings.project
+            wanted.setdefault(project, []).append(one)
         try:
-            answer = self.client.ask_url("read rights", url, "POST", {"permissions": list(RIGHTS)})
+            missing = [text for project, rights in wanted.items() for text in self._missing(project, rights)]
         except Refusal as error:
             remedy = "enable the Cloud Resource Manager API, so that missing rights are told beforehand"
             return CheckItem("rights", True, f"cannot be asked: {error.why}", remedy)
-        missing = [one for one in RIGHTS if one not in (answer.get("permissions") or ())]
         if missing:
             return CheckItem("rights", False, f"missing: {', '.join(missing)}", "apply docs/gcp-role.yaml")
         return CheckItem("rights", True, f"all {len(RIGHTS)} are there")
+
+    def _missing(self, project: str, rights: list[str]) -> list[str]:
+        url = self.client.url("cloudresourcemanager", f"v1/projects/{project}:testIamPermissions")
+        answer = self.client.ask_url("read rights", url, "POST", {"permissions": rights})
+        where = "" if project == self.client.settings.project else f" in {project}"
+        return [f"{one}{where}" for one in rights if one not in (answer.get("permissions") or ())]
 
     def _bucket_items(self) -> list[CheckItem]:
         bucket = self.client.settings.stemcell_bucket
@@ -111,7 +123,10 @@ class Checks:
         return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")
 
     def _quotas(self, needs: Needs, project: dict[str, object]) -> CheckItem:
-        region = self.client.ask("read the region", self.client.region)
+        """Firewall rules are counted in the project that has the network."""
+        region, settings = self.client.ask("read the region", self.client.region), self.client.settings
+        if settings.network_project != settings.project:
+            project = self.client.ask("read the project of the network", f"projects/{settings.network_project}")
         listed = [*(region.get("quotas") or ()), *(project.get("quotas") or ())]  # type: ignore[misc] # a list, as JSON
         rows = {row["metric"]: row for row in listed}
         facts: Quotas = {
