@@ -74,7 +74,7 @@ def checked(client: Client) -> dict[str, Any]:
 
 
 def opener(ledger: Ledger, folder: Path, key_file: KeyFile | None) -> Clouds:
-    return Clouds(ledger, "uuid", None, Lease(60), state_folder=folder, keys=key_file)  # type: ignore[arg-type]  # opens only
+    return Clouds(ledger, "uuid", None, Lease(60), drivers_folder=folder, keys=key_file)  # type: ignore[arg-type]  # opens only
 
 
 def test_the_ledger_holds_only_sealed_bytes_and_the_group_s_conductor_opens_them(

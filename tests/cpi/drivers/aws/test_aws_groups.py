@@ -19,10 +19,15 @@ from coterie.cpi.contract import (
     Mark,
     Needs,
     NoPlacement,
+    Runtime,
     SecurityGroup,
     read_rules,
 )
+from coterie.cpi.drivers.aws.driver import AwsCpi
+from coterie.engine.coordinator import LedgerCoordinator
+from coterie.engine.part_records import LedgerPartRecords
 from coterie.ids import Ids
+from coterie.ledger.store import Ledger
 from coterie.sandbox import server_groups
 from coterie.sandbox.hosts import list_hosts
 
@@ -99,19 +104,34 @@ def test_a_dedicated_host_that_is_not_there_is_refused_before_anything_is_made(
     lab.close()
 
 
-def _run(bed: AwsBed, number: int, answers: Any, intent: str, image: str, times: int, create: int) -> None:
+def _run(
+    properties: dict[str, Any],
+    director: str,
+    ledger: str,
+    number: int,
+    answers: Any,
+    intent: str,
+    image: str,
+    times: int,
+    create: int,
+) -> None:
     """One of many processes: the group under the common mark, again and again, then VMs in it, all at once."""
-    cpi, ids = bed.open(), Ids()
-    wanted = GroupMetadata({"name": "test", "uuid": bed.director_uuid}, "dep", "workers", azs=("z1",))
+    opened, ids = Ledger.open(ledger), Ids()
+    parts = LedgerPartRecords(lambda: opened, "lab")
+    coordinator = LedgerCoordinator(opened, f"process-{number}")
+    cpi = AwsCpi("lab", properties, Runtime(director, coordinator, parts=parts))
+    wanted = GroupMetadata({"name": "test", "uuid": director}, "dep", "workers", azs=("z1",))
     try:
-        mark = Mark(bed.director_uuid, intent)
+        mark = Mark(director, intent)
         (cid,) = {cpi.create_server_group(wanted, mark=mark) for _ in range(times)}
 
         def boot(n: int) -> str:
             networks = {"default": {"type": "dynamic", "cloud_properties": {"subnet": "subnet-z1"}}}
             env = {"bosh": {"server_group_cid": cid}}
-            mark = Mark(bed.director_uuid, ids.intent())
-            return cpi.create_vm(ids.uuid(), image, bed.vm_properties("z1"), networks, [], env, mark=mark).cid
+            mark = Mark(director, ids.intent())
+            return cpi.create_vm(
+                ids.uuid(), image, {"instance_type": "t3.nano", "availability_zone": "z1"}, networks, [], env, mark=mark
+            ).cid
 
         with ThreadPoolExecutor(create) as pool:
             answers.put((cid, list(pool.map(boot, range(create)))))
@@ -131,10 +151,17 @@ def test_many_processes_make_one_group_and_every_vm_in_it(
     layout = {"zones": [{"name": "z1", "racks": 2, "hosts_per_rack": 3, "cpu": 1000, "ram_mb": 1_000_000}]}
     bed = AwsBed(tmp_path, layout)
     image = bed.open().create_stemcell(*bed.image(), mark=Mark(bed.director_uuid, Ids().intent()))
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("forkserver")  # a fork of this process, which has threads, may hang
+    context.set_forkserver_preload([__name__])
     answers, intent = context.Queue(), Ids().intent()
+    ledger = f"sqlite:///{tmp_path}/ledger.db"
+    Ledger.open(ledger).close()
     born = [
-        context.Process(target=_run, args=(bed, n, answers, intent, image, times, create), daemon=True)
+        context.Process(
+            target=_run,
+            args=(bed.properties(), bed.director_uuid, ledger, n, answers, intent, image, times, create),
+            daemon=True,
+        )
         for n in range(processes)
     ]
     for process in born:
