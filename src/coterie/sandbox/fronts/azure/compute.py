@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from coterie.sandbox import disks, images, quotas, server_groups, snapshots, vm_shape, vms
 from coterie.sandbox.errors import NoSuch, SandboxError
 from coterie.sandbox.fit import Demand
-from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler, Reply
+from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler
 from coterie.sandbox.fronts.azure.network import NIC, Network, shout
 from coterie.sandbox.fronts.azure.operations import moment
 from coterie.sandbox.fronts.azure.refusals import ApiError, bad_reference, not_found, translate
 from coterie.sandbox.fronts.azure.shelf import Body, Resource
+from coterie.sandbox.fronts.serving import Reply
 from coterie.sandbox.hosts import all_hosts
 from coterie.sandbox.nics import NicRequest
 
