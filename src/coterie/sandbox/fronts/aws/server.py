@@ -18,7 +18,7 @@ from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.protocol import Service
 from coterie.sandbox.fronts.aws.refusals import ApiError, refusal
 from coterie.sandbox.fronts.aws.rows import ACCOUNT
-from coterie.sandbox.fronts.serving import FrontHandler, FrontServer, Reply
+from coterie.sandbox.fronts.http_server import FrontHandler, FrontServer, Reply
 
 _BLOCK = re.compile(r"^/snapshots/([^/]+)/blocks/(\d+)$")
 _COMPLETION = re.compile(r"^/snapshots/completion/([^/]+)$")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coterie.sandbox.fronts.azure.definition import Operation
 from coterie.sandbox.fronts.azure.shelf import Body
-from coterie.sandbox.fronts.serving import Reply
+from coterie.sandbox.fronts.http_server import Reply
 
 LOCATION = "westeurope"
 

@@ -22,7 +22,7 @@ from coterie.sandbox.fronts.azure.network import Network
 from coterie.sandbox.fronts.azure.operations import Operations, Pending, status_of
 from coterie.sandbox.fronts.azure.refusals import ApiError, not_found, translate
 from coterie.sandbox.fronts.azure.shelf import Body, Resource, Shelf
-from coterie.sandbox.fronts.serving import Reply
+from coterie.sandbox.fronts.http_server import Reply
 
 _PASSING = ("Creating", "Updating")
 
@@ -121,7 +121,7 @@ class Front:
 
     def upload(self, sas: str, begin: int, raw: bytes) -> None:
         with self._lock:
-            self.compute.upload(sas, begin, raw)
+            self.compute.disks.upload(sas, begin, raw)
 
     # -- what handlers use --
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from coterie.sandbox.fronts.azure.call import Request
 from coterie.sandbox.fronts.azure.front import Front
 from coterie.sandbox.fronts.azure.refusals import ApiError
-from coterie.sandbox.fronts.serving import FrontHandler, FrontServer, Reply
+from coterie.sandbox.fronts.http_server import FrontHandler, FrontServer, Reply
 
 _UPLOAD = "/upload/"
 _IDENTITY = "/metadata/identity/oauth2/token"

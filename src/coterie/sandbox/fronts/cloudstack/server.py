@@ -12,7 +12,7 @@ from coterie.sandbox.fronts.cloudstack.front import Front
 from coterie.sandbox.fronts.cloudstack.metadata import LATEST, answer_metadata
 from coterie.sandbox.fronts.cloudstack.refusals import ApiError
 from coterie.sandbox.fronts.cloudstack.template_urls import EXTRACTS
-from coterie.sandbox.fronts.serving import FrontHandler, FrontServer, Reply
+from coterie.sandbox.fronts.http_server import FrontHandler, FrontServer, Reply
 
 PATH = "/client/api"
 UPLOAD = "/upload/"

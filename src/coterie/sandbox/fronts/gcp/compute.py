@@ -31,7 +31,7 @@ from coterie.sandbox.fronts.gcp.refusals import (
     translate,
 )
 from coterie.sandbox.fronts.gcp.shelf import Resource, Row
-from coterie.sandbox.fronts.serving import Reply
+from coterie.sandbox.fronts.http_server import Reply
 from coterie.sandbox.hosts import all_hosts
 from coterie.sandbox.nics import NicRequest
 

@@ -18,7 +18,7 @@ from coterie.sandbox.fronts.gcp.definition import Method, document, find_method,
 from coterie.sandbox.fronts.gcp.filters import read_filter
 from coterie.sandbox.fronts.gcp.refusals import ApiError, invalid, not_found, translate
 from coterie.sandbox.fronts.gcp.shelf import Resource, Row, Shelf
-from coterie.sandbox.fronts.serving import Reply
+from coterie.sandbox.fronts.http_server import Reply
 
 LINK = "https://www.googleapis.com/compute/v1/projects"
 _PREFIX = "/compute/v1/"

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from coterie.sandbox.fronts.gcp.call import moment
 from coterie.sandbox.fronts.gcp.front import Front
 from coterie.sandbox.fronts.gcp.refusals import ApiError, invalid, not_found
-from coterie.sandbox.fronts.serving import FrontHandler, FrontServer, Reply
+from coterie.sandbox.fronts.http_server import FrontHandler, FrontServer, Reply
 
 _UPLOAD, _OBJECTS = "/upload/storage/v1/b/", "/storage/v1/b/"
 _METADATA = "/computeMetadata/v1/"
