@@ -87,14 +87,16 @@ class Machines:
 
     def delete(self, cid: str) -> None:
         """Volumes stay. What another call does with the instance meanwhile is waited for."""
-        refusal: Refusal | None = None
+        is_settled = False
 
         def attempt() -> bool | None:
-            nonlocal refusal
+            nonlocal is_settled
             row = self.read(cid)
             if row is None:
                 return True
-            self.seats.settle(row)
+            if not is_settled:
+                self.seats.settle(row)
+                is_settled = True
             try:
                 if row["status"] not in ("Stopped", "Error"):
                     self._change_state(cid, "stop", "Stopped")
@@ -106,7 +108,6 @@ class Machines:
                     return True
                 if not self.operations_of(cid) and self._is_final(row, error):
                     raise
-                refusal = error
             return None
 
         self.waits.until(f"the deletion of {cid}", attempt)

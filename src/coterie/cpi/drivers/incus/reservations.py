@@ -91,10 +91,12 @@ class Reservations:
         return member
 
     def _read(self, profile: str, policy: str) -> Group:
-        """Seats whose instance is seen, or cannot come any more, are given up."""
+        """Seats whose instance is seen, or cannot come any more, are given up. They are read first: one that is
+        withdrawn meanwhile has its instance in what is read next."""
+        seats = self.seats.list_of(profile)
         placed = {str(row["name"]): str(row["location"]) for row in self.profiles.instances(profile)}
         coming = []
-        for seat in self.seats.list_of(profile):
+        for seat in seats:
             if seat.name in placed or seat.until < time.time():
                 self.seats.release(seat)
             else:

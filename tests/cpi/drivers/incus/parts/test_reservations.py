@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +30,7 @@ class Records:
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.after_look: Callable[[], None] = lambda: None
 
     def intend(self, mark: Mark, kind: Any, name: str) -> None:
         self.names.append(name)
@@ -38,7 +40,9 @@ class Records:
             self.names.remove(name)
 
     def list_of(self, mark: Mark) -> list[Part]:
-        return [Part("vm", name, None) for name in self.names]
+        found = [Part("vm", name, None) for name in self.names]
+        self.after_look()
+        return found
 
 
 class Cluster:
@@ -53,12 +57,17 @@ class Cluster:
         places = [Place(name, 1, 1) for name in MEMBERS]
         members: Any = SimpleNamespace(places=lambda *_: places, count_in=lambda _: None)
         profiles: Any = SimpleNamespace(
-            instances=lambda _: [{"name": name, "location": member} for name, member in self.vms.items()],
+            instances=lambda _: self.look(),
             hosts_of=lambda _: None,
         )
         client: Any = SimpleNamespace(settings=SETTINGS, director_uuid="d" * 36)
         records: Any = self.records
         return Reservations(client, members, profiles, Seats("lab", client, records), writer=None)  # type: ignore[arg-type]
+
+    def look(self) -> list[dict[str, str]]:
+        found = [{"name": name, "location": member} for name, member in self.vms.items()]
+        self.records.after_look()
+        return found
 
     def arrive(self, seat: Seat) -> bool:
         """What Incus does with a create."""
@@ -159,6 +168,24 @@ def test_a_seat_that_can_bring_nothing_any_more_is_free_again(monkeypatch: pytes
     (free,) = cluster.writer().place([wish("d")])
     assert isinstance(free, Created) and free.new
     assert len(cluster.records.names) == 1, "what came to nothing is withdrawn"
+
+
+def test_a_vm_that_is_seen_and_given_up_between_two_looks_of_the_writer_counts() -> None:
+    cluster = Cluster()
+    cluster.vms = {"a": "inc1", "b": "inc2"}
+    (answer,) = cluster.writer().place([wish("c")])
+    assert isinstance(answer, Created)
+    seat = Seat.of_note("g", answer.cid)
+
+    def end() -> None:
+        """Whichever of the two looks is the first one."""
+        cluster.records.after_look = lambda: None
+        cluster.arrive(seat)
+        cluster.writer().seats.release(seat)
+
+    cluster.records.after_look = end
+    (refused,) = cluster.writer().place([wish("d")])
+    assert isinstance(refused, NoPlacement)
 
 
 def test_a_full_group_refuses_for_good() -> None:
