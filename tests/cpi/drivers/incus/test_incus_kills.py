@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from peers.incus_bed import IncusBed
+from peers.incus_operator import VOLUMES
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, CpiError, Expected, Kind, Mark, NoPlacement, SecurityGroup
@@ -161,22 +162,37 @@ def test_create_stemcell(bed: IncusBed, lab: Lab) -> None:
     assert every_change(bed, lab, act, lab.cpi.delete_stemcell, frozenset()) >= 1
 
 
-def test_an_empty_disk_that_moves_to_its_vm(bed: IncusBed, lab: Lab) -> None:
-    """Killed anywhere, it is there once in the end, and a repeat attaches it."""
-    vm = lab.vm("z1")
+def test_a_disk_that_comes_to_its_vm(bed: IncusBed, lab: Lab) -> None:
+    """Killed anywhere, it is there once in the end, with its data, and a repeat attaches it."""
+    vm, other = lab.vm("z1"), lab.vm("z2")
+    home = bed.operator.locations(vm)
     for changes in itertools.count(1):
-        disk = lab.cpi.create_disk(64, {"cluster_group": "z2"}, mark=lab.mark())
+        disk = lab.cpi.create_disk(64, {}, other, mark=lab.mark())
+        lab.cpi.attach_disk(other, disk)
+        write(bed, other, f"round-{changes}")
+        lab.cpi.detach_disk(other, disk)
         died = killed_after(bed, lambda cpi, _, disk=disk: cpi.attach_disk(vm, disk), changes, lab.mark())
         assert lab.cpi.has_disk(disk)
         assert lab.cpi.attach_disk(vm, disk)
-        copies = [cid for kind, cid in bed.inventory() if kind == "disk"]
-        assert len(copies) == 1, copies
+        volumes = [row["location"] for row in bed.operator.rows(VOLUMES)]
+        assert volumes == home
         assert lab.cpi.get_disks(vm) == [disk]
+        assert read(bed, vm) == f"round-{changes}"
         lab.cpi.detach_disk(vm, disk)
         lab.cpi.delete_disk(disk)
         if not died:
-            assert changes > 4
+            assert changes > 3
             return
+
+
+def write(bed: IncusBed, vm: str, text: str) -> None:
+    """A file on its disk, by Incus itself."""
+    headers = {"X-Incus-type": "file", "Content-Type": "application/octet-stream"}
+    bed.operator.cluster.call("POST", f"/1.0/instances/{vm}/files?path=/var/vcap/store/word", text.encode(), **headers)
+
+
+def read(bed: IncusBed, vm: str) -> str:
+    return bed.operator.cluster.read_file(vm, "/var/vcap/store/word")
 
 
 def test_delete_vm_with_a_disk(bed: IncusBed, lab: Lab) -> None:

@@ -108,19 +108,23 @@ class _Creation:
         parts.stemcells.require(image, self._type)
         parts.disks.require_type(args.disk_cids, self._type)
         group = spec.cluster_group or parts.client.settings.default_cluster_group
-        parts.members.names_of(group)
         parts.members.require_free(self._addresses(), self._name)
         wish = {
             "name": self._name,
             "profile": profile_of(membership.cid) if membership else "",
             "policy": membership.policy if membership else None,
             "group": group,
-            "pins": parts.disks.locations(args.disk_cids),
+            "pins": self._pins(parts.members.names_of(group)),
             "cpu": spec.cpu,
             "memory": spec.memory,
             "type": self._type,
         }
         return Resolved(membership, wish, self._body(membership, image))
+
+    def _pins(self, allowed: Sequence[str] | None) -> list[str]:
+        """Members that hold its disks. Where its cluster group has none of them the disks come to it."""
+        pins = self._parts.disks.locations(self._args.disk_cids)
+        return pins if allowed is None or set(pins) & set(allowed) else []
 
     def prepare(self, resolved: Resolved, undo: Undo) -> None:
         """The instance is all that is created."""
