@@ -34,7 +34,7 @@ from coterie.cpi.drivers.incus.marks import (
     mark_of,
     user_config,
 )
-from coterie.cpi.drivers.incus.placement import Members, Seat
+from coterie.cpi.drivers.incus.placement import Members
 from coterie.cpi.drivers.incus.properties import MACHINE, VmSpec
 from coterie.cpi.drivers.incus.reservations import Reservations
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
@@ -148,7 +148,7 @@ class _Creation:
 
     def _create(self, resolved: Resolved, undo: Undo) -> Row:
         """On the first member that answers. Under the name of the next try nothing can come of an earlier one."""
-        parts, silent, seats = self._parts, dict[str, str](), list[Seat]()
+        parts, silent = self._parts, dict[str, str]()
         doubt: Refusal | None = None
         operation = ""
         while True:
@@ -160,7 +160,6 @@ class _Creation:
                 raise
             if seat is None:
                 break
-            seats.append(seat)
             try:
                 operation = self._begin(seat.member, resolved.body)
                 self._is_ours = True
@@ -174,7 +173,7 @@ class _Creation:
                     raise
                 doubt, silent[seat.member] = error, error.why
         row, failure = self._await_end(operation, undo)
-        for seat in seats:
+        if seat:
             parts.reservations.seats.release(seat)
         if row is None:
             why = failure.why if failure else "another call began it"

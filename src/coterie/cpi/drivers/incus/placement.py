@@ -1,5 +1,5 @@
-"""Which member of a cluster a new VM goes to. Incus itself knows no server groups: the one writer of a group chooses
-here, and reserves the place by creating the instance there. The choice is a pure function."""
+"""Which member of a cluster a new VM goes to, and the seats that VMs were given. Incus itself knows no server groups: the
+one writer of a group chooses here. The choice is a pure function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import threading
 from collections.abc import Collection, Mapping, Sequence
 
-from coterie.cpi.contract import InvalidCall, Mark, NoPlacement, PartRecords, Unavailable
+from coterie.cpi.contract import InvalidCall, Kind, Mark, NoPlacement, Part, PartRecords, Unavailable, UnrecordedParts
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.marks import address_key, of_address
 from coterie.cpi.drivers.incus.properties import CONTAINER
@@ -81,13 +81,32 @@ class Seat:
         return Seat(profile, name, member, float(until))
 
 
-@dataclass(frozen=True, slots=True)
+class ProcessRecords(UnrecordedParts):
+    """Where there is no ledger there is one process, which remembers."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+
+    def intend(self, mark: Mark, kind: Kind, name: str) -> None:
+        self._names[mark.intent] = [*self._names.get(mark.intent, ()), name]
+
+    def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
+        self._names[mark.intent] = [one for one in self._names.get(mark.intent, ()) if one != name]
+
+    def list_of(self, mark: Mark) -> list[Part]:
+        return [Part("vm", name, None) for name in self._names.get(mark.intent, ())]
+
+
+_PROCESS = ProcessRecords()
+
+
 class Seats:
     """Those of groups, recorded in the ledger, where the next writer finds them."""
 
-    cloud: str
-    client: Client
-    records: PartRecords
+    def __init__(self, cloud: str, client: Client, records: PartRecords) -> None:
+        self.cloud = cloud
+        self.client = client
+        self.records = _PROCESS if type(records) is UnrecordedParts else records
 
     def record(self, seat: Seat) -> None:
         self.records.intend(self._mark(seat.profile), "vm", seat.note)

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from coterie.cpi.contract import Mark, NoPlacement, Part
 from coterie.cpi.drivers.incus import reservations
-from coterie.cpi.drivers.incus.placement import Place, Seat, Seats
+from coterie.cpi.drivers.incus.placement import Place, ProcessRecords, Seat, Seats
 from coterie.cpi.drivers.incus.properties import Settings
 from coterie.cpi.drivers.incus.reservations import Reservations
 from coterie.cpi.kit.create_once import Created
@@ -25,24 +25,21 @@ MEMBERS = ("inc1", "inc2", "inc3")
 SETTINGS = Settings(settle_s=30.0, request_timeout=60.0)
 
 
-class Records:
+class Records(ProcessRecords):
     """Of the ledger: what is recorded survives every writer."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
+        super().__init__()
         self.after_look: Callable[[], None] = lambda: None
 
-    def intend(self, mark: Mark, kind: Any, name: str) -> None:
-        self.names.append(name)
-
-    def withdraw(self, mark: Mark, kind: Any, name: str) -> None:
-        if name in self.names:
-            self.names.remove(name)
-
     def list_of(self, mark: Mark) -> list[Part]:
-        found = [Part("vm", name, None) for name in self.names]
+        found = super().list_of(mark)
         self.after_look()
         return found
+
+    @property
+    def names(self) -> list[str]:
+        return [name for names in self._names.values() for name in names]
 
 
 class Cluster:
