@@ -1,4 +1,4 @@
-"""The driver of CloudStack clouds, put together from its parts; entry point `cloudstack`."""
+"""The driver of CloudStack clouds: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver of Google Cloud: composed from its parts, each contract method handed to one of them."""
+"""The driver of Google Cloud: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver of Incus clusters, put together from its parts; entry point `incus`."""
+"""The driver of Incus clusters: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 

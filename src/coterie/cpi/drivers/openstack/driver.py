@@ -1,4 +1,4 @@
-"""The driver of OpenStack clouds: composed from its parts, each contract method handed to one of them."""
+"""The driver of OpenStack clouds: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 

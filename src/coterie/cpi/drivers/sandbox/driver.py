@@ -1,5 +1,4 @@
-"""The driver of sandbox clouds, a simulated datacenter in one file; entry point `sandbox`. Each contract method is
-delegated to a part, and each part names in its constructor what it may touch."""
+"""The driver of sandbox clouds, a simulated datacenter in one file: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The driver of vSphere clouds; entry point `vsphere`. It builds its parts, and delegates every method of the contract
-to one of them."""
+"""The driver of vSphere clouds: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 
@@ -90,9 +89,8 @@ class VsphereCpi(ComposedCpi):
         self._machines = machines = Machines(
             client, inventory, placement, attributes, networking, stemcells, disks, membership, settings, director
         )
-        objects = ObjectTable(
-            director, _object_kinds(inventory, machines, stemcells, disks, groups), limit, settings.keep
-        )
+        kinds = _object_kinds(inventory, machines, stemcells, disks, groups)
+        objects = ObjectTable(director, kinds, limit, settings.keep)
         self._rights = rights = Rights(client, inventory, placement, cloud, settings.user)
         self._proofs = Proofs(client, inventory, placement, attributes, clusters, records, membership, disks, stemcells)
         group_checks = GroupChecks(placement, clusters, records, groups)
