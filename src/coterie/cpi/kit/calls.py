@@ -19,6 +19,16 @@ C = TypeVar("C", bound=Cpi)
 _REMEDY = "check the file or disk it names, then repeat"
 
 
+class ClassifiedRefusal(CpiError):
+    """What a cloud answered, inside its driver only. `kind`: the class of the contract that it is for callers."""
+
+    kind: type[CpiError]
+
+
+def translate(error: ClassifiedRefusal) -> CpiError:
+    return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
+
+
 def translate_errors(refusal: type[E], translate: Callable[[E], CpiError]) -> Callable[[type[C]], type[C]]:
     """A decorator for the class of a driver: what its contract methods raise, inherited ones included, leaves in the
     contract's words.

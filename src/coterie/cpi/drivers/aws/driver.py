@@ -11,7 +11,7 @@ from coterie.cpi.contract import (
     Runtime,
 )
 from coterie.cpi.drivers.aws.checks import Checks
-from coterie.cpi.drivers.aws.client import Client, Refusal, translate
+from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.create_vm import VmFactory
 from coterie.cpi.drivers.aws.disks import Disks
 from coterie.cpi.drivers.aws.machines import Machines
@@ -22,7 +22,7 @@ from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
 from coterie.cpi.drivers.aws.server_groups import DOMAINS, GROUPS_PER_REGION, LIMITS, Groups
 from coterie.cpi.drivers.aws.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.cpi.kit.calls import translate_errors
+from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable

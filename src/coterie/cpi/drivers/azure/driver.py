@@ -12,7 +12,7 @@ from coterie.cpi.contract import (
     Runtime,
 )
 from coterie.cpi.drivers.azure.checks import Checks
-from coterie.cpi.drivers.azure.client import Client, Refusal, translate
+from coterie.cpi.drivers.azure.client import Client, Refusal
 from coterie.cpi.drivers.azure.create_vm import VmFactory
 from coterie.cpi.drivers.azure.disks import Disks
 from coterie.cpi.drivers.azure.machines import Machines
@@ -30,7 +30,7 @@ from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups
 from coterie.cpi.drivers.azure.server_groups import Groups, domains, group_limits
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.cpi.kit.calls import translate_errors
+from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi, NoNetworks
 from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable

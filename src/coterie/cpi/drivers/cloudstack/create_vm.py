@@ -9,16 +9,7 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NotSupported, OutcomeUnknown, VmCreated, VMCreationFailed
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
-from coterie.cpi.drivers.cloudstack.client import (
-    CAPACITY,
-    INTERNAL,
-    PARAMETER,
-    Client,
-    Refusal,
-    Row,
-    read_tags,
-    translate,
-)
+from coterie.cpi.drivers.cloudstack.client import CAPACITY, INTERNAL, PARAMETER, Client, Refusal, Row, read_tags
 from coterie.cpi.drivers.cloudstack.disks import LocalStorage, device_path
 from coterie.cpi.drivers.cloudstack.marks import VIP, mark_of, mark_tags, user_tags
 from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
@@ -27,6 +18,7 @@ from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Templates
 from coterie.cpi.drivers.cloudstack.vms import RELEASED, Vms, ephemeral_name
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, base64_text, compact_json
+from coterie.cpi.kit.calls import translate
 from coterie.cpi.kit.create_vm import (
     CreateVmArgs,
     CreateVmCall,

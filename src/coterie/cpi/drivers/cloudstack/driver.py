@@ -12,7 +12,7 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.checks import Checks
-from coterie.cpi.drivers.cloudstack.client import Client, Refusal, translate
+from coterie.cpi.drivers.cloudstack.client import Client, Refusal
 from coterie.cpi.drivers.cloudstack.create_vm import VmFactory
 from coterie.cpi.drivers.cloudstack.disks import Disks, LocalStorage
 from coterie.cpi.drivers.cloudstack.networks import Networks, PublicAddresses
@@ -22,7 +22,7 @@ from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Stemcells, Templates
 from coterie.cpi.drivers.cloudstack.vms import CloudKeyPairs, Vms
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.cpi.kit.calls import translate_errors
+from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.objects import ObjectTable

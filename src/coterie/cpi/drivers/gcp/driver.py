@@ -12,7 +12,7 @@ from coterie.cpi.contract import (
     Runtime,
 )
 from coterie.cpi.drivers.gcp.checks import Checks
-from coterie.cpi.drivers.gcp.client import Client, Refusal, translate
+from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.create_vm import VmFactory
 from coterie.cpi.drivers.gcp.disks import Disks
 from coterie.cpi.drivers.gcp.machines import Machines
@@ -23,7 +23,7 @@ from coterie.cpi.drivers.gcp.security_groups import Firewalls
 from coterie.cpi.drivers.gcp.server_groups import DOMAIN_WORDS, Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.cpi.kit.calls import translate_errors
+from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts

@@ -12,7 +12,7 @@ from coterie.cpi.contract import (
     Runtime,
 )
 from coterie.cpi.drivers.incus.checks import Checks
-from coterie.cpi.drivers.incus.client import Client, Refusal, translate
+from coterie.cpi.drivers.incus.client import Client, Refusal
 from coterie.cpi.drivers.incus.create_vm import VmFactory
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
@@ -22,7 +22,7 @@ from coterie.cpi.drivers.incus.properties import CLOUD, DISK, NETWORK, VM, Setti
 from coterie.cpi.drivers.incus.server_groups import Groups
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.cpi.kit.calls import translate_errors
+from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi, NoNetworks
 from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable
