@@ -50,8 +50,8 @@ test-vsphere-new: $(VENV)/.tested ## the vSphere driver on the newest simulator 
 
 INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py
 
-test-incus: $(VENV)/.tested ## against a real Incus cluster of three members: brings it up (Debian, root), runs the tests, takes it down
-	$(BIN)/python -m tests.peers.incus run $(BIN)/pytest -p no:xdist -m "incus and not full" $(INCUS)
+test-incus: $(VENV)/.tested ## against real Incus clusters of three members, one for each worker: brings them up (Debian, root), runs the tests, takes them down
+	$(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal --durations=25 -m "incus and not full" $(INCUS)
 
 demo-real: $(VENV)/.tested ## a deployment on real machines: a three-member Incus cluster in namespaces of this machine (root)
 	$(BIN)/python -m tests.peers.incus demo

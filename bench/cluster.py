@@ -17,10 +17,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import get_ident
+from types import FrameType
 from typing import Any, NamedTuple
 
 import psycopg
@@ -69,6 +73,8 @@ def work(url: str, name: str, folder: str, ttl_s: float) -> None:
     """One conductor, until its standard input closes."""
     if _DATACENTER not in os.environ:
         answer_at_once()
+    if _COUNTED in os.environ:
+        count_calls(Path(folder) / f"{name}.calls")
     ledger = Ledger.open(url)
     conductor = Conductor(ledger, name, state_folder=Path(folder), role=ConductorRole(GROUP), ttl_s=ttl_s)
     conductor.start()
@@ -78,6 +84,26 @@ def work(url: str, name: str, folder: str, ttl_s: float) -> None:
 
 
 _DATACENTER = "COTERIE_BENCH_DATACENTER"
+_COUNTED = "COTERIE_BENCH_COUNTED"
+
+
+def count_calls(file: Path) -> None:
+    """How many functions of Python and C all threads of this process have called, written several times a second."""
+    called: Counter[int] = Counter()  # by thread, so that no two add to one number
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event.endswith("call"):
+            called[get_ident()] += 1
+
+    def tell() -> None:
+        while True:
+            draft = file.with_suffix(".draft")
+            draft.write_text(str(sum(list(called.values()))))
+            draft.replace(file)
+            time.sleep(_TOLD_S)
+
+    threading.Thread(target=tell, daemon=True).start()
+    threading.setprofile(note)
 
 
 def answer_at_once() -> None:
@@ -197,6 +223,46 @@ def compare(server: Server, counts: Sequence[int], what: str, act: Act, number: 
         print(f"{most} conductors on one ring cost {shared:.2f} x what {most} cost that share nothing", flush=True)
 
 
+def compare_calls(server: Server, counts: Sequence[int], number: int) -> None:
+    """What a step does rather than what it costs: crowded cores make the same work dearer, but not more."""
+    found = {count: calls_of_step(server, count, number) for count in counts}
+    print("PostgreSQL, looks: what a step does")
+    print(f"{'conductors':>12} {'functions called':>17} {'x one':>6} {'transactions':>13} {'x one':>6}")
+    for count, done in found.items():
+        ratios = [mine / first for mine, first in zip(done, found[counts[0]], strict=True)]
+        print(f"{count:12} {done[0]:17.0f} {ratios[0]:6.2f} {done[1]:13.2f} {ratios[1]:6.2f}", flush=True)
+
+
+def calls_of_step(server: Server, count: int, number: int) -> tuple[float, float]:
+    """Function calls of the conductors and transactions of the server, without what the fleet does at rest."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = _new_database(server.url)
+        ledger = prepare(url)
+        stack.callback(ledger.close)
+        os.environ[_COUNTED] = "1"
+        stack.callback(os.environ.pop, _COUNTED)
+        stack.enter_context(fleet(url, count, str(folder)))
+        joined(ledger, count)
+        look([ledger], 1, number)
+
+        def done() -> tuple[float, float, float]:
+            time.sleep(2 * _TOLD_S)
+            told = sum(int(file.read_text()) for file in folder.glob("*.calls"))
+            with psycopg.connect(server.url, autocommit=True) as connection:
+                row = connection.execute("SELECT sum(xact_commit) FROM pg_stat_database").fetchone()
+            return told, float(row[0] if row else 0), time.perf_counter()
+
+        cold = done()
+        time.sleep(_REST_S)
+        begun = done()
+        look([ledger], 2, number)
+        ended = done()
+    share = (ended[2] - begun[2]) / (begun[2] - cold[2])
+    calls, transactions = ((ended[n] - begun[n] - (begun[n] - cold[n]) * share) / number for n in (0, 1))
+    return calls, transactions
+
+
 class Measured(NamedTuple):
     rate: float
     conductors: float  # ms
@@ -237,6 +303,7 @@ def measure(server: Server, count: int, rings: int, act: Act, number: int) -> Me
 
 
 _WARM = 20
+_TOLD_S = 0.5
 _REST_S = 5.0
 
 
@@ -398,6 +465,8 @@ def main() -> None:
         for what, act, number in (("looks", look, chosen.steps), ("nodes of a deployment", deploy, chosen.nodes)):
             if number:
                 compare(server, counts, what, act, number, chosen.rounds)
+        if chosen.steps:
+            compare_calls(server, counts, chosen.steps)
         sqlite = f"sqlite:///{folder}/ledger.db"
         for count in [count for count in counts if count <= _MOST_OF_SQLITE and chosen.steps]:
             print(f"{'SQLite':>10}, {count} conductors: {throughput(sqlite, count, chosen.steps)}", flush=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.peers.incus import folder
-from tests.peers.incus.cluster import GUESTS, MEMBERS, NETWORK, POOL, Cluster
+from tests.peers.incus import own_number
+from tests.peers.incus.cluster import MEMBERS, NETWORK, POOL, Cluster
 from tests.peers.incus.front import Front
 
 from coterie.cpi.conformance.bed import Inventory
@@ -29,7 +29,7 @@ from peers.foreign import SmallBed
 from peers.incus_operator import IncusOperator
 from peers.sandbox_bed import _ledger
 
-CLUSTER = Cluster(folder())
+CLUSTER = Cluster(own_number())
 # methods of the contract → the request that a fault bends
 REQUESTS = {
     "create_vm": ("POST", "/1.0/instances"),
@@ -113,7 +113,7 @@ class IncusBed(SmallBed):
 
     def address(self, az: str) -> str | None:
         number = next(_numbers)
-        return f"{GUESTS}.{number // 250 % 250}.{number % 250 + 2}"
+        return f"{CLUSTER.guests}.{number // 250 % 250}.{number % 250 + 2}"
 
     def networks(self, az: str, address: str | None) -> Networks:
         where = {"network": NETWORK}

@@ -1,4 +1,4 @@
-"""python3 -m tests.peers.incus up | down | crash MEMBER | boot MEMBER | cut MEMBER | heal MEMBER | run COMMAND…"""
+"""python3 -m tests.peers.incus needs | install | up | down | VERB MEMBER | run COMMAND…"""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-from tests.peers.incus import folder
 from tests.peers.incus.cluster import MEMBERS, Cluster
 from tests.peers.incus.packages import install, missing
 
@@ -20,49 +21,53 @@ def main() -> None:
         ("up", "install what is missing, and start"),
         ("down", "stop, and leave nothing"),
         ("needs", "print what is missing"),
+        ("install", "install that"),
         ("demo", "a deployment, from nothing to nothing"),
     ):
         verbs.add_parser(verb, help=text)
     for verb in ("crash", "boot", "cut", "heal"):
         verbs.add_parser(verb).add_argument("member", choices=MEMBERS)
-    verbs.add_parser("run", help="up, the command, and down unless it was up").add_argument(
-        "command", nargs=argparse.REMAINDER
-    )
+    run = verbs.add_parser("run", help="up, the command, and down what was not up")
+    run.add_argument("--clusters", type=int, default=1, help="one for each worker of a test run")
+    run.add_argument("command", nargs=argparse.REMAINDER)
     words = parser.parse_args()
-    cluster = Cluster(folder())
+    cluster = Cluster()
     if words.verb == "demo":
         from tests.peers.incus.demo import play
 
         play(cluster)
     elif words.verb == "needs":
         print(missing() or "nothing is missing")
+    elif words.verb == "install":
+        install()
     elif words.verb == "up":
-        bring_up(cluster)
+        bring_up([cluster])
     elif words.verb == "down":
         cluster.stop()
     elif words.verb == "run":
-        sys.exit(run_with(cluster, words.command))
+        sys.exit(run_with([Cluster(number) for number in range(words.clusters)], words.command))
     else:
         getattr(cluster, words.verb)(words.member)
 
 
-def bring_up(cluster: Cluster) -> None:
+def bring_up(clusters: Sequence[Cluster]) -> None:
     if os.getuid() != 0:
         raise SystemExit("a cluster in namespaces needs root")
     install()
     began = time.monotonic()
-    cluster.start()
-    print(f"three members answer after {time.monotonic() - began:.1f} s: {cluster.socket()}", flush=True)
+    with ThreadPoolExecutor(max(1, len(clusters))) as pool:
+        list(pool.map(Cluster.start, clusters))
+    for cluster in clusters:
+        print(f"three members answer after {time.monotonic() - began:.1f} s: {cluster.socket()}", flush=True)
 
 
-def run_with(cluster: Cluster, command: list[str]) -> int:
-    ran_before = cluster.runs()
+def run_with(clusters: Sequence[Cluster], command: list[str]) -> int:
+    own = [one for one in clusters if not one.runs()]
     try:
-        if not ran_before:
-            bring_up(cluster)
+        bring_up(own)
         return subprocess.call(command)
     finally:
-        if not ran_before:
+        for cluster in own:
             cluster.stop()
 
 

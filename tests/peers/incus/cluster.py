@@ -19,15 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.peers.incus import folder
 from tests.peers.incus.packages import DAEMON
 
 MEMBERS = ("inc1", "inc2", "inc3")
 GROUPS = {"z1": ["inc1", "inc2"], "z2": ["inc3"]}
 NETWORK, POOL = "net", "local"
-_PREFIX = "cotinc"  # of namespaces and links
-_CLUSTER, _GUESTS = f"{_PREFIX}-c", f"{_PREFIX}-g"
-_NET = "10.79.0"
-GUESTS = "10.78"
 _START_S = 60.0
 _POOL_SIZE = "6GiB"
 
@@ -56,15 +53,22 @@ class Refused(Exception):
 
 
 class Cluster:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    """One of several that a machine may have, each with a number, a folder and networks of its own."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self.folder = folder(number)
+        self.guests = f"10.{78 + 2 * number}"
+        self._net = f"10.79.{number}"
+        self._prefix = f"cotinc{number}"  # of namespaces and links
 
     # -- life --
 
     def start(self) -> None:
         self.stop()
         self.folder.mkdir(parents=True)
-        for bridge, address in ((_CLUSTER, f"{_NET}.1/24"), (_GUESTS, f"{GUESTS}.0.1/16")):
+        for letter, address in (("c", f"{self._net}.1/24"), ("g", f"{self.guests}.0.1/16")):
+            bridge = f"{self._prefix}-{letter}"
             _ip("link", "add", bridge, "type", "bridge")
             _ip("addr", "add", address, "dev", bridge)
             _ip("link", "set", bridge, "up")
@@ -80,10 +84,10 @@ class Cluster:
                 self.crash(name)
         for name in MEMBERS:
             for letter in "cg":  # the kernel removes those of a namespace some time later
-                _try("ip", "link", "del", f"{_PREFIX}{letter}{name[-1]}")
-            _try("ip", "netns", "del", f"{_PREFIX}-{name}")
-        for bridge in (_CLUSTER, _GUESTS):
-            _try("ip", "link", "del", bridge)
+                _try("ip", "link", "del", f"{self._prefix}{letter}{name[-1]}")
+            _try("ip", "netns", "del", f"{self._prefix}-{name}")
+        for letter in "cg":
+            _try("ip", "link", "del", f"{self._prefix}-{letter}")
         self._free_loops()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -91,8 +95,8 @@ class Cluster:
         """Until it answers."""
         member = self.folder / name
         with (member / "log" / "stdout").open("ab") as log:
-            words = ["ip", "netns", "exec", f"{_PREFIX}-{name}", "unshare", "-m", "-u", "-p", "--fork", "--kill-child"]
-            words += ["--mount-proc", "--propagation", "private", str(member / "init")]
+            words = ["ip", "netns", "exec", f"{self._prefix}-{name}", "unshare", "-m", "-u", "-p", "--fork"]
+            words += ["--kill-child", "--mount-proc", "--propagation", "private", str(member / "init")]
             started = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         (member / "pid").write_text(str(started.pid))
         until(
@@ -118,10 +122,10 @@ class Cluster:
 
     def cut(self, name: str) -> None:
         """From the other members; its guests go on."""
-        _ip("link", "set", f"{_PREFIX}c{name[-1]}", "down")
+        _ip("link", "set", f"{self._prefix}c{name[-1]}", "down")
 
     def heal(self, name: str) -> None:
-        _ip("link", "set", f"{_PREFIX}c{name[-1]}", "up")
+        _ip("link", "set", f"{self._prefix}c{name[-1]}", "up")
 
     def runs(self) -> bool:
         return self._answers(MEMBERS[0])
@@ -156,7 +160,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        return f"https://{_NET}.11:8443"
+        return f"https://{self._net}.11:8443"
 
     def _call(self, method: str, path: str, body: Any, member: str, headers: dict[str, str]) -> Any:
         connection = http.client.HTTPConnection("incus", timeout=90)
@@ -183,32 +187,41 @@ class Cluster:
     # -- how it is made --
 
     def _prepare(self, name: str) -> None:
-        member, number, space = self.folder / name, name[-1], f"{_PREFIX}-{name}"
+        member, number, space = self.folder / name, name[-1], f"{self._prefix}-{name}"
         for part in ("lib", "log", "etc", "work", "cache", "bin"):
             (member / part).mkdir(parents=True)
         own = [line for line in _lines("/etc/subuid") if not line.startswith("root:")]
         for path in ("subuid", "subgid"):
             (member / "etc" / path).write_text("\n".join([*own, "root:1000000:1000000000"]) + "\n")
         _write_program(member / "init", _INIT.format(m=member, name=name, daemon=DAEMON))
-        if not _tracks_bridges():
+        if not self._tracks_bridges():
             _write_program(member / "bin" / "nft", _NFT.format(nft=shutil.which("nft")))
         _ip("netns", "add", space)
         _ip("-n", space, "link", "set", "lo", "up")
-        for letter, bridge in (("c", _CLUSTER), ("g", _GUESTS)):
-            outer, inner = f"{_PREFIX}{letter}{number}", f"up{letter}"
+        for letter in "cg":
+            outer, inner = f"{self._prefix}{letter}{number}", f"up{letter}"
             _ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", space)
-            _ip("link", "set", outer, "master", bridge, "up")
+            _ip("link", "set", outer, "master", f"{self._prefix}-{letter}", "up")
             _ip("-n", space, "link", "set", inner, "up")
-        _ip("-n", space, "addr", "add", f"{_NET}.1{number}/24", "dev", "upc")
+        _ip("-n", space, "addr", "add", f"{self._net}.1{number}/24", "dev", "upc")
+
+    def _tracks_bridges(self) -> bool:
+        """Whether this kernel loads the rules that Incus writes for ACLs."""
+        lines = [f"add table bridge {self._prefix}", f"add chain bridge {self._prefix} c"]
+        lines.append(f"add rule bridge {self._prefix} c ct state new accept")
+        rule = "".join(f"{line}\n" for line in lines)
+        ran = subprocess.run(["nft", "-f", "-"], input=rule, capture_output=True, text=True, check=False)
+        _try("nft", "delete", "table", "bridge", self._prefix)
+        return ran.returncode == 0
 
     def _form(self) -> None:
         """One cluster, a pool and a network that all members have, and two cluster groups."""
         first = MEMBERS[0]
-        self._preseed(first, f'config: {{core.https_address: "{_NET}.11:8443"}}\n')
+        self._preseed(first, f'config: {{core.https_address: "{self._net}.11:8443"}}\n')
         self._preseed(first, f"cluster: {{server_name: {first}, enabled: true}}\n")
         for name in MEMBERS[1:]:
             token = self._incus(first, "cluster", "add", name, "-q").strip().splitlines()[-1]
-            address = f"{_NET}.1{name[-1]}:8443"
+            address = f"{self._net}.1{name[-1]}:8443"
             text = f"cluster:\n  enabled: true\n  server_address: {address}\n  cluster_token: {token}\n"
             self._preseed(name, text)
         for name in MEMBERS:
@@ -252,16 +265,6 @@ def until(look: Callable[[], Any], within_s: float, otherwise: str) -> Any:
         if time.monotonic() > give_up:
             raise SystemExit(otherwise)
         time.sleep(0.05)
-
-
-def _tracks_bridges() -> bool:
-    """Whether this kernel loads the rules that Incus writes for ACLs."""
-    lines = ["add table bridge coterie_try", "add chain bridge coterie_try c"]
-    lines.append("add rule bridge coterie_try c ct state new accept")
-    rule = "".join(f"{line}\n" for line in lines)
-    loaded = subprocess.run(["nft", "-f", "-"], input=rule, capture_output=True, text=True, check=False).returncode == 0
-    _try("nft", "delete", "table", "bridge", "coterie_try")
-    return loaded
 
 
 def _write_program(path: Path, text: str) -> None:

@@ -16,12 +16,14 @@ _OPTIONS = ("-q", "-y", "-o", "DPkg::Lock::Timeout=900", "-o", "Dpkg::Use-Pty=0"
 
 
 def missing() -> str:
-    """What has to be done before a cluster can start here, as the exact line; empty: nothing."""
+    """What has to be done before a cluster can start here, as the exact line; empty: nothing. Debian 12 has the
+    daemon in its backports, which are not among a machine's sources as it comes."""
     lacking = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if DAEMON.exists() and not lacking:
         return ""
-    backports = " -t bookworm-backports" if _codename() == "bookworm" else ""
-    return f"apt-get install --no-install-recommends{backports} {' '.join(PACKAGES)}"
+    if _codename() == "bookworm":
+        return "python3 -m tests.peers.incus install"
+    return f"apt-get install --no-install-recommends {' '.join(PACKAGES)}"
 
 
 def install() -> None:

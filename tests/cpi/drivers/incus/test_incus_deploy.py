@@ -23,6 +23,7 @@ from coterie.ledger.rows import stemcells
 from coterie.ledger.store import Ledger
 from coterie.requests import looks, start
 
+GUESTS = CLUSTER.guests
 HEALTH = "health: {kind: http, port: 80, path: /health}"
 TOY = {"range": "127.21.0.0/16", "gateway": "127.21.0.1", "azs": ["z2"]}
 STACK = {"range": "127.40.0.0/16", "gateway": "127.40.0.1", "azs": ["z3"]}
@@ -45,10 +46,10 @@ class Place(Site):
 def subnet(*azs: str) -> dict[str, Any]:
     """Of the guests' network, beside the addresses that the kit's tests take."""
     return {
-        "range": "10.78.0.0/16",
-        "gateway": "10.78.0.1",
+        "range": f"{GUESTS}.0.0/16",
+        "gateway": f"{GUESTS}.0.1",
         "azs": list(azs),
-        "reserved": ["10.78.0.2 - 10.78.199.255", "10.78.201.0 - 10.78.255.254"],
+        "reserved": [f"{GUESTS}.0.2 - {GUESTS}.199.255", f"{GUESTS}.201.0 - {GUESTS}.255.254"],
         "cloud_properties": {"network": "net"},
     }
 

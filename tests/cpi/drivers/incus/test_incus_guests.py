@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from peers.incus_bed import IncusBed
+from peers.incus_bed import CLUSTER, IncusBed
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import SecurityGroup
@@ -92,7 +92,7 @@ def test_a_disk_is_as_large_as_requested_and_grows(lab: Lab) -> None:
 
 def test_rules_of_a_security_group_reach_the_guest_in_place(lab: Lab) -> None:
     def rules(port: str) -> SecurityGroup:
-        return SecurityGroup("guest-web", ({"protocol": "tcp", "ports": port, "cidr": "10.78.0.0/16"},))
+        return SecurityGroup("guest-web", ({"protocol": "tcp", "ports": port, "cidr": f"{CLUSTER.guests}.0.0/16"},))
 
     group, ip = lab.group(security_groups=[rules("80")]), str(lab.bed.address("z1"))
     machine(lab, ip, group=group)

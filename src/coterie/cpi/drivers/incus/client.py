@@ -159,6 +159,11 @@ class Client:
                 raise Refusal(what, status, str(found.get("err")), changes=True, is_over=True)
         raise Overdue(f"Incus did not {what} within {self.settings.state_timeout:.0f} s", remedy="look at it in Incus")
 
+    def running(self) -> list[Row]:
+        """All operations of the cluster that have not ended."""
+        found = self.ask("list operations", "/operations", recursion="1") or {}
+        return [row for status in ("running", "pending") for row in found.get(status) or ()]
+
     def _read_begun(self, what: str, operation: str) -> Any:
         try:
             return self.ask(what, f"/operations/{operation}")

@@ -62,11 +62,9 @@ class Machines:
         return self.read(cid)
 
     def operations_of(self, cid: str) -> list[str]:
-        found = self.client.ask("list operations", "/operations", recursion="1") or {}
-        rows = [row for status in ("running", "pending") for row in found.get(status) or ()]
         return [
             str(row["id"])
-            for row in rows
+            for row in self.client.running()
             for url in (row.get("resources") or {}).get("instances") or ()
             if str(url).partition("?")[0].rpartition("/")[2] == cid
         ]

@@ -3,7 +3,9 @@ under its etag, so that no rule of another writer is lost."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityRule
@@ -15,6 +17,8 @@ from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.slotted import dataclass
 
 _PATH = "/network-acls"
+_FAR_ENDS = {"ingress": "source", "egress": "destination"}
+_PLAIN = ("action", "state", "description", "protocol", "destination_port", "icmp_type", "icmp_code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +78,31 @@ class NetworkAcls:
         return made, True
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
-        rules = [
-            _read_entry(direction, entry)
-            for direction in ("ingress", "egress")
-            for entry in found.row.get(direction) or ()
-            if entry.get("action", "").startswith("allow") and entry.get("state", "enabled") != "disabled"
-        ]
-        return [ListedRule(f"{rule} #{number}", rule) for number, rule in enumerate(rules)]
+        return [one for direction in _FAR_ENDS for one in _read(direction, found.row.get(direction) or ())]
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         def add(entries: list[Row]) -> list[Row]:
-            return entries if _has(entries, rule) else [*entries, _entry(rule)]
+            is_there = any(one.rule == rule for one in _read(rule.direction, entries))
+            return entries if is_there else [*entries, _entry(rule)]
 
         self._edit(cid, rule.direction, add)
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
-        """Of two equal ones, the first stays."""
-        rule, number = listed.rule, int(listed.id.rpartition("#")[2])
+        """Of equal ones the first stays, unless it is the one to remove. What else an entry lets through goes on."""
 
         def remove(entries: list[Row]) -> list[Row]:
-            equal = [entry for entry in entries if _read_entry(rule.direction, entry) == rule]
-            kept = equal[:1] if len(equal) > 1 and number else []
-            return [entry for entry in entries if entry not in equal] + kept
+            staying, kept = int(not listed.id.endswith("#0")), []
+            for entry in entries:
+                parts, left = _split(listed.rule.direction, entry), []
+                for part in parts:
+                    is_equal = _read_entry(listed.rule.direction, part) == listed.rule
+                    staying -= is_equal
+                    if not is_equal or staying >= 0:
+                        left.append(part)
+                kept += [entry] if left == parts else left
+            return [one for number, one in enumerate(kept) if one not in kept[:number]]  # Incus refuses repeats
 
-        self._edit(cid, rule.direction, remove)
+        self._edit(cid, listed.rule.direction, remove)
 
     def delete(self, cid: str) -> None:
         """Incus refuses it while a NIC has it."""
@@ -131,13 +136,8 @@ class NetworkAcls:
         return ExistingSecurityGroup(name, mark if ours and is_part else None, row, name)
 
 
-def _has(entries: Sequence[Row], rule: SecurityRule) -> bool:
-    return any(_read_entry(rule.direction, entry) == rule for entry in entries)
-
-
 def _entry(rule: SecurityRule) -> Row:
-    end = "source" if rule.direction == "ingress" else "destination"
-    entry: Row = {"action": "allow", "state": "enabled", end: str(rule.cidr)}
+    entry: Row = {"action": "allow", "state": "enabled", _FAR_ENDS[rule.direction]: str(rule.cidr)}
     if rule.protocol == "icmp":
         entry["protocol"] = "icmp6" if rule.family == "IPv6" else "icmp4"
         if rule.ports:
@@ -149,15 +149,49 @@ def _entry(rule: SecurityRule) -> Row:
     return entry
 
 
+def _read(direction: str, entries: Sequence[Row]) -> list[ListedRule]:
+    """Equal ones are numbered."""
+    seen: Counter[SecurityRule] = Counter()
+    found = []
+    for rule in [_read_entry(direction, part) for entry in entries for part in _split(direction, entry)]:
+        found.append(ListedRule(f"{rule} #{seen[rule]}", rule))
+        seen[rule] += 1
+    return found
+
+
+def _split(direction: str, entry: Row) -> list[Row]:
+    """What lets the same through, with one other end and one range of ports each. No end is everything of both
+    families."""
+    if not _is_plain(direction, entry):
+        return [entry]
+    far, protocol = _FAR_ENDS[direction], str(entry.get("protocol") or "")
+    families = [one for one in EVERYTHING_OUT if not protocol.startswith("icmp") or protocol[-1] == one.family[-1]]
+    ends = _words(entry, far) or [str(one.cidr) for one in families]
+    ports = [{"destination_port": one} for one in _words(entry, "destination_port")]
+    return [{**entry, far: end, **one} for end in ends for one in ports or [{}]]
+
+
+def _is_plain(direction: str, entry: Row) -> bool:
+    """Whether it does no more and no less than entries of ours with other ends and ports; logged or not."""
+    says = {key for key, value in entry.items() if value}
+    is_allowed = entry.get("action") == "allow" and entry.get("state") != "disabled"
+    return is_allowed and says <= {*_PLAIN, _FAR_ENDS[direction]} and ("icmp_type" in says) == ("icmp_code" in says)
+
+
 def _read_entry(direction: str, entry: Row) -> SecurityRule:
+    """What no manifest can say was written by people: it is told in the words of `incus network acl rule remove`."""
     protocol = str(entry.get("protocol") or "any")
-    family = "IPv6" if protocol == "icmp6" else None
-    cidr = entry.get("source" if direction == "ingress" else "destination") or None
     low, _, high = str(entry.get("destination_port") or "").partition("-")
     ports: tuple[object, object] = (low or None, high or None)
     if protocol.startswith("icmp"):
-        protocol, ports = "icmp", (entry.get("icmp_type") or None, entry.get("icmp_code") or None)
-    try:
-        return make_rule(direction, protocol, ports, cidr, None, family)
-    except (InvalidCall, ValueError):  # written by an operator in a form that manifests do not have
-        return SecurityRule(direction, protocol, None, str(cidr))
+        protocol, ports = "icmp", (entry.get("icmp_type"), entry.get("icmp_code"))
+    if _is_plain(direction, entry):
+        with suppress(InvalidCall, ValueError):  # ranges of addresses, names of what Incus knows
+            return make_rule(direction, protocol, ports, entry.get(_FAR_ENDS[direction]))
+    said = {key: value for key, value in sorted(entry.items()) if value and key != "description"}
+    words = " ".join(f"{key}={value}" for key, value in said.items() if value != "enabled")
+    return make_rule(direction, protocol, other=f"entry {words}")
+
+
+def _words(entry: Row, key: str) -> list[str]:
+    return [word for one in str(entry.get(key) or "").split(",") if (word := one.strip())]

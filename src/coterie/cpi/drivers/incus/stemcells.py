@@ -5,6 +5,7 @@ the rest is, and two Directors share no image."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -15,6 +16,7 @@ from coterie.cpi.kit.publishing import file_pieces
 from coterie.slotted import dataclass
 
 _PATH = "/images"
+_COPYING = "Downloading image"  # so are uploads called, too
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _IGNORED = (
     *("name", "version", "infrastructure", "hypervisor", "disk", "disk_format", "container_format", "os_type"),
@@ -50,11 +52,20 @@ class Stemcells:
     def delete(self, cid: str) -> None:
         if self.read(cid) is None:
             return
+        self._await_copies()
         try:
             self.client.run(f"delete image {cid}", "DELETE", f"{_PATH}/{cid}")
         except Refusal as error:
             if not error.is_missing and self.read(cid):
                 raise
+
+    def _await_copies(self) -> None:
+        """Each image is copied from member to member, and Incus 6.0 crashes on a member that copies one while it is
+        deleted. Operations of that kind do not tell their image, so all are waited for."""
+        for row in self.client.running():
+            if row.get("description") == _COPYING:
+                with suppress(CpiError):
+                    self.client.wait("copy an image", str(row["id"]))
 
     def read(self, cid: str) -> Row | None:
         """By its whole fingerprint: Incus takes the beginning of one, too."""
