@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    Forms,
-    Runtime,
-)
+from coterie.cpi.contract import Capabilities, Forms, Runtime
 from coterie.cpi.drivers.aws.checks import Checks
 from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.create_vm import VmFactory

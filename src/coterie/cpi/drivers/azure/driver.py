@@ -5,27 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    Forms,
-    Reason,
-    Runtime,
-)
+from coterie.cpi.contract import Capabilities, Forms, Reason, Runtime
 from coterie.cpi.drivers.azure.checks import Checks
 from coterie.cpi.drivers.azure.client import Client, Refusal
 from coterie.cpi.drivers.azure.create_vm import VmFactory
 from coterie.cpi.drivers.azure.disks import Disks
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.objects import Objects
-from coterie.cpi.drivers.azure.properties import (
-    CLOUD,
-    DISK,
-    NETWORK,
-    SCALE_SETS,
-    VM,
-    Settings,
-    read_settings,
-)
+from coterie.cpi.drivers.azure.properties import CLOUD, DISK, NETWORK, SCALE_SETS, VM, Settings, read_settings
 from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups
 from coterie.cpi.drivers.azure.server_groups import Groups, domains, group_limits
 from coterie.cpi.drivers.azure.stemcells import Stemcells

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    Forms,
-    Runtime,
-)
+from coterie.cpi.contract import Capabilities, Forms, Runtime
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.checks import Checks
 from coterie.cpi.drivers.cloudstack.client import Client, Refusal

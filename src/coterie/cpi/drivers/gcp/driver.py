@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    Forms,
-    GroupLimit,
-    Runtime,
-)
+from coterie.cpi.contract import Capabilities, Forms, GroupLimit, Runtime
 from coterie.cpi.drivers.gcp.checks import Checks
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.create_vm import VmFactory

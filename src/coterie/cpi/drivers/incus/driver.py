@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    Forms,
-    Reason,
-    Runtime,
-)
+from coterie.cpi.contract import Capabilities, Forms, Reason, Runtime
 from coterie.cpi.drivers.incus.checks import Checks
 from coterie.cpi.drivers.incus.client import Client, Refusal
 from coterie.cpi.drivers.incus.create_vm import VmFactory

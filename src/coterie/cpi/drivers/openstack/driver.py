@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    Forms,
-    Kind,
-    Runtime,
-)
+from coterie.cpi.contract import Capabilities, Forms, Kind, Runtime
 from coterie.cpi.drivers.openstack.checks import Checks
 from coterie.cpi.drivers.openstack.client import Client, Refusal, translate
 from coterie.cpi.drivers.openstack.create_vm import Boots, VmFactory

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    Forms,
-    Json,
-    Reason,
-    Runtime,
-)
+from coterie.cpi.contract import Capabilities, Forms, Json, Reason, Runtime
 from coterie.cpi.drivers.sandbox.account import CloudAccount
 from coterie.cpi.drivers.sandbox.checks import Checks
 from coterie.cpi.drivers.sandbox.domains import Domains

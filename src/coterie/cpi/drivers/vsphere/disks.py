@@ -11,16 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from coterie.cpi.contract import (
-    CloudObject,
-    CpiError,
-    DiskNotFound,
-    InvalidCall,
-    Json,
-    Mark,
-    NotSupported,
-    read_name,
-)
+from coterie.cpi.contract import CloudObject, CpiError, DiskNotFound, InvalidCall, Json, Mark, NotSupported, read_name
 from coterie.cpi.drivers.vsphere import devices, sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import Inventory
