@@ -247,7 +247,7 @@ class AzureOperator(Operator):
         cloud, not a request."""
         found = self._front.shelf.get(self._path("server_group", name))
         if found:
-            self._front.compute.forget_group(found)
+            self._front.compute.groups.forget_group(found)
 
     def _take_off(self, name: str) -> None:
         for nic in self._front.shelf.every(_TYPES["port"]):

@@ -21,9 +21,10 @@ from coterie.cpi.drivers.azure.driver import AzureCpi
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.kit.marking import mark_tags
-from coterie.sandbox.fronts.azure.call import LOCATION, Call, Reply
+from coterie.sandbox.fronts.azure.call import LOCATION, Call
 from coterie.sandbox.fronts.azure.front import Trick
 from coterie.sandbox.fronts.azure.refusals import ApiError
+from coterie.sandbox.fronts.http_server import Reply
 
 NETWORKS = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.Network/virtualNetworks"
 SUBNET = f"{NETWORKS}/default/subnets/default"

@@ -28,7 +28,7 @@ from coterie.cpi.contract import (
     SecurityGroup,
 )
 from coterie.sandbox.fronts.azure.call import LOCATION
-from coterie.sandbox.fronts.azure.compute import Compute
+from coterie.sandbox.fronts.azure.groups import Groups
 
 WEB, DATABASE = SecurityGroup("web"), SecurityGroup("database")
 FLEXIBLE: dict[str, Any] = {
@@ -399,7 +399,7 @@ def test_zones_that_the_region_does_not_have_are_refused_by_check(
     bed: ScaleSetBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bed.more["scale_set_zones"] = ["1", "3"]
-    monkeypatch.setattr(Compute, "_zones", lambda front: {"1": "z1", "2": "z2"})
+    monkeypatch.setattr(Groups, "zones", lambda front: {"1": "z1", "2": "z2"})
     assert "availability zone 3" in findings(bed, "soft-anti-affinity", [])[0]
 
 

@@ -24,8 +24,9 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.create_vm import _Creation
-from coterie.sandbox.fronts.gcp.call import Call, Reply, Trick
+from coterie.sandbox.fronts.gcp.call import Call, Trick
 from coterie.sandbox.fronts.gcp.refusals import ApiError
+from coterie.sandbox.fronts.http_server import Reply
 
 
 def shelved(bed: GcpBed, path: str) -> Any:

@@ -7,10 +7,11 @@ from typing import Any
 
 from coterie.sandbox.accounts import open_account
 from coterie.sandbox.datacenter import open_datacenter
-from coterie.sandbox.fronts.azure.call import Reply, Request, Settings
+from coterie.sandbox.fronts.azure.call import Request, Settings
 from coterie.sandbox.fronts.azure.certificate import write_certificate
 from coterie.sandbox.fronts.azure.front import Front
 from coterie.sandbox.fronts.azure.server import Identity, Server
+from coterie.sandbox.fronts.http_server import Reply
 
 SUBSCRIPTION = "6f1c1d2e-0000-4000-8000-00000000c0de"
 TENANT = "11111111-2222-3333-4444-555555555555"

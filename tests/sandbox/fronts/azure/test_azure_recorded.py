@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from coterie.sandbox.fronts.azure.call import Reply
 from coterie.sandbox.fronts.azure.definition import find_operation, require_body
 from coterie.sandbox.fronts.azure.front import Front
 from coterie.sandbox.fronts.azure.refusals import ApiError
+from coterie.sandbox.fronts.http_server import Reply
 from tests.sandbox.fronts.azure.peer import ask, open_front, url_of
 
 RECORDED = os.environ.get("COTERIE_AZURE_RECORDED")

@@ -7,9 +7,7 @@ import base64
 import hashlib
 import json
 import re
-import threading
 import uuid
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from xml.sax.saxutils import escape
@@ -20,17 +18,15 @@ from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.protocol import Service
 from coterie.sandbox.fronts.aws.refusals import ApiError, refusal
 from coterie.sandbox.fronts.aws.rows import ACCOUNT
+from coterie.sandbox.fronts.http_server import FrontHandler, FrontServer, Reply
 
 _BLOCK = re.compile(r"^/snapshots/([^/]+)/blocks/(\d+)$")
 _COMPLETION = re.compile(r"^/snapshots/completion/([^/]+)$")
 _NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 
 
-class Server(ThreadingHTTPServer):
+class Server(FrontServer):
     """Serves one account until closed; `endpoint` is the URL for clients."""
-
-    daemon_threads = True
-    request_queue_size = 128
 
     def __init__(self, account: Account, port: int = 0, host: str = "127.0.0.1") -> None:
         super().__init__((host, port), _Handler)
@@ -38,26 +34,12 @@ class Server(ThreadingHTTPServer):
         self.front = Front(account)
         self.ec2 = Service("ec2")
 
-    def start(self) -> None:
-        """Serve in a thread of its own."""
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def close(self) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
+class _Handler(FrontHandler):
     server: Server
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.read_body()
         if "Credential=" not in self.headers.get("Authorization", ""):
             self._xml(401, _error("AuthFailure", "AWS was not able to validate the provided access credentials"))
             return
@@ -72,9 +54,6 @@ class _Handler(BaseHTTPRequestHandler):
     do_PUT = do_POST
     do_GET = do_POST
 
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: tests read the datacenter's own log of calls."""
-
     def _query(self, given: dict[str, str]) -> None:
         action = given.get("Action", "")
         if action == "GetCallerIdentity":
@@ -84,8 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self.server.front.run(action, self.server.ec2.read(action, given))
             inside = self.server.ec2.write(action, answer)
         except errors.AnswerLost:
-            self.close_connection = True
-            self.connection.close()
+            self.break_off()
             return
         except errors.SandboxError as error:
             found = refusal(error, action)
@@ -126,17 +104,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(error.status, {"Message": error.message}, {"x-amzn-ErrorType": error.code})
 
     def _json(self, status: int, document: Any, headers: dict[str, str] | None = None) -> None:
-        self._send(status, json.dumps(document).encode(), "application/json", headers or {})
+        self.send(Reply(status, document, headers or {}))
 
     def _xml(self, status: int, text: str) -> None:
-        self._send(status, f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode(), "text/xml", {})
-
-    def _send(self, status: int, raw: bytes, kind: str, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(raw)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw)
+        raw = f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode()
+        self.send(Reply(status, raw, {"Content-Type": "text/xml"}))
 
 
 def _error(code: str, message: str) -> str:

@@ -1,13 +1,13 @@
-"""A request to the front and its reply, and how the front is set up."""
+"""A request to the front, and how the front is set up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from coterie.sandbox.fronts.azure.definition import Operation
 from coterie.sandbox.fronts.azure.shelf import Body
+from coterie.sandbox.fronts.http_server import Reply
 
 LOCATION = "westeurope"
 
@@ -33,16 +33,6 @@ class Request:
     url: str
     headers: Mapping[str, str]
     body: bytes = b""
-
-
-@dataclass(slots=True)
-class Reply:
-    """`lost`: the work is done, and the connection breaks instead of an answer."""
-
-    status: int
-    body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
-    lost: bool = False
 
 
 @dataclass(slots=True)

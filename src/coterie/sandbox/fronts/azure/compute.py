@@ -1,51 +1,32 @@
-"""Virtual machines, and the groups, disks, snapshots and images around them. Fault domains of a region are groups of
-hosts of the datacenter that share none: one in each of its first zones, or the racks of the only one."""
+"""Virtual machines, and what the region has for them."""
 
 from __future__ import annotations
 
-import math
 import time
 import uuid
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from coterie.sandbox import disks, images, quotas, server_groups, snapshots, vm_shape, vms
+from coterie.sandbox import disks, quotas, vm_shape, vms
 from coterie.sandbox.errors import NoSuch, SandboxError
 from coterie.sandbox.fit import Demand
-from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler, Reply
+from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler
+from coterie.sandbox.fronts.azure.disks import DISK, IMAGE, SNAPSHOT, Disks
+from coterie.sandbox.fronts.azure.groups import HOST_GROUP, SCALE_SET, SET, VM, Groups
 from coterie.sandbox.fronts.azure.network import NIC, Network, shout
 from coterie.sandbox.fronts.azure.operations import moment
 from coterie.sandbox.fronts.azure.refusals import ApiError, bad_reference, not_found, translate
-from coterie.sandbox.fronts.azure.shelf import Body, Resource
-from coterie.sandbox.hosts import all_hosts
+from coterie.sandbox.fronts.azure.shelf import Body, Resource, own
+from coterie.sandbox.fronts.azure.sizes import SIZES, show_size
+from coterie.sandbox.fronts.http_server import Reply
 from coterie.sandbox.nics import NicRequest
 
 if TYPE_CHECKING:
     from coterie.sandbox.fronts.azure.front import Front
 
-VM = "Microsoft.Compute/virtualMachines"
-SET = "Microsoft.Compute/availabilitySets"
-SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
-HOST_GROUP = "Microsoft.Compute/hostGroups"
-DISK = "Microsoft.Compute/disks"
-SNAPSHOT = "Microsoft.Compute/snapshots"
-IMAGE = "Microsoft.Compute/images"
-# name → cpu, MiB, data disks, disk controllers
-SIZES = {
-    "Standard_B1s": (1, 1024, 2, "SCSI"),
-    "Standard_B2s": (2, 4096, 4, "SCSI"),
-    "Standard_D2s_v5": (2, 8192, 4, "SCSI"),
-    "Standard_D2s_v6": (2, 8192, 4, "NVMe"),
-    "Standard_D4s_v5": (4, 16_384, 8, "SCSI"),
-    "Standard_D8s_v5": (8, 32_768, 16, "SCSI"),
-    "Standard_D16s_v5": (16, 65_536, 32, "SCSI"),
-    "Standard_M416ms_v2": (416, 11_673_600, 64, "SCSI"),
-}
 _SET_MEMBERS, _SCALE_SET_MEMBERS = 200, 1000
 _DISK_MB, _SECRETS = 10_240, ("customData", "adminPassword")
-_NEW_SETS = 2000  # per region
 _IMMUTABLE = ("availabilitySet", "hostGroup", "host", "proximityPlacementGroup")
 
 
@@ -54,10 +35,13 @@ class Compute:
         self._front = front
         self._network = network
         self._account = front.account
-        self._domains: list[tuple[str, str | None]] = []
+        self.groups = Groups(front, self._remove)
+        self.disks = Disks(front, self.groups)
 
     def handlers(self) -> dict[str, Handler]:
         found: dict[str, Handler] = {
+            **self.groups.handlers(),
+            **self.disks.handlers(),
             "PUT virtualMachines": self.put_vm,
             "PATCH virtualMachines": self.patch_vm,
             "DELETE virtualMachines": self.delete_vm,
@@ -67,22 +51,6 @@ class Compute:
             "POST virtualMachines/start": self.start_vm,
             "POST virtualMachines/deallocate": self.deallocate,
             "POST virtualMachines/powerOff": self.deallocate,
-            "PUT availabilitySets": self.put_set,
-            "DELETE availabilitySets": self.delete_set,
-            "GET availabilitySets/vmSizes": self.list_sizes,
-            "PUT virtualMachineScaleSets": self.put_scale_set,
-            "DELETE virtualMachineScaleSets": self.delete_scale_set,
-            "PUT hostGroups": self.put_host_group,
-            "DELETE hostGroups": self.delete_host_group,
-            "PUT disks": self.put_disk,
-            "PATCH disks": self.patch_disk,
-            "DELETE disks": self.delete_disk,
-            "POST disks/beginGetAccess": self.grant_access,
-            "POST disks/endGetAccess": self.revoke_access,
-            "PUT snapshots": self.put_snapshot,
-            "DELETE snapshots": self.delete_snapshot,
-            "PUT images": self.put_image,
-            "DELETE images": self.delete_image,
             "GET locations/usages": self.usages,
             "GET skus": self.skus,
         }
@@ -114,25 +82,12 @@ class Compute:
         return Reply(200, self.show(one, expand), {"ETag": _etag(one)} if one.type == VM else {})
 
     def show(self, one: Resource, expand: bool = False) -> Body:
-        shown: Body = {"name": one.name, "id": one.id, "type": one.type, "tags": {}, **one.body}
-        shown["properties"] = {**one.properties, "provisioningState": one.state}
-        if one.type == VM:
-            self._show_vm(one, shown, expand)
-        elif one.type in (SET, HOST_GROUP):
-            del shown["properties"]["provisioningState"]
-            if one.type == SET:
-                shown["properties"]["virtualMachines"] = [{"id": shout(vm.id).upper()} for vm in self._members(one)]
-            else:
-                shown["properties"]["hosts"] = []
-        elif one.type in (DISK, SNAPSHOT):
-            self._show_disk(one, shown)
-        elif one.type == IMAGE:
-            shown["properties"].setdefault("hyperVGeneration", "V1")
-        elif one.type == SCALE_SET:
-            shown["properties"] |= {
-                "timeCreated": moment(one.created),
-                "uniqueId": str(uuid.uuid5(uuid.NAMESPACE_URL, one.id)),
-            }
+        if one.type in (SET, SCALE_SET, HOST_GROUP):
+            return self.groups.show(one)
+        if one.type in (DISK, SNAPSHOT, IMAGE):
+            return self.disks.show(one)
+        shown = one.show()
+        self._show_vm(one, shown, expand)
         return shown
 
     def _status(self, one: Resource) -> Body:
@@ -175,27 +130,6 @@ class Compute:
                 return vm_shape.get_vm(self._account, one.inner).state
         return "unknown"
 
-    def _show_disk(self, one: Resource, shown: Body) -> None:
-        properties = shown["properties"]
-        sku = dict(shown.get("sku") or {"name": "Standard_LRS"})
-        shown["sku"] = {**sku, "tier": str(sku["name"]).partition("_")[0]}
-        size = int(properties.get("diskSizeGB") or 1)
-        properties |= {
-            "diskSizeBytes": size * 2**30,
-            "timeCreated": moment(one.created),
-            "uniqueId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{one.id.lower()}/{one.created}")),
-            "encryption": {"type": "EncryptionAtRestWithPlatformKey"},
-            "networkAccessPolicy": "AllowAll",
-            "publicNetworkAccess": "Enabled",
-            "diskState": one.facts.get("state", "Attached" if one.facts.get("vm") else "Unattached"),
-        }
-        if one.type == DISK:
-            properties |= {"diskIOPSReadWrite": 500, "diskMBpsReadWrite": 60, "tier": "P2"}
-            if one.facts.get("vm"):
-                shown["managedBy"] = shout(one.facts["vm"])
-        else:
-            properties |= {"incremental": bool(properties.get("incremental")), "completionPercent": 100.0}
-
     # -- virtual machines --
 
     def put_vm(self, call: Call) -> Reply:
@@ -213,8 +147,8 @@ class Compute:
         group = self._placement(given, call.body.get("zones") or [])
         nics = self._nics(given, call.path)
         image = self._image(given["storageProfile"])
-        one = Resource(call.path, VM, call.name, _own(call.body), time.time(), "Creating")
-        one.facts |= self._choose_domain(group)
+        one = Resource(call.path, VM, call.name, own(call.body), time.time(), "Creating")
+        one.facts |= self.groups.choose_domain(group)
         self._front.shelf.put(one)
         try:
             self._boot(one, group, nics, image)
@@ -239,7 +173,7 @@ class Compute:
             for number, nic in enumerate(nics)
             for n, (network, address) in enumerate(self._network.addresses_of(nic))
         ]
-        zone, rack = self._where(one, group)
+        zone, rack = self.groups.where(one, group)
         made = vms.create_vm(
             self._account,
             name=one.name,
@@ -318,11 +252,11 @@ class Compute:
             text = "Changing property 'virtualMachineScaleSet.id' is not allowed."
             raise ApiError(409, "PropertyChangeNotAllowed", text)
         if has:
-            self._require_attachable(one, self._scale_set_of(has), "detaching")
+            self._require_attachable(one, self.groups.scale_set_of(has), "detaching")
         if target:
-            group = self._scale_set_of({"id": target})
+            group = self.groups.scale_set_of({"id": target})
             self._require_attachable(one, group, "attaching")
-            self._require_zone(group, one.body.get("zones") or [])
+            self.groups.require_zone(group, one.body.get("zones") or [])
             one.properties["virtualMachineScaleSet"] = {"id": group.id}
         else:
             one.properties.pop("virtualMachineScaleSet", None)
@@ -480,9 +414,9 @@ class Compute:
             raise ApiError(409, "OperationNotAllowed", f"The maximum number of data disks allowed is {SIZES[size][2]}.")
 
     def _placement(self, given: Body, zones: list[str]) -> Resource | None:
-        group = self._group_of(given)
+        group = self.groups.of(given)
         if group is None:
-            if any(zone not in self._zones() for zone in zones):
+            if any(zone not in self.groups.zones() for zone in zones):
                 raise ApiError(400, "InvalidAvailabilityZone", f"The zone(s) {zones} are not supported in {LOCATION}.")
             return None
         if group.type == SET and zones:
@@ -491,34 +425,12 @@ class Compute:
         if sizes and size not in sizes:
             text = f"Allocation failed. VM size {size} is not supported in the cluster of {group.name}."
             raise ApiError(409, "AllocationFailed", text)
-        members, most = len(self._members(group)), _SET_MEMBERS if group.type == SET else _SCALE_SET_MEMBERS
+        members, most = len(self.groups.members(group)), _SET_MEMBERS if group.type == SET else _SCALE_SET_MEMBERS
         if members >= most:
             text = f"The maximum number of virtual machines in {group.name} is {most}."
             raise ApiError(409, "OperationNotAllowed", text)
-        self._require_zone(group, zones)
+        self.groups.require_zone(group, zones)
         return group
-
-    def _scale_set_of(self, reference: Mapping[str, Any]) -> Resource:
-        found = self._front.shelf.get(str(reference["id"]))
-        if found is None:
-            raise bad_reference(str(reference["id"]))
-        return found
-
-    def _group_of(self, given: Body) -> Resource | None:
-        for key in ("availabilitySet", "virtualMachineScaleSet", "hostGroup"):
-            wanted = (given.get(key) or {}).get("id")
-            if wanted:
-                found = self._front.shelf.get(wanted)
-                if found is None:
-                    raise bad_reference(wanted)
-                return found
-        return None
-
-    def _require_zone(self, group: Resource, zones: list[str]) -> None:
-        has = group.body.get("zones") or []
-        if group.type in (SCALE_SET, HOST_GROUP) and sorted(has) != sorted(has if set(zones) & set(has) else zones):
-            text = f"The zone(s) {zones} of the virtual machine are not those of {group.name}: {has}."
-            raise ApiError(400, "BadRequest", text)
 
     def _nics(self, given: Body, vm: str) -> list[Resource]:
         references = given["networkProfile"].get("networkInterfaces") or []
@@ -546,301 +458,6 @@ class Compute:
             raise bad_reference(wanted)
         return str(found.inner), False
 
-    def _choose_domain(self, group: Resource | None) -> Body:
-        """The domain with the fewest members; of equal ones the first."""
-        if group is None or group.type == HOST_GROUP:
-            return {}
-        count = int(group.properties.get("platformFaultDomainCount") or 1)
-        if group.type == SCALE_SET and count == 1:
-            return {}
-        held = Counter(vm.facts.get("fault_domain") for vm in self._members(group))
-        made = int(group.facts.get("made", 0))
-        group.facts["made"] = made + 1
-        self._front.shelf.put(group)
-        fault = min(range(count), key=lambda domain: (held[domain], domain))
-        return {
-            "fault_domain": fault,
-            "update_domain": made % int(group.properties.get("platformUpdateDomainCount") or 5),
-        }
-
-    def _where(self, one: Resource, group: Resource | None) -> tuple[str | None, str | None]:
-        zones = one.body.get("zones") or []
-        if zones:
-            return self._zones()[zones[0]], None
-        if "fault_domain" in one.facts:
-            return self.domains()[int(one.facts["fault_domain"]) % len(self.domains())]
-        return None, None
-
-    def domains(self) -> list[tuple[str, str | None]]:
-        if not self._domains:
-            hosts = all_hosts(self._account.datacenter.store)
-            zones = sorted({host.zone for host in hosts})[:3]
-            racks = sorted({(host.zone, host.rack) for host in hosts})[:3]
-            self._domains = [(zone, None) for zone in zones] if len(zones) > 1 else list(racks)
-        return self._domains
-
-    def _zones(self) -> dict[str, str]:
-        """Azure's names of zones → the datacenter's."""
-        zones = sorted({host.zone for host in all_hosts(self._account.datacenter.store)})
-        return {str(number): zone for number, zone in enumerate(zones, 1)}
-
-    # -- groups --
-
-    def put_set(self, call: Call) -> Reply:
-        old, properties = self._front.shelf.get(call.path), call.body.setdefault("properties", {})
-        most = len(self.domains())
-        properties.setdefault("platformFaultDomainCount", most)
-        properties.setdefault("platformUpdateDomainCount", 5)
-        for key, limit in (("platformFaultDomainCount", most), ("platformUpdateDomainCount", 20)):
-            if not 1 <= properties[key] <= limit:
-                raise ApiError(
-                    400, "InvalidParameter", f"The specified {key} {properties[key]} must fall in 1 to {limit}."
-                )
-            if old and old.properties[key] != properties[key]:
-                raise ApiError(409, "PropertyChangeNotAllowed", f"Changing property '{key}' is not allowed.")
-        if old is None and sum(1 for _ in self._front.shelf.every(SET)) >= self._ceiling():
-            text = "Operation could not be completed as it results in exceeding approved AvailabilitySets quota."
-            raise ApiError(409, "OperationNotAllowed", text)
-        properties.pop("virtualMachines", None)
-        one = self._save_group(call, SET, old)
-        shown = self.show(one)
-        del shown["properties"]["virtualMachines"]
-        return Reply(200, shown)
-
-    def delete_set(self, call: Call) -> Reply:
-        one = self._front.shelf.get(call.path)
-        if one is None:
-            return Reply(204)
-        if self._members(one):
-            text = f"Availability Set '{one.name}' cannot be deleted. Before deleting it please ensure that it "
-            raise ApiError(409, "OperationNotAllowed", text + "does not contain any VM.")
-        self.forget_group(one)
-        return Reply(200)
-
-    def put_scale_set(self, call: Call) -> Reply:
-        old, properties = self._front.shelf.get(call.path), call.body.get("properties") or {}
-        if properties.get("orchestrationMode") != "Flexible" or properties.get("virtualMachineProfile"):
-            raise ApiError(501, "NotSimulated", "This front has only Flexible scale sets without a profile.")
-        if any(zone not in self._zones() for zone in call.body.get("zones") or []):
-            raise ApiError(400, "InvalidAvailabilityZone", f"The zone(s) are not supported in {LOCATION}.")
-        if old and not set(old.body.get("zones") or []) <= set(call.body.get("zones") or []):
-            raise ApiError(409, "PropertyChangeNotAllowed", "Changing property 'zones' is not allowed.")
-        one = self._save_group(call, SCALE_SET, old)
-        return self._front.begin(call, one, 200 if old else 201, self.show(one))
-
-    def delete_scale_set(self, call: Call) -> Reply:
-        """Takes its members with it."""
-        one = self._front.shelf.get(call.path)
-        if one is None:
-            return Reply(204)
-        for vm in self._members(one):
-            self._remove(vm)
-            self._front.shelf.drop(vm)
-        reply = self._front.delete_later(call, one)
-        self.forget_group(one, keep_row=True)
-        return reply
-
-    def put_host_group(self, call: Call) -> Reply:
-        old = self._front.shelf.get(call.path)
-        one = Resource(call.path, HOST_GROUP, call.name, _own(call.body), old.created if old else time.time())
-        self._front.shelf.put(one)
-        return Reply(200 if old else 201, self.show(one))
-
-    def delete_host_group(self, call: Call) -> Reply:
-        one = self._front.shelf.get(call.path)
-        if one:
-            self._front.shelf.drop(one)
-        return Reply(200 if one else 204)
-
-    def forget_group(self, one: Resource, *, keep_row: bool = False) -> None:
-        with suppress(NoSuch):
-            server_groups.delete_server_group(self._account, str(one.inner))
-        if not keep_row:
-            self._front.shelf.drop(one)
-
-    def _save_group(self, call: Call, type_: str, old: Resource | None) -> Resource:
-        body = _own(call.body)
-        if old:
-            old.body, old.revision = body, old.revision + 1
-            self._front.shelf.put(old)
-            return old
-        made = Resource(call.path, type_, call.name, body, time.time())
-        tags = body.get("tags") or {}
-        made.inner = server_groups.create_server_group(
-            self._account, name=call.name, policy="soft-anti-affinity", tags=tags
-        ).id
-        self._front.shelf.put(made)
-        return made
-
-    def _members(self, group: Resource) -> list[Resource]:
-        key = {SET: "availabilitySet", SCALE_SET: "virtualMachineScaleSet", HOST_GROUP: "hostGroup"}[group.type]
-        return [
-            vm
-            for vm in self._front.shelf.every(VM)
-            if str((vm.properties.get(key) or {}).get("id", "")).lower() == group.id.lower()
-        ]
-
-    def list_sizes(self, call: Call) -> Reply:
-        """Of the hardware that the first VM of the set has chosen."""
-        found = self._front.shelf.get(call.path.rsplit("/", 1)[0])
-        if found is None:
-            raise not_found(SET, call.names["availabilitySetName"], call.group)
-        listed = [name for name in SIZES if name in found.facts.get("sizes", SIZES)]
-        return Reply(200, {"value": [{"name": name, "numberOfCores": SIZES[name][0]} for name in listed]})
-
-    # -- disks, snapshots, images --
-
-    def put_disk(self, call: Call) -> Reply:
-        old, given = self._front.shelf.get(call.path), call.body["properties"]
-        option, size = given["creationData"]["createOption"], given.get("diskSizeGB")
-        if option == "Upload":
-            size = math.ceil(int(given["creationData"].get("uploadSizeBytes") or 0) / 2**30)
-        if not size or size < 1:
-            raise ApiError(400, "InvalidParameter", "Required parameter 'diskSizeGB' is missing (null).")
-        if any(zone not in self._zones() for zone in call.body.get("zones") or []):
-            raise ApiError(400, "InvalidAvailabilityZone", f"The zone(s) are not supported in {LOCATION}.")
-        if old:
-            if old.properties["creationData"] != given["creationData"]:
-                raise ApiError(409, "PropertyChangeNotAllowed", "Changing property 'creationData' is not allowed.")
-            old.body["tags"] = dict(call.body.get("tags") or {})
-            old.revision += 1
-            self._front.shelf.put(old)
-            return self._passing_disk(call, old)
-        zone = next((self._zones()[one] for one in call.body.get("zones") or []), None)
-        tags = call.body.get("tags") or {}
-        inner = disks.create_disk(
-            self._account, name=call.name, size_mb=size * 1024, type=_sku_name(call.body), zone=zone, tags=tags
-        ).id
-        made = Resource(call.path, DISK, call.name, _own(call.body), time.time(), "Updating", inner)
-        made.properties["diskSizeGB"] = size
-        if option == "Upload":
-            made.facts |= {"state": "ReadyToUpload", "pages": []}
-        return self._passing_disk(call, made)
-
-    def patch_disk(self, call: Call) -> Reply:
-        one, given = self._front.require(call), call.body.get("properties") or {}
-        size = int(given.get("diskSizeGB") or one.properties["diskSizeGB"])
-        if size < one.properties["diskSizeGB"]:
-            raise ApiError(409, "OperationNotAllowed", "Disk size cannot be reduced.")
-        sku = (call.body.get("sku") or {}).get("name")
-        if sku and one.facts.get("vm") and sku != _sku_name(one.body):
-            raise ApiError(
-                409, "OperationNotAllowed", "The SKU of an attached disk cannot be changed while the VM runs."
-            )
-        if size != one.properties["diskSizeGB"] or sku:
-            disks.change_disk(self._account, str(one.inner), size_mb=size * 1024, type=sku)
-        one.properties["diskSizeGB"] = size
-        if sku:
-            one.body["sku"] = {"name": sku}
-        if "tags" in call.body:
-            one.body["tags"] = dict(call.body["tags"])
-        one.revision += 1
-        return self._passing_disk(call, one)
-
-    def delete_disk(self, call: Call) -> Reply:
-        one = self._front.shelf.get(call.path)
-        if one is None:
-            return Reply(204)
-        if one.facts.get("vm"):
-            text = f"Disk {one.name} is attached to VM {one.facts['vm']}."
-            raise ApiError(409, "OperationNotAllowed", text)
-        if one.facts.get("state") == "ActiveUpload":
-            raise ApiError(
-                409, "OperationNotAllowed", "There is an active shared access signature outstanding for the disk."
-            )
-        if one.inner:
-            disks.delete_disk(self._account, one.inner)
-        return self._front.delete_later(call, one)
-
-    def grant_access(self, call: Call) -> Reply:
-        one = self._disk(call)
-        if call.body["access"] == "Write":
-            if one.facts.get("state") not in ("ReadyToUpload", "ActiveUpload"):
-                raise ApiError(
-                    409, "OperationNotAllowed", "Write access can be granted to disks that are to be uploaded only."
-                )
-            one.facts["state"] = "ActiveUpload"
-        one.facts["sas"] = one.facts.get("sas") or uuid.uuid4().hex
-        self._front.shelf.put(one)
-        output = {"accessSAS": f"{call.origin}/upload/{one.facts['sas']}?sv=2018-03-28&sr=b&sig=signed"}
-        return self._front.begin(call, one, 202, None, kind="DiskOperations", both=True, output=output)
-
-    def revoke_access(self, call: Call) -> Reply:
-        one = self._disk(call)
-        one.facts.pop("sas", None)
-        if one.facts.get("state") == "ActiveUpload":
-            one.facts.pop("state")
-        self._front.shelf.put(one)
-        return self._front.begin(call, one, 202, None, kind="DiskOperations", both=True)
-
-    def upload(self, sas: str, begin: int, raw: bytes) -> None:
-        """A page of a disk, as its signed URL takes it."""
-        one = next((each for each in self._front.shelf.every(DISK) if each.facts.get("sas") == sas), None)
-        if one is None:
-            raise ApiError(403, "AuthenticationFailed", "Server failed to authenticate the request.")
-        if begin % 512 or len(raw) % 512 or len(raw) > 4 * 2**20:
-            raise ApiError(416, "InvalidPageRange", "The page range specified is invalid.")
-        if begin + len(raw) > one.properties["creationData"]["uploadSizeBytes"]:
-            raise ApiError(416, "InvalidPageRange", "The page range specified is invalid.")
-        one.facts["pages"] = sorted({*map(tuple, one.facts["pages"]), (begin, len(raw))})
-        if raw[:8] == b"conectix":
-            one.facts["footer"] = True
-        self._front.shelf.put(one)
-
-    def put_snapshot(self, call: Call) -> Reply:
-        old, data = self._front.shelf.get(call.path), call.body["properties"]["creationData"]
-        if old:
-            return self._passing_disk(call, old)
-        source = self._front.shelf.get(str(data.get("sourceResourceId") or ""))
-        if source is None:
-            raise ApiError(404, "NotFound", f"Source resource {data.get('sourceResourceId')} was not found.")
-        tags = call.body.get("tags") or {}
-        inner = snapshots.create_snapshot(self._account, str(source.inner), name=call.name, tags=tags).id
-        made = Resource(call.path, SNAPSHOT, call.name, _own(call.body), time.time(), "Updating", inner)
-        made.properties["diskSizeGB"] = source.properties["diskSizeGB"]
-        return self._passing_disk(call, made)
-
-    def delete_snapshot(self, call: Call) -> Reply:
-        one = self._front.shelf.get(call.path)
-        if one is None:
-            return Reply(204)
-        with suppress(NoSuch):
-            snapshots.delete_snapshot(self._account, str(one.inner))
-        return self._front.delete_later(call, one)
-
-    def put_image(self, call: Call) -> Reply:
-        old, properties = self._front.shelf.get(call.path), call.body.get("properties") or {}
-        system = (properties.get("storageProfile") or {}).get("osDisk") or {}
-        source = self._front.shelf.get(str((system.get("managedDisk") or {}).get("id", "")))
-        if old:
-            return self._front.begin(call, old, 200, self.show(old))
-        if source is None:
-            raise bad_reference(str((system.get("managedDisk") or {}).get("id")))
-        if source.properties["creationData"]["createOption"] == "Upload" and not source.facts.get("footer"):
-            raise ApiError(400, "InvalidParameter", "The uploaded disk is no fixed VHD: its footer is missing.")
-        if source.facts.get("state") in ("ReadyToUpload", "ActiveUpload"):
-            raise ApiError(409, "OperationNotAllowed", "The disk is being uploaded.")
-        tags = call.body.get("tags") or {}
-        inner = images.create_image(self._account, name=call.name, tags=tags).id
-        made = Resource(call.path, IMAGE, call.name, _own(call.body), time.time(), "Creating", inner)
-        self._front.shelf.put(made)
-        return self._front.begin(call, made, 201, self.show(made))
-
-    def delete_image(self, call: Call) -> Reply:
-        one = self._front.shelf.get(call.path)
-        if one is None:
-            return Reply(204)
-        with suppress(NoSuch):
-            images.delete_image(self._account, str(one.inner))
-        return self._front.delete_later(call, one)
-
-    def _passing_disk(self, call: Call, one: Resource) -> Reply:
-        one.state = "Updating"
-        self._front.shelf.put(one)
-        return self._front.begin(
-            call, one, 202, _begun(self.show(one)), kind="DiskOperations", both=True, output=self.show(one)
-        )
-
     # -- the region --
 
     def usages(self, call: Call) -> Reply:
@@ -848,7 +465,7 @@ class Compute:
             return self._network.usages(call)
         used = quotas.get_quotas(self._account)
         rows = {
-            "availabilitySets": (sum(1 for _ in self._front.shelf.every(SET)), self._ceiling()),
+            "availabilitySets": (sum(1 for _ in self._front.shelf.every(SET)), self.groups.ceiling()),
             "cores": (used["cpu"].used, _limit(used["cpu"].ceiling)),
             "virtualMachines": (used["instances"].used, _limit(used["instances"].ceiling)),
             "virtualMachineScaleSets": (sum(1 for _ in self._front.shelf.every(SCALE_SET)), 2500),
@@ -860,9 +477,9 @@ class Compute:
         return self._front.page(call, listed)
 
     def skus(self, call: Call) -> Reply:
-        rows = [_size_sku(name, sorted(self._zones())) for name in SIZES]
+        rows = [show_size(name, sorted(self.groups.zones())) for name in SIZES]
         aligned = {"resourceType": "availabilitySets", "name": "Aligned", "locations": [LOCATION]}
-        counts = [{"name": "MaximumPlatformFaultDomainCount", "value": str(len(self.domains()))}]
+        counts = [{"name": "MaximumPlatformFaultDomainCount", "value": str(len(self.groups.domains()))}]
         rows.append({**aligned, "capabilities": counts, "restrictions": []})
         return self._front.page(call, rows)
 
@@ -874,20 +491,10 @@ class Compute:
         self._front.shelf.put(one)
         return Reply(200, self.show(one))
 
-    def _ceiling(self) -> int:
-        found = quotas.get_quotas(self._account)["server_groups"].ceiling
-        return _NEW_SETS if found is None else found
-
     def _vm(self, call: Call) -> Resource:
         found = self._front.shelf.get(call.path.rsplit("/", 1)[0])
         if found is None:
             raise not_found(VM, call.names["vmName"], call.group)
-        return found
-
-    def _disk(self, call: Call) -> Resource:
-        found = self._front.shelf.get(call.path.rsplit("/", 1)[0])
-        if found is None:
-            raise not_found(DISK, call.names["diskName"], call.group)
         return found
 
     def _require_idle(self, one: Resource) -> None:
@@ -895,16 +502,6 @@ class Compute:
             raise ApiError(
                 409, "Conflict", f"The request failed due to conflict with a concurrent request on {one.name}."
             )
-
-
-def _own(body: Body) -> Body:
-    return {key: one for key, one in body.items() if key not in ("id", "name", "type", "etag")}
-
-
-def _begun(shown: Body) -> Body:
-    """The answer of the beginning has little of what comes."""
-    kept = {"creationData", "diskSizeGB", "provisioningState", "incremental"}
-    return {**shown, "properties": {key: one for key, one in shown["properties"].items() if key in kept}}
 
 
 def _etag(one: Resource) -> str:
@@ -923,28 +520,5 @@ def _sku(disk: Mapping[str, Any]) -> str:
     return str((disk.get("managedDisk") or {}).get("storageAccountType") or "Premium_LRS")
 
 
-def _sku_name(body: Mapping[str, Any]) -> str:
-    return str((body.get("sku") or {}).get("name") or "Standard_LRS")
-
-
 def _limit(ceiling: int | None) -> int:
     return 100_000 if ceiling is None else ceiling
-
-
-def _size_sku(name: str, zones: Iterable[str]) -> Body:
-    cpu, ram, data_disks, controllers = SIZES[name]
-    capabilities = {
-        "vCPUs": cpu,
-        "MemoryGB": ram / 1024,
-        "MaxDataDiskCount": data_disks,
-        "DiskControllerTypes": controllers,
-        "PremiumIO": True,
-    }
-    return {
-        "resourceType": "virtualMachines",
-        "name": name,
-        "locations": [LOCATION],
-        "locationInfo": [{"location": LOCATION, "zones": list(zones), "zoneDetails": []}],
-        "capabilities": [{"name": key, "value": str(value)} for key, value in capabilities.items()],
-        "restrictions": [],
-    }

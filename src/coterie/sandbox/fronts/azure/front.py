@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from coterie.sandbox.datacenter import Account
 from coterie.sandbox.errors import AnswerLost, SandboxError
-from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler, Reply, Request, Settings
+from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler, Request, Settings
 from coterie.sandbox.fronts.azure.compute import Compute
 from coterie.sandbox.fronts.azure.definition import find_operation, require_body, require_queries, require_version
 from coterie.sandbox.fronts.azure.limits import Limits
@@ -22,6 +22,7 @@ from coterie.sandbox.fronts.azure.network import Network
 from coterie.sandbox.fronts.azure.operations import Operations, Pending, status_of
 from coterie.sandbox.fronts.azure.refusals import ApiError, not_found, translate
 from coterie.sandbox.fronts.azure.shelf import Body, Resource, Shelf
+from coterie.sandbox.fronts.http_server import Reply
 
 _PASSING = ("Creating", "Updating")
 
@@ -120,7 +121,7 @@ class Front:
 
     def upload(self, sas: str, begin: int, raw: bytes) -> None:
         with self._lock:
-            self.compute.upload(sas, begin, raw)
+            self.compute.disks.upload(sas, begin, raw)
 
     # -- what handlers use --
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.sandbox import networks, security_groups, vms
 from coterie.sandbox.errors import NoSuch, SandboxError
-from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler, Reply
+from coterie.sandbox.fronts.azure.call import LOCATION, Call, Handler
 from coterie.sandbox.fronts.azure.operations import Pending
 from coterie.sandbox.fronts.azure.refusals import ApiError, bad_reference
 from coterie.sandbox.fronts.azure.shelf import Body, Resource
+from coterie.sandbox.fronts.http_server import Reply
 
 if TYPE_CHECKING:
     from coterie.sandbox.fronts.azure.front import Front

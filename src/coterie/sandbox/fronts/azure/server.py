@@ -3,22 +3,18 @@ URLs, and what the metadata service gives managed identities. Listens on loopbac
 
 from __future__ import annotations
 
-import json
 import secrets
 import ssl
-import sys
-import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from coterie.sandbox.fronts.azure.call import Reply, Request
+from coterie.sandbox.fronts.azure.call import Request
 from coterie.sandbox.fronts.azure.front import Front
 from coterie.sandbox.fronts.azure.refusals import ApiError
+from coterie.sandbox.fronts.http_server import FrontHandler, FrontServer, Reply
 
 _UPLOAD = "/upload/"
 _IDENTITY = "/metadata/identity/oauth2/token"
@@ -60,11 +56,8 @@ class Identity:
         return form.get("client_id") == [self.client_id] and proven and bool(form.get("scope"))
 
 
-class Server(ThreadingHTTPServer):
+class Server(FrontServer):
     """Serves until closed; `origin` is the URL for clients: endpoint and, with a certificate, authority."""
-
-    daemon_threads = True
-    request_queue_size = 128
 
     def __init__(self, front: Front, identity: Identity, port: int = 0, certificate: Path | None = None) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
@@ -77,46 +70,27 @@ class Server(ThreadingHTTPServer):
             context.load_cert_chain(certificate)
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
-    def start(self) -> None:
-        """Serve in a thread of its own."""
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def close(self) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news; anything else is a mistake of the front."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
+class _Handler(FrontHandler):
     server: Server
 
     def do_GET(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        raw = self.read_body()
         where = urlsplit(self.path)
         if where.path.startswith(_UPLOAD):
-            self._send(self._upload(where.path.removeprefix(_UPLOAD), raw))
+            self.send(self._upload(where.path.removeprefix(_UPLOAD), raw))
         elif where.path == _IDENTITY:
-            self._send(self._managed_identity())
+            self.send(self._managed_identity())
         elif where.path == _INSTANCE:
-            self._send(self._instance())
+            self.send(self._instance())
         elif where.path.endswith("/oauth2/v2.0/token"):
-            self._send(self._token(raw))
+            self.send(self._token(raw))
         elif where.path.endswith("/.well-known/openid-configuration"):
-            self._send(Reply(200, self._discovery(where.path)))
+            self.send(Reply(200, self._discovery(where.path)))
         else:
-            self._send(self._arm(raw))
+            self.send(self._arm(raw))
 
     do_PUT = do_POST = do_PATCH = do_DELETE = do_HEAD = do_GET
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: requests carry tokens."""
 
     def _arm(self, raw: bytes) -> Reply:
         server, headers = self.server, {name.lower(): value for name, value in self.headers.items()}
@@ -168,18 +142,3 @@ class _Handler(BaseHTTPRequestHandler):
         except ApiError as error:
             return Reply(error.status, {"error": error.body()})
         return Reply(201)
-
-    def _send(self, reply: Reply) -> None:
-        if reply.lost:
-            self.close_connection = True
-            with suppress(OSError):
-                self.connection.close()
-            return
-        raw = b"" if reply.body is None else json.dumps(reply.body).encode()
-        kind = {"Content-Type": "application/json; charset=utf-8"} if raw else {}
-        with suppress(ConnectionError):
-            self.send_response(reply.status)
-            for name, value in {**kind, "Content-Length": str(len(raw)), **reply.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(raw)

@@ -37,6 +37,17 @@ class Resource:
         found: Body = self.body.setdefault("properties", {})
         return found
 
+    def show(self) -> Body:
+        """What every answer about it has."""
+        shown: Body = {"name": self.name, "id": self.id, "type": self.type, "tags": {}, **self.body}
+        shown["properties"] = {**self.properties, "provisioningState": self.state}
+        return shown
+
+
+def own(body: Body) -> Body:
+    """What a request may set."""
+    return {key: one for key, one in body.items() if key not in ("id", "name", "type", "etag")}
+
 
 class Shelf:
     """Resources of one account, the oldest first. Used under the front's lock."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from coterie.sandbox.fronts.gcp.definition import Method
 from coterie.sandbox.fronts.gcp.refusals import ApiError
@@ -71,16 +70,6 @@ class Call:
             if word in self.names:
                 return f"{word}s/{self.names[word]}"
         return "global"
-
-
-@dataclass(slots=True)
-class Reply:
-    """`lost`: the work is done, and the connection breaks instead of an answer."""
-
-    status: int
-    body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
-    lost: bool = False
 
 
 def moment(at: float) -> str:

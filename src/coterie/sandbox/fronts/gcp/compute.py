@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from coterie.sandbox import networks, quotas, server_groups, vms
 from coterie.sandbox.errors import NoSuch, SandboxError
 from coterie.sandbox.fit import Demand
-from coterie.sandbox.fronts.gcp.call import REGION, Call, Reply, moment
+from coterie.sandbox.fronts.gcp.call import REGION, Call, moment
 from coterie.sandbox.fronts.gcp.refusals import (
     ApiError,
     already_exists,
@@ -31,6 +31,7 @@ from coterie.sandbox.fronts.gcp.refusals import (
     translate,
 )
 from coterie.sandbox.fronts.gcp.shelf import Resource, Row
+from coterie.sandbox.fronts.http_server import Reply
 from coterie.sandbox.hosts import all_hosts
 from coterie.sandbox.nics import NicRequest
 

@@ -12,12 +12,13 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from coterie.sandbox.datacenter import Account
 from coterie.sandbox.errors import AnswerLost, SandboxError
-from coterie.sandbox.fronts.gcp.call import REGION, Call, Operation, Reply, Settings, Trick, moment
+from coterie.sandbox.fronts.gcp.call import REGION, Call, Operation, Settings, Trick, moment
 from coterie.sandbox.fronts.gcp.compute import Compute
 from coterie.sandbox.fronts.gcp.definition import Method, document, find_method, require_body, require_queries
 from coterie.sandbox.fronts.gcp.filters import read_filter
 from coterie.sandbox.fronts.gcp.refusals import ApiError, invalid, not_found, translate
 from coterie.sandbox.fronts.gcp.shelf import Resource, Row, Shelf
+from coterie.sandbox.fronts.http_server import Reply
 
 LINK = "https://www.googleapis.com/compute/v1/projects"
 _PREFIX = "/compute/v1/"

@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import json
 import secrets
-import sys
-import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from coterie.sandbox.fronts.gcp.call import Reply, moment
+from coterie.sandbox.fronts.gcp.call import moment
 from coterie.sandbox.fronts.gcp.front import Front
 from coterie.sandbox.fronts.gcp.refusals import ApiError, invalid, not_found
+from coterie.sandbox.fronts.http_server import FrontHandler, FrontServer, Reply
 
 _UPLOAD, _OBJECTS = "/upload/storage/v1/b/", "/storage/v1/b/"
 _METADATA = "/computeMetadata/v1/"
@@ -70,11 +67,8 @@ class Identity:
         return bool(known) and float(claims["iat"]) - 60 < time.time() < float(claims["exp"])
 
 
-class Server(ThreadingHTTPServer):
+class Server(FrontServer):
     """Serves until closed; `origin` is the URL for clients. `inside`: the VM that asks the metadata server."""
-
-    daemon_threads = True
-    request_queue_size = 128
 
     def __init__(self, front: Front, identity: Identity, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
@@ -85,52 +79,33 @@ class Server(ThreadingHTTPServer):
         self.lose_upload = False  # the answer to the next piece
         self.origin = f"http://127.0.0.1:{self.server_address[1]}"
 
-    def start(self) -> None:
-        """Serve in a thread of its own."""
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def close(self) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news; anything else is a mistake of the front."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
+class _Handler(FrontHandler):
     server: Server
 
     def do_GET(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        raw = self.read_body()
         path = urlsplit(self.path).path
         try:
             if path.startswith(_METADATA):
-                self._send(self._metadata(path.removeprefix(_METADATA)))
+                self.send(self._metadata(path.removeprefix(_METADATA)))
                 return
             if path in ("/token", "/v1/token"):
-                self._send(self._token(raw))
+                self.send(self._token(raw))
                 return
             self.server.identity.require(self.headers.get("Authorization", ""))
             if path.startswith(_UPLOAD):
-                self._send(self._upload(path, raw))
+                self.send(self._upload(path, raw))
             elif path.startswith(_OBJECTS):
-                self._send(self._object(path))
+                self.send(self._object(path))
             elif path.endswith(":testIamPermissions"):
-                self._send(self._permissions(raw))
+                self.send(self._permissions(raw))
             else:
-                self._send(self.server.front.answer(self.command, self.path, raw))
+                self.send(self.server.front.answer(self.command, self.path, raw))
         except ApiError as error:
-            self._send(Reply(error.status, error.body()))
+            self.send(Reply(error.status, error.body()))
 
     do_PUT = do_POST = do_PATCH = do_DELETE = do_GET
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: requests carry tokens."""
 
     def _token(self, raw: bytes) -> Reply:
         """A signed assertion of the account's key, or any subject token of a federation."""
@@ -217,18 +192,3 @@ class _Handler(BaseHTTPRequestHandler):
             lost = self.server.front.lose("objects.delete")
             return Reply(204, b"", lost=lost)
         return Reply(200, {"name": name, **objects[bucket, name][1]})
-
-    def _send(self, reply: Reply) -> None:
-        if reply.lost:
-            self.close_connection = True
-            with suppress(OSError):
-                self.connection.close()
-            return
-        raw = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
-        kind = {} if isinstance(reply.body, bytes) else {"Content-Type": "application/json; charset=UTF-8"}
-        with suppress(ConnectionError):
-            self.send_response(reply.status)
-            for name, value in {**kind, "Content-Length": str(len(raw)), **reply.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(raw)
