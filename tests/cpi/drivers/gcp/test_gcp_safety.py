@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -316,26 +315,6 @@ def test_a_zone_of_another_region_is_refused(bed: GcpBed, lab: Lab) -> None:
         error = expect_error(InvalidCall, act)
         assert "us-east1-b is not in region lab1" in error.what
     assert not {"instances.insert", "disks.insert"} & seen.keys()
-
-
-def test_members_without_numbers_share_no_domain_though_lists_lag(bed: GcpBed, lab: Lab) -> None:
-    bed.more["settle_s"] = 1
-    group = lab.group("anti-affinity")
-    arguments = [lab.vm_arguments(group=group) for _ in range(2)]
-    bed.front.settings.list_lag_s = 0.6
-
-    def create(one: dict[str, Any]) -> str | None:
-        try:
-            return bed.open().create_vm(**one).cid
-        except VMCreationFailed:
-            return None
-
-    with ThreadPoolExecutor(2) as pool:
-        made = [cid for cid in pool.map(create, arguments) if cid]
-    bed.front.settings.list_lag_s = 0.0
-    lab.undo(lab.cpi.delete_vm, *made)
-    domains = [one.domain for one in lab.cpi.inspect_server_group(group).members]
-    assert made and len(set(domains)) == len(domains) == len(made)
 
 
 # -- security groups --
