@@ -51,7 +51,7 @@ class GcpCpi(ComposedCpi):
             properties,
             runtime,
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
-            checks=Checks(client, groups, machines, stemcells),
+            checks=Checks(client, groups, machines, stemcells, networks),
             stemcells=stemcells,
             vm_factory=VmFactory(client, groups, machines, stemcells, networks, waits),
             machines=machines,

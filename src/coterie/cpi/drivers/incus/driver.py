@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import Capabilities, Forms, Reason, Runtime
+from coterie.cpi.contract import Capabilities, Forms, Json, Reason, Runtime
 from coterie.cpi.drivers.incus.checks import Checks
 from coterie.cpi.drivers.incus.client import Client, Refusal
 from coterie.cpi.drivers.incus.create_vm import VmFactory
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.objects import Objects
-from coterie.cpi.drivers.incus.placement import Members
+from coterie.cpi.drivers.incus.placement import Members, Seats
 from coterie.cpi.drivers.incus.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings
+from coterie.cpi.drivers.incus.reservations import Reservations
 from coterie.cpi.drivers.incus.server_groups import Groups
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
@@ -47,13 +48,14 @@ class IncusCpi(ComposedCpi):
         limit = call_limit(cloud, settings.max_parallel_calls, director)
         self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
         waits = Waits(settings.state_timeout, settings.poll_s)
-        writer = SingleWriter(self, "incus", runtime.coordinator, settings.settle_s, Refusal, translate)
+        self._writer = writer = SingleWriter(self, "incus", runtime.coordinator, settings.settle_s, Refusal, translate)
         members = Members(client)
-        machines = Machines(client, members, waits)
+        seats = Seats(cloud, client, runtime.parts)
+        machines = Machines(client, members, seats, waits)
         groups = Groups(client, members, machines, Parts(runtime.parts))
         disks = Disks(client, members, machines, writer)
         stemcells = Stemcells(client)
-        vm_factory = VmFactory(client, members, machines, groups, disks, stemcells, writer)
+        self._reservations = reservations = Reservations(client, members, groups.profiles, seats, writer)
         objects = Objects(client, groups, machines, disks, stemcells).table()
         super().__init__(
             cloud,
@@ -62,15 +64,20 @@ class IncusCpi(ComposedCpi):
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
             checks=Checks(client, members, groups, disks, objects.markings),
             stemcells=stemcells,
-            vm_factory=vm_factory,
+            vm_factory=VmFactory(client, members, machines, groups, disks, stemcells, reservations),
             machines=machines,
             disks=disks,
             networks=_NO_NETWORKS,
             groups=groups,
             objects=objects,
             writer=writer,
-            handlers={"vm": vm_factory.place_once, "disk": disks.create_once},
+            handlers={"disk": disks.create_once},
         )
+
+    def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
+        if changes and changes[0]["kind"] == "vm":  # those of a domain are of one kind
+            return self._writer.apply_together(self._reservations.place, changes)
+        return super().apply(domain, changes)
 
 
 def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
