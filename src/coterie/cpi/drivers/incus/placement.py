@@ -1,5 +1,5 @@
-"""Which member of a cluster a new VM goes to, and the seats that VMs were given. Incus itself knows no server groups: the
-one writer of a group chooses here. The choice is a pure function."""
+"""Which member of a cluster a new VM goes to, and the seats that VMs were given. Incus itself knows no server groups:
+the one writer of a group chooses here. The choice is a pure function."""
 
 from __future__ import annotations
 
