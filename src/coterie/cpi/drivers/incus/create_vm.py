@@ -27,6 +27,7 @@ from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import (
+    SEAT,
     SETTINGS,
     address_key,
     is_unread,
@@ -34,7 +35,7 @@ from coterie.cpi.drivers.incus.marks import (
     mark_of,
     user_config,
 )
-from coterie.cpi.drivers.incus.placement import Members
+from coterie.cpi.drivers.incus.placement import Members, Seat
 from coterie.cpi.drivers.incus.properties import MACHINE, NETWORK, VmSpec, read_vm_spec
 from coterie.cpi.drivers.incus.reservations import Reservations
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
@@ -170,7 +171,7 @@ class _Creation:
             if seat is None:
                 break
             try:
-                operation = self._begin(seat.member, resolved.body)
+                operation = self._begin(seat, resolved.body)
                 self._is_ours = True
                 undo.add(lambda: parts.machines.delete(self._name))
                 break
@@ -191,9 +192,11 @@ class _Creation:
             )
         return row
 
-    def _begin(self, member: str, body: Json) -> str:
+    def _begin(self, seat: Seat, body: Json) -> str:
         parts = self._parts
-        query = {"target": member} if parts.members.is_clustered() else {}
+        query = {"target": seat.member} if parts.members.is_clustered() else {}
+        if seat.profile:
+            body = {**body, "config": {**body["config"], SEAT: seat.note}}
         return parts.client.change(f"create instance {self._name}", "POST", "/instances", body, **query)[1]
 
     def _await_end(self, operation: str, undo: Undo) -> tuple[Row | None, Refusal | None]:

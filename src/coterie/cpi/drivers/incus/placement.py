@@ -4,12 +4,14 @@ the one writer of a group chooses here. The choice is a pure function."""
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
+import time
 from collections.abc import Collection, Mapping, Sequence
 
 from coterie.cpi.contract import InvalidCall, Kind, Mark, NoPlacement, Part, PartRecords, Unavailable, UnrecordedParts
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
-from coterie.cpi.drivers.incus.marks import address_key, of_address
+from coterie.cpi.drivers.incus.marks import SEAT, address_key, of_address
 from coterie.cpi.drivers.incus.properties import CONTAINER
 from coterie.cpi.kit.lookups import LookupCache
 from coterie.ids import INTENT_LENGTH
@@ -64,21 +66,23 @@ def _refusal(policy: str | None, place: Place, taken: Collection[str], allowed: 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A place that a create was given. `profile`: of the group, or nothing where no group limits the choice."""
+    """A place that a create was given. `profile`: of the group, or nothing where no group limits the choice. Its note
+    is on the instance, too, which tells by which create it came."""
 
     profile: str
     name: str
     member: str
-    until: float
+    until: float = 0.0
+    token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
     def note(self) -> str:
-        return f"{self.until:.3f} {self.name} {self.member}"
+        return f"{self.until:.3f} {self.name} {self.member} {self.token}"
 
     @staticmethod
     def of_note(profile: str, note: str) -> Seat:
-        until, name, member = note.split(" ", 2)
-        return Seat(profile, name, member, float(until))
+        until, name, member, token = note.split()
+        return Seat(profile, name, member, float(until), token)
 
 
 class ProcessRecords(UnrecordedParts):
@@ -91,7 +95,8 @@ class ProcessRecords(UnrecordedParts):
         self._names[mark.intent] = [*self._names.get(mark.intent, ()), name]
 
     def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
-        self._names[mark.intent] = [one for one in self._names.get(mark.intent, ()) if one != name]
+        if name in self._names.get(mark.intent, ()):
+            self._names[mark.intent].remove(name)
 
     def list_of(self, mark: Mark) -> list[Part]:
         return [Part("vm", name, None) for name in self._names.get(mark.intent, ())]
@@ -120,12 +125,11 @@ class Seats:
         return [Seat.of_note(profile, part.name) for part in self.records.list_of(self._mark(profile))]
 
     def settle(self, row: Row) -> None:
-        """For an instance that goes: the create that brought it here cannot bring it again; a second one could, whose
-        seat lasts longer."""
-        for profile in row.get("profiles") or ():
-            here = [seat for seat in self.list_of(str(profile)) if seat.name == row["name"]]
-            here = [seat for seat in here if seat.member == row.get("location")]
-            for seat in sorted(here, key=lambda one: one.until)[:1]:
+        """For an instance that goes: the create that brought it cannot bring it again; another one could."""
+        note = str((row.get("config") or {}).get(SEAT) or "")
+        for profile in row.get("profiles") or () if note else ():
+            seat = Seat.of_note(str(profile), note)
+            if seat.until > time.time():
                 self.release(seat)
 
     def _mark(self, profile: str) -> Mark:

@@ -1,7 +1,7 @@
 """Which member of the cluster a new VM is created on. For a server group one writer at a time chooses, for all VMs that
 wait, and records each choice in the ledger before it is answered. The creates then run at the same time.
 
-A recorded seat counts as taken until its instance is seen, and then by the instance; it is withdrawn when its create
+A recorded seat counts as taken until its instance is seen, and then the instance does; it is withdrawn when its create
 has ended. Where that is not known, because the call was killed or its answer was lost, it counts until nothing can come
 of it any more. Under one name, which is unique in the cluster, only one instance can come."""
 
@@ -43,7 +43,7 @@ class Reservations:
         """None: an instance of this name is there. `silent`: members that did not answer, with the reason."""
         change = {**wish, "kind": "vm", "silent": dict(silent)}
         if not wish["policy"]:
-            return Seat("", wish["name"], self._choose(change, (), None), 0.0)
+            return Seat("", wish["name"], self._choose(change, (), None))
         while True:
             made = self.writer.submit("place", wish["profile"], change)
             if not made.new:
@@ -91,16 +91,14 @@ class Reservations:
         return member
 
     def _read(self, profile: str, policy: str) -> Group:
-        """Seats whose instance is seen, or cannot come any more, are given up. They are read first: one that is
-        withdrawn meanwhile has its instance in what is read next."""
+        """Seats are read first: one that is withdrawn meanwhile has its instance in what is read next. One whose
+        instance is seen says nothing more, while that is there: two of one name cannot be."""
         seats = self.seats.list_of(profile)
         placed = {str(row["name"]): str(row["location"]) for row in self.profiles.instances(profile)}
-        coming = []
-        for seat in seats:
-            if seat.name in placed or seat.until < time.time():
-                self.seats.release(seat)
-            else:
-                coming.append(seat)
+        late = [seat for seat in seats if seat.until < time.time()]
+        for seat in late:
+            self.seats.release(seat)
+        coming = [seat for seat in seats if seat not in late and seat.name not in placed]
         return Group(placed, coming, self.profiles.hosts_of(profile) if policy == "host-affinity" else None)
 
     @property

@@ -46,7 +46,7 @@ class Cluster:
     """As the driver's parts see it: names are unique, and each VM is on one member."""
 
     def __init__(self) -> None:
-        self.vms: dict[str, str] = {}
+        self.vms: dict[str, Seat] = {}
         self.records = Records()
 
     def writer(self) -> Reservations:
@@ -62,13 +62,13 @@ class Cluster:
         return Reservations(client, members, profiles, Seats("lab", client, records), writer=None)  # type: ignore[arg-type]
 
     def look(self) -> list[dict[str, str]]:
-        found = [{"name": name, "location": member} for name, member in self.vms.items()]
+        found = [{"name": seat.name, "location": seat.member} for seat in self.vms.values()]
         self.records.after_look()
         return found
 
-    def arrive(self, seat: Seat) -> bool:
+    def arrive(self, seat: Seat) -> None:
         """What Incus does with a create."""
-        return self.vms.setdefault(seat.name, seat.member) == seat.member
+        self.vms.setdefault(seat.name, seat)
 
 
 def wish(name: str, *silent: str) -> dict[str, Any]:
@@ -138,22 +138,23 @@ class Strict(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.cluster.vms)))
-        self.cluster.writer().seats.settle({"name": name, "location": self.cluster.vms[name], "profiles": ["g"]})
-        del self.cluster.vms[name]
+        config = {"user.coterie-seat": self.cluster.vms.pop(name).note}
+        self.cluster.writer().seats.settle({"name": name, "profiles": ["g"], "config": config})
 
     @invariant()
     def no_two_share_a_member(self) -> None:
         if hasattr(self, "cluster"):
-            assert max(Counter(self.cluster.vms.values()).values(), default=1) == 1, self.cluster.vms
+            used = Counter(seat.member for seat in self.cluster.vms.values())
+            assert max(used.values(), default=1) == 1, self.cluster.vms
 
 
 TestStrict = Strict.TestCase
-TestStrict.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestStrict.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
 
 
 def test_a_seat_that_can_bring_nothing_any_more_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
-    cluster.vms = {"a": "inc1", "b": "inc2"}
+    cluster.vms = {name: Seat("g", name, member) for name, member in (("a", "inc1"), ("b", "inc2"))}
     (killed,) = cluster.writer().place([wish("c")])
     assert isinstance(killed, Created)
     (refused,) = cluster.writer().place([wish("d")])
@@ -169,7 +170,7 @@ def test_a_seat_that_can_bring_nothing_any_more_is_free_again(monkeypatch: pytes
 
 def test_a_vm_that_is_seen_and_given_up_between_two_looks_of_the_writer_counts() -> None:
     cluster = Cluster()
-    cluster.vms = {"a": "inc1", "b": "inc2"}
+    cluster.vms = {name: Seat("g", name, member) for name, member in (("a", "inc1"), ("b", "inc2"))}
     (answer,) = cluster.writer().place([wish("c")])
     assert isinstance(answer, Created)
     seat = Seat.of_note("g", answer.cid)
@@ -187,7 +188,7 @@ def test_a_vm_that_is_seen_and_given_up_between_two_looks_of_the_writer_counts()
 
 def test_a_full_group_refuses_for_good() -> None:
     cluster = Cluster()
-    cluster.vms = dict(zip("abc", MEMBERS, strict=True))
+    cluster.vms = {name: Seat("g", name, member) for name, member in zip("abc", MEMBERS, strict=True)}
     (refused,) = cluster.writer().place([wish("d")])
     assert isinstance(refused, NoPlacement) and not refused.retryable
 
