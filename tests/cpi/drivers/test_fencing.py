@@ -14,6 +14,7 @@ from peers.aws_bed import AwsBed
 from peers.azure_bed import AzureBed
 from peers.cloudstack_bed import CloudstackBed
 from peers.gcp_bed import GcpBed
+from peers.incus_bed import IncusBed
 from peers.openstack_bed import OpenstackBed
 from peers.vsphere_bed import VsphereBed
 
@@ -27,10 +28,11 @@ BEDS: dict[str, Callable[[Path], TestBed]] = {
     "azure": AzureBed,
     "cloudstack": CloudstackBed,
     "gcp": GcpBed,
+    "incus": IncusBed,
     "openstack": OpenstackBed,
     "vsphere": VsphereBed,
 }
-MARKS = {"openstack": pytest.mark.openstack}
+MARKS = {"openstack": pytest.mark.openstack, "incus": pytest.mark.incus}
 
 
 class Lease:
